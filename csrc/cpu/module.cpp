@@ -1,0 +1,4 @@
+// The native module: one register_* function a subject, each in its own file.
+#include <pybind11/pybind11.h>
+
+PYBIND11_MODULE(_native, m) { m.doc() = "Native core of mmaprobe: engine, generators, compare, CPU instructions"; }

@@ -1,0 +1,78 @@
+"""The record of one instruction, and its batch shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mmaprobe import formats
+from mmaprobe.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One matrix or dot-product instruction with its modifiers.
+
+    ``blocks`` counts independent MFMA blocks (an extra axis after the batch
+    where above 1); ``chunk`` is the number of lanes one sparse metadata item
+    covers (0: dense); ``scale_size`` is the number of lanes that share a scale.
+    ``modifiers`` are sorted (key, value) pairs, defaults left out.
+    """
+
+    id: str
+    opcode: str
+    family: str
+    m: int
+    n: int
+    k: int
+    a: str
+    b: str
+    c: str | None
+    d: str
+    modifiers: tuple[tuple[str, str], ...] = ()
+    blocks: int = 1
+    chunk: int = 0
+    scale: str | None = None
+    scale_size: int = 0
+    controls: tuple[str, ...] = ()  # which control state the instruction may obey: rounding, ftz, daz
+    requires: tuple[str, ...] = ()  # CPU features
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for name in (self.a, self.b, self.d, self.c, self.scale):
+            if name is not None:
+                formats.get(name)
+        if min(self.m, self.n, self.k, self.blocks) < 1:
+            raise UsageError(f"{self.id}: shape {self.m}x{self.n}x{self.k} with {self.blocks} blocks")
+        if bool(self.scale) != bool(self.scale_size):
+            raise UsageError(f"{self.id}: a scale format goes with a scale size")
+
+    @property
+    def modifier(self) -> dict[str, str]:
+        """The modifiers by name."""
+        return dict(self.modifiers)
+
+    @property
+    def lane_wise(self) -> bool:
+        """True where M = N = 1: the unit's lanes are consecutive items of the batch."""
+        return self.m == self.n == 1
+
+    def shapes(self, batch: int) -> dict[str, tuple[int, ...]]:
+        """Shape of each operand for ``batch`` items; absent operands are left out."""
+        lead = (batch, self.blocks) if self.blocks > 1 else (batch,)
+        k_a = self.k // 2 if self.chunk else self.k
+        out: dict[str, tuple[int, ...]] = {"a": (*lead, self.m, k_a), "b": (*lead, self.k, self.n)}
+        if self.c is not None:
+            out["c"] = (*lead, self.m, self.n)
+        if self.scale is not None:
+            out["scale_a"] = (*lead, self.m, self.k // self.scale_size)
+            out["scale_b"] = (*lead, self.k // self.scale_size, self.n)
+        if self.chunk:
+            out["metadata"] = (*lead, self.m, self.k // self.chunk)
+        return out
+
+    def formats(self) -> dict[str, formats.Format]:
+        """Format of each operand that has one, and of the result under ``d``."""
+        named: dict[str, Any] = {"a": self.a, "b": self.b, "c": self.c, "d": self.d}
+        named |= {"scale_a": self.scale, "scale_b": self.scale}
+        return {role: formats.get(name) for role, name in named.items() if name is not None}

@@ -1,0 +1,1 @@
+"""Findings to a datapath: elimination, discriminating search, certificate."""

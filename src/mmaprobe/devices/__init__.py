@@ -1,0 +1,1 @@
+"""Devices: anything that runs an instruction on a batch."""

@@ -1,0 +1,1 @@
+"""Records of runs, recordings and witnesses: one store, nothing half-written."""

@@ -1,0 +1,1 @@
+"""Counter-based recipes to batches; named families of hard cases."""

@@ -1,0 +1,1 @@
+"""The datapath record, its TOML form, one data file an architecture, and the meaning-level diff."""

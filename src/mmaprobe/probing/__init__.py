@@ -1,0 +1,1 @@
+"""Black-box probes, one file a question; they know devices and formats, never models."""

@@ -1,0 +1,1 @@
+"""Render a kernel's source, compile it, disassemble it, read its lowering."""

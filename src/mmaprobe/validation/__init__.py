@@ -1,0 +1,1 @@
+"""Stream vectors through two devices, compare bits, retest, shrink, classify."""
