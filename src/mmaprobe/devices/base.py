@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 
-Bits = NDArray[np.unsignedinteger[Any]]
 GROUP = "mmaprobe.devices"
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Operands of a batch of one instruction, as bit patterns; shapes as ``Instruction.shapes``."""
-
-    a: Bits
-    b: Bits
-    c: Bits | None = None
-    scale_a: Bits | None = None
-    scale_b: Bits | None = None
-    metadata: Bits | None = None
-
-    @property
-    def size(self) -> int:
-        return int(self.a.shape[0])
-
-    def items(self) -> Iterator[tuple[str, Bits]]:
-        """The operands that are present, by name."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None:
-                yield field.name, value
-
-    def slice(self, start: int, stop: int) -> Batch:
-        """Items ``start`` to ``stop`` of the batch (views)."""
-        return Batch(**{name: value[start:stop] for name, value in self.items()})
 
 
 @dataclass(frozen=True)
@@ -78,61 +50,23 @@ class Device(Protocol):
         ...
 
 
-def check_batch(instruction: Instruction, batch: Batch) -> Batch:
-    """The batch with every operand held against the instruction's shapes and formats.
-
-    Non-contiguous and big-endian arrays are copied to native layout.  Raises
-    ValueError naming the operand, the expected shape and what came.
-    """
-    shapes = instruction.shapes(batch.a.shape[0] if np.ndim(batch.a) else 0)
-    given = dict(batch.items())
-    for name in given.keys() - shapes.keys():
-        raise UsageError(f"{instruction.id}: takes no operand {name}, but one of shape {given[name].shape} came")
-    operand_formats = instruction.formats()
-    ready: dict[str, Bits] = {}
-    for name, shape in shapes.items():
-        if name not in given:
-            raise UsageError(f"{instruction.id}: operand {name} of shape {shape} is missing")
-        dtype = np.dtype(np.uint8) if name == "metadata" else operand_formats[name].dtype
-        limit = None if name == "metadata" else operand_formats[name].code_limit
-        ready[name] = _check_operand(instruction.id, name, given[name], shape, dtype, limit)
-    return Batch(**ready)
-
-
-def _check_operand(
-    who: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], limit: int | None
-) -> Bits:
-    array = np.asarray(value)
-    if array.dtype.newbyteorder("=") != dtype:
-        hint = "; bits are meant: use .view()" if array.dtype.kind in "fV" else ""
-        raise UsageError(f"{who}: operand {name} must be {dtype.name} of shape {shape}, got {array.dtype}{hint}")
-    if array.shape != shape:
-        raise UsageError(f"{who}: operand {name} must have shape {shape}, got {array.shape}")
-    if limit is not None and limit < 1 << (8 * dtype.itemsize) and array.size and int(array.max()) >= limit:
-        raise UsageError(f"{who}: operand {name} holds {int(array.max()):#x}, outside its {limit.bit_length() - 1} bits")
-    return np.ascontiguousarray(array, dtype=dtype)
-
-
-def run_vectors(
-    device: Device, instruction: Instruction, a: Bits, b: Bits, c: Bits | None = None,
-    scale_a: Bits | None = None, scale_b: Bits | None = None, metadata: Bits | None = None,
-) -> Bits:  # fmt: skip
-    """d of shape (n,) for n separate vectors a (n, K), b (n, K), c (n,): packed into tiles.
+def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bits:
+    """d of shape (n,) for n separate vectors (a (n, K), b (n, K), c (n,), ...): packed into tiles.
 
     Vector j of a tile uses row j of A and column j of B, so a tile carries
     min(M, N) vectors (times the MFMA blocks); the rest of the tile is zero.
     """
-    count = a.shape[0]
+    count = vectors.size
     per = min(instruction.m, instruction.n)
     slots = per * instruction.blocks
     tiles = -(-count // slots)
-    operand = {"a": a, "b": b, "c": c, "scale_a": scale_a, "scale_b": scale_b, "metadata": metadata}
+    operand = dict(vectors.items())
     full: dict[str, Bits] = {}
     diagonal = np.arange(per)
     for name, shape in instruction.shapes(tiles).items():
-        value = operand[name]
-        if value is None:
+        if name not in operand:
             raise UsageError(f"{instruction.id}: operand {name} is missing")
+        value = operand[name]
         flat = np.zeros((tiles * slots, *value.shape[1:]), value.dtype)
         flat[:count] = value
         blocks = flat.reshape(tiles * instruction.blocks, per, *value.shape[1:])

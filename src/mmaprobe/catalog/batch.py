@@ -1,0 +1,83 @@
+"""Operands as bit patterns: the record of a batch, and the check of what came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import UsageError
+
+Bits = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Operands as bit patterns.
+
+    Either tiles, of ``Instruction.shapes``, or separate vectors: a (n, K or K/2), b (n, K), c (n,),
+    scale_* (n, K/S), metadata (n, K/chunk).
+    """
+
+    a: Bits
+    b: Bits
+    c: Bits | None = None
+    scale_a: Bits | None = None
+    scale_b: Bits | None = None
+    metadata: Bits | None = None
+
+    @property
+    def size(self) -> int:
+        return int(self.a.shape[0])
+
+    def items(self) -> Iterator[tuple[str, Bits]]:
+        """The operands that are present, by name."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                yield field.name, value
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """Items ``start`` to ``stop`` of the batch (views)."""
+        return Batch(**{name: value[start:stop] for name, value in self.items()})
+
+
+def check_batch(instruction: Instruction, batch: Batch) -> Batch:
+    """The batch with every operand held against the instruction's shapes and formats.
+
+    Non-contiguous and big-endian arrays are copied to native layout.  Raises
+    ValueError naming the operand, the expected shape and what came.
+    """
+    shapes = instruction.shapes(batch.a.shape[0] if np.ndim(batch.a) else 0)
+    given = dict(batch.items())
+    for name in given.keys() - shapes.keys():
+        raise UsageError(f"{instruction.id}: takes no operand {name}, but one of shape {given[name].shape} came")
+    operand_formats = instruction.formats()
+    ready: dict[str, Bits] = {}
+    for name, shape in shapes.items():
+        if name not in given:
+            raise UsageError(f"{instruction.id}: operand {name} of shape {shape} is missing")
+        dtype = np.dtype(np.uint8) if name == "metadata" else operand_formats[name].dtype
+        limit = None if name == "metadata" else operand_formats[name].code_limit
+        ready[name] = _check_operand(instruction.id, name, given[name], shape, dtype, limit)
+    return Batch(**ready)
+
+
+def _check_operand(
+    who: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], limit: int | None
+) -> Bits:
+    array = np.asarray(value)
+    if array.dtype.newbyteorder("=") != dtype:
+        hint = "; bits are meant: use .view()" if array.dtype.kind in "fV" else ""
+        raise UsageError(f"{who}: operand {name} must be {dtype.name} of shape {shape}, got {array.dtype}{hint}")
+    if array.shape != shape:
+        raise UsageError(f"{who}: operand {name} must have shape {shape}, got {array.shape}")
+    if limit is not None and limit < 1 << (8 * dtype.itemsize) and array.size and int(array.max()) >= limit:
+        raise UsageError(
+            f"{who}: operand {name} holds {int(array.max()):#x}, outside its {limit.bit_length() - 1} bits"
+        )
+    return np.ascontiguousarray(array, dtype=dtype)

@@ -1,1 +1,0 @@
-"""Render a kernel's source, compile it, disassemble it, read its lowering."""
