@@ -1,0 +1,160 @@
+"""The catalog: rows that check themselves, ids, look-up, control states."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mmaprobe import formats
+from mmaprobe.catalog import loader
+from mmaprobe.catalog.lanes import format_lanes, parse_lanes
+from mmaprobe.catalog.lookup import (
+    architectures,
+    default_state,
+    instruction,
+    instructions,
+    lowering,
+    match,
+    modes,
+    short,
+)
+from mmaprobe.errors import UsageError
+
+ALL = [(arch, made) for arch in architectures() for made in instructions(arch)]
+
+
+def test_every_format_named_exists_and_shapes_are_valid() -> None:
+    for _, made in ALL:
+        for name in (made.a, made.b, made.d, made.c, made.scale):
+            assert name is None or name in formats.FORMATS
+        assert min(made.m, made.n, made.k) >= 1
+        if made.scale_size:
+            assert made.k % made.scale_size == 0
+        if made.chunk:
+            assert made.k % made.chunk == 0
+        assert {"a", "b"} <= made.shapes(3).keys()
+
+
+@pytest.mark.parametrize("arch", architectures())
+def test_ids_are_unique_and_found(arch: str) -> None:
+    ids = [made.id for made in instructions(arch)]
+    assert len(ids) == len(set(ids)) > 0
+    for made in instructions(arch):
+        assert instruction(made.id) is made
+        assert instruction(short(made.id)) is made
+        assert re.fullmatch(r"[\w.:]+(\{[\w.:=,]+\})?", made.id)
+
+
+def test_every_lowering_covers_k() -> None:
+    for arch, made in ALL:
+        steps = lowering(made, arch).applications
+        assert not steps or sorted(lane for step in steps for lane in step.lanes) == list(range(made.k))
+
+
+def test_control_states() -> None:
+    base = instruction("x86.vfmadd.f32")
+    states = modes(base)
+    assert len(states) == len({s.id for s in states}) == 16
+    assert states[0] == base
+    one = instruction("x86.vfmadd.f32{rounding=rz, ftz,daz}")
+    assert one.id == "x86.vfmadd.f32{daz,ftz,rounding=rz}"
+    assert one.modifiers == (("daz", ""), ("ftz", ""), ("rounding", "rz"))
+    assert one in states
+    assert default_state(one) == base
+    assert instruction("x86.vfmadd.f32{rounding=rn}") == base
+    assert lowering(one, "x86-64+amd").primitives == ("VFMADDSS[f32,f32->f32]",)
+    wide = instruction("x86.vdpbf16ps{width=512}")
+    assert modes(wide) == (wide,)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "said"),
+    [
+        ("x86.vfmad.f32", "did you mean x86.vfmadd.f32"),
+        ("x86.vdpbf16ps{daz}", "x86.vdpbf16ps does not obey daz"),
+        ("x86.dpps{rounding=up}", "rounding='up'; it is one of rounding=rn"),
+        ("x86.dpps{daz=yes}", "daz='yes'"),
+        ("x86.dpps{sae}", "unknown instruction"),
+        ("x86.vdpbf16ps{width=1024}", "did you mean x86.vdpbf16ps"),
+    ],
+)
+def test_wrong_ids_name_the_near_ones(identifier: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        instruction(identifier)
+
+
+def test_match() -> None:
+    assert {made.id for made in match("x86-64", "x86.dpp?")} == {"x86.dpps", "x86.dppd"}
+    assert [made.id for made in match("x86-64", "x86.dpps{ftz,rounding=ru}")] == ["x86.dpps{ftz,rounding=ru}"]
+    assert len(match("x86-64", "x86.dpps{*}")) == 15
+    with pytest.raises(UsageError, match=r"no instruction of aarch64 matches .arm.bfdott\*.; did you mean arm.bfdot"):
+        match("aarch64", "arm.bfdott*")
+    with pytest.raises(UsageError, match="does not exist on aarch64; it exists on x86-64"):
+        match("aarch64", "x86.dpps")
+    with pytest.raises(UsageError, match="unknown architecture 'x86'; did you mean x86-64"):
+        instructions("x86")
+
+
+@pytest.mark.parametrize("text", ["0..15", "0..30:2", "1,0", "0..30:2,1..31:2", "3..0", "0", "0,1,4,5,2,3,6,7"])
+def test_lanes_round_trip(text: str) -> None:
+    assert format_lanes(parse_lanes(text)) == text
+
+
+def test_lanes_that_cannot_be_read() -> None:
+    with pytest.raises(UsageError, match="cannot read 'x'"):
+        parse_lanes("0,x")
+
+
+ROW = """
+schema = 1
+architectures = ["one"]
+[[row]]
+family = "f"
+opcode = "op{k}"
+axes = [[{ k = 4 }, { k = 8 }]]
+m = 1
+n = 1
+k = "{k}"
+a = "f16"
+b = "f16"
+d = "f32"
+[[row.on]]
+architectures = ["one"]
+primitive = "P{K}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('a = "f16"', 'a = "f17"', "t.toml, row 1 (f): unknown format 'f17'"),
+        ('"op{k}"', '"op"', "t.toml, row 1 (f): op already names another instruction"),
+        ("{ k = 8 }", "{ k = 4 }", "t.toml, row 1 (f): op4 is there twice on one"),
+        ("{ k = 8 }", "{ j = 8 }", "t.toml, row 1 (f): nothing binds 'k'"),
+        ('d = "f32"', 'd = "f32"\nkk = 3', "t.toml, row 1 (f): unknown key 'kk'"),
+        ("m = 1", "m = 0", "t.toml, row 1 (f): op4: shape 0x1x4"),
+        ('["one"]\nprimitive', '["two"]\nprimitive', "t.toml, row 1 (f): unknown architecture 'two'"),
+        ('"P{K}"', '"P"\nlanes = "0..2"', "t.toml, row 1 (f): the lanes of op4 are not 0..3"),
+        ('"P{K}"', '"P"\nkind = "real"', "t.toml, row 1 (f): lowering of op4: kind 'real'"),
+        ("schema = 1", "schema = 2", "t.toml: schema 2; this version reads 1"),
+        ("schema = 1", "schema = ", "t.toml: "),
+    ],
+)
+def test_a_broken_row_is_refused_by_file_and_number(old: str, new: str, said: str) -> None:
+    assert set(loader.read({"t.toml": ROW}).instructions) == {"op4", "op8"}
+    assert old in ROW
+    with pytest.raises(UsageError, match="^" + re.escape(said)):
+        loader.read({"t.toml": ROW.replace(old, new)})
+
+
+def test_the_schema_carries_what_later_families_need() -> None:
+    text = ROW.replace(
+        'd = "f32"',
+        'd = "f32"\nc = "f32"\nblocks = 16\nchunk = 4\nscale = "ue8m0"\nscale_size = 4\nmodifiers = { abid = "1" }',
+    )
+    made = loader.read({"t.toml": text}).instructions["op8{abid=1}"]
+    assert made.shapes(2) == {
+        "a": (2, 16, 1, 4), "b": (2, 16, 8, 1), "c": (2, 16, 1, 1),
+        "scale_a": (2, 16, 1, 2), "scale_b": (2, 16, 2, 1), "metadata": (2, 16, 1, 2),
+    }  # fmt: skip
