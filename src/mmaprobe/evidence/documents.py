@@ -1,0 +1,107 @@
+"""Witness, Finding and Mismatch as JSON values and back; bit patterns are hex texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, get_args
+
+import numpy as np
+
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.records import Finding, Mismatch, Status, Witness
+
+Json = dict[str, Any]
+_LISTS = ("a", "b", "scale_a", "scale_b", "metadata")
+
+
+def plain(value: Any, where: str = "value") -> Any:
+    """``value`` as JSON holds it: tuples become lists, NumPy scalars Python ones.
+
+    Raises UsageError naming ``where`` for anything that JSON cannot hold.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    raise UsageError(f"{where}: a {type(value).__name__} does not go into evidence: {value!r:.60}")
+
+
+def _hex(values: Sequence[int]) -> list[str]:
+    return [f"{value:#x}" for value in values]
+
+
+def witness_to_json(witness: Witness) -> Json:
+    """A witness with its bit patterns as hex; absent operands are left out."""
+    lists = {name: _hex(getattr(witness, name)) for name in _LISTS if getattr(witness, name)}
+    scalars = {"c": f"{witness.c:#x}"} if witness.c is not None else {}
+    return {**lists, **scalars, "d": f"{witness.d:#x}", "note": witness.note}
+
+
+def witness_from_json(field: Field) -> Witness:
+    """The witness that ``witness_to_json`` wrote."""
+    given = field.typed(dict)
+    lists = {name: tuple(item.bits for item in field[name]) for name in _LISTS if name in given}
+    return Witness(
+        a=lists.pop("a", ()), b=lists.pop("b", ()), c=field["c"].bits if "c" in given else None,
+        d=field["d"].bits, note=field["note"].text, **lists,
+    )  # fmt: skip
+
+
+def finding_to_json(finding: Finding) -> Json:
+    """A finding; UsageError where its answer is not JSON-able."""
+    return {
+        "question": finding.question,
+        "status": finding.status,
+        "answer": plain(finding.answer, f"the answer to {finding.question}"),
+        "text": finding.text,
+        "witnesses": [witness_to_json(witness) for witness in finding.witnesses],
+        "tiles": int(finding.tiles),
+        "launches": int(finding.launches),
+    }
+
+
+def finding_from_json(field: Field) -> Finding:
+    """The finding that ``finding_to_json`` wrote; tuples in its answer have become lists."""
+    return Finding(
+        question=field["question"].text,
+        status=field["status"].one_of(*get_args(Status)),
+        answer=field["answer"].value,
+        text=field["text"].text,
+        witnesses=tuple(witness_from_json(item) for item in field["witnesses"]),
+        tiles=field["tiles"].whole,
+        launches=field["launches"].whole,
+    )
+
+
+def mismatch_to_json(mismatch: Mismatch) -> Json:
+    """A mismatch; the shrunk vector is left out where there is none."""
+    out: Json = {
+        "vector": witness_to_json(mismatch.vector),
+        "expected": f"{mismatch.expected:#x}",
+        "recipe": mismatch.recipe,
+        "stable": mismatch.stable,
+    }
+    if mismatch.shrunk is not None:
+        out["shrunk"] = witness_to_json(mismatch.shrunk)
+    if mismatch.shrunk_expected is not None:
+        out["shrunk_expected"] = f"{mismatch.shrunk_expected:#x}"
+    return out
+
+
+def mismatch_from_json(field: Field) -> Mismatch:
+    """The mismatch that ``mismatch_to_json`` wrote."""
+    given = field.typed(dict)
+    return Mismatch(
+        vector=witness_from_json(field["vector"]),
+        expected=field["expected"].bits,
+        recipe=field["recipe"].text,
+        stable=field["stable"].typed(bool),
+        shrunk=witness_from_json(field["shrunk"]) if "shrunk" in given else None,
+        shrunk_expected=field["shrunk_expected"].bits if "shrunk_expected" in given else None,
+    )
