@@ -46,6 +46,20 @@ class Batch:
         return Batch(**{name: value[start:stop] for name, value in self.items()})
 
 
+@dataclass(frozen=True)
+class Witness:
+    """One vector and what the device answered, as bit patterns; ``note`` says what it shows."""
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: int | None
+    d: int
+    scale_a: tuple[int, ...] = ()
+    scale_b: tuple[int, ...] = ()
+    metadata: tuple[int, ...] = ()
+    note: str = ""
+
+
 def check_batch(instruction: Instruction, batch: Batch) -> Batch:
     """The batch with every operand held against the instruction's shapes and formats.
 

@@ -5,21 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mmaprobe.catalog.batch import Witness as Witness
+
 Status = Literal["exact", "bounded", "inconclusive", "contradictory"]
-
-
-@dataclass(frozen=True)
-class Witness:
-    """One vector and what the device answered, as bit patterns; ``note`` says what it shows."""
-
-    a: tuple[int, ...]
-    b: tuple[int, ...]
-    c: int | None
-    d: int
-    scale_a: tuple[int, ...] = ()
-    scale_b: tuple[int, ...] = ()
-    metadata: tuple[int, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True)
