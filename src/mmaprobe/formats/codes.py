@@ -1,0 +1,137 @@
+"""Bit patterns taken apart (decode) and put together with one rounding (encode)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.formats.layout import Format
+from mmaprobe.formats.rounding import bit_length, overflow_goes_to_infinity, shift_right
+
+Bits = NDArray[np.unsignedinteger[Any]]
+
+ZERO, NORMAL, SUBNORMAL, INFINITE, NAN = range(5)
+"""Classes of a decoded bit pattern."""
+
+
+class Decoded(NamedTuple):
+    """Bit patterns taken apart: ``(-1)**negative * significand * 2**exponent``.
+
+    ``kind`` is one of ZERO, NORMAL, SUBNORMAL, INFINITE, NAN.  For INFINITE
+    and NAN the significand is the fraction field (the NaN's payload).
+    """
+
+    kind: NDArray[np.uint8]
+    negative: NDArray[np.bool_]
+    exponent: NDArray[np.int64]
+    significand: NDArray[np.int64]
+
+
+def decode(fmt: Format, bits: Bits) -> Decoded:
+    """Take bit patterns apart; the top and padding bits that a format ignores are dropped."""
+    code = np.asarray(bits).astype(np.uint64)
+    if fmt.bits < 64:
+        code = (code >> np.uint64(fmt.padding)) & np.uint64((1 << fmt.bits) - 1)
+    if not fmt.is_float:
+        return _decode_integer(fmt, code)
+    fraction = (code & np.uint64((1 << fmt.fraction_bits) - 1)).astype(np.int64)
+    field = ((code >> np.uint64(fmt.fraction_bits)) & np.uint64((1 << fmt.exponent_bits) - 1)).astype(np.int64)
+    negative = (code >> np.uint64(fmt.bits - 1)).astype(bool) if fmt.signed else np.zeros(code.shape, bool)
+    low = (field == 0) & fmt.subnormal
+    significand = np.where(low, fraction, fraction | (1 << fmt.fraction_bits))
+    exponent = np.where(low, fmt.min_exponent, field - fmt.bias) - fmt.fraction_bits
+    kind = np.where(low, np.where(fraction == 0, ZERO, SUBNORMAL), NORMAL).astype(np.uint8)
+    if fmt.nan == "ieee":
+        top = field == (1 << fmt.exponent_bits) - 1
+        kind[top] = np.where(fraction[top] == 0, INFINITE, NAN)
+        significand = np.where(top, fraction, significand)
+    elif fmt.nan == "all_ones":
+        kind[(code & np.uint64((1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1)) == np.uint64(
+            (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1)] = NAN  # fmt: skip
+    elif fmt.nan == "negative_zero":
+        kind[code == np.uint64(1 << (fmt.bits - 1))] = NAN
+    return Decoded(kind, negative, exponent, significand)
+
+
+def _decode_integer(fmt: Format, code: NDArray[np.uint64]) -> Decoded:
+    value = code.astype(np.int64)
+    negative = np.zeros(value.shape, bool)
+    if fmt.kind == "magnitude":
+        negative, value = (value >> (fmt.bits - 1)) != 0, value & ((1 << fmt.fraction_bits) - 1)
+    elif fmt.signed:
+        negative = value >= 1 << (fmt.bits - 1)
+        value = np.where(negative, (1 << fmt.bits) - value, value)
+    kind = np.where(value == 0, ZERO, NORMAL).astype(np.uint8)
+    return Decoded(kind, negative, np.zeros(value.shape, np.int64), value)
+
+
+def encode(
+    fmt: Format, negative: NDArray[Any], significand: NDArray[Any], exponent: NDArray[Any],
+    rounding: str = "RNE", overflow: str = "ieee",
+) -> Bits:  # fmt: skip
+    """Bit patterns of finite values ``(-1)**negative * significand * 2**exponent``, rounded once.
+
+    ``overflow`` is ``ieee`` (by the rounding's direction), ``infinity`` (the
+    format's NaN where it has no infinity) or ``largest``; for integer formats
+    ``wrap`` or ``largest``.  A zero keeps its sign where the format has one.
+    A value that the format cannot approach (negative in an unsigned one, zero
+    in one without zero) becomes its NaN.  ``int64`` significands must be below 2**61.
+    """
+    negative = np.asarray(negative, dtype=bool)
+    if not fmt.is_float:
+        return _encode_integer(fmt, negative, significand, exponent, rounding, overflow)
+    quantum = np.maximum(exponent + bit_length(significand) - 1, fmt.min_exponent) - fmt.fraction_bits
+    kept = _round_to_quantum(fmt, negative, significand, exponent, quantum, rounding)
+    carried = kept >= 2 << fmt.fraction_bits
+    kept = np.where(carried, kept >> 1, kept)
+    normal = kept >= 1 << fmt.fraction_bits
+    field = np.where(normal, quantum + carried + (fmt.fraction_bits + fmt.bias), 0)
+    field = np.minimum(field, 1 << fmt.exponent_bits).astype(np.uint64)
+    fraction = np.where(normal, kept - (1 << fmt.fraction_bits), kept).astype(np.uint64)
+    code = (field << np.uint64(fmt.fraction_bits) | fraction) << np.uint64(fmt.padding)
+    special = fmt.infinity_code if fmt.infinity else fmt.nan_code
+    if special is None or overflow == "largest":
+        beyond = np.full(code.shape, fmt.largest, np.uint64)
+    else:
+        to_infinity = True if overflow == "infinity" else overflow_goes_to_infinity(rounding, negative)
+        beyond = np.where(to_infinity, np.uint64(special), np.uint64(fmt.largest))
+    code = np.where(code > np.uint64(fmt.largest), beyond, code)
+    signs = negative & ((code != 0) | (fmt.nan != "negative_zero"))
+    code = np.where(signs, code | np.uint64(fmt.sign_mask), code)
+    if not fmt.signed and fmt.nan_code is not None:
+        lost = (negative & (significand != 0)) | ((significand == 0) & (not fmt.subnormal))
+        code = np.where(lost, np.uint64(fmt.nan_code), code)
+    return code.astype(fmt.dtype)
+
+
+_BY_PARITY = {"RNE": ("RNZ", "RNA"), "RNO": ("RNA", "RNZ"), "RO": ("RA", "RZ")}
+"""What a parity rule does where the lower neighbour is even, and where it is odd."""
+
+
+def _round_to_quantum(
+    fmt: Format, negative: NDArray[Any], significand: NDArray[Any], exponent: NDArray[Any],
+    quantum: NDArray[Any], rounding: str,
+) -> NDArray[Any]:  # fmt: skip
+    """The magnitudes in units of 2**quantum; even and odd are those of the code."""
+    shift = quantum - exponent
+    if fmt.fraction_bits or rounding not in _BY_PARITY:
+        return shift_right(significand, shift, negative, rounding)
+    even, odd = (shift_right(significand, shift, negative, mode) for mode in _BY_PARITY[rounding])
+    return np.where((quantum + fmt.bias) & 1, odd, even)
+
+
+def _encode_integer(
+    fmt: Format, negative: NDArray[Any], significand: NDArray[Any], exponent: NDArray[Any],
+    rounding: str, overflow: str,
+) -> Bits:  # fmt: skip
+    value = shift_right(significand, -np.asarray(exponent), negative, rounding).astype(object)
+    value = np.where(negative, -value, value)
+    if fmt.kind == "magnitude":
+        size = np.minimum(abs(value), fmt.largest)
+        return np.asarray(np.where(negative, size | fmt.sign_mask, size), dtype=np.uint64).astype(fmt.dtype)
+    if overflow != "wrap":
+        low = -(1 << (fmt.bits - 1)) if fmt.signed else 0
+        value = np.minimum(np.maximum(value, low), fmt.largest)
+    return np.asarray(value & ((1 << fmt.bits) - 1), dtype=np.uint64).astype(fmt.dtype)
