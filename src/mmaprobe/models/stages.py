@@ -1,0 +1,119 @@
+"""The NumPy interpreter of the datapath record: readable, any width, exact.
+
+It follows ``docs/datapath.md`` section by section, each stage over whole
+arrays of vectors.  Everything is integer arithmetic; magnitudes that do not
+fit in 61 bits are Python integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.errors import UsageError
+from mmaprobe.formats import Format
+from mmaprobe.models.nodes import Step, form_products, run
+from mmaprobe.models.numbers import Numbers, masked, read, zeros
+from mmaprobe.models.rounding import encode
+from mmaprobe.models.special import NanRule
+from mmaprobe.models.trace import Trace
+from mmaprobe.parameters.datapath import Datapath, Encode, Operand
+
+CHUNK = 2048
+"""Vectors evaluated at a time: small enough for the arrays to stay in the cache."""
+
+
+def evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None = None) -> Bits:
+    """d (n,) of the vectors a (n, K), b (n, K), c (n,), scale_* (n, K/S), as bit patterns.
+
+    The rule is ``docs/datapath.md``.  ``trace`` notes every stage; it takes a
+    single vector.  Raises UsageError where an operand is missing or of the
+    wrong shape.
+    """
+    _check(datapath, vectors, trace)
+    d = np.empty(vectors.size, formats.get(datapath.d).dtype)
+    for start in range(0, vectors.size, CHUNK):
+        d[start : start + CHUNK] = _evaluate(datapath, vectors.slice(start, start + CHUNK), trace)
+    return d
+
+
+def _check(datapath: Datapath, vectors: Batch, trace: Trace | None) -> None:
+    n, k = vectors.size, datapath.k
+    shapes: dict[str, tuple[int, ...]] = {"a": (n, k), "b": (n, k)}
+    if datapath.c is not None:
+        shapes["c"] = (n,)
+    if datapath.scale is not None:
+        shapes["scale_a"] = shapes["scale_b"] = (n, k // datapath.scale.size)
+    given = {name: value.shape for name, value in vectors.items()}
+    for name in sorted(shapes.keys() | given.keys()):
+        if shapes.get(name) != given.get(name):
+            raise UsageError(
+                f"operand {name}: this datapath takes {shapes.get(name, 'none')}, got {given.get(name, 'none')}"
+            )
+    if trace is not None and n != 1:
+        raise UsageError(f"a trace follows one vector, got {n}")
+
+
+def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
+    d = formats.get(datapath.d)
+    rule = NanRule(datapath.special, d)
+    a = read(formats.get(datapath.a), vectors.a, datapath.operand_a, rule)
+    b = read(formats.get(datapath.b), vectors.b, datapath.operand_b, rule)
+    accumulator = zeros(vectors.size, rule)
+    if datapath.c is not None and vectors.c is not None:
+        accumulator = read(formats.get(datapath.c), vectors.c, datapath.operand_c, rule)
+    scales = _scales(datapath, vectors, rule)
+    root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
+    for index, lanes in enumerate(datapath.steps):
+        step = _step(datapath, rule, lanes, (a, b), scales, accumulator, trace)
+        if trace is not None:
+            trace.step = index
+            trace.record("operands", lanes=lanes, a=step.a, b=step.b, accumulator=accumulator)
+            trace.record("products", lanes=lanes, products=step.products)
+        accumulator = run(datapath.tree, step, root)
+    done = encode(accumulator, datapath.result or Encode(format=datapath.d), rule)
+    code = done.bits.astype(np.uint64)
+    nan = done.numbers.nan
+    code = np.where(nan.flag, rule.result_codes(nan, _operands(datapath, vectors)), code)
+    if trace is not None:
+        trace.record("result", to=datapath.result, bits=code, nan=nan.flag)
+    return code.astype(d.dtype)
+
+
+def _scales(datapath: Datapath, vectors: Batch, rule: NanRule) -> tuple[Numbers, ...]:
+    if datapath.scale is None or vectors.scale_a is None or vectors.scale_b is None:
+        return ()
+    fmt = formats.get(datapath.scale.format)
+    return tuple(read(fmt, bits, Operand(), rule) for bits in (vectors.scale_a, vectors.scale_b))
+
+
+def _step(
+    datapath: Datapath,
+    rule: NanRule,
+    lanes: tuple[int, ...],
+    operands: tuple[Numbers, Numbers],
+    scales: tuple[Numbers, ...],
+    accumulator: Numbers,
+    trace: Trace | None,
+) -> Step:
+    """The lanes of one step, multiplied."""
+    a, b = (operand.at((slice(None), list(lanes))) for operand in operands)
+    per_lane: tuple[Numbers, ...] = ()
+    if datapath.scale is not None and datapath.scale.where == "product":
+        size = datapath.scale.size
+        per_lane = tuple(scale.at((slice(None), [lane // size for lane in lanes])) for scale in scales)
+    products = form_products(a, b, per_lane, datapath.product, rule)
+    return Step(datapath, rule, lanes, a, b, products, accumulator, scales, trace)
+
+
+def _operands(datapath: Datapath, vectors: Batch) -> dict[str, tuple[Format, Bits]]:
+    """The bits behind each name that ``special.priority`` may hold."""
+    if datapath.special.nan != "global":
+        return {}
+    a, b = masked(vectors.a, datapath.operand_a), masked(vectors.b, datapath.operand_b)
+    found = {f"a{k}": (formats.get(datapath.a), a[:, k]) for k in range(datapath.k)}
+    found |= {f"b{k}": (formats.get(datapath.b), b[:, k]) for k in range(datapath.k)}
+    if datapath.c is not None and vectors.c is not None:
+        found["c"] = (formats.get(datapath.c), masked(vectors.c, datapath.operand_c))
+    return found
