@@ -1,0 +1,211 @@
+"""Parameter files: the datapath of each primitive of an architecture, each with its basis and witnesses."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Witness
+from mmaprobe.errors import CannotWriteError, UsageError, near
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.table import Table, from_table, to_table
+
+SCHEMA = 1
+Basis = Literal["measured", "recorded", "published", "predicted"]
+BASES = ("measured", "recorded", "published", "predicted")
+CONTROLS = ("rounding", "ftz", "daz")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known about one primitive.
+
+    ``basis`` says where the datapath comes from: ``measured`` (``evidence`` is
+    the id of the run), ``recorded`` (third-party hardware data), ``published``
+    (a source) or ``predicted`` (a reason); ``source`` says it in words.
+    ``notes`` speak of single fields: (dotted path, text), such as the class of
+    values that cannot be told apart.  ``follows`` names the control state that
+    the primitive obeys.  ``origin`` is the architecture whose file holds it.
+    """
+
+    primitive: str
+    datapath: Datapath
+    basis: Basis
+    source: str
+    evidence: str = ""
+    follows: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    witnesses: tuple[Witness, ...] = ()
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        if self.basis not in BASES:
+            raise UsageError(f"basis {self.basis!r}; it is one of {', '.join(BASES)}")
+        if self.basis == "measured" and not self.evidence:
+            raise UsageError("basis 'measured' needs the evidence id of the run")
+        for name in self.follows:
+            if name not in CONTROLS:
+                raise UsageError(f"follows {name!r}; it is one of {', '.join(CONTROLS)}")
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """The entries of one architecture, by primitive, and where the file as a whole comes from."""
+
+    architecture: str
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    toolchain: str = ""
+    source: str = ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file's canonical text."""
+        return hashlib.sha256(to_text(self).encode()).hexdigest()
+
+
+def to_text(file: ParameterFile) -> str:
+    """The file's canonical TOML: the same records give the same bytes.
+
+    The last table, ``[end]``, counts the primitives: a truncated file lacks it.
+    """
+    head: Table = {"schema": SCHEMA, "architecture": file.architecture}
+    head |= {key: value for key in ("toolchain", "source") if (value := getattr(file, key))}
+    primitives = [_entry_table(entry) for entry in file.entries.values()]
+    return tomli_w.dumps(head | {"primitive": primitives, "end": {"primitives": len(primitives)}}, indent=2)
+
+
+def save(file: ParameterFile, path: Path) -> None:
+    """Write the file's text to a temporary name, then move it into place; CannotWriteError if that fails."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(to_text(file), "utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise CannotWriteError(f"cannot write {path}: {error.strerror}") from None
+
+
+def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
+    """The file in ``text``; ``name`` is how errors call it.
+
+    ``inherit`` holds the entries of the architectures that ``same_as`` may
+    name.  Raises UsageError naming the file and the line or key for anything
+    broken, unknown or newer than this version; nothing is partly loaded.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name}: {error}") from None
+    schema = data.get("schema")
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise UsageError(f"{name}: schema is {schema!r}; this version of mmaprobe reads up to {SCHEMA}")
+    keys = {"schema", "architecture", "toolchain", "source", "same_as", "primitive", "end"}
+    _check_keys(data, keys, {"architecture"}, name)
+    tables = data.get("primitive", [])
+    if data.get("end") != {"primitives": len(tables)}:
+        raise UsageError(f"{name}: truncated: it holds {len(tables)} primitives and its [end] says {data.get('end')}")
+    entries = dict(_inherited(data["same_as"], inherit, f"{name}: same_as")) if "same_as" in data else {}
+    for table in tables:
+        entry = _read_entry(table, name, data["architecture"], inherit)
+        if entry.primitive in entries and entries[entry.primitive].origin == entry.origin:
+            raise UsageError(f"{name}: {entry.primitive} is there twice")
+        entries[entry.primitive] = entry
+    return ParameterFile(data["architecture"], entries, data.get("toolchain", ""), data.get("source", ""))
+
+
+def read(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
+    """The parameter file at ``path``."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not a text file") from None
+    return from_text(text, str(path), inherit)
+
+
+def _inherited(architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | None, where: str) -> Mapping[str, Entry]:
+    known = inherit or {}
+    if architecture not in known:
+        raise UsageError(f"{where} names {architecture!r}, which has no parameter file{near(architecture, known)}")
+    return known[architecture]
+
+
+def _check_keys(table: Any, known: set[str], needed: set[str], where: str) -> None:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: expected a table, got {table!r}")
+    for key in table:
+        if key not in known:
+            raise UsageError(f"{where}: unknown key {key!r}{near(key, known)}")
+    for key in sorted(needed - table.keys()):
+        raise UsageError(f"{where}: key {key!r} is missing")
+
+
+_ENTRY_KEYS = {"name", "basis", "source", "evidence", "follows", "same_as", "notes", "datapath", "witness"}
+
+
+def _read_entry(table: Any, file: str, architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | None) -> Entry:
+    name = table.get("name", "a primitive without name") if isinstance(table, dict) else "primitive"
+    where = f"{file}: {name}"
+    _check_keys(table, _ENTRY_KEYS, {"name", "basis", "source"}, where)
+    if ("datapath" in table) == ("same_as" in table):
+        raise UsageError(f"{where}: needs either a datapath or same_as")
+    follows = table.get("follows", [])
+    if "datapath" in table:
+        datapath = from_table(table["datapath"], f"{where}: datapath")
+    else:
+        home = _inherited(table["same_as"], inherit, f"{where}: same_as")
+        if name not in home:
+            raise UsageError(f"{where}: {table['same_as']} knows no such primitive{near(name, home)}")
+        datapath, follows = home[name].datapath, table.get("follows", home[name].follows)
+    try:
+        return Entry(
+            name, datapath, table["basis"], table["source"], table.get("evidence", ""), tuple(follows),
+            tuple(table.get("notes", {}).items()),
+            tuple(_read_witness(item) for item in table.get("witness", [])), architecture,
+        )  # fmt: skip
+    except (UsageError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"key {error} is missing in a witness" if isinstance(error, KeyError) else error
+        raise UsageError(f"{where}: {reason}") from None
+
+
+def _entry_table(entry: Entry) -> Table:
+    table: Table = {"name": entry.primitive, "basis": entry.basis, "source": entry.source}
+    if entry.evidence:
+        table["evidence"] = entry.evidence
+    if entry.follows:
+        table["follows"] = list(entry.follows)
+    if entry.notes:
+        table["notes"] = dict(entry.notes)
+    table["datapath"] = to_table(entry.datapath)
+    if entry.witnesses:
+        table["witness"] = [_witness_table(entry.datapath, witness) for witness in entry.witnesses]
+    return table
+
+
+def _witness_table(datapath: Datapath, witness: Witness) -> Table:
+    names = {"a": datapath.a, "b": datapath.b, "c": datapath.c, "d": datapath.d}
+    if datapath.scale:
+        names |= {"scale_a": datapath.scale.format, "scale_b": datapath.scale.format}
+    table: Table = {}
+    for role, value in vars(witness).items():
+        if role == "note" or value is None or value == ():
+            continue
+        digits = formats.get(names.get(role) or "u8").container_bits // 4
+        table[role] = " ".join(f"{code:0{digits}x}" for code in (value if isinstance(value, tuple) else (value,)))
+    return table | ({"note": witness.note} if witness.note else {})
+
+
+def _read_witness(table: Table) -> Witness:
+    codes: dict[str, Any] = {key: tuple(int(word, 16) for word in text.split()) for key, text in table.items()
+                             if key != "note"}  # fmt: skip
+    codes |= {key: codes[key][0] for key in ("c", "d") if key in codes}
+    return Witness(**{"c": None, **codes}, note=table.get("note", ""))

@@ -1,0 +1,132 @@
+"""What is known about an architecture: its shipped parameters, and the datapath of an instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import architecture_base, lowering
+from mmaprobe.catalog.lowering import Lowering
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.datapath import Datapath, Encode, Operand
+from mmaprobe.parameters.files import Entry, ParameterFile, from_text
+
+ROUNDING = {"rn": "RNE", "rd": "RD", "ru": "RU", "rz": "RZ"}
+"""The control register's rounding modes as roundings."""
+
+
+@cache
+def load(architecture: str) -> ParameterFile:
+    """The shipped parameters of an architecture; entry by entry the longest match wins.
+
+    ``x86-64+intel`` is its own entries over those of ``x86-64``.  An
+    architecture without a file has no entries.  UsageError for one that the
+    catalog does not know.
+    """
+    base = architecture_base(architecture)
+    if base == architecture:
+        return _shipped(architecture)
+    own, shared = _shipped(architecture), load(base)
+    return replace(own, entries={**shared.entries, **own.entries})
+
+
+def entry_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Entry:
+    """The entry of the one primitive that an instruction is made of; UsageError where there is none."""
+    way = lowering(instruction, architecture)
+    known = (file or load(architecture)).entries
+    if way.kind == "emulated" or len(way.primitives) != 1 or way.primitives[0] not in known:
+        raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")
+    return known[way.primitives[0]]
+
+
+def datapath_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Datapath:
+    """What an instruction computes on an architecture: its lowering over its primitive's datapath.
+
+    The control state that the instruction's modifiers name is applied where
+    the primitive follows it.  ``file`` replaces the shipped parameters.
+    """
+    entry = entry_for(architecture, instruction, file)
+    whole = chain(entry.datapath, lowering(instruction, architecture))
+    return in_control_state(whole, instruction.modifier, entry.follows)
+
+
+def chain(datapath: Datapath, way: Lowering) -> Datapath:
+    """The datapath of one primitive applied again and again along K, each on the result before it.
+
+    Its steps follow one another as the steps of one datapath do; UsageError
+    where that does not hold (a last conversion, another C format, NaN
+    priorities by lane).
+    """
+    for step in way.applications:
+        if len(step.lanes) != datapath.k:
+            raise UsageError(f"{way.instruction}: {step.primitive} has {datapath.k} lanes, not {len(step.lanes)}")
+    order = tuple(step.lanes[lane] for step in way.applications for piece in datapath.steps for lane in piece)
+    if len(way.applications) == 1 and way.applications[0].lanes == tuple(range(datapath.k)):
+        return datapath
+    if datapath.result or datapath.c != datapath.d or datapath.operand_c != Operand() or datapath.special.priority:
+        raise UsageError(f"{way.instruction}: results of {way.primitives[0]} cannot be chained into its next use")
+    ascending = order == tuple(range(len(order)))
+    return replace(datapath, k=len(order), step=datapath.step_length, order=None if ascending else order)
+
+
+def in_control_state(datapath: Datapath, state: Mapping[str, str], follows: tuple[str, ...]) -> Datapath:
+    """The datapath under a control state: ``rounding``, ``ftz`` and ``daz`` as far as it ``follows`` them.
+
+    ``rounding`` replaces the rounding of every Encode, ``ftz`` makes every
+    Encode flush to a zero of the result's sign, ``daz`` every operand.
+    """
+    active = {key: value for key, value in state.items() if key in follows}
+    encode: dict[str, Any] = {}
+    if "rounding" in active:
+        encode["rounding"] = ROUNDING[active["rounding"]]
+    if "ftz" in active:
+        encode["subnormals"] = "signed_zero"
+    changed: Datapath = _map_encodes(datapath, encode) if encode else datapath
+    if "daz" in active:
+        flushed = {name: replace(getattr(changed, name), subnormals="signed_zero") for name in _OPERANDS}
+        changed = replace(changed, **flushed)
+    return changed
+
+
+_OPERANDS = ("operand_a", "operand_b", "operand_c")
+
+
+def _map_encodes(value: Any, changes: Mapping[str, Any]) -> Any:
+    if isinstance(value, Encode):
+        return replace(value, **changes)
+    if isinstance(value, tuple):
+        return tuple(_map_encodes(item, changes) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{f.name: _map_encodes(getattr(value, f.name), changes) for f in fields(value)})
+    return value
+
+
+@cache
+def _shipped(architecture: str) -> ParameterFile:
+    name = f"{architecture}.toml"
+    found = resources.files("mmaprobe.parameters") / "data" / name
+    if not found.is_file():
+        return ParameterFile(architecture)
+    return from_text(found.read_text("utf-8"), name, _Shipped())
+
+
+class _Shipped(dict[str, Mapping[str, Entry]]):
+    """The shipped entries of an architecture that ``same_as`` names, read when asked for."""
+
+    def __contains__(self, architecture: object) -> bool:
+        return (resources.files("mmaprobe.parameters") / "data" / f"{architecture}.toml").is_file()
+
+    def __getitem__(self, architecture: str) -> Mapping[str, Entry]:
+        return _shipped(architecture).entries
+
+
+def _unknown(instruction: Instruction, architecture: str, way: Lowering) -> str:
+    made_of = " + ".join(way.primitives) or way.note or "no matrix instruction"
+    return (
+        f"{instruction.id} on {architecture} ({way.kind}: {made_of}); "
+        f"run `mmaprobe derive --device ... --instruction '{instruction.id}'` on that hardware"
+    )

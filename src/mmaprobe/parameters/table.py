@@ -1,0 +1,194 @@
+"""The TOML form of a datapath: records to tables of text and numbers, and back.
+
+Lanes are written ``0..15`` or ``1,0``; a leaf of the tree is ``"c"``,
+``"zero"`` or its lanes; a term without rules of its own is its node.  None is
+``"none"``.  Fields at their default are left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from mmaprobe.catalog.lanes import format_lanes, parse_lanes
+from mmaprobe.errors import UsageError, near
+from mmaprobe.parameters import datapath as records
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Node, Products, Term, Zero
+
+Table = dict[str, Any]
+_NODES: dict[str, type] = {"fma": records.Fma, "add": records.Add, "fused": records.Fused, "exact": records.Exact}
+_NODE_NAMES = {kind: name for name, kind in _NODES.items()}
+_HEXADECIMAL = ("code", "mask")
+
+
+class Hexadecimal(int):
+    """An integer that is written in hexadecimal."""
+
+    def __str__(self) -> str:
+        return hex(self)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def to_table(datapath: Datapath, full: bool = False) -> Table:
+    """The table of a datapath; ``full`` writes every field, also those at their default."""
+    return _write_record(datapath, full)
+
+
+def from_table(table: Table, where: str = "datapath") -> Datapath:
+    """The datapath of a table; UsageError names the key path for anything wrong, unknown or missing."""
+    made: Datapath = _read_record(Datapath, table, where)
+    return made
+
+
+def flatten(table: Table, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted path, value) of every leaf of a table; list items are numbered."""
+    for key, value in table.items():
+        here = f"{path}.{key}" if path else key
+        if isinstance(value, list):
+            value = {str(i): item for i, item in enumerate(value)}
+        if isinstance(value, dict):
+            yield from flatten(value, here)
+        else:
+            yield here, value
+
+
+def fields(datapath: Datapath) -> list[tuple[str, Any]]:
+    """Every field of a datapath as (dotted path, value), defaults included; node names are not fields."""
+    leaves = flatten(to_table(datapath, full=True))
+    return [(path, value) for path, value in leaves if path.rpartition(".")[2] != "node"]
+
+
+def set_field(datapath: Datapath, path: str, value: Any) -> Datapath:
+    """The datapath with one field changed: ``set_field(d, "tree.to.rounding", "RNE")``.
+
+    Raises UsageError with the near paths for an unknown one, and for a value
+    that the datapath refuses.
+    """
+    table = to_table(datapath, full=True)
+    holder: Any = table
+    *parents, last = path.split(".")
+    try:
+        for key in parents:
+            holder = holder[int(key)] if isinstance(holder, list) else holder[key]
+        position: Any = int(last) if isinstance(holder, list) else last
+        holder[position]  # a field that is not there must not be added
+        holder[position] = value
+    except (KeyError, IndexError, ValueError, TypeError):
+        known = [name for name, _ in fields(datapath)]
+        raise UsageError(f"no field {path!r}{near(path, known, 6)}") from None
+    return from_table(table)
+
+
+def _write_record(value: Any, full: bool) -> Table:
+    table: Table = {"node": _NODE_NAMES[type(value)]} if type(value) in _NODE_NAMES else {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if full or item != field.default:
+            hexadecimal = field.name in _HEXADECIMAL and item is not None
+            table[field.name] = Hexadecimal(item) if hexadecimal else _write(item, full)
+    return table
+
+
+def _write(value: Any, full: bool) -> Any:
+    if value is None:
+        return "none"
+    if isinstance(value, Accumulator):
+        return "c"
+    if isinstance(value, Zero):
+        return "zero"
+    if isinstance(value, Products):
+        return format_lanes(value.lanes)
+    if isinstance(value, Term) and not full and value == Term(value.of):
+        return _write(value.of, full)
+    if dataclasses.is_dataclass(value):
+        return _write_record(value, full)
+    if isinstance(value, tuple):
+        if value and all(isinstance(item, int) for item in value):
+            return format_lanes(value)
+        if all(isinstance(item, (int, str)) for item in value):
+            return " ".join(map(str, value))
+        return [_write(item, full) for item in value]
+    return value
+
+
+def _read_record(kind: type, table: Any, where: str) -> Any:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: expected a table, got {table!r}")
+    hints = _hints(kind)
+    values: Table = {}
+    for key, raw in table.items():
+        if key == "node" and kind in _NODE_NAMES:
+            continue
+        if key not in hints:
+            raise UsageError(f"{where}.{key}: unknown key{near(key, hints)}")
+        values[key] = _read(hints[key], raw, f"{where}.{key}")
+    for field in dataclasses.fields(kind):
+        if field.name not in values and field.default is dataclasses.MISSING:
+            raise UsageError(f"{where}.{field.name}: missing")
+    try:
+        return kind(**values)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _read(hint: Any, raw: Any, where: str) -> Any:
+    if hint == Node:
+        return _read_node(raw, where)
+    if isinstance(hint, types.UnionType):
+        if raw == "none":
+            return None
+        (hint,) = (part for part in typing.get_args(hint) if part is not type(None))
+    if hint is Term and not (isinstance(raw, dict) and "of" in raw):
+        return Term(_read_node(raw, where))
+    if dataclasses.is_dataclass(hint):
+        return _read_record(typing.cast(type, hint), raw, where)
+    if typing.get_origin(hint) is tuple:
+        return _read_tuple(typing.get_args(hint), raw, where)
+    if typing.get_origin(hint) is typing.Literal:
+        choices = typing.get_args(hint)
+        if raw not in choices:
+            raise UsageError(f"{where}: {raw!r}; it must be one of {', '.join(choices)}")
+        return raw
+    if not isinstance(raw, hint) or (isinstance(raw, bool) and hint is not bool):
+        raise UsageError(f"{where}: expected {hint.__name__}, got {raw!r}")
+    return int(raw) if hint is int else raw
+
+
+def _read_tuple(parts: tuple[Any, ...], raw: Any, where: str) -> tuple[Any, ...]:
+    if parts[0] == Node or parts[0] is Term:
+        if not isinstance(raw, list):
+            raise UsageError(f"{where}: expected a list, got {raw!r}")
+        return tuple(_read(parts[0], item, f"{where}.{i}") for i, item in enumerate(raw))
+    if not isinstance(raw, str):
+        raise UsageError(f"{where}: expected text, got {raw!r}")
+    if parts == (int, str):
+        number, _, word = raw.partition(" ")
+        if not number.isdigit():
+            raise UsageError(f"{where}: expected a number and a rounding such as '31 RD', got {raw!r}")
+        return int(number), word
+    return _lanes(raw, where) if parts[0] is int else tuple(raw.split())
+
+
+def _read_node(raw: Any, where: str) -> Any:
+    if isinstance(raw, str):
+        return {"c": Accumulator(), "zero": Zero()}.get(raw) or Products(_lanes(raw, where))
+    name = raw.get("node") if isinstance(raw, dict) else None
+    if name not in _NODES:
+        kinds = ", ".join(_NODES)
+        raise UsageError(f"{where}: expected 'c', 'zero', lanes, or a table whose node is one of {kinds}; got {raw!r}")
+    return _read_record(_NODES[name], raw, where)
+
+
+def _lanes(raw: str, where: str) -> tuple[int, ...]:
+    try:
+        return parse_lanes(raw)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
