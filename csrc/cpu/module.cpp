@@ -1,4 +1,9 @@
 // The native module: one register_* function a subject, each in its own file.
 #include <pybind11/pybind11.h>
 
-PYBIND11_MODULE(_native, m) { m.doc() = "Native core of mmaprobe: engine, generators, compare, CPU instructions"; }
+#include "cpu/bind_units.hpp"
+
+PYBIND11_MODULE(_native, m) {
+  m.doc() = "Native core of mmaprobe: engine, generators, compare, CPU instructions";
+  mmaprobe::cpu::register_units(m);
+}

@@ -1,0 +1,16 @@
+"""The native module: each subject's functions together, in the order of csrc/cpu/module.cpp."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+_Array = NDArray[Any]
+
+# CPU instructions
+cpu_default_control: int
+
+def cpu_features() -> list[str]: ...
+def cpu_identity() -> list[tuple[str, str]]: ...
+def cpu_units() -> list[tuple[str, bool, str, str]]: ...
+def cpu_trial(id: str) -> int: ...
+def cpu_run(id: str, control: int, a: _Array, b: _Array, c: _Array | None, d: _Array) -> None: ...
