@@ -53,8 +53,8 @@ class Cpu:
     def __init__(self) -> None:
         self._units = {unit: Support(here, reason) for unit, here, reason, _ in _native.cpu_units()}
         self._identity = dict(_native.cpu_identity())
-        machine = {"x86_64": "x86-64"}.get(platform.machine(), platform.machine())
-        self.architecture = machine + (_VENDORS.get(self._identity.get("vendor", ""), "") if machine == "x86-64" else "")
+        machine = platform.machine().replace("x86_64", "x86-64")
+        self.architecture = machine + _VENDORS.get(self._identity.get("vendor", ""), "")
 
     def info(self) -> dict[str, str]:
         """Architecture, vendor, family, model, stepping, microcode, kernel, features, control register."""
@@ -112,7 +112,9 @@ def _trial(unit: str) -> None:
         return
     features = next(needs for name, _, _, needs in _native.cpu_units() if name == unit)
     if number == signal.SIGILL:
-        raise DeviceError(f"{unit}: illegal instruction although CPUID reports {features}; masked by a virtual machine?")
+        raise DeviceError(
+            f"{unit}: illegal instruction although the CPU reports {features}; a virtual machine masks it"
+        )
     ended = f"ended by {signal.Signals(number).name}" if number > 0 else "could not be started"
     raise DeviceError(f"{unit}: the trial run in a child process {ended}; it needs {features}")
 

@@ -1,0 +1,122 @@
+"""What the x86-64 instructions of this machine compute, against the vendors' pseudo-code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cpu_pseudocode as pseudo
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.lookup import instruction, modes
+from mmaprobe.devices import cpu
+from mmaprobe.devices.base import run_vectors
+
+HERE = cpu.open_cpu("")
+pytestmark = pytest.mark.skipif(not HERE.architecture.startswith("x86-64"), reason="x86-64 instructions")
+COUNT = 20_001  # not a multiple of any register's lanes
+SPECIALS = [0x7FC00000, 0x7F800000, 0xFF800000, 0xFFC00000, 0, 0x80000000, 1, 0x80000001, 0x7F7FFFFF, 0x3F800000]
+STATES = [(known.id.partition("{")[2], known.modifier) for known in modes(instruction("x86.dpps"))]
+
+
+def run(known, a, b, c=None):
+    """d of shape (n,); the test is skipped where this machine lacks the instruction."""
+    known = instruction(known) if isinstance(known, str) else known
+    if not (support := HERE.supports(known)):
+        pytest.skip(f"{known.id}: {support.reason}")
+    return run_vectors(HERE, known, Batch(a, b, c))
+
+
+def clustered(rng, shape, low, high):
+    """Float32 bits with exponent fields in [low, high)."""
+    sign = rng.integers(0, 2, shape) << 31
+    return (sign | rng.integers(low, high, shape) << 23 | rng.integers(0, 1 << 23, shape)).astype(np.uint32)
+
+
+def mixed(rng, shape):
+    """Float32 bits, half of them special; every NaN has a payload of its own, half of them signalling."""
+    chosen = rng.choice(np.array([*SPECIALS, 0x7F800000, 0xFF800000], np.uint32), shape)
+    payload = rng.integers(1, 1 << 22, shape).astype(np.uint32)
+    signalling = (chosen & 0x7FFFFFFF == 0x7F800000) & (rng.random(shape) < 0.3)
+    chosen = np.where(pseudo.is_nan(chosen) | signalling, chosen | payload, chosen)
+    return np.where(rng.random(shape) < 0.5, chosen, clustered(rng, shape, 120, 134)).astype(np.uint32)
+
+
+def samples(shape):
+    """Named families of float32 operands a, b and c."""
+    rng = np.random.default_rng(7)
+    uniform = [rng.integers(0, 1 << 32, shape, dtype=np.uint32) for _ in "abc"]
+    near = [clustered(rng, shape, 121, 134) for _ in "abc"]
+    tiny = [clustered(rng, shape, 56, 66), clustered(rng, shape, 56, 66), clustered(rng, shape, 0, 4)]
+    low = [clustered(rng, shape, 0, 3), clustered(rng, shape, 125, 130), clustered(rng, shape, 0, 3)]
+    huge = [clustered(rng, shape, 185, 193), clustered(rng, shape, 185, 193), clustered(rng, shape, 250, 255)]
+    return [uniform, near, tiny, low, huge, [mixed(rng, shape) for _ in "abc"]]
+
+
+def assert_same(d, expected, nan_bits=True):
+    if not nan_bits:
+        d, expected = (np.where(pseudo.is_nan(x), pseudo.INVALID, x) for x in (d, expected))
+    bad = np.flatnonzero(d != expected)
+    assert not bad.size, f"{bad.size} differ, first at {bad[0]}: {d[bad[0]]:#x}, expected {expected[bad[0]]:#x}"
+
+
+@pytest.mark.parametrize("width", ["", "{width=256}", "{width=512}"])
+def test_vdpbf16ps(width):
+    """fma(a0, b0, fma(a1, b1, c)), flushing; the first NaN of a0 b0 a1 b1 c, quieted (AMD Zen 4 and Intel agree)."""
+    for a, b, c in samples((COUNT, 2)):
+        narrow = [(x >> np.uint32(16)).astype(np.uint16) for x in (a, b)]
+        d = run(f"x86.vdpbf16ps{width}", *narrow, c[:, 0])
+        assert_same(d, pseudo.vdpbf16ps(*narrow, c[:, 0]))
+
+
+@pytest.mark.parametrize(("name", "state"), STATES, ids=[name or "default" for name, _ in STATES])
+def test_dpps(name, state):
+    for a, b, _ in samples((COUNT // 4, 4)):
+        d = run("x86.dpps" + ("{" + name if name else ""), a, b)
+        expected = pseudo.dpps(a, b, state.get("rounding", "rn"), "ftz" in state, "daz" in state)
+        assert_same(d, expected, nan_bits=HERE.architecture == "x86-64+intel")
+
+
+@pytest.mark.parametrize(("name", "state"), STATES, ids=[name or "default" for name, _ in STATES])
+def test_vfmadd_f32(name, state):
+    """Form 231: the first NaN of a, b, c."""
+    for a, b, c in samples(COUNT // 4):
+        d = run("x86.vfmadd.f32" + ("{" + name if name else ""), a[:, None], b[:, None], c)
+        read = [pseudo.daz(x) if "daz" in state else x for x in (a, b, c)]
+        expected = pseudo.fma(*read, state.get("rounding", "rn"), "ftz" in state)
+        assert_same(d, pseudo.first_nan(expected, (a, b, c)))
+
+
+def widths(name):
+    return [name, f"{name}{{width=256}}", f"{name}{{width=512}}"]
+
+
+@pytest.mark.parametrize("name", [*widths("x86.vpdpbusd"), *widths("x86.vpdpbusds")])
+def test_vpdpbusd(name):
+    rng = np.random.default_rng(3)
+    a, b = (rng.choice(np.array([0, 1, 127, 128, 255, 77], np.uint8), (COUNT, 4)) for _ in "ab")
+    c = rng.choice(np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFF0000], np.uint32), COUNT)
+    total = (a.astype(np.int64) * b.view(np.int8)).sum(1) + c.view(np.int32)
+    assert_same(run(name, a, b, c), pseudo.int32(total, saturate="busds" in name))
+
+
+@pytest.mark.parametrize("name", [*widths("x86.vpdpwssd"), *widths("x86.vpdpwssds")])
+def test_vpdpwssd(name):
+    rng = np.random.default_rng(4)
+    a, b = (rng.choice(np.array([0, 1, 0x7FFF, 0x8000, 0xFFFF, 777], np.uint16), (COUNT, 2)) for _ in "ab")
+    c = rng.choice(np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFF0000], np.uint32), COUNT)
+    total = (a.view(np.int16).astype(np.int64) * b.view(np.int16)).sum(1) + c.view(np.int32)
+    assert_same(run(name, a, b, c), pseudo.int32(total, saturate="wssds" in name))
+
+
+def test_pmaddubsw_saturates():
+    rng = np.random.default_rng(5)
+    a, b = (rng.choice(np.array([0, 1, 127, 128, 255, 77], np.uint8), (COUNT, 2)) for _ in "ab")
+    total = (a.astype(np.int64) * b.view(np.int8)).sum(1)
+    assert_same(run("x86.pmaddubsw", a, b), np.clip(total, -32768, 32767).astype(np.int16).view(np.uint16))
+
+
+def test_pmaddwd_wraps():
+    rng = np.random.default_rng(6)
+    a, b = (rng.choice(np.array([0, 1, 0x7FFF, 0x8000, 0xFFFF, 777], np.uint16), (COUNT, 2)) for _ in "ab")
+    total = (a.view(np.int16).astype(np.int64) * b.view(np.int16)).sum(1)
+    assert_same(run("x86.pmaddwd", a, b), pseudo.int32(total))

@@ -1,0 +1,137 @@
+"""The device ``cpu``: what it lists, how it packs and refuses, and what it says when a unit fails."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+
+from mmaprobe import _native
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.lookup import instruction, instructions
+from mmaprobe.devices import cpu
+from mmaprobe.devices.base import Device, open_device, run_vectors
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
+
+HERE = cpu.open_cpu("")
+X86 = HERE.architecture.startswith("x86-64")
+x86_only = pytest.mark.skipif(not X86, reason=f"x86-64 instructions; this machine is {HERE.architecture}")
+
+
+def test_is_a_device():
+    assert isinstance(open_device("cpu"), Device)
+    info = HERE.info()
+    assert info["architecture"] == HERE.architecture
+    assert all(isinstance(value, str) and value for value in info.values())
+    assert {"kernel", "microcode", "features", "control"} <= info.keys()
+
+
+def test_takes_no_argument():
+    with pytest.raises(UsageError, match="takes no argument"):
+        open_device("cpu:0")
+
+
+def test_catalog_and_native_units_agree():
+    assert {name for name, *_ in _native.cpu_units()} == {known.id for known in HERE.instructions()}
+
+
+@pytest.mark.parametrize("known", HERE.instructions(), ids=lambda known: known.id)
+def test_shapes_and_zero(known):
+    if not (support := HERE.supports(known)):
+        pytest.skip(support.reason)
+    formats = known.formats()
+    operands = {name: np.zeros(shape, formats[name].dtype) for name, shape in known.shapes(3).items()}
+    d = HERE.run(known, Batch(**operands))
+    assert d.shape == (3, known.m, known.n)
+    assert d.dtype == formats["d"].dtype
+    assert not d.any()
+
+
+@pytest.mark.parametrize("known", HERE.instructions(), ids=lambda known: known.id)
+def test_lacking_features_are_named(known, monkeypatch):
+    units = [(name, False, "needs some-feature", "some-feature") for name, *_ in _native.cpu_units()]
+    monkeypatch.setattr(_native, "cpu_units", lambda: units)
+    bare = cpu.Cpu()
+    assert bare.supports(known).reason == "needs some-feature"
+    formats = known.formats()
+    operands = {name: np.zeros(shape, formats[name].dtype) for name, shape in known.shapes(1).items()}
+    with pytest.raises(NotHereError, match="not here: needs some-feature"):
+        bare.run(known, Batch(**operands))
+
+
+def test_other_architectures_are_not_here():
+    other = "aarch64" if X86 else "x86-64"
+    assert {HERE.supports(known).reason for known in instructions(other)} == {f"needs {other}"}
+
+
+def test_gpu_instructions_are_not_here():
+    from mmaprobe.catalog.instruction import Instruction
+
+    foreign = Instruction("mma.x", "mma.x", "mma", 1, 1, 1, "f32", "f32", "f32", "f32")
+    assert HERE.supports(foreign).reason == "not a CPU instruction"
+
+
+@x86_only
+def test_masked_instruction_is_a_device_error(monkeypatch):
+    known = instruction("x86.pmaddwd")
+    cpu._trial.cache_clear()
+    monkeypatch.setattr(_native, "cpu_trial", lambda unit: int(signal.SIGILL))
+    a = np.zeros((1, 1, 2), np.uint16)
+    with pytest.raises(DeviceError, match=r"x86.pmaddwd: illegal instruction although the CPU reports sse2") as caught:
+        HERE.run(known, Batch(a, a.reshape(1, 2, 1)))
+    assert caught.value.exit_code == 5
+
+
+def test_trial_reports_the_signal():
+    """A unit whose features are missing ends its child by SIGILL; this process goes on."""
+    lacking = [name for name, here, reason, _ in _native.cpu_units() if not here and "needs" in reason]
+    for name in lacking:
+        assert _native.cpu_trial(name) == signal.SIGILL
+    present = [name for name, here, *_ in _native.cpu_units() if here]
+    assert [_native.cpu_trial(name) for name in present] == [0] * len(present)
+
+
+@x86_only
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 8, 15, 17, 33])
+@pytest.mark.parametrize("width", ["", "{width=256}", "{width=512}"])
+def test_every_lane_and_the_padded_tail(count, width):
+    known = instruction(f"x86.vpdpwssd{width}")
+    if not (support := HERE.supports(known)):
+        pytest.skip(support.reason)
+    a = np.arange(2 * count, dtype=np.uint16).reshape(count, 2)
+    c = np.arange(count, dtype=np.uint32)
+    d = run_vectors(HERE, known, Batch(a, a, c))
+    assert d.tolist() == [(2 * i) ** 2 + (2 * i + 1) ** 2 + i for i in range(count)]
+
+
+@x86_only
+def test_operands_of_any_layout():
+    known = instruction("x86.pmaddwd")
+    a = np.arange(64, dtype=np.uint16).reshape(32, 1, 2)
+    b = np.arange(64, dtype=">u2").reshape(32, 2, 1)[::-1]
+    expected = [4 * i * (31 - i) + (2 * i + 1) * (63 - 2 * i) for i in range(32)]
+    assert HERE.run(known, Batch(a, b)).ravel().tolist() == expected
+
+
+@x86_only
+def test_control_register_is_restored():
+    known = instruction("x86.vfmadd.f32{daz,ftz,rounding=rz}")
+    assert cpu.control_register(known) == 0xFFC0
+    assert cpu.unit_id(known) == "x86.vfmadd.f32"
+    tiny = np.float32(1e-40)
+    if HERE.supports(known):
+        one = np.full((1, 1, 1), 0x3F800000, np.uint32)
+        HERE.run(known, Batch(one, one, one))
+    assert tiny * np.float32(0.5) != 0
+
+
+@x86_only
+def test_native_sizes_are_checked():
+    a = np.zeros(4, np.uint32)
+    with pytest.raises(ValueError, match="b has 12 bytes, expected 4 times 4"):
+        _native.cpu_run("x86.vfmadd.f32", 0x1F80, a, a[:3].copy(), a, a.copy())
+    with pytest.raises(ValueError, match="c is missing"):
+        _native.cpu_run("x86.vfmadd.f32", 0x1F80, a, a, None, a.copy())
+    with pytest.raises(ValueError, match="no CPU instruction"):
+        _native.cpu_trial("x86.nothing")
