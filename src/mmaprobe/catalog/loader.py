@@ -138,6 +138,7 @@ def _lowerings(
     toolchains = data.get("toolchains", {})
     convert, add = (_fill(on[key], bound) if key in on else None for key in ("convert", "add"))
     for name in on["architectures"]:
+        name = _fill(name, bound)
         for architecture in groups.get(name, [name]):
             yield Lowering(
                 made.id, architecture, on.get("kind", "native"), _applications(on, bound, made),
