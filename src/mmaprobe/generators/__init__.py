@@ -1,1 +1,6 @@
 """Counter-based recipes to batches; named families of hard cases."""
+
+from mmaprobe.generators.families import FAMILIES, MIX, families_for, generate, plan
+from mmaprobe.generators.recipe import Recipe, regenerate
+
+__all__ = ["FAMILIES", "MIX", "Recipe", "families_for", "generate", "plan", "regenerate"]

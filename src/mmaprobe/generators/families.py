@@ -1,0 +1,105 @@
+"""Named families of vectors, their weights, and ``generate``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import UsageError, near
+from mmaprobe.generators import reference
+from mmaprobe.generators.space import target
+
+VERSIONS: dict[str, int] = {
+    "uniform": 1, "clustered": 1, "cancel": 1, "ulp": 1, "tie": 1, "zlad": 1, "tiny": 1, "subnormals": 1,
+    "extremes": 1, "conly": 1, "zeros": 1, "specials": 1,
+}  # fmt: skip
+"""Every family with the version of its rule; a recipe names both.  The order numbers the families: append only."""
+
+FAMILIES: tuple[str, ...] = tuple(VERSIONS)
+
+MIX: dict[str, int] = {
+    "cancel": 19, "ulp": 14, "tie": 15, "clustered": 14, "zlad": 10, "subnormals": 9, "extremes": 5, "conly": 3,
+    "zeros": 3, "tiny": 2, "specials": 3, "uniform": 3,
+}  # fmt: skip
+"""Share of each family in a validation, in parts of their sum (a judgement that mutants must confirm)."""
+
+INTEGER_FAMILIES = ("uniform", "extremes", "specials")
+
+
+def families_for(instruction: Instruction) -> tuple[str, ...]:
+    """The families that make sense for an instruction.
+
+    Integers know uniform bits, extremes and specials (boundary values mixed
+    in); ``conly`` needs an operand C, ``cancel`` two terms, ``subnormals``
+    operand formats that have them.
+    """
+    t = target(instruction)
+    if not t.a.is_float:
+        return INTEGER_FAMILIES
+    missing = set()
+    if not t.c.is_float:
+        missing.add("conly")
+    if t.space.live + t.c.is_float < 2:
+        missing |= {"cancel", "tie", "ulp"}
+    if not (t.a.implicit and t.b.implicit):
+        missing.add("subnormals")
+    return tuple(name for name in FAMILIES if name not in missing)
+
+
+def check_family(instruction: Instruction, family: str) -> None:
+    """UsageError with the near names for a family that does not exist or does not fit the instruction."""
+    known = families_for(instruction)
+    if family not in FAMILIES:
+        raise UsageError(f"unknown generator family {family!r}{near(family, FAMILIES)}")
+    if family not in known:
+        raise UsageError(f"{instruction.id}: family {family!r} does not fit it; it has {', '.join(known)}")
+
+
+def stream_number(family: str) -> int:
+    """Counter word 3 of a family's random words: version in the upper half, number in the lower."""
+    return VERSIONS[family] << 16 | FAMILIES.index(family)
+
+
+def generate(instruction: Instruction, family: str, seed: int, start: int, count: int) -> Batch:
+    """Vectors ``start`` to ``start + count - 1`` of a family, in one-vector shapes: a (n, K or K/2), b (n, K), c (n,),
+    scale_* (n, K/S), metadata (n, K/chunk).
+
+    A pure function of its arguments: vector i depends on (instruction, family
+    and its version, seed, i) alone.  Raises UsageError for an unknown family,
+    a seed or index outside 64 bits, or a negative count.
+    """
+    check_family(instruction, family)
+    if not 0 <= seed < 1 << 64 or not 0 <= start <= start + count <= 1 << 64:
+        raise UsageError(f"seed {seed} and vectors {start}+{count} must fit 64 bits without sign")
+    return reference_batch(instruction, family, seed, start, count)
+
+
+def reference_batch(instruction: Instruction, family: str, seed: int, start: int, count: int) -> Batch:
+    """``generate`` by NumPy alone, in pieces that keep memory small."""
+    t, stream = target(instruction), stream_number(family)
+    size = max(1, (1 << 17) // instruction.k)
+    pieces = [
+        reference.generate_codes(t, family, stream, seed, at, min(size, start + count - at))
+        for at in range(start, max(start + count, start + 1), size)
+    ]
+    dtypes = {role: f.dtype for role, f in instruction.formats().items()} | {"metadata": np.dtype(np.uint8)}
+    names = pieces[0].keys()
+    return Batch(**{name: np.concatenate([piece[name].astype(dtypes[name]) for piece in pieces]) for name in names})
+
+
+def plan(instruction: Instruction, vectors: int, mix: dict[str, int] | None = None) -> list[tuple[str, int, int]]:
+    """(family, start, count) dividing ``vectors`` among the instruction's families by weight, at least one each.
+
+    Every start is 0: each family numbers its own vectors.  The counts add up
+    to ``vectors`` (or to one each, where fewer than the families are asked for).
+    """
+    weights = mix or MIX
+    for name in mix or ():
+        check_family(instruction, name)
+    names = [name for name in families_for(instruction) if weights.get(name)]
+    total = sum(weights[name] for name in names)
+    counts = {name: max(1, vectors * weights[name] // total) for name in names}
+    heaviest = max(names, key=lambda name: weights[name])
+    counts[heaviest] = max(1, counts[heaviest] + vectors - sum(counts.values()))
+    return [(name, 0, count) for name, count in counts.items()]

@@ -1,0 +1,67 @@
+"""A recipe names a vector for ever: instruction, family and version, seed, index."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import UsageError, near
+from mmaprobe.generators.families import FAMILIES, VERSIONS, generate
+
+_FORM = re.compile(r"(?P<instruction>.+)/(?P<family>[^/.]+)\.(?P<version>\d+)/(?P<seed>\d+)/(?P<index>\d+)")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """``<instruction id>/<family>.<version>/<seed>/<index>``."""
+
+    instruction: str
+    family: str
+    version: int
+    seed: int
+    index: int
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise UsageError(f"recipe: unknown generator family {self.family!r}{near(self.family, FAMILIES)}")
+        if self.version != VERSIONS[self.family]:
+            raise UsageError(
+                f"recipe: this package makes {self.family}.{VERSIONS[self.family]}, not version {self.version}"
+            )
+        if not 0 <= self.seed < 1 << 64 or not 0 <= self.index < 1 << 64:
+            raise UsageError(f"recipe: seed {self.seed} and index {self.index} must fit 64 bits")
+
+    def __str__(self) -> str:
+        return f"{self.instruction}/{self.family}.{self.version}/{self.seed}/{self.index}"
+
+    @classmethod
+    def of(cls, instruction: Instruction, family: str, seed: int, index: int) -> Recipe:
+        """The recipe of a vector that ``generate`` makes now."""
+        return cls(instruction.id, family, VERSIONS.get(family, 0), seed, index)
+
+    @classmethod
+    def parse(cls, text: str) -> Recipe:
+        """The recipe written as ``text``; UsageError naming what is wrong."""
+        match = _FORM.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(
+                f"not a recipe: {text!r}; the form is INSTRUCTION/FAMILY.VERSION/SEED/INDEX, "
+                "for example x86.vdpbf16ps/tie.1/0/17"
+            )
+        return cls(match["instruction"], match["family"], *(int(match[key]) for key in ("version", "seed", "index")))
+
+
+def regenerate(recipe: Recipe | str, instruction: Instruction | None = None) -> Batch:
+    """The one vector that a recipe names, in one-vector shapes with n = 1.
+
+    ``instruction`` saves the look-up in the catalog.  Raises UsageError for a
+    recipe that is not one, or that names an instruction unknown or other.
+    """
+    found = Recipe.parse(recipe) if isinstance(recipe, str) else recipe
+    instruction = instruction or lookup.instruction(found.instruction)
+    if instruction.id != found.instruction:
+        raise UsageError(f"recipe {found} is for {found.instruction}, not for {instruction.id}")
+    return generate(instruction, found.family, found.seed, found.index, 1)

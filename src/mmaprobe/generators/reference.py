@@ -1,0 +1,40 @@
+"""The NumPy reference: any family, any instruction, exactly what the native generator makes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe.generators import families_float, families_other, operands
+from mmaprobe.generators.operands import Codes
+from mmaprobe.generators.space import Target
+
+
+def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:
+    """Operand codes in one-vector shapes, as uint64; ``stream`` is counter word 3 (family number and version)."""
+    if family == "uniform":
+        index = np.arange(count, dtype=np.uint64) + np.uint64(start)
+        found = families_other.uniform(t, seed, stream, index)
+        if "c" in found:
+            found["c"] = found["c"][:, 0]
+        if t.space.chunk:
+            found["metadata"] = operands.metadata(t, operands.Draws(seed, stream, index, [], []))[0]
+        return found
+    d = operands.draws(t, seed, stream, start, count)
+    found = {}
+    if t.a.is_float:
+        lanes, aim = families_float.FLOAT_FAMILIES[family](t, d)
+        scale_exponent: operands.Ints = np.zeros((1, 1), np.int64)
+        if t.space.groups:
+            found["scale_a"], found["scale_b"], scale_exponent = operands.scales(t, d, lanes)
+        found["a"], found["b"] = operands.products(t, d, lanes, scale_exponent)
+        if t.c.present:
+            found["c"] = operands.addend(t, d, aim, found["a"], found["b"], scale_exponent)
+        if family == "specials":
+            families_other.overlay_specials(t, d, found)
+    else:
+        found = families_other.integers(t, d, 4 if family == "extremes" else 1)
+    if t.space.chunk:
+        widen = operands.widen if t.b.is_float else families_other.widen_integer
+        found["metadata"], where = operands.metadata(t, d)
+        found["b"] = widen(t, d, found["b"], where)
+    return found
