@@ -1,0 +1,210 @@
+"""A corpus: recorded inputs and outputs of devices, as bit patterns.
+
+A folder with ``manifest.json`` (one record a set), ``vectors.npz`` (arrays
+``<key>/a (n, K)``, ``<key>/b (n, K)``, ``<key>/c (n,)``, ``<key>/d (n,)`` and,
+where the instruction has them, ``scale_a``, ``scale_b``, ``metadata``) and
+``LICENSE``.  Reading never unpickles.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.errors import UsageError, near
+from mmaprobe.evidence import files
+
+SCHEMA = 1
+KIND = "mmaprobe corpus"
+_ADVICE = "choose another destination"
+_UNREADABLE = (OSError, EOFError, ValueError, MemoryError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What zipfile, zlib and NumPy raise on a damaged, encrypted or pickled archive."""
+
+
+@dataclass(frozen=True)
+class Set:
+    """One recorded set: ``count`` vectors of ``k`` lanes through one instruction of one device.
+
+    ``a``, ``b``, ``d`` are formats.  ``c`` begins with the format of C, or is
+    ``zero`` (C was +0; stored in the format of d) or ``none`` (the instruction
+    has no accumulator); what follows is a remark.
+    """
+
+    key: str
+    gpu: str
+    architecture: str
+    api: str
+    a: str
+    b: str
+    c: str
+    d: str
+    k: int
+    count: int
+    instruction: str
+    scale: str = ""
+    scale_size: int = 0
+    chunk: int = 0
+
+    @property
+    def c_format(self) -> str | None:
+        """The format in which C is stored, None without an accumulator."""
+        word = self.c.split()[0] if self.c else "none"
+        return {"none": None, "zero": self.d}.get(word, word)
+
+    def arrays(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int]]:
+        """Name -> (dtype, shape, one above the largest code) of each array of the set."""
+        n, k = self.count, self.k
+        rows: dict[str, tuple[str, tuple[int, ...]]] = {
+            "a": (self.a, (n, k // 2 if self.chunk else k)),
+            "b": (self.b, (n, k)),
+            "d": (self.d, (n,)),
+        }
+        if self.c_format is not None:
+            rows["c"] = (self.c_format, (n,))
+        if self.scale:
+            rows |= dict.fromkeys(("scale_a", "scale_b"), (self.scale, (n, k // self.scale_size)))
+        if self.chunk:
+            rows["metadata"] = ("u8", (n, k // self.chunk))
+        named = {name: (formats.get(fmt), shape) for name, (fmt, shape) in rows.items()}
+        return {name: (fmt.dtype, shape, fmt.code_limit) for name, (fmt, shape) in named.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as the manifest holds it; absent scales and metadata are left out."""
+        return {("arch" if name == "architecture" else name): value for name, value in asdict(self).items()
+                if name not in ("scale", "scale_size", "chunk") or value}  # fmt: skip
+
+
+class Corpus:
+    """Recorded sets with their vectors, all of them read and checked."""
+
+    def __init__(self, sets: Iterable[Set], arrays: Mapping[str, Bits], licence: str = "", path: Path = Path()) -> None:
+        self.path = path
+        self.licence = licence
+        self._sets = {record.key: record for record in sets}
+        self._arrays = dict(arrays)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Corpus:
+        """The corpus in the folder ``path``.
+
+        Raises UsageError naming the file and the key for anything corrupt,
+        truncated, pickled, missing or of a wrong shape or type; a corpus is
+        read as a whole or not at all.
+        """
+        folder = Path(path)
+        sets = _read_manifest(folder / "manifest.json")
+        arrays = _read_arrays(folder / "vectors.npz", sets)
+        return cls(sets, arrays, _read_licence(folder), folder)
+
+    def sets(self) -> tuple[Set, ...]:
+        """The recorded sets, in the manifest's order."""
+        return tuple(self._sets.values())
+
+    def vectors(self, key: str) -> tuple[Batch, Bits]:
+        """The inputs of a set in one-vector shapes, and the recorded d (n,)."""
+        if key not in self._sets:
+            raise UsageError(f"{self.path}: no set {key!r}{near(key, self._sets)}")
+        given = {name: self._arrays[f"{key}/{name}"] for name in self._sets[key].arrays()}
+        expected = given.pop("d")
+        return Batch(**given), expected
+
+
+def write_corpus(path: str | Path, corpus: Corpus, source: str) -> None:
+    """Write a corpus as a folder: vectors, then licence, then the manifest.
+
+    The manifest comes last, so a folder with a manifest is a whole corpus.
+    Raises UsageError where a corpus is already there, CannotWriteError.
+    """
+    folder = Path(path)
+    if (folder / "manifest.json").exists():
+        raise UsageError(f"{folder} holds a corpus already; {_ADVICE}")
+    held = io.BytesIO()
+    np.savez_compressed(held, **corpus._arrays)  # type: ignore[arg-type]
+    files.write_bytes(folder / "vectors.npz", held.getvalue(), _ADVICE)
+    if corpus.licence:
+        files.write_bytes(folder / "LICENSE", corpus.licence.encode(), _ADVICE)
+    sets = [record.to_json() for record in corpus.sets()]
+    manifest = {"schema": SCHEMA, "kind": KIND, "source": source, "sets": sets}
+    files.write_json(folder / "manifest.json", manifest, _ADVICE)
+
+
+def _read_licence(folder: Path) -> str:
+    try:
+        return (folder / "LICENSE").read_text()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder / 'LICENSE'}: {error}") from error
+
+
+def _read_manifest(path: Path) -> list[Set]:
+    document = files.read_json(path)
+    if not isinstance(document.value, list):  # a bare list of sets is schema 0
+        document["kind"].one_of(KIND)
+        if document["schema"].whole > SCHEMA:
+            raise document["schema"].wrong(f"is newer than {SCHEMA}: pip install --upgrade mmaprobe")
+        document = document["sets"]
+    sets = [_read_set(record) for record in document]
+    if len({record.key for record in sets}) < len(sets):
+        raise UsageError(f"{path}: two sets have the same key")
+    return sets
+
+
+def _read_set(record: files.Field) -> Set:
+    texts = {name: record[name].text for name in ("key", "gpu", "api", "a", "b", "c", "d", "instruction")}
+    optional = record.typed(dict)
+    found = Set(
+        **texts, architecture=record["arch"].text, k=record["k"].whole, count=record["count"].whole,
+        scale=record["scale"].text if "scale" in optional else "",
+        scale_size=record["scale_size"].whole if "scale_size" in optional else 0,
+        chunk=record["chunk"].whole if "chunk" in optional else 0,
+    )  # fmt: skip
+    for name in ("k", "count"):
+        if record[name].whole < 1:
+            raise record[name].wrong("must be at least 1")
+    if bool(found.scale) != (found.scale_size > 0) or found.chunk < 0:
+        raise record.wrong("has scale, scale_size or chunk that do not go together")
+    try:
+        found.arrays()
+    except UsageError as error:
+        raise record.wrong(f"({found.key}): {error}") from error
+    return found
+
+
+def _read_arrays(path: Path, sets: Iterable[Set]) -> dict[str, Bits]:
+    try:
+        # np.load of something that is no zip would try to unpickle it
+        with zipfile.ZipFile(path) as archive:
+            archive.infolist()
+        loaded = np.load(path, allow_pickle=False)
+    except _UNREADABLE as error:
+        raise UsageError(f"{path}: not a NumPy archive, or truncated: {error}") from error
+    with loaded:
+        return {
+            f"{record.key}/{name}": _read_array(path, loaded, f"{record.key}/{name}", *rule)
+            for record in sets
+            for name, rule in record.arrays().items()
+        }
+
+
+def _read_array(path: Path, loaded: Any, key: str, dtype: np.dtype[Any], shape: tuple[int, ...], limit: int) -> Bits:
+    if key not in loaded.files:
+        raise UsageError(f"{path}: key {key} is missing")
+    try:
+        array = loaded[key]
+    except _UNREADABLE as error:
+        raise UsageError(f"{path}: key {key} cannot be read (corrupt, or pickled): {error}") from error
+    if array.dtype.newbyteorder("=") != dtype or array.shape != shape:
+        raise UsageError(f"{path}: key {key} must be {dtype.name} {shape}, not {array.dtype} {array.shape}")
+    if int(array.max()) >= limit:
+        raise UsageError(f"{path}: key {key} holds {int(array.max()):#x}, outside its {limit.bit_length() - 1} bits")
+    return np.ascontiguousarray(array, dtype=dtype)
