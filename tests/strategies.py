@@ -1,0 +1,255 @@
+"""Random datapaths of every shape that ``docs/datapath.md`` allows, and random vectors for them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Operand,
+    Product,
+    Products,
+    Scale,
+    Special,
+    Term,
+    Zero,
+)
+
+OPERANDS = ["f16", "bf16", "tf32", "f32", "e5m2", "e4m3", "e5m2fnuz", "e4m3fnuz", "e3m2", "e2m3", "e2m1", "f64"]
+RESULTS = ["f32", "f32", "f32", "f16", "bf16", "f64"]
+NARROWER = {"f32": ["f32", "e8m13", "tf32", "bf16"], "f16": ["f16"], "bf16": ["bf16"], "f64": ["f64", "f32", "f16"]}
+INTEGER_OPERANDS = ["s8", "u8", "s16", "u16", "s4", "u4", "b1", "ti16"]
+roundings = st.sampled_from(formats.ROUNDINGS)
+subnormals = st.sampled_from(["keep", "keep", "zero", "signed_zero"])
+
+
+def encodes(names: list[str]) -> st.SearchStrategy[Encode]:
+    """Encodes into one of these float formats."""
+    first = st.none() | st.tuples(st.integers(1, 60), roundings)
+    return st.builds(
+        Encode, format=st.sampled_from(names), rounding=roundings,
+        overflow=st.sampled_from(["ieee", "infinity", "largest"]), subnormals=subnormals,
+        tininess=st.sampled_from(["before", "after"]), zero=st.sampled_from(["ieee", "positive"]),
+        underflow=st.sampled_from(["signed", "positive"]), first=st.none() | first,
+    )  # fmt: skip
+
+
+@st.composite
+def shares(draw: st.DrawFn, lanes: list[int], count: int) -> list[tuple[int, ...]]:
+    """The lanes, shuffled and dealt into ``count`` piles, some of them empty."""
+    lanes = draw(st.permutations(lanes))
+    cuts = sorted(draw(st.lists(st.integers(0, len(lanes)), min_size=count - 1, max_size=count - 1)))
+    bounds = [0, *cuts, len(lanes)]
+    return [tuple(lanes[start:stop]) for start, stop in pairwise(bounds)]
+
+
+@st.composite
+def nodes(draw: st.DrawFn, lanes: tuple[int, ...], to: st.SearchStrategy[Encode], depth: int, root: bool) -> Node:
+    """A tree over exactly these lanes; the root (and whatever is an Fma or an Add) has an Encode."""
+    leaves: list[Node] = [Products(lanes)] if lanes else [Accumulator(), Zero(), Accumulator()]
+    if not root and (depth == 0 or draw(st.booleans())) and not lanes:
+        return draw(st.sampled_from(leaves))
+    kind = draw(st.sampled_from(["fma", "add", "fused", "exact"] if lanes else ["add", "fused", "exact"]))
+    own = to if root else st.none() | to
+    if kind == "fma":
+        mine, below = draw(shares(list(lanes), 2))
+        if not mine:
+            mine, below = below, mine
+        return Fma(draw(nodes(below, to, max(depth - 1, 0), False)), mine, draw(to))
+    if kind == "add":
+        x, y = draw(shares(list(lanes), 2))
+        sides = [draw(nodes(side, to, max(depth - 1, 0), False)) for side in (x, y)]
+        return Add(sides[0], sides[1], draw(to))
+    children = draw(terms(lanes, to, depth))
+    if kind == "exact":
+        return Exact(children, draw(own))
+    ruled = tuple(draw(ruled_terms(child)) for child in children)
+    return Fused(ruled, draw(fraction_bits), draw(roundings), draw(zero_exponents), draw(own))
+
+
+fraction_bits = st.none() | st.integers(3, 40) | st.integers(0, 80)
+zero_exponents = st.none() | st.integers(-160, 20) | st.just(-999)
+
+
+@st.composite
+def terms(draw: st.DrawFn, lanes: tuple[int, ...], to: st.SearchStrategy[Encode], depth: int) -> tuple[Node, ...]:
+    """Terms that use exactly these lanes, in any order, with c or zero among them now and then."""
+    made: list[Node] = []
+    count = draw(st.integers(1, 3)) if depth else 1
+    for share in draw(shares(list(lanes), count)):
+        if share and (depth == 0 or draw(st.booleans())):
+            made.append(Products(share))
+        elif depth:
+            made.append(draw(nodes(share, to, depth - 1, False)))
+    if not made or draw(st.booleans()):
+        made.append(draw(st.sampled_from([Accumulator(), Accumulator(), Zero()])))
+    return tuple(draw(st.permutations(made)))
+
+
+def ruled_terms(node: Node) -> st.SearchStrategy[Term]:
+    """The node as a term, often without rules of its own."""
+    own = st.builds(
+        Term, st.just(node), fraction_bits=st.none() | st.integers(3, 40), rounding=st.none() | roundings,
+        zero_exponent=zero_exponents, cutoff=st.none() | st.integers(0, 40),
+    )  # fmt: skip
+    return st.just(Term(node)) | own
+
+
+@st.composite
+def specials(draw: st.DrawFn, d: str, k: int, has_c: bool) -> Special:
+    """A NaN rule; ``global`` names any operands in any order."""
+    fmt = formats.get(d)
+    assert fmt.nan_code is not None
+    code = draw(st.sampled_from([fmt.nan_code, fmt.nan_code | fmt.sign_mask, fmt.nan_code | 1]))
+    rule = draw(st.sampled_from(["canonical", "global", "local"]))
+    priority: tuple[str, ...] = ()
+    if rule == "global":
+        names = [f"{side}{i}" for i in range(k) for side in "ab"] + ["c"] * has_c
+        priority = tuple(draw(st.permutations(names)))[: draw(st.integers(0, len(names)))]
+    elif rule == "local":
+        priority = tuple(draw(st.permutations(["a", "b", "acc"])))[: draw(st.sampled_from([0, 3, 3]))]
+    return Special(rule, code, priority, draw(st.booleans()), draw(st.booleans()))
+
+
+@st.composite
+def operands(draw: st.DrawFn, name: str) -> Operand:
+    fmt = formats.get(name)
+    low_bits = draw(st.integers(0, fmt.fraction_bits))
+    mask = draw(st.none() | st.none() | st.just((fmt.code_limit - 1) & ~((1 << low_bits) - 1)))
+    return Operand(draw(subnormals), mask)
+
+
+@st.composite
+def datapaths(draw: st.DrawFn) -> Datapath:
+    """Any datapath on floats: chains, sums, fused and exact nodes nested up to three deep, steps, orders, NaN rules."""
+    a = draw(st.sampled_from(OPERANDS))
+    b = draw(st.just(a) | st.sampled_from(OPERANDS))
+    d = draw(st.sampled_from(RESULTS))
+    inner = NARROWER[d]
+    c = draw(st.none() | st.just(d) | st.just(d))
+    size, count = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    tree = draw(nodes(tuple(range(size)), encodes(inner), draw(st.integers(0, 2)), True))
+    k = size * count
+    order = draw(st.none() | st.none() | st.permutations(range(k)))
+    product = Product(
+        draw(st.none() | st.none() | encodes(["f32", "f16", "e8m13"])),
+        draw(st.sampled_from(["encoded", "encoded", "operands", "normalised"])),
+        draw(st.none() | st.none() | st.sampled_from([128, 16, 4])),
+    )
+    return Datapath(
+        a, b, c, d, k, tree, size, None if order is None else tuple(order), draw(operands(a)), draw(operands(b)),
+        draw(operands(c)) if c else Operand(), product, None,
+        draw(st.none() | encodes([d])), draw(specials(d, k, c is not None)),
+    )  # fmt: skip
+
+
+@st.composite
+def scaled_datapaths(draw: st.DrawFn) -> Datapath:
+    """Block-scaled datapaths: each product scaled, or the exact sum of a block (as mxf4nvf4)."""
+    a = draw(st.sampled_from(["e4m3", "e5m2", "e3m2", "e2m3", "e2m1"]))
+    blocks, size = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    where = draw(st.sampled_from(["product", "group"]))
+    scale = Scale(draw(st.sampled_from(["ue8m0", "ue4m3", "ue5m3"])), size, where)
+    groups = [tuple(range(i * size, (i + 1) * size)) for i in range(blocks)]
+    group = where == "group"
+    parts: list[Node] = [Exact((Products(lanes),), scaled=True) if group else Products(lanes) for lanes in groups]
+    ruled = tuple(Term(node) for node in (*parts, Accumulator()))
+    to = draw(encodes(["f32"]))
+    tree = Fused(ruled, draw(fraction_bits), draw(roundings), draw(zero_exponents), to)
+    label = draw(st.sampled_from(["encoded", "operands", "normalised"]))
+    k = size * blocks
+    return Datapath(
+        a, a, "f32", "f32", k, tree, product=Product(label=label), scale=scale,
+        special=draw(specials("f32", k, True)),
+    )  # fmt: skip
+
+
+@st.composite
+def integer_datapaths(draw: st.DrawFn) -> Datapath:
+    """Exact integer sums that wrap or saturate, per step or at the end; b1 with and, xor."""
+    a = draw(st.sampled_from(INTEGER_OPERANDS))
+    b = draw(st.just(a) | st.sampled_from([name for name in INTEGER_OPERANDS if (name == "b1") == (a == "b1")]))
+    d = draw(st.sampled_from(["s32", "s32", "s16"]))
+    to = Encode(format=d, overflow=draw(st.sampled_from(["wrap", "largest"])))
+    size, count = draw(st.integers(1, 6)), draw(st.integers(1, 3))
+    c = draw(st.none() | st.just(d))
+    leaves: list[Node] = [Products(tuple(range(size))), Accumulator()]
+    multiply = draw(st.sampled_from(["and", "xor"])) if a == b == "b1" else "exact"
+    return Datapath(a, b, c, d, size * count, Exact(tuple(leaves), to), size, product=Product(multiply=multiply))
+
+
+def any_datapath() -> st.SearchStrategy[Datapath]:
+    """Floats four times out of six."""
+    return st.one_of(datapaths(), datapaths(), datapaths(), datapaths(), scaled_datapaths(), integer_datapaths())
+
+
+# --- vectors
+
+
+def codes(rng: np.random.Generator, fmt: formats.Format, shape: tuple[int, ...], centre: int) -> np.ndarray:
+    """Codes of one format: uniform bits, clustered exponents, specials, subnormals and zeros, mixed."""
+    limit = fmt.code_limit
+    uniform = rng.integers(0, limit, shape, dtype=np.uint64, endpoint=False)
+    if not fmt.is_float:
+        edges = np.array([0, 1, fmt.largest, fmt.sign_mask, limit - 1], np.uint64)
+        return np.where(rng.random(shape) < 0.3, rng.choice(edges, shape), uniform).astype(fmt.dtype)
+    low = fmt.fraction_bits + fmt.padding
+    sign = np.where(rng.random(shape) < 0.5, np.uint64(fmt.sign_mask), np.uint64(0))
+    field = np.clip(centre + fmt.bias + rng.integers(-3, 4, shape), 0, (1 << fmt.exponent_bits) - 1).astype(np.uint64)
+    fraction = rng.integers(0, 1 << low, shape, dtype=np.uint64)
+    short = np.where(rng.random(shape) < 0.4, fraction & ~np.uint64((1 << max(low - 2, 0)) - 1), fraction)
+    clustered = sign | field << np.uint64(low) | short
+    named = [0, 1, fmt.largest, fmt.one, fmt.infinity_code or 0, fmt.nan_code or 0, 1 << low]
+    named += [((fmt.infinity_code or 0) | 1 << fmt.padding)]  # a signalling NaN
+    special = sign | rng.choice(np.array(named, np.uint64), shape)
+    subnormal = sign | fraction
+    kind = rng.random(shape)
+    chosen = np.select(
+        [kind < 0.6, kind < 0.75, kind < 0.82, kind < 0.9], [clustered, uniform, subnormal, sign], special
+    )
+    return (chosen & np.uint64(limit - 1)).astype(fmt.dtype)
+
+
+def vectors(datapath: Datapath, seed: int, count: int) -> Batch:
+    """``count`` vectors for a datapath, reproducible from the seed; exponents cluster near each other and near C."""
+    rng = np.random.default_rng(seed)
+    a, b = formats.get(datapath.a), formats.get(datapath.b)
+    centre_a = int(rng.integers(a.min_exponent - 2, a.max_exponent + 1)) if a.is_float else 0
+    centre_b = int(rng.integers(b.min_exponent - 2, b.max_exponent + 1)) if b.is_float else 0
+    made: dict[str, Any] = {
+        "a": codes(rng, a, (count, datapath.k), centre_a), "b": codes(rng, b, (count, datapath.k), centre_b)
+    }  # fmt: skip
+    tame = rng.random((count, 1)) < 0.5  # half of the vectors without infinities and NaNs
+    for name, fmt in (("a", a), ("b", b)):
+        made[name] = np.where(tame & ~finite(fmt, made[name]), fmt.dtype.type(fmt.one), made[name])
+    if datapath.k > 1:  # cancellation: a pair of lanes with equal products of opposite sign
+        rows = np.flatnonzero(rng.random(count) < 0.3)
+        i, j = rng.permutation(datapath.k)[:2]
+        made["a"][rows, j] = made["a"][rows, i] ^ a.dtype.type(a.sign_mask if a.is_float else 0)
+        made["b"][rows, j] = made["b"][rows, i]
+    if datapath.c is not None:
+        c = formats.get(datapath.c)
+        made["c"] = codes(rng, c, (count,), centre_a + centre_b + int(rng.integers(-8, 9)))
+        made["c"] = np.where(tame[:, 0] & ~finite(c, made["c"]), c.dtype.type(0), made["c"])
+    if datapath.scale is not None:
+        fmt = formats.get(datapath.scale.format)
+        for name in ("scale_a", "scale_b"):
+            made[name] = codes(rng, fmt, (count, datapath.k // datapath.scale.size), int(rng.integers(-6, 7)))
+    return Batch(**made)
+
+
+def finite(fmt: formats.Format, bits: np.ndarray) -> np.ndarray:
+    return formats.decode(fmt, bits).kind < formats.INFINITE
