@@ -49,9 +49,9 @@ def _tiny(x: Numbers, to: Encode, fmt: Format) -> Bools:
     if to.subnormals == "keep" or not fmt.is_float:
         return np.zeros(x.negative.shape, bool)
     top = x.top
-    if to.tininess == "after":
-        kept = shift_right(x.significand, top - fmt.fraction_bits - x.exponent, x.negative, to.rounding)
-        top = top + (bit_length(kept) > fmt.fraction_bits + 1)
+    if to.tininess != "before":
+        quantum = (np.maximum(top, fmt.min_exponent) if to.tininess == "encoded" else top) - fmt.fraction_bits
+        top = quantum + bit_length(shift_right(x.significand, quantum - x.exponent, x.negative, to.rounding)) - 1
     return np.asarray((x.significand != 0) & (top < fmt.min_exponent))
 
 

@@ -41,7 +41,7 @@ class Encode:
     ``first`` = (bits, rounding): before the rounding proper, cut to that many
     fraction bits below the value's own exponent (not below the format's lowest
     normal exponent).  ``tininess`` says when a result counts as subnormal for
-    the flush: before or after rounding (with unbounded exponent).  ``zero`` is
+    the flush: before or after rounding (with unbounded exponent), or as ``encoded``.  ``zero`` is
     the sign of an exact zero sum: ``positive`` or ``ieee``.  ``underflow`` is the
     sign of a zero that a nonzero value was rounded or flushed to: ``signed``
     or ``positive``.
@@ -51,7 +51,7 @@ class Encode:
     rounding: str = "RNE"
     overflow: Literal["ieee", "infinity", "largest", "wrap"] = "ieee"
     subnormals: Subnormals = "keep"
-    tininess: Literal["before", "after"] = "after"
+    tininess: Literal["before", "after", "encoded"] = "after"
     zero: Literal["ieee", "positive"] = "ieee"
     underflow: Literal["signed", "positive"] = "signed"
     first: tuple[int, str] | None = None
@@ -61,7 +61,7 @@ class Encode:
         _one_of("rounding", self.rounding, formats.ROUNDINGS)
         _one_of("overflow", self.overflow, ("ieee", "infinity", "largest", "wrap"))
         _one_of("result subnormals", self.subnormals, SUBNORMALS)
-        _one_of("tininess", self.tininess, ("before", "after"))
+        _one_of("tininess", self.tininess, ("before", "after", "encoded"))
         _one_of("zero sign", self.zero, ("ieee", "positive"))
         _one_of("underflow sign", self.underflow, ("signed", "positive"))
         if self.first is not None:

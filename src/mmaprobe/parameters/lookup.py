@@ -77,7 +77,8 @@ def in_control_state(datapath: Datapath, state: Mapping[str, str], follows: tupl
     """The datapath under a control state: ``rounding``, ``ftz`` and ``daz`` as far as it ``follows`` them.
 
     ``rounding`` replaces the rounding of every Encode, ``ftz`` makes every
-    Encode flush to a zero of the result's sign, ``daz`` every operand.
+    Encode flush to a zero of the result's sign, ``daz`` every operand and
+    every intermediate result, which is an operand of the next operation.
     """
     active = {key: value for key, value in state.items() if key in follows}
     encode: dict[str, Any] = {}
@@ -89,6 +90,9 @@ def in_control_state(datapath: Datapath, state: Mapping[str, str], follows: tupl
     if "daz" in active:
         flushed = {name: replace(getattr(changed, name), subnormals="signed_zero") for name in _OPERANDS}
         changed = replace(changed, **flushed)
+        if "ftz" not in active:
+            inner = _map_encodes(changed, {"subnormals": "signed_zero", "tininess": "encoded"})
+            changed = replace(inner, tree=replace(inner.tree, to=changed.tree.to), result=changed.result)
     return changed
 
 
