@@ -66,7 +66,23 @@ def check_batch(instruction: Instruction, batch: Batch) -> Batch:
     Non-contiguous and big-endian arrays are copied to native layout.  Raises
     ValueError naming the operand, the expected shape and what came.
     """
-    shapes = instruction.shapes(batch.a.shape[0] if np.ndim(batch.a) else 0)
+    return _check(instruction, batch, instruction.shapes(batch.a.shape[0] if np.ndim(batch.a) else 0))
+
+
+def vector_shapes(instruction: Instruction, count: int) -> dict[str, tuple[int, ...]]:
+    """Shape of each operand of ``count`` separate vectors; absent operands are left out."""
+    rows = {name: shape[-2:] for name, shape in instruction.shapes(1).items()}
+    lengths = {name: () if name == "c" else shape[-2:-1] if name in ("b", "scale_b") else shape[-1:]
+               for name, shape in rows.items()}  # fmt: skip
+    return {name: (count, *length) for name, length in lengths.items()}
+
+
+def check_vectors(instruction: Instruction, vectors: Batch) -> Batch:
+    """Separate vectors held against the instruction's shapes and formats, as ``check_batch`` does with tiles."""
+    return _check(instruction, vectors, vector_shapes(instruction, vectors.a.shape[0] if np.ndim(vectors.a) else 0))
+
+
+def _check(instruction: Instruction, batch: Batch, shapes: dict[str, tuple[int, ...]]) -> Batch:
     given = dict(batch.items())
     for name in given.keys() - shapes.keys():
         raise UsageError(f"{instruction.id}: takes no operand {name}, but one of shape {given[name].shape} came")

@@ -1,0 +1,77 @@
+"""Models: an instruction's datapath as a function on arrays of bit patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.bound import BoundInstruction
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.models import stages
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import datapath_for
+
+VECTORS_AT_A_TIME = 1 << 16
+
+Evaluate = Callable[[Datapath, Batch], Bits]
+
+
+def evaluator(datapath: Datapath) -> Evaluate:
+    """What evaluates this datapath best: the native engine, or the stages where it refuses."""
+    return stages.evaluate
+
+
+@dataclass(frozen=True)
+class Model(BoundInstruction):
+    """The bit-accurate model of an instruction; call it with tiles, or ``dot`` with vectors."""
+
+    datapath: Datapath
+
+
+def bind(instruction: Instruction, datapath: Datapath) -> Model:
+    """The instruction computed by this datapath."""
+    evaluate = partial(evaluator(datapath), datapath)
+    return Model(instruction, partial(evaluate_tiles, evaluate), evaluate, datapath)
+
+
+def model(architecture: str, instruction: str) -> Model:
+    """The model of an instruction (by id or short form) on an architecture.
+
+    Its datapath is the instruction's lowering there over the shipped
+    parameters, in the control state that the id names.  UsageError for an
+    unknown name, or where no datapath is known.
+    """
+    found = lookup.instruction(instruction)
+    return bind(found, datapath_for(architecture, found))
+
+
+def evaluate_tiles(evaluate: Callable[[Batch], Bits], tiles: Batch) -> Bits:
+    """D of tiles a ([batch, blocks,] M, K), ...: every pair of a row and a column is one vector."""
+    *lead, m, n = (*tiles.a.shape[:-1], tiles.b.shape[-1])
+    flat = {name: value.reshape(-1, *value.shape[-2:]) for name, value in tiles.items()}
+    count = flat["a"].shape[0]
+    d: list[Bits] = []
+    size = max(1, VECTORS_AT_A_TIME // (m * n))
+    for start in range(0, max(count, 1), size):
+        part = {name: value[start : start + size] for name, value in flat.items()}
+        d.append(evaluate(_pairs(part, m, n)))
+    return np.concatenate(d).reshape(*lead, m, n)
+
+
+def _pairs(tiles: dict[str, Bits], m: int, n: int) -> Batch:
+    """The M N vectors of each tile, row by row."""
+    count = tiles["a"].shape[0]
+    vectors: dict[str, Bits] = {}
+    for name, value in tiles.items():
+        if name == "c":
+            vectors[name] = value.reshape(-1)
+            continue
+        columns = name in ("b", "scale_b")
+        rows = value.swapaxes(1, 2)[:, None] if columns else value[:, :, None]
+        vectors[name] = np.broadcast_to(rows, (count, m, n, rows.shape[-1])).reshape(-1, rows.shape[-1])
+    return Batch(**vectors)
