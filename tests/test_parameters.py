@@ -227,10 +227,15 @@ def test_entries_can_be_inherited() -> None:
             from_text(wrong, "n.toml", {"arch": FILE.entries})
     with pytest.raises(UsageError, match="needs either a datapath or same_as"):
         from_text(text + end, "n.toml")
-    whole = from_text(
-        'schema = 1\narchitecture = "new"\nsame_as = "arch"\n[end]\nprimitives = 0\n', "n.toml", {"arch": FILE.entries}
-    )
-    assert whole.entries == FILE.entries
+    text = 'schema = 1\narchitecture = "new"\nsame_as = "arch"\nsource = "s"\n[end]\nprimitives = 0\n'
+    with pytest.raises(UsageError, match=r"n\.toml: key 'basis' is missing"):
+        from_text(text, "n.toml", {"arch": FILE.entries})
+    with pytest.raises(UsageError, match=r"n\.toml: basis 'measured' needs"):
+        from_text('basis = "measured"\n' + text, "n.toml", {"arch": FILE.entries})
+    whole = from_text('basis = "predicted"\n' + text, "n.toml", {"arch": FILE.entries})
+    first = whole.entries["P[f16,f16->f32]"]
+    assert first == Entry("P[f16,f16->f32]", FUSED, "predicted", "s", origin="new")
+    assert whole.entries["Q"].follows == ("rounding", "daz")
 
 
 def test_control_state_reaches_every_encode_and_operand() -> None:

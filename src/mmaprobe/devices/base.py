@@ -55,7 +55,12 @@ def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bit
 
     Vector j of a tile uses row j of A and column j of B, so a tile carries
     min(M, N) vectors (times the MFMA blocks); the rest of the tile is zero.
+    A device with a ``run_vectors`` of its own (a model) needs no tiles.
     """
+    direct = getattr(device, "run_vectors", None)
+    if direct is not None:
+        d: Bits = direct(instruction, vectors)
+        return d
     count = vectors.size
     per = min(instruction.m, instruction.n)
     slots = per * instruction.blocks

@@ -97,8 +97,9 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     """The file in ``text``; ``name`` is how errors call it.
 
     ``inherit`` holds the entries of the architectures that ``same_as`` may
-    name.  Raises UsageError naming the file and the line or key for anything
-    broken, unknown or newer than this version; nothing is partly loaded.
+    name: of one primitive, or of the whole file on a basis of its own.
+    Raises UsageError naming the file and the line or key for anything broken,
+    unknown or newer than this version; nothing is partly loaded.
     """
     try:
         data = tomllib.loads(text)
@@ -107,18 +108,19 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     schema = data.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA:
         raise UsageError(f"{name}: schema is {schema!r}; this version of mmaprobe reads up to {SCHEMA}")
-    keys = {"schema", "architecture", "toolchain", "source", "same_as", "primitive", "end"}
-    _check_keys(data, keys, {"architecture"}, name)
+    keys = {"schema", "architecture", "toolchain", "source", "same_as", "basis", "primitive", "end"}
+    _check_keys(data, keys, {"architecture"} | ({"basis", "source"} if "same_as" in data else set()), name)
     tables = data.get("primitive", [])
     if data.get("end") != {"primitives": len(tables)}:
         raise UsageError(f"{name}: truncated: it holds {len(tables)} primitives and its [end] says {data.get('end')}")
-    entries = dict(_inherited(data["same_as"], inherit, f"{name}: same_as")) if "same_as" in data else {}
+    inherited = _whole_file(data, inherit, name) if "same_as" in data else {}
+    own: dict[str, Entry] = {}
     for table in tables:
         entry = _read_entry(table, name, data["architecture"], inherit)
-        if entry.primitive in entries and entries[entry.primitive].origin == entry.origin:
+        if entry.primitive in own:
             raise UsageError(f"{name}: {entry.primitive} is there twice")
-        entries[entry.primitive] = entry
-    return ParameterFile(data["architecture"], entries, data.get("toolchain", ""), data.get("source", ""))
+        own[entry.primitive] = entry
+    return ParameterFile(data["architecture"], inherited | own, data.get("toolchain", ""), data.get("source", ""))
 
 
 def read(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
@@ -137,6 +139,18 @@ def _inherited(architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | N
     if architecture not in known:
         raise UsageError(f"{where} names {architecture!r}, which has no parameter file{near(architecture, known)}")
     return known[architecture]
+
+
+def _whole_file(data: Table, inherit: Mapping[str, Mapping[str, Entry]] | None, name: str) -> dict[str, Entry]:
+    """Every entry of another architecture, on the basis that this file gives: its evidence is not ours."""
+    try:
+        return {
+            primitive: Entry(primitive, entry.datapath, data["basis"], data["source"], follows=entry.follows,
+                             origin=data["architecture"])
+            for primitive, entry in _inherited(data["same_as"], inherit, f"{name}: same_as").items()
+        }  # fmt: skip
+    except UsageError as error:
+        raise UsageError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
 
 
 def _check_keys(table: Any, known: set[str], needed: set[str], where: str) -> None:

@@ -1,0 +1,66 @@
+"""The device ``model:ARCH``: a parameter file, run as a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.batch import Batch, Bits, check_batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Support
+from mmaprobe.errors import UsageError
+from mmaprobe.models.model import evaluate_tiles, evaluator
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.files import ParameterFile
+from mmaprobe.parameters.lookup import datapath_for, entry_for, load
+
+
+def open_model(architecture: str) -> ModelDevice:
+    """The model of an architecture from the shipped parameters: ``model:sm_90a``, ``model:x86-64+intel``."""
+    if not architecture:
+        raise UsageError("model: of which architecture? Type model:ARCH, such as model:sm_90a")
+    return ModelDevice(f"model:{architecture}", load(architecture))
+
+
+@dataclass(frozen=True)
+class ModelDevice:
+    """Runs every instruction whose datapath the parameter file knows, exactly and everywhere."""
+
+    name: str
+    parameters: ParameterFile
+
+    @property
+    def architecture(self) -> str:
+        return self.parameters.architecture
+
+    def info(self) -> dict[str, str]:
+        """The architecture and the digest of the parameter file."""
+        return {"architecture": self.architecture, "parameters": f"sha256:{self.parameters.digest}"}
+
+    def instructions(self) -> Sequence[Instruction]:
+        """Every instruction of the architecture."""
+        return lookup.instructions(self.architecture)
+
+    def supports(self, instruction: Instruction) -> Support:
+        """Yes where a datapath is known, else the reason: ``no datapath is known for ...``."""
+        try:
+            entry_for(self.architecture, instruction, self.parameters)
+        except UsageError as error:
+            return Support(False, str(error))
+        return Support(True)
+
+    def datapath(self, instruction: Instruction) -> Datapath:
+        """What the device computes for the instruction; UsageError where nothing is known."""
+        return datapath_for(self.architecture, instruction, self.parameters)
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        """D of shape (batch, [blocks,] M, N)."""
+        datapath = self.datapath(instruction)
+        return evaluate_tiles(partial(evaluator(datapath), datapath), check_batch(instruction, batch))
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        """d (n,) of separate vectors, without packing them into tiles."""
+        datapath = self.datapath(instruction)
+        return evaluator(datapath)(datapath, vectors)

@@ -1,0 +1,68 @@
+"""The device ``mutant:ARCH/PRIMITIVE/FIELD=VALUE``: a model with one seeded fault."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from typing import Any
+
+from mmaprobe.devices.model import ModelDevice
+from mmaprobe.errors import UsageError, near
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.files import Entry, ParameterFile
+from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.table import set_field
+
+
+def open_mutant(argument: str) -> ModelDevice:
+    """The model of ARCH with FIELD of one primitive's datapath set to VALUE.
+
+    FIELD is a dotted path into the TOML form (``tree.to.rounding``,
+    ``operand_a.subnormals``, ``step``), VALUE a TOML value or plain text,
+    ``none`` where a field may be absent.  PRIMITIVE may leave its formats out
+    where that is unambiguous.  UsageError for an unknown part, with the near
+    names, and for a change that changes nothing.
+    """
+    parts = argument.split("/", 2)
+    field, _, value = parts[-1].partition("=")
+    if len(parts) != 3 or not field or not value:
+        raise UsageError(f"mutant {argument!r}: write mutant:ARCH/PRIMITIVE/FIELD=VALUE")
+    architecture, name, _ = parts
+    file = load(architecture)
+    entry = _find(file, name)
+    mutated = mutate(entry.datapath, field, value)
+    if mutated == entry.datapath:
+        raise UsageError(f"mutant {argument!r}: {entry.primitive} already has {field}={value}")
+    return ModelDevice(f"mutant:{argument}", with_datapath(file, entry.primitive, mutated))
+
+
+def with_datapath(file: ParameterFile, primitive: str, datapath: Datapath) -> ParameterFile:
+    """The file with the datapath of one primitive replaced; all else stays."""
+    return replace(file, entries={**file.entries, primitive: replace(file.entries[primitive], datapath=datapath)})
+
+
+def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
+    """The datapath with ``field`` set to the value that ``text`` spells."""
+    value = _value(text)
+    try:
+        return set_field(datapath, field, value)
+    except UsageError:
+        if isinstance(value, str):
+            raise
+        return set_field(datapath, field, text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _find(file: ParameterFile, name: str) -> Entry:
+    if name in file.entries:
+        return file.entries[name]
+    found = [entry for primitive, entry in file.entries.items() if primitive.partition("[")[0] == name]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(f"{file.architecture} has no primitive {name!r}{near(name, file.entries)}")
