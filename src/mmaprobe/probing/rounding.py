@@ -1,0 +1,151 @@
+"""What the eleven roundings make of a quarter, a half, three quarters of a place; which of them fit answers.
+
+Tables: the roundings of ``formats.ROUNDINGS`` on both signs.  Two places where
+a rounding can act are told apart: on the small ``term`` alone (an alignment
+cut: directed modes look at the term's sign), or on the ``sum`` of anchor and
+term (a rounded result: they look at the sum's sign).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mmaprobe.formats import ROUNDINGS
+from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.structure import Leaf, Node, leaves_of
+from mmaprobe.probing.terms import Value, power
+
+PLACES = tuple(Fraction(n, 4) for n in (1, 2, 3, 5, 6, 7, 9, 10, 11))
+"""Multiples of the last place that tell all eleven roundings apart, with both signs."""
+
+
+def round_to(value: Fraction, quantum: Fraction, rounding: str) -> Fraction:
+    """``value`` rounded to a multiple of ``quantum``."""
+    scaled = value / quantum
+    low = math.floor(scaled)
+    rest = scaled - low
+    if rest == 0:
+        return value
+    negative, odd = value < 0, low % 2 == 1
+    up = {
+        "RU": True, "RD": False, "RZ": negative, "RA": not negative, "RO": not odd,
+    }.get(rounding)  # fmt: skip
+    if up is None:
+        tie = {"RNU": True, "RND": False, "RNZ": negative, "RNA": not negative, "RNE": odd, "RNO": not odd}[rounding]
+        up = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and tie)
+    return (low + up) * quantum
+
+
+@dataclass(frozen=True)
+class Case:
+    """An anchor sum, a small term beside it, and what came out beside the anchor."""
+
+    anchor: Fraction
+    term: Fraction
+    got: Value
+    vector: Vector
+    code: int
+
+
+def fit(cases: Sequence[Case], quantum: Fraction) -> dict[str, list[str]]:
+    """The roundings that explain every case, acting on the ``term`` or on the ``sum``."""
+    return {
+        "term": [r for r in ROUNDINGS if all(c.got == round_to(c.term, quantum, r) for c in cases)],
+        "sum": [r for r in ROUNDINGS if all(c.got == round_to(c.anchor + c.term, quantum, r) - c.anchor
+                                            for c in cases)],
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rounding is watched: the leaves that carry the anchor, the leaf with the small term, and
+    the leaf that takes the anchor away again (None: the result shows the sum itself)."""
+
+    anchors: tuple[Leaf, ...]
+    term: Leaf
+    away: Leaf | None
+
+    def terms(self, anchor: Fraction, term: Fraction) -> dict[Leaf, Fraction]:
+        """``anchor`` on each anchor leaf, ``term``, and minus the whole anchor on ``away``."""
+        out = {leaf: anchor for leaf in self.anchors} | {self.term: term}
+        return out | {self.away: -anchor * len(self.anchors)} if self.away is not None else out
+
+    def rest(self, answer: Value, anchor: Fraction) -> Value:
+        """What stands beside the anchor in an answer."""
+        return answer if answer is None or self.away is not None else answer - anchor * len(self.anchors)
+
+
+def fraction_bits(session: Session, place: Place, most: int) -> int | None:
+    """Largest t <= most such that every 2**(m-s), s <= t, comes out whole beside an anchor of 1.5 * 2**m.
+
+    ``m`` is the exponent of the anchor sum; None where not even the first place can be built.
+    """
+    anchor, m = _anchor(session, place)
+    vectors = []
+    for t in range(1, most + 1):
+        vector = session.try_vector(place.terms(anchor, power(m - t))) if m - t >= session.low else None
+        if vector is None:
+            break
+        vectors.append(vector)
+    if not vectors:
+        return None
+    for t, answer in enumerate(session.values(vectors), 1):
+        if place.rest(answer, anchor) != power(m - t):
+            return t - 1
+    return len(vectors)
+
+
+def watch(session: Session, place: Place, bits: int, least: int | None = None) -> tuple[list[Case], Fraction]:
+    """Cases around the last place of ``bits`` fraction bits, and that place.
+
+    Terms with bits below 2**(m - least) are left out (``least`` fraction bits survive an alignment).
+    """
+    anchor, m = _anchor(session, place)
+    quantum = power(m - bits)
+    floor = power(max(session.low, m - least) if least is not None else session.low)
+    wanted = [
+        (s * anchor, t * x * quantum)
+        for s in (1, -1) for t in (1, -1) for x in PLACES if (x * quantum / floor).denominator == 1
+    ]  # fmt: skip
+    pairs = [(a, t, v) for a, t in wanted if (v := session.try_vector(place.terms(a, t))) is not None]
+    codes = session.ask([v for _, _, v in pairs])
+    values = session.decode(codes)
+    return [
+        Case(a * len(place.anchors), t, place.rest(value, a), v, code)
+        for (a, t, v), value, code in zip(pairs, values, codes, strict=True)
+    ], quantum
+
+
+def _anchor(session: Session, place: Place) -> tuple[Fraction, int]:
+    """1.5 * 2**h for each anchor leaf, and the exponent of their sum; 1.5 keeps sums off a change of binade."""
+    height = session.high - len(place.anchors).bit_length() + 1
+    return 3 * power(height - 1), height + len(place.anchors).bit_length() - 1
+
+
+def inner_place(tree: Node, leaf: Leaf) -> Place | None:
+    """A place at which ``leaf`` meets an anchor that is taken away later; None where none exists."""
+    node = tree.parent_of(leaf)
+    others = [child for child in node.children if child != leaf]
+    beside = leaves_of(others[0])[0]
+    if len(others) > 1:
+        return Place((beside,), leaf, leaves_of(others[1])[0])
+    outside = outside_leaf(tree, node)
+    return None if outside is None else Place((beside,), leaf, outside)
+
+
+def outside_leaf(tree: Node, node: Node) -> Leaf | None:
+    """A leaf that joins the sum just after ``node`` is finished; None for the root."""
+    if node == tree:
+        return None
+    parent = tree.parent_of(node)
+    return next(leaves_of(child)[0] for child in parent.children if child != node)
+
+
+def keep_evidence(session: Session, cases: Sequence[Case], count: int = 4) -> None:
+    """The first cases that were rounded, as witnesses."""
+    telling = [case for case in cases if case.got != case.term] or list(cases)
+    for case in telling[:count]:
+        session.note(case.vector, case.code, f"anchor {case.anchor}, term {case.term}")

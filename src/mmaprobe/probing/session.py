@@ -1,0 +1,229 @@
+"""A conversation with one device about one instruction: vectors in, exact values out, costs counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
+from mmaprobe.evidence.records import Finding, Status, Witness
+from mmaprobe.formats import Format
+from mmaprobe.probing.structure import Leaf, Node
+from mmaprobe.probing.terms import UnrepresentableError, Value, code_of, power, split, top_exponent, values_of
+
+
+class ContradictionError(Exception):
+    """The device does not answer as any dot product could: unstable, or wrong where every unit agrees."""
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One dot product as codes: a and b of every lane, c where the instruction takes one."""
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: int | None
+
+
+@dataclass
+class Session:
+    """Runs vectors on a device twice (in two orders), counts tiles and launches, keeps witnesses.
+
+    ``leaves`` are what a sum is made of: ``"c"`` where the instruction takes
+    C, and the lanes 0 .. K-1 (their products).
+    """
+
+    device: Device
+    instruction: Instruction
+    seed: int = 0
+    tiles: int = 0
+    launches: int = 0
+    witnesses: list[Witness] = field(default_factory=list)
+    _checked: bool = False
+
+    @cached_property
+    def formats(self) -> dict[str, Format]:
+        return self.instruction.formats()
+
+    @property
+    def d(self) -> Format:
+        return self.formats["d"]
+
+    @cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (*(("c",) if self.instruction.c else ()), *range(self.instruction.k))
+
+    @property
+    def is_float(self) -> bool:
+        return self.d.is_float
+
+    def vector(self, terms: Mapping[Leaf, Fraction | int], rest: Fraction | int = 0) -> Vector:
+        """The vector whose leaves have these exact values, every other leaf ``rest``.
+
+        Raises UnrepresentableError naming the value that the formats lack.
+        """
+        lanes = [self.product(Fraction(terms.get(k, rest))) for k in range(self.instruction.k)]
+        c = self.operand("c", Fraction(terms.get("c", rest))) if self.instruction.c else None
+        return Vector(tuple(a for a, _ in lanes), tuple(b for _, b in lanes), c)
+
+    def product(self, value: Fraction) -> tuple[int, int]:
+        """Operands whose product is exactly ``value``."""
+        found = split(self.formats["a"], self.formats["b"], value)
+        if found is None:
+            raise UnrepresentableError(f"no {self.instruction.a} x {self.instruction.b} product is {say(value)}")
+        return found
+
+    def operand(self, name: str, value: Fraction) -> int:
+        """The code of ``value`` in the format of operand ``name``."""
+        code = code_of(self.formats[name], value)
+        if code is None:
+            raise UnrepresentableError(f"{self.formats[name].name} has no {say(value)}")
+        return code
+
+    def ask(self, vectors: Sequence[Vector]) -> list[int]:
+        """The device's codes, asked twice in two orders; ContradictionError if the two differ."""
+        if not vectors:
+            return []
+        first = self._run(vectors)
+        second = self._run(vectors[::-1])[::-1]
+        for vector, one, other in zip(vectors, first, second, strict=True):
+            if one != other:
+                self.note(vector, one, f"asked again in another order: {other:#x}")
+                raise ContradictionError(f"the same vector gave {one:#x} and {other:#x}")
+        return first
+
+    def values(self, vectors: Sequence[Vector]) -> list[Value]:
+        """Exact values of the answers; None for NaN and infinities."""
+        return self.decode(self.ask(vectors))
+
+    def decode(self, codes: Sequence[int]) -> list[Value]:
+        """Exact values of result codes."""
+        return values_of(self.d, np.array(codes, dtype=self.d.dtype))
+
+    def sums(self, terms: Iterable[Mapping[Leaf, Fraction | int]], rest: Fraction | int = 0) -> list[Value]:
+        """``values`` of vectors given by their leaves."""
+        return self.values([self.vector(t, rest) for t in terms])
+
+    def try_vector(self, terms: Mapping[Leaf, Fraction | int], rest: Fraction | int = 0) -> Vector | None:
+        """``vector``, or None where the formats cannot express it."""
+        try:
+            return self.vector(terms, rest)
+        except UnrepresentableError:
+            return None
+
+    def _run(self, vectors: Sequence[Vector]) -> list[int]:
+        n = len(vectors)
+        batch: dict[str, Bits] = {
+            "a": np.array([v.a for v in vectors], dtype=self.formats["a"].dtype),
+            "b": np.array([v.b for v in vectors], dtype=self.formats["b"].dtype),
+        }
+        if self.instruction.c:
+            batch["c"] = np.array([v.c for v in vectors], dtype=self.formats["c"].dtype)
+        if self.instruction.scale:
+            one = np.full((n, self.instruction.k // self.instruction.scale_size), self.formats["scale_a"].one)
+            batch["scale_a"] = batch["scale_b"] = one.astype(self.formats["scale_a"].dtype)
+        self.launches += 1
+        self.tiles += -(-n // vectors_per_tile(self.instruction))
+        answer = run_vectors(self.device, self.instruction, Batch(**batch))
+        return [int(code) for code in answer]
+
+    def note(self, vector: Vector, d: int, text: str) -> None:
+        """Keep a witness of the current question."""
+        self.witnesses.append(Witness(vector.a, vector.b, vector.c, d, note=text))
+
+    def witness(self, terms: Mapping[Leaf, Fraction | int], text: str, rest: Fraction | int = 0) -> None:
+        """Ask one vector and keep it as a witness."""
+        vector = self.vector(terms, rest)
+        self.note(vector, self.ask([vector])[0], text)
+
+    # --- the range in which experiments may work -----------------------------------------------------------------
+
+    @cached_property
+    def high(self) -> int:
+        """Anchor exponent m: +-1.5 * 2**m exists as product and as C, and 4 such anchors do not overflow D."""
+        a, b, d = self.formats["a"], self.formats["b"], self.d
+        guard = 2 + max(len(self.leaves) - 1, 1).bit_length()
+        tops = [a.max_exponent + b.max_exponent, d.max_exponent - guard]
+        return min([*tops, self.formats["c"].max_exponent] if self.instruction.c else tops)
+
+    @cached_property
+    def low(self) -> int:
+        """The lowest exponent e such that 2**e' comes through unharmed from every kind of leaf, e' >= e.
+
+        Measured: reaches into the subnormals of a format where the device keeps them.
+        """
+        a, b, d = self.formats["a"], self.formats["b"], self.d
+        kinds = [f for f in (d, self.formats.get("c")) if f is not None]
+        bottom = max([a.min_exponent + b.min_exponent - a.fraction_bits - b.fraction_bits]
+                     + [f.min_exponent - f.fraction_bits for f in kinds])  # fmt: skip
+        normal = max([a.min_exponent + b.min_exponent, *(f.min_exponent for f in kinds)])
+        ladder = list(range(normal, bottom - 1, -1))
+        ends: list[Leaf] = list(dict.fromkeys((self.leaves[0], self.leaves[-1])))
+        answers = self.sums({leaf: power(e)} for e in ladder for leaf in ends)
+        low = normal
+        for position, exponent in enumerate(ladder):
+            if any(v != power(exponent) for v in answers[position * len(ends) : (position + 1) * len(ends)]):
+                break
+            low = exponent
+        return low
+
+    @property
+    def window(self) -> int:
+        """Bits between the anchor and the lowest unit: a probe sees no further."""
+        return self.high - self.low
+
+    @cached_property
+    def tree(self) -> Node | None:
+        """The summation tree as measured, None where it could not be read."""
+        from mmaprobe.probing.summation_tree import measure
+
+        return measure(self).tree
+
+    @cached_property
+    def rounding(self) -> tuple[str, ...]:
+        """The result roundings that fit, of the eleven; empty where none could be read."""
+        from mmaprobe.probing.result_rounding import probe_result_rounding
+
+        kept = len(self.witnesses)
+        answer = probe_result_rounding(self).answer
+        del self.witnesses[kept:]
+        return tuple(answer["rounding"]) if answer else ()
+
+    def checked(self) -> None:
+        """``check`` once a session."""
+        if not self._checked:
+            self.check()
+            self._checked = True
+
+    def check(self) -> None:
+        """Every leaf alone comes out as itself, and all together as their sum, or ContradictionError."""
+        one = Fraction(1)
+        cases: list[tuple[dict[Leaf, Fraction], Fraction]] = [({leaf: one}, one) for leaf in self.leaves]
+        cases += [({leaf: one for leaf in self.leaves}, Fraction(len(self.leaves))), ({}, Fraction(0))]
+        cases += [({leaf: -one}, -one) for leaf in self.leaves if self.try_vector({leaf: -one}) and self.d.signed]
+        vectors = [self.vector(terms) for terms, _ in cases]
+        for vector, answer, (_, expected) in zip(vectors, self.values(vectors), cases, strict=True):
+            if answer != expected:
+                text = "NaN or infinity" if answer is None else say(answer)
+                self.note(vector, 0, f"expected {say(expected)}, got {text}")
+                raise ContradictionError(f"a sum that every unit gets right, {say(expected)}, came out as {text}")
+
+    def finding(self, question: str, status: Status, answer: Any, text: str) -> Finding:
+        """A finding with this question's witnesses; ``probe`` fills in the costs."""
+        return Finding(question, status, answer, text, tuple(self.witnesses))
+
+
+def say(value: Fraction) -> str:
+    """A value for a person: ``-3 * 2^-24``."""
+    if value == 0 or (value.denominator == 1 and abs(value) < 1000):
+        return str(value)
+    low = ((value.numerator & -value.numerator).bit_length() - 1) - (value.denominator.bit_length() - 1)
+    odd = value / power(low)
+    return f"{odd} * 2^{low}" if abs(odd) != 1 else f"{'-' if odd < 0 else ''}2^{top_exponent(value)}"

@@ -1,0 +1,140 @@
+"""Summation trees: from the loss matrix of the mask experiment to a tree, and to its JSON form.
+
+The loss L[i, j] is the number of leaves that vanish when +M sits on leaf i, -M
+on leaf j and a unit on every other leaf (i and j count).  A node that rounds,
+or that aligns to its largest term, loses all leaves below the lowest common
+node of i and j: L = its size.  A node that sums its terms without loss gives
+L = size of the term that holds i + size of the term that holds j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Leaf = int | str
+"""A lane number (its product), or ``"c"``."""
+
+Loss = dict[tuple[Leaf, Leaf], int]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A sum of two or more children; ``lossless``: nothing within the window was lost in it."""
+
+    children: tuple[Node | Leaf, ...]
+    lossless: bool = False
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return tuple(leaf for child in self.children for leaf in leaves_of(child))
+
+    @property
+    def fused(self) -> bool:
+        """Three or more terms added before one rounding."""
+        return len(self.children) > 2
+
+    def walk(self) -> list[Node]:
+        """This node and every node below it, parents first."""
+        return [self, *(n for child in self.children if isinstance(child, Node) for n in child.walk())]
+
+    def parent_of(self, part: Node | Leaf) -> Node:
+        """The node of which ``part`` is a child."""
+        return next(node for node in self.walk() if part in node.children)
+
+    def meeting(self, x: Leaf, y: Leaf) -> Node:
+        """The lowest node that holds both leaves."""
+        return [node for node in self.walk() if x in node.leaves and y in node.leaves][-1]
+
+
+def leaves_of(part: Node | Leaf) -> tuple[Leaf, ...]:
+    return part.leaves if isinstance(part, Node) else (part,)
+
+
+def build(leaves: tuple[Leaf, ...], loss: Loss) -> Node | Leaf | None:
+    """The tree whose losses are exactly ``loss``; None where no tree has them."""
+    if len(leaves) == 1:
+        return leaves[0]
+    size = len(leaves)
+    parts = _lossy_parts(leaves, loss, size)
+    lossless = False
+    if parts is None:
+        parts, lossless = _lossless_parts(leaves, loss), True
+    if parts is None:
+        return None
+    children = [build(part, loss) for part in parts]
+    if any(child is None for child in children):
+        return None
+    known = tuple(child for child in children if child is not None)
+    return Node(known, lossless and len(known) > 2)
+
+
+def _lossy_parts(leaves: tuple[Leaf, ...], loss: Loss, size: int) -> list[tuple[Leaf, ...]] | None:
+    parts = _components(leaves, lambda i, j: loss[i, j] < size)
+    whole = all(loss[i, j] == size for p, q in _pairs(parts) for i in p for j in q)
+    return parts if len(parts) > 1 and whole else None
+
+
+def _lossless_parts(leaves: tuple[Leaf, ...], loss: Loss) -> list[tuple[Leaf, ...]] | None:
+    """Terms of sizes s with L[i, j] = s_i + s_j across terms; the size of the first leaf's term is tried."""
+    first = leaves[0]
+    for size in range(1, len(leaves)):
+        inside = {j for j in leaves if j == first or loss[first, j] <= size}
+        if len(inside) != size:
+            continue
+        sizes = {j: size if j in inside else loss[first, j] - size for j in leaves}
+        parts = _components(leaves, lambda i, j, s=sizes: loss[i, j] <= min(s[i], s[j]))
+        fits = all(sizes[i] == len(p) for p in parts for i in p) and all(
+            loss[i, j] == len(p) + len(q) for p, q in _pairs(parts) for i in p for j in q
+        )
+        if fits and len(parts) > 1:
+            return parts
+    return None
+
+
+def _pairs(parts: list[tuple[Leaf, ...]]) -> list[tuple[tuple[Leaf, ...], tuple[Leaf, ...]]]:
+    return [(p, q) for n, p in enumerate(parts) for q in parts[n + 1 :]]
+
+
+def _components(leaves: tuple[Leaf, ...], related: Any) -> list[tuple[Leaf, ...]]:
+    """Connected components, each in the order of ``leaves``."""
+    rest, parts = list(leaves), []
+    while rest:
+        found, edge = {rest[0]}, [rest[0]]
+        while edge:
+            near = [j for j in rest if j not in found and related(edge[-1], j)]
+            edge.pop()
+            found.update(near)
+            edge.extend(near)
+        parts.append(tuple(leaf for leaf in rest if leaf in found))
+        rest = [leaf for leaf in rest if leaf not in found]
+    return parts
+
+
+def to_json(part: Node | Leaf) -> Any:
+    """The answer of the summation tree question; ``summation_tree`` defines the form."""
+    if not isinstance(part, Node):
+        return part
+    if part.fused:
+        form: dict[str, Any] = {"kind": "fused", "terms": [to_json(child) for child in _ordered(part)]}
+        return form | {"lossless": True} if part.lossless else form
+    left, right = _ordered(part)
+    if isinstance(right, Node) or (not isinstance(left, Node) and left != "c"):
+        return {"kind": "add", "terms": [to_json(left), to_json(right)]}
+    if right == "c":
+        return {"kind": "add", "terms": [to_json(left), "c"]}
+    acc = to_json(left)
+    if isinstance(acc, dict) and acc["kind"] == "fma":
+        return {"kind": "fma", "acc": acc["acc"], "lanes": [*acc["lanes"], right]}
+    return {"kind": "fma", "acc": acc, "lanes": [right]}
+
+
+def _ordered(node: Node) -> list[Node | Leaf]:
+    """Children as they are written: sub-sums by their first leaf, then c, then lanes; c first beside lanes only."""
+
+    def key(child: Node | Leaf) -> tuple[int, int]:
+        if isinstance(child, Node):
+            return 0, min((leaf for leaf in child.leaves if isinstance(leaf, int)), default=-1)
+        return (1, 0) if child == "c" else (2, int(child))
+
+    return sorted(node.children, key=key)

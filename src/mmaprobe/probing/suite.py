@@ -1,0 +1,62 @@
+"""All questions to one device about one instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device
+from mmaprobe.errors import NotHereError, UsageError, near
+from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.result_rounding import probe_result_rounding
+from mmaprobe.probing.session import ContradictionError, Session
+from mmaprobe.probing.subnormals import probe_subnormals
+from mmaprobe.probing.summation_tree import probe_summation_tree
+from mmaprobe.probing.terms import UnrepresentableError
+
+PROBES: dict[str, Callable[[Session], Finding]] = {
+    "summation_tree": probe_summation_tree,
+    "result_rounding": probe_result_rounding,
+    "subnormals": probe_subnormals,
+}
+
+QUESTIONS = tuple(PROBES)
+
+
+def probe(
+    device: Device, instruction: Instruction, questions: Sequence[str] | None = None, seed: int = 0
+) -> dict[str, Finding]:
+    """The finding of each question (all of ``QUESTIONS`` where None), by name.
+
+    A device that gives two answers to one vector, or a wrong one to a sum that
+    every dot product gets right, is ``contradictory`` in every question.
+    ``tiles`` and ``launches`` of a finding count what that question cost beyond
+    the ones before it.  UsageError for an unknown question, NotHereError
+    where the device does not run the instruction.
+    """
+    names = QUESTIONS if questions is None else tuple(questions)
+    for name in names:
+        if name not in PROBES:
+            raise UsageError(f"unknown question {name!r}{near(name, QUESTIONS)}")
+    support = device.supports(instruction)
+    if not support:
+        raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
+    session = Session(device, instruction, seed)
+    if instruction.chunk:
+        reason = "sparse instructions are not probed yet"
+        return {name: Finding(name, "inconclusive", None, reason) for name in names}
+    return {name: _ask(session, name) for name in names}
+
+
+def _ask(session: Session, name: str) -> Finding:
+    session.witnesses.clear()
+    tiles, launches = session.tiles, session.launches
+    try:
+        session.checked()
+        found = PROBES[name](session)
+    except UnrepresentableError as why:
+        found = session.finding(name, "inconclusive", None, f"the experiment cannot be built: {why}")
+    except ContradictionError as why:
+        found = session.finding(name, "contradictory", None, str(why))
+    return replace(found, tiles=session.tiles - tiles, launches=session.launches - launches)
