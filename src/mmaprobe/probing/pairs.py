@@ -44,4 +44,6 @@ def group_by_half_ulps(session: Session) -> list[tuple[int, ...]] | None:
     first = {}
     for position, (i, j) in enumerate(pairs):
         first[i, j], first[j, i] = minus[2 * position] != c, minus[2 * position + 1] != c
-    return [tuple(g) for g in sorted(groups, key=lambda g: sum(first[other[0], g[0]] for other in groups if other != g))]
+    return [
+        tuple(g) for g in sorted(groups, key=lambda g: sum(first[other[0], g[0]] for other in groups if other != g))
+    ]

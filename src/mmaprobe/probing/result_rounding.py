@@ -30,7 +30,9 @@ def probe_result_rounding(session: Session) -> Finding:
     if bits is None:
         return session.finding(QUESTION, "inconclusive", None, "no term below the anchor can be built")
     least = aligned_bits(session, tree)
-    cases, quantum = watch(session, place, bits, least if least is None else least + len(place.anchors).bit_length() - 1)
+    cases, quantum = watch(
+        session, place, bits, least if least is None else least + len(place.anchors).bit_length() - 1
+    )
     if not any((case.term / quantum).denominator > 1 for case in cases):
         return session.finding(QUESTION, "bounded", {"fraction_bits": bits, "rounding": []},
                                f"{bits} fraction bits; no term below the last place can be built")  # fmt: skip
@@ -56,4 +58,3 @@ def aligned_bits(session: Session, tree: Node) -> int | None:
         return None
     place = inner_place(tree, last_place(tree).term)
     return None if place is None else fraction_bits(session, place, session.window)
-

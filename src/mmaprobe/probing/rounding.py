@@ -70,7 +70,7 @@ class Place:
 
     def terms(self, anchor: Fraction, term: Fraction) -> dict[Leaf, Fraction]:
         """``anchor`` on each anchor leaf, ``term``, and minus the whole anchor on ``away``."""
-        out = {leaf: anchor for leaf in self.anchors} | {self.term: term}
+        out = dict.fromkeys(self.anchors, anchor) | {self.term: term}
         return out | {self.away: -anchor * len(self.anchors)} if self.away is not None else out
 
     def rest(self, answer: Value, anchor: Fraction) -> Value:

@@ -15,12 +15,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.evidence.records import Finding, Status, Witness
 from mmaprobe.formats import Format
+from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
 from mmaprobe.probing.structure import Leaf, Node
-from mmaprobe.probing.terms import UnrepresentableError, Value, code_of, power, split, top_exponent, values_of
-
-
-class ContradictionError(Exception):
-    """The device does not answer as any dot product could: unstable, or wrong where every unit agrees."""
+from mmaprobe.probing.terms import ContradictionError, UnrepresentableError, Value, code_of, say, split, values_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,6 @@ class Session:
     tiles: int = 0
     launches: int = 0
     witnesses: list[Witness] = field(default_factory=list)
-    _checked: bool = False
 
     @cached_property
     def formats(self) -> dict[str, Format]:
@@ -143,36 +139,15 @@ class Session:
         vector = self.vector(terms, rest)
         self.note(vector, self.ask([vector])[0], text)
 
-    # --- the range in which experiments may work -----------------------------------------------------------------
-
     @cached_property
     def high(self) -> int:
-        """Anchor exponent m: +-1.5 * 2**m exists as product and as C, and 4 such anchors do not overflow D."""
-        a, b, d = self.formats["a"], self.formats["b"], self.d
-        guard = 2 + max(len(self.leaves) - 1, 1).bit_length()
-        tops = [a.max_exponent + b.max_exponent, d.max_exponent - guard]
-        return min([*tops, self.formats["c"].max_exponent] if self.instruction.c else tops)
+        """Anchor exponent m (``limits.anchor_exponent``)."""
+        return anchor_exponent(self)
 
     @cached_property
     def low(self) -> int:
-        """The lowest exponent e such that 2**e' comes through unharmed from every kind of leaf, e' >= e.
-
-        Measured: reaches into the subnormals of a format where the device keeps them.
-        """
-        a, b, d = self.formats["a"], self.formats["b"], self.d
-        kinds = [f for f in (d, self.formats.get("c")) if f is not None]
-        bottom = max([a.min_exponent + b.min_exponent - a.fraction_bits - b.fraction_bits]
-                     + [f.min_exponent - f.fraction_bits for f in kinds])  # fmt: skip
-        normal = max([a.min_exponent + b.min_exponent, *(f.min_exponent for f in kinds)])
-        ladder = list(range(normal, bottom - 1, -1))
-        ends: list[Leaf] = list(dict.fromkeys((self.leaves[0], self.leaves[-1])))
-        answers = self.sums({leaf: power(e)} for e in ladder for leaf in ends)
-        low = normal
-        for position, exponent in enumerate(ladder):
-            if any(v != power(exponent) for v in answers[position * len(ends) : (position + 1) * len(ends)]):
-                break
-            low = exponent
-        return low
+        """Exponent of the lowest unit (``limits.unit_exponent``)."""
+        return unit_exponent(self)
 
     @property
     def window(self) -> int:
@@ -196,34 +171,11 @@ class Session:
         del self.witnesses[kept:]
         return tuple(answer["rounding"]) if answer else ()
 
-    def checked(self) -> None:
-        """``check`` once a session."""
-        if not self._checked:
-            self.check()
-            self._checked = True
-
-    def check(self) -> None:
-        """Every leaf alone comes out as itself, and all together as their sum, or ContradictionError."""
-        one = Fraction(1)
-        cases: list[tuple[dict[Leaf, Fraction], Fraction]] = [({leaf: one}, one) for leaf in self.leaves]
-        cases += [({leaf: one for leaf in self.leaves}, Fraction(len(self.leaves))), ({}, Fraction(0))]
-        cases += [({leaf: -one}, -one) for leaf in self.leaves if self.try_vector({leaf: -one}) and self.d.signed]
-        vectors = [self.vector(terms) for terms, _ in cases]
-        for vector, answer, (_, expected) in zip(vectors, self.values(vectors), cases, strict=True):
-            if answer != expected:
-                text = "NaN or infinity" if answer is None else say(answer)
-                self.note(vector, 0, f"expected {say(expected)}, got {text}")
-                raise ContradictionError(f"a sum that every unit gets right, {say(expected)}, came out as {text}")
+    @cached_property
+    def fault(self) -> str | None:
+        """What the device gets wrong that every unit gets right (``limits.fault``)."""
+        return fault(self)
 
     def finding(self, question: str, status: Status, answer: Any, text: str) -> Finding:
         """A finding with this question's witnesses; ``probe`` fills in the costs."""
         return Finding(question, status, answer, text, tuple(self.witnesses))
-
-
-def say(value: Fraction) -> str:
-    """A value for a person: ``-3 * 2^-24``."""
-    if value == 0 or (value.denominator == 1 and abs(value) < 1000):
-        return str(value)
-    low = ((value.numerator & -value.numerator).bit_length() - 1) - (value.denominator.bit_length() - 1)
-    odd = value / power(low)
-    return f"{odd} * 2^{low}" if abs(odd) != 1 else f"{'-' if odd < 0 else ''}2^{top_exponent(value)}"

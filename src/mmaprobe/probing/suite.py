@@ -10,10 +10,10 @@ from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.result_rounding import probe_result_rounding
-from mmaprobe.probing.session import ContradictionError, Session
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.subnormals import probe_subnormals
 from mmaprobe.probing.summation_tree import probe_summation_tree
-from mmaprobe.probing.terms import UnrepresentableError
+from mmaprobe.probing.terms import ContradictionError, UnrepresentableError
 
 PROBES: dict[str, Callable[[Session], Finding]] = {
     "summation_tree": probe_summation_tree,
@@ -46,17 +46,21 @@ def probe(
     if instruction.chunk:
         reason = "sparse instructions are not probed yet"
         return {name: Finding(name, "inconclusive", None, reason) for name in names}
-    return {name: _ask(session, name) for name in names}
+    found = {}
+    for name in names:
+        session.witnesses.clear()
+        tiles, launches = session.tiles, session.launches
+        answer = _ask(session, name)
+        found[name] = replace(answer, tiles=session.tiles - tiles, launches=session.launches - launches)
+    return found
 
 
 def _ask(session: Session, name: str) -> Finding:
-    session.witnesses.clear()
-    tiles, launches = session.tiles, session.launches
     try:
-        session.checked()
-        found = PROBES[name](session)
+        if session.fault is not None:
+            raise ContradictionError(session.fault)
+        return PROBES[name](session)
     except UnrepresentableError as why:
-        found = session.finding(name, "inconclusive", None, f"the experiment cannot be built: {why}")
+        return session.finding(name, "inconclusive", None, f"the experiment cannot be built: {why}")
     except ContradictionError as why:
-        found = session.finding(name, "contradictory", None, str(why))
-    return replace(found, tiles=session.tiles - tiles, launches=session.launches - launches)
+        return session.finding(name, "contradictory", None, str(why))

@@ -28,6 +28,10 @@ def top_exponent(value: Fraction) -> int:
     return abs(value.numerator).bit_length() - value.denominator.bit_length()
 
 
+class ContradictionError(Exception):
+    """The device does not answer as any dot product could: unstable, or wrong where every unit agrees."""
+
+
 @lru_cache(maxsize=1 << 16)
 def code_of(fmt: Format, value: Fraction, subnormal: bool = True) -> int | None:
     """The bit pattern whose value is exactly ``value`` (zero as +0); None where there is none.
@@ -116,3 +120,12 @@ def values_of(fmt: Format, codes: formats.Bits) -> list[Value]:
         finite = kind not in (formats.INFINITE, formats.NAN)
         out.append((-significand if negative else significand) * power(exponent) if finite else None)
     return out
+
+
+def say(value: Fraction) -> str:
+    """A value for a person: ``-3 * 2^-24``."""
+    if value == 0 or (value.denominator == 1 and abs(value) < 1000):
+        return str(value)
+    low = ((value.numerator & -value.numerator).bit_length() - 1) - (value.denominator.bit_length() - 1)
+    odd = value / power(low)
+    return f"{odd} * 2^{low}" if abs(odd) != 1 else f"{'-' if odd < 0 else ''}2^{top_exponent(value)}"

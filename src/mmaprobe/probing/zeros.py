@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
+from mmaprobe.formats import Format
 from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.terms import code_of
 
 
 def zeros(session: Session, negative: bool) -> Vector | None:
-    """The vector of which every product and C is a zero of this sign; None where a format lacks it."""
+    """The vector of which every product and C is a zero of this sign; None where a format lacks it.
+
+    A product is +0 * (+-1): an operand that turns -0 into +0 does not hide it.
+    """
     base = session.vector({})
     if not negative:
         return base
-    minus = {name: negative_zero(session, name) for name in ("a", "b", "c") if name in session.formats}
-    name = "a" if minus["a"] is not None else "b"
-    code, c = minus[name], minus.get("c")
-    if code is None or ("c" in minus and c is None):
-        return None
-    other = "b" if name == "a" else "a"
-    one = session.formats[other].one
     k = session.instruction.k
-    return Vector(**{name: (code,) * k, other: (one,) * k}, c=c)
+    minus = [code_of(session.formats[name], Fraction(-1)) for name in ("a", "b")]
+    c = negative_zero(session.formats["c"]) if session.instruction.c else None
+    if minus == [None, None] or (session.instruction.c and c is None):
+        return None
+    if minus[1] is not None:
+        return Vector(base.a, (minus[1],) * k, c)
+    return Vector((minus[0] or 0,) * k, base.b, c)
 
 
-def negative_zero(session: Session, name: str) -> int | None:
-    """The code of -0 of an operand; None where its format has none."""
-    fmt = session.formats[name]
+def negative_zero(fmt: Format) -> int | None:
+    """The code of -0; None where the format has none."""
     return fmt.sign_mask if fmt.is_float and fmt.signed and fmt.nan != "negative_zero" and fmt.subnormal else None
 
 

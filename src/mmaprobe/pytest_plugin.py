@@ -1,0 +1,73 @@
+"""pytest options and fixtures for suites that run on any device: ``--device --ref --seed --require-gpu``.
+
+``pytest probes --device cuda:0 --ref model:sm_90a --seed 7 --require-gpu``.
+Without a device on this machine the tests skip and say why; with
+``--require-gpu`` that is an error, so that a GPU runner without its GPU is
+never green.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mmaprobe.devices.base import Device, open_device
+from mmaprobe.errors import NotHereError, UsageError
+
+GPU_SCHEMES = ("cuda", "hip")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options."""
+    group = parser.getgroup("mmaprobe", "matrix units under test")
+    group.addoption("--device", default="cpu", metavar="NAME", help="device under test (default: cpu)")
+    group.addoption("--ref", default=None, metavar="NAME", help="reference device (default: the model that fits)")
+    group.addoption("--seed", default=0, type=int, metavar="N", help="seed of everything random (default: 0)")
+    group.addoption("--require-gpu", action="store_true", help="fail, instead of skipping, without a GPU device")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse ``--require-gpu`` with a device that is no GPU."""
+    name = str(config.getoption("--device"))
+    if config.getoption("--require-gpu") and name.partition(":")[0] not in GPU_SCHEMES:
+        raise pytest.UsageError(f"--require-gpu needs --device cuda:N or hip:N, not {name}")
+
+
+def device_of(config: pytest.Config, option: str = "--device") -> Device:
+    """The device that an option names; NotHereError where it is missing, pytest.UsageError for a wrong name."""
+    try:
+        return open_device(str(config.getoption(option)))
+    except NotHereError:
+        raise
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.fixture(scope="session")
+def device(pytestconfig: pytest.Config) -> Device:
+    """The device under test."""
+    try:
+        return device_of(pytestconfig)
+    except NotHereError as error:
+        if pytestconfig.getoption("--require-gpu"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def reference(pytestconfig: pytest.Config, device: Device) -> Device | None:
+    """``--ref``, or the model of the device's architecture; None where no model fits."""
+    if pytestconfig.getoption("--ref"):
+        return device_of(pytestconfig, "--ref")
+    architecture = device.info().get("architecture")
+    if architecture is None or device.name.startswith("model:"):
+        return None
+    try:
+        return open_device(f"model:{architecture}")
+    except (UsageError, NotHereError):
+        return None
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """``--seed``."""
+    return int(pytestconfig.getoption("--seed"))
