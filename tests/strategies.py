@@ -227,8 +227,7 @@ def vectors(datapath: Datapath, seed: int, count: int) -> Batch:
     """``count`` vectors for a datapath, reproducible from the seed; exponents cluster near each other and near C."""
     rng = np.random.default_rng(seed)
     a, b = formats.get(datapath.a), formats.get(datapath.b)
-    centre_a = int(rng.integers(a.min_exponent - 2, a.max_exponent + 1)) if a.is_float else 0
-    centre_b = int(rng.integers(b.min_exponent - 2, b.max_exponent + 1)) if b.is_float else 0
+    centre_a, centre_b = centres(datapath, rng)
     made: dict[str, Any] = {
         "a": codes(rng, a, (count, datapath.k), centre_a), "b": codes(rng, b, (count, datapath.k), centre_b)
     }  # fmt: skip
@@ -249,6 +248,18 @@ def vectors(datapath: Datapath, seed: int, count: int) -> Batch:
         for name in ("scale_a", "scale_b"):
             made[name] = codes(rng, fmt, (count, datapath.k // datapath.scale.size), int(rng.integers(-6, 7)))
     return Batch(**made)
+
+
+def centres(datapath: Datapath, rng: np.random.Generator) -> tuple[int, int]:
+    """Exponents around which a and b cluster; often so that products lie at an end of d's range."""
+    a, b, d = (formats.get(name) for name in (datapath.a, datapath.b, datapath.d))
+    if not (a.is_float and b.is_float and d.is_float):
+        return 0, 0
+    centre_a = int(rng.integers(a.min_exponent - 2, a.max_exponent + 1))
+    free = int(rng.integers(b.min_exponent - 2, b.max_exponent + 1))
+    ends = [d.min_exponent, d.min_exponent - d.fraction_bits, d.max_exponent]
+    target = int(rng.choice([*ends, centre_a + free])) + int(rng.integers(-3, 4))
+    return centre_a, int(np.clip(target - centre_a, b.min_exponent - 2, b.max_exponent))
 
 
 def finite(fmt: formats.Format, bits: np.ndarray) -> np.ndarray:
