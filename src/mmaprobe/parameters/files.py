@@ -135,7 +135,7 @@ def read(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -
 
 
 def _inherited(architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | None, where: str) -> Mapping[str, Entry]:
-    known = inherit or {}
+    known = {} if inherit is None else inherit
     if architecture not in known:
         raise UsageError(f"{where} names {architecture!r}, which has no parameter file{near(architecture, known)}")
     return known[architecture]
