@@ -42,7 +42,7 @@ def encodes(names: list[str]) -> st.SearchStrategy[Encode]:
     return st.builds(
         Encode, format=st.sampled_from(names), rounding=roundings,
         overflow=st.sampled_from(["ieee", "infinity", "largest"]), subnormals=subnormals,
-        tininess=st.sampled_from(["before", "after"]), zero=st.sampled_from(["ieee", "positive"]),
+        tininess=st.sampled_from(["before", "after", "encoded"]), zero=st.sampled_from(["ieee", "positive"]),
         underflow=st.sampled_from(["signed", "positive"]), first=st.none() | first,
     )  # fmt: skip
 
