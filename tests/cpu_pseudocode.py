@@ -115,3 +115,26 @@ def int32(total, saturate=False):
     if saturate:
         total = np.clip(total, -(2**31), 2**31 - 1)
     return (total & 0xFFFFFFFF).astype(np.uint32)
+
+
+def tile_dot(a, b, c):
+    """d = c + (even chain + odd chain) over float32 bits a (n, 16, K), b (n, K, 16), c (n, 16, 16).
+
+    Two chains of fused multiply-adds from +0, over the even and over the odd
+    k; results flushed, c read with subnormals as zeros.
+    """
+    n, _, lanes = a.shape
+    chains = [np.zeros((n, 16, 16), np.uint32) for _ in range(2)]
+    for k in range(lanes):
+        x = np.broadcast_to(a[:, :, k, None], (n, 16, 16))
+        y = np.broadcast_to(b[:, None, k, :], (n, 16, 16))
+        acc = chains[k % 2]
+        chains[k % 2] = first_nan(fma(x, y, acc, ftz=True), (x, y, acc))
+    return add(daz(c), add(*chains, ftz=True), ftz=True)
+
+
+def widen_f16(bits):
+    """float32 bits of f16 bits; a NaN keeps its payload and stays signalling."""
+    sign = (bits & np.uint16(0x8000)).astype(np.uint32) << np.uint32(16)
+    nan = sign | np.uint32(0x7F800000) | (bits & np.uint16(0x3FF)).astype(np.uint32) << np.uint32(13)
+    return np.where(bits & np.uint16(0x7FFF) > 0x7C00, nan, bits_of(bits.view(np.float16).astype(np.float32)))
