@@ -91,8 +91,10 @@ def in_control_state(datapath: Datapath, state: Mapping[str, str], follows: tupl
         flushed = {name: replace(getattr(changed, name), subnormals="signed_zero") for name in _OPERANDS}
         changed = replace(changed, **flushed)
         if "ftz" not in active:
-            inner = _map_encodes(changed, {"subnormals": "signed_zero", "tininess": "encoded"})
-            changed = replace(inner, tree=replace(inner.tree, to=changed.tree.to), result=changed.result)
+            before: Any = changed.tree  # a root always has ``to``
+            changed = _map_encodes(changed, {"subnormals": "signed_zero", "tininess": "encoded"})
+            after: Any = changed.tree
+            changed = replace(changed, tree=replace(after, to=before.to))
     return changed
 
 
