@@ -69,15 +69,17 @@ def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
         step = _step(datapath, rule, lanes, (a, b), scales, accumulator, trace)
         if trace is not None:
             trace.step = index
-            trace.record("operands", lanes=lanes, a=step.a, b=step.b, accumulator=accumulator)
-            trace.record("products", lanes=lanes, products=step.products)
+            trace.record(
+                "operands", lanes=lanes, a=step.a, b=step.b, scales=scales, accumulator=accumulator,
+                products=step.products,
+            )  # fmt: skip
         accumulator = run(datapath.tree, step, root)
     done = encode(accumulator, datapath.result or Encode(format=datapath.d), rule)
     code = done.bits.astype(np.uint64)
     nan = done.numbers.nan
     code = np.where(nan.flag, rule.result_codes(nan, _operands(datapath, vectors)), code)
     if trace is not None:
-        trace.record("result", to=datapath.result, bits=code, nan=nan.flag)
+        trace.record("result", bits=code, value=done.numbers, nan=nan.flag)
     return code.astype(d.dtype)
 
 

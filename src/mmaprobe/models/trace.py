@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mmaprobe.models.numbers import Numbers
 from mmaprobe.parameters.datapath import Node
 
 
@@ -13,16 +12,18 @@ from mmaprobe.parameters.datapath import Node
 class Event:
     """One thing that was computed.
 
-    ``what`` is operands, products, fma, add, exact, fused, encode or result;
-    ``node`` the node that did it (None for operands, products and the
-    result).  ``values`` holds the numbers by name, one row each:
+    ``what`` is operands, fma, add, exact, fused, encode or result; ``node`` the
+    node that did it (None for operands and the result).  ``values`` holds the
+    numbers by name, one row each:
 
-    * operands: a, b, c (numbers), a_bits, b_bits, c_bits, lanes
-    * products: products (one column a lane of the step)
-    * fma, add, exact: terms, sum
-    * fused: terms, aligned (the same terms after the cut), maximum, quanta, sum
-    * encode: exact, rounded, bits, tiny, to
-    * result: bits, nan
+    * operands: lanes (of the vector), a, b, scales (every block's), accumulator,
+      products (one column a lane of the step)
+    * fma: lane (of the vector), terms (product, accumulator), sum
+    * add, exact: terms (one column each), sum
+    * fused: terms, labels and aligned (after the cut), each a list by term;
+      maximum (label), sum
+    * encode: exact, rounded, bits, tiny (flushed), to
+    * result: bits, value, nan
     """
 
     what: str
@@ -45,9 +46,3 @@ class Trace:
     def of(self, what: str) -> list[Event]:
         """The events of one kind."""
         return [event for event in self.events if event.what == what]
-
-
-def row(numbers: Numbers, column: int = 0) -> Numbers:
-    """One value of the traced vector: row 0, this column, as arrays without axes."""
-    index = (0, column) if numbers.negative.ndim == 2 else (0,)
-    return numbers.at(index)

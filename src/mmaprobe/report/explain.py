@@ -1,0 +1,221 @@
+"""One dot product, step by step: operands, products, alignment, sum, rounding."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.lanes import format_lanes
+from mmaprobe.models.numbers import ABSENT, Numbers
+from mmaprobe.models.rounding import first_cut
+from mmaprobe.models.stages import evaluate
+from mmaprobe.models.trace import Event, Trace
+from mmaprobe.parameters.datapath import Datapath, Encode, Fused
+from mmaprobe.report.hexfloat import difference, shown
+from mmaprobe.report.naming import describe, encoding, headline, term_names, term_note
+
+
+def text(datapath: Datapath, vector: Batch, width: int = 120) -> str:
+    """The explanation as plain text."""
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(render(datapath, vector))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def render(datapath: Datapath, vector: Batch) -> Group:
+    """The evaluation of one vector (a batch of one), for a terminal.
+
+    Values are exact hexadecimal floats, bit patterns plain hexadecimal.
+    """
+    trace = Trace()
+    evaluate(datapath, vector, trace)
+    parts: list[RenderableType] = [Text(headline(datapath), style="bold")]
+    steps = datapath.steps
+    for number, events in groupby(trace.events, key=lambda event: event.step):
+        lanes = steps[number]
+        if len(steps) > 1:
+            parts.append(Rule(f"step {number + 1} of {len(steps)}: lanes {format_lanes(lanes)}", align="left"))
+        parts += _step(datapath, vector, lanes, number, list(events))
+    return Group(*parts)
+
+
+def _step(
+    datapath: Datapath, vector: Batch, lanes: tuple[int, ...], number: int, events: Sequence[Event]
+) -> Iterator[RenderableType]:
+    accumulator = "c" if number == 0 else f"step {number}"
+    for what, run in groupby(events, key=lambda e: "chain" if e.what in ("fma", "encode") and _chained(e) else e.what):
+        group = list(run)
+        if what == "chain":
+            yield _chain(group)
+            continue
+        for event in group:
+            if what == "operands":
+                yield _operands(datapath, vector, event, accumulator)
+            elif what == "fused":
+                yield from _fused(event, lanes, accumulator)
+            elif what in ("add", "exact"):
+                yield from _sum(event, lanes, accumulator)
+            elif what == "encode":
+                yield _encode(event)
+            else:
+                yield _result(datapath, event)
+
+
+def _chained(event: Event) -> bool:
+    return type(event.node).__name__ == "Fma"
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+def _rows(table: Table, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """Add the rows; three or more neighbours that say the same become one."""
+    for content, run in groupby(zip(names, rows, strict=True), key=lambda pair: pair[1]):
+        same = [name for name, _ in run]
+        if len(same) > 2:
+            table.add_row(f"{same[0]} … {same[-1]}", *content)
+        else:
+            for name in same:
+                table.add_row(name, *content)
+
+
+def _code(bits: Any, width: int) -> str:
+    return f"{int(bits):0{width // 4}x}"
+
+
+def _label(label: int) -> str:
+    return "zero" if label == ABSENT else str(label)
+
+
+def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str) -> Table:
+    """What was read, and the products."""
+    values = event.values
+    a, b, products = values["a"], values["b"], values["products"]
+    widths = [formats.get(name).container_bits for name in (datapath.a, datapath.b)]
+    scaled = datapath.scale is not None
+    table = _table(
+        "operands and products", "lane", "a", "", "b", "", *(["scales"] if scaled else []), "a·b", "exponent"
+    )
+    rows = []
+    for column, lane in enumerate(values["lanes"]):
+        at = (0, column)
+        row = [_code(vector.a[0, lane], widths[0]), shown(a, at), _code(vector.b[0, lane], widths[1]), shown(b, at)]
+        if datapath.scale is not None:
+            block = (0, lane // datapath.scale.size)
+            row.append(" ".join(shown(scale, block) for scale in values["scales"]))
+        rows.append((*row, shown(products, at), _label(int(products.label[at]))))
+    _rows(table, [str(lane) for lane in values["lanes"]], rows)
+    c: Numbers = values["accumulator"]
+    if datapath.c is not None or accumulator != "c":
+        width = formats.get(datapath.c).container_bits if datapath.c else 0
+        code = _code(vector.c[0], width) if accumulator == "c" and vector.c is not None else ""
+        blank = [""] * (3 if scaled else 2)
+        table.add_row(accumulator, code, shown(c), *blank, "", _label(int(c.label[0])))
+    return table
+
+
+def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[RenderableType]:
+    """Alignment to the largest exponent: what is kept of each term and what is cut off."""
+    node = event.node
+    assert isinstance(node, Fused)
+    top = int(event.values["maximum"][0])
+    own = any(map(term_note, node.terms))
+    table = _table(describe(node), "term", "value", "exponent", "kept", "cut off", *(["rule"] if own else []))
+    for term, value, labels, kept in zip(
+        node.terms, *(event.values[name] for name in ("terms", "labels", "aligned")), strict=True
+    ):
+        rows = [
+            (shown(value, at), _label(int(labels[at])), shown(kept, at), difference(value, kept, at), term_note(term))
+            for at in np.ndindex(value.negative.shape)
+        ]
+        _rows(table, term_names(term.of, lanes, accumulator), rows if own else [row[:-1] for row in rows])
+    yield table
+    if top == ABSENT:
+        yield Text("only zeros: nothing is aligned")
+    elif node.fraction_bits is None:
+        yield Text(f"largest exponent {top}; {'terms with their own rule' if own else 'no term'} cut")
+    else:
+        quantum = top - node.fraction_bits
+        yield Text(f"largest exponent {top}, {node.fraction_bits} bits below it: multiples of 2^{quantum}")
+    yield Text.assemble("exact sum  ", (shown(event.values["sum"]), "bold"))
+
+
+def _sum(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[RenderableType]:
+    """The terms of an exact or binary sum."""
+    node, terms = event.node, event.values["terms"]
+    assert node is not None
+    of = getattr(node, "terms", None) or (node.x, node.y)  # type: ignore[union-attr]
+    names = [name for term in of for name in term_names(term, lanes, accumulator)]
+    table = _table(describe(node), "term", "value")
+    _rows(table, names, [(shown(terms, at),) for at in np.ndindex(terms.negative.shape)])
+    yield table
+    yield Text.assemble("exact sum  ", (shown(event.values["sum"]), "bold"))
+
+
+def _chain(events: Sequence[Event]) -> Table:
+    """Fused multiply-adds, one a row."""
+    node = events[0].node
+    assert node is not None
+    table = _table(describe(node), "lane", "a·b", "+ accumulator", "= exact sum", "rounded", "bits", "")
+    for fma, rounding in zip(events[::2], events[1::2], strict=True):
+        terms, to = fma.values["terms"], rounding.values["to"]
+        bits = _code(rounding.values["bits"][0], formats.get(to.format).container_bits)
+        before, after = rounding.values["exact"], rounding.values["rounded"]
+        row = [shown(terms, (0, 0)), shown(terms, (0, 1)), shown(before), shown(after), bits]
+        table.add_row(str(fma.values["lane"]), *row, _what_happened(rounding))
+    return table
+
+
+def _encode(event: Event) -> Text:
+    """One rounding: what it did and what is left."""
+    values = event.values
+    to: Encode = values["to"]
+    exact: Numbers = values["exact"]
+    line = Text(f"{encoding(to)}: ")
+    if to.first is not None and not (exact.infinite[0] or exact.nan.flag[0]):
+        line.append(f"first {shown(first_cut(exact, formats.get(to.format), *to.first))}, then ")
+    code = _code(values["bits"][0], formats.get(to.format).container_bits)
+    done: Numbers = values["rounded"]
+    line.append(shown(done), "bold")
+    if not done.nan.flag[0]:
+        line.append(f"  {code}", "bold")
+    return line.append(f"  {_what_happened(event)}", "dim")
+
+
+def _what_happened(event: Event) -> str:
+    """exact, or what was lost and how."""
+    exact, done = event.values["exact"], event.values["rounded"]
+    if exact.nan.flag[0] or exact.infinite[0]:
+        return ""
+    if done.nan.flag[0] or done.infinite[0]:
+        return "overflow"
+    if event.values["tiny"][0]:
+        return "tiny, flushed"
+    lost = difference(exact, done)
+    return f"off by {lost}" if lost else "exact"
+
+
+def _result(datapath: Datapath, event: Event) -> Text:
+    """d, and where a NaN comes from."""
+    code = _code(event.values["bits"][0], formats.get(datapath.d).container_bits)
+    line = Text.assemble("d = ", (code, "bold green"), f"  {shown(event.values['value'])}")
+    if event.values["nan"][0]:
+        line.append(f"  ({datapath.special.nan} NaN rule)", "dim")
+    if datapath.result is not None:
+        line.append(f"  after {encoding(datapath.result)}", "dim")
+    return line

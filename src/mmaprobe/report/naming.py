@@ -1,0 +1,87 @@
+"""What the nodes and terms of a datapath are called in pictures and explanations."""
+
+from __future__ import annotations
+
+from mmaprobe.catalog.lanes import format_lanes
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+    lanes_of,
+    walk,
+)
+
+
+def product(lane: int) -> str:
+    """The product of one lane of the vector."""
+    return f"a{lane}·b{lane}"
+
+
+def lanes_below(node: Node, lanes: tuple[int, ...]) -> tuple[int, ...]:
+    """The vector's lanes that a node multiplies; ``lanes`` are those of the step."""
+    return tuple(sorted(lanes[k] for part in walk(node) for k in lanes_of(part)))
+
+
+def term_names(node: Node, lanes: tuple[int, ...], accumulator: str = "c") -> list[str]:
+    """What each column of a term is called."""
+    if isinstance(node, Products):
+        return [product(lanes[k]) for k in node.lanes]
+    if isinstance(node, Accumulator):
+        return [accumulator]
+    if isinstance(node, Zero):
+        return ["0"]
+    return [f"{kind(node)}({format_lanes(lanes_below(node, lanes))})"]
+
+
+def kind(node: Node) -> str:
+    """The node's name in a parameter file."""
+    return type(node).__name__.lower()
+
+
+def encoding(to: Encode) -> str:
+    """``f32 RZ``, with what is out of the ordinary."""
+    parts = [to.format, *([f"cut {to.first[0]} {to.first[1]}"] if to.first else []), to.rounding]
+    if to.overflow in ("wrap", "largest"):
+        parts.append("wraps" if to.overflow == "wrap" else "saturates")
+    if to.subnormals != "keep":
+        parts.append("flushed")
+    return " ".join(parts)
+
+
+def describe(node: Node) -> str:
+    """One line about a node: what it adds, how many bits it keeps, how it rounds."""
+    to = getattr(node, "to", None)
+    result = f" → {encoding(to)}" if to is not None else ""
+    if isinstance(node, Fused):
+        bits = "" if node.fraction_bits is None else f" {node.fraction_bits} bits {node.rounding}"
+        return f"fused{bits}{result}"
+    if isinstance(node, Exact):
+        return f"exact{' × scales' if node.scaled else ''}{result}"
+    if isinstance(node, (Fma, Add)):
+        return f"{kind(node)}{result}"
+    return {"accumulator": "c", "zero": "0"}.get(kind(node), "products")
+
+
+def term_note(term: Term) -> str:
+    """A fused term's own rules."""
+    own = [] if term.fraction_bits is None else [f"{term.fraction_bits} bits"]
+    own += [term.rounding] if term.rounding else []
+    own += [] if term.cutoff is None else [f"dropped {term.cutoff} below"]
+    return " ".join(own)
+
+
+def headline(datapath: Datapath) -> str:
+    """``f16 · f16 + f32 → f32, K = 16, 2 steps of 8 lanes``."""
+    c = f" + {datapath.c}" if datapath.c else ""
+    scale = f", {datapath.scale.format} scales every {datapath.scale.size} lanes" if datapath.scale else ""
+    steps = len(datapath.steps)
+    many = f", {steps} steps of {datapath.step_length} lanes" if steps > 1 else ""
+    return f"{datapath.a} · {datapath.b}{c} → {datapath.d}, K = {datapath.k}{scale}{many}"
