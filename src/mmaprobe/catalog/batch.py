@@ -59,6 +59,13 @@ class Witness:
     metadata: tuple[int, ...] = ()
     note: str = ""
 
+    @classmethod
+    def of(cls, vector: Batch, d: int, note: str = "") -> Witness:
+        """The witness of a batch of one vector and the answer to it."""
+        lists = {name: tuple(int(code) for code in value.reshape(-1)) for name, value in vector.items()}
+        c = lists.pop("c", None)
+        return cls(c=None if c is None else c[0], d=int(d), note=note, **lists)
+
 
 def check_batch(instruction: Instruction, batch: Batch) -> Batch:
     """The batch with every operand held against the instruction's shapes and formats.

@@ -29,7 +29,11 @@ class Support:
 
 @runtime_checkable
 class Device(Protocol):
-    """Anything that runs an instruction on a batch."""
+    """Anything that runs an instruction on a batch.
+
+    Two optional attributes: ``run_vectors(instruction, vectors)`` for devices that
+    need no tiles, and ``concurrent = True`` where several threads may call at once.
+    """
 
     name: str
 
@@ -61,31 +65,43 @@ def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bit
     if direct is not None:
         d: Bits = direct(instruction, vectors)
         return d
-    count = vectors.size
+    missing = instruction.shapes(1).keys() - dict(vectors.items()).keys()
+    if missing:
+        raise UsageError(f"{instruction.id}: operand {', '.join(sorted(missing))} is missing")
+    if instruction.lane_wise and instruction.blocks == 1:
+        return device.run(instruction, _as_lanes(instruction, vectors)).reshape(-1)
     per = min(instruction.m, instruction.n)
-    slots = per * instruction.blocks
-    tiles = -(-count // slots)
-    operand = dict(vectors.items())
-    full: dict[str, Bits] = {}
+    d = device.run(instruction, _on_diagonals(instruction, vectors, per))
     diagonal = np.arange(per)
+    return d.reshape(-1, instruction.m, instruction.n)[:, diagonal, diagonal].reshape(-1)[: vectors.size]
+
+
+def _as_lanes(instruction: Instruction, vectors: Batch) -> Batch:
+    """Vectors of a lane-wise unit are its batch already (views)."""
+    shapes = instruction.shapes(vectors.size)
+    return Batch(**{name: getattr(vectors, name).reshape(shape) for name, shape in shapes.items()})
+
+
+def _on_diagonals(instruction: Instruction, vectors: Batch, per: int) -> Batch:
+    """Tiles whose diagonals are the vectors, ``per`` of them a tile or MFMA block."""
+    tiles = -(-vectors.size // (per * instruction.blocks))
+    pieces = tiles * instruction.blocks
+    diagonal = np.arange(per)
+    full: dict[str, Bits] = {}
     for name, shape in instruction.shapes(tiles).items():
-        if name not in operand:
-            raise UsageError(f"{instruction.id}: operand {name} is missing")
-        value = operand[name]
-        flat = np.zeros((tiles * slots, *value.shape[1:]), value.dtype)
-        flat[:count] = value
-        blocks = flat.reshape(tiles * instruction.blocks, per, *value.shape[1:])
-        tile = np.zeros((tiles * instruction.blocks, *shape[-2:]), value.dtype)
+        value = getattr(vectors, name)
+        flat = np.zeros((pieces * per, *value.shape[1:]), value.dtype)
+        flat[: vectors.size] = value
+        rows = flat.reshape(pieces, per, *value.shape[1:])
+        tile = np.zeros((pieces, *shape[-2:]), value.dtype)
         if name == "c":
-            tile[:, diagonal, diagonal] = blocks
+            tile[:, diagonal, diagonal] = rows
         elif name in ("b", "scale_b"):
-            tile[:, :, :per] = blocks.swapaxes(1, 2)
+            tile[:, :, :per] = rows.swapaxes(1, 2)
         else:
-            tile[:, :per, :] = blocks
+            tile[:, :per, :] = rows
         full[name] = tile.reshape(shape)
-    d = device.run(instruction, Batch(**full))
-    d = d.reshape(tiles * instruction.blocks, instruction.m, instruction.n)
-    return d[:, diagonal, diagonal].reshape(-1)[:count]
+    return Batch(**full)
 
 
 def vectors_per_tile(instruction: Instruction) -> int:

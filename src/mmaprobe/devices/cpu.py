@@ -49,6 +49,7 @@ class Cpu:
     """Device protocol over the native module's units; lanes are consecutive items of the batch."""
 
     name = "cpu"
+    concurrent = True
 
     def __init__(self) -> None:
         self._units = {unit: Support(here, reason) for unit, here, reason, _ in _native.cpu_units()}

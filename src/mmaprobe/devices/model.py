@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits, check_batch
@@ -30,6 +31,7 @@ class ModelDevice:
 
     name: str
     parameters: ParameterFile
+    concurrent: ClassVar[bool] = True
 
     @property
     def architecture(self) -> str:
@@ -64,3 +66,33 @@ class ModelDevice:
         """d (n,) of separate vectors, without packing them into tiles."""
         datapath = self.datapath(instruction)
         return evaluator(datapath)(datapath, vectors)
+
+
+@dataclass(frozen=True)
+class DatapathDevice:
+    """One instruction computed by one datapath: what a derivation found, as a device."""
+
+    instruction: Instruction
+    datapath: Datapath
+    name: str = "the derived datapath"
+    concurrent: ClassVar[bool] = True
+
+    def info(self) -> dict[str, str]:
+        """The instruction whose datapath it is."""
+        return {"architecture": "derived", "instruction": self.instruction.id}
+
+    def instructions(self) -> Sequence[Instruction]:
+        """The one instruction."""
+        return (self.instruction,)
+
+    def supports(self, instruction: Instruction) -> Support:
+        """Its own instruction only."""
+        return Support(instruction == self.instruction, f"only {self.instruction.id}")
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        """D of shape (batch, [blocks,] M, N)."""
+        return evaluate_tiles(partial(evaluator(self.datapath), self.datapath), check_batch(instruction, batch))
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        """d (n,) of separate vectors."""
+        return evaluator(self.datapath)(self.datapath, vectors)
