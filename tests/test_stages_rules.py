@@ -1,0 +1,478 @@
+"""Each rule of docs/datapath.md on vectors worked out by hand: NaNs, zeros, flushes, overflow, steps, scales."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.errors import UsageError
+from mmaprobe.models.stages import evaluate
+from mmaprobe.models.trace import Trace
+from mmaprobe.parameters.datapath import (
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Operand,
+    Product,
+    Scale,
+    Special,
+    Term,
+)
+from test_stages import HALVES, C, code, dot, exact, lanes, p, raw, tensor_core
+
+INF, QNAN = 0x7F800000, 0x7FC00000
+FLUSH = Encode(subnormals="signed_zero")
+DAZ = Operand("signed_zero")
+VDPBF16PS = Datapath(
+    "bf16", "bf16", "f32", "f32", 2, Fma(Fma(C, (1,), FLUSH), (0,), FLUSH),
+    operand_a=DAZ, operand_b=DAZ, operand_c=DAZ,
+    special=Special("global", 0xFFC00000, ("a0", "b0", "a1", "b1", "c")),
+)  # fmt: skip
+
+
+def fma(to: Encode | None = None, **more: Any) -> Datapath:
+    return Datapath("f32", "f32", "f32", "f32", 1, Fma(C, (0,), to or Encode()), **more)
+
+
+def f32_sum(to: Encode | None = None, **more: Any) -> Datapath:
+    return Datapath("f32", "f32", "f32", "f32", 1, Exact((lanes(0), C), to or Encode()), **more)
+
+
+# NaN results ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", [tensor_core(25, 4, -133), fma(special=Special(code=0x7FFFFFFF))], ids=["fused", "fma"]
+)
+def test_canonical_nans(path: Datapath) -> None:
+    inf, one = formats.get(path.a).infinity_code, formats.get(path.a).one
+    assert inf is not None
+    pad = [0] * (path.k - 1)
+    ones = [one] * (path.k - 1)
+    assert raw(path, [inf, *pad], [0, *ones], 0) == 0x7FFFFFFF  # infinity times zero
+    assert raw(path, [inf, *pad], [one, *ones], 0xFF800000) == 0x7FFFFFFF  # infinities of both signs
+    assert raw(path, [inf + 1, *pad], [one, *ones], 0) == 0x7FFFFFFF
+    assert raw(path, [one, *pad], [one, *ones], 0xFF800001) == 0x7FFFFFFF
+    assert raw(path, [inf, *pad], [one, *ones], INF) == INF
+    assert raw(path, [inf, *pad], [one | 1 << (formats.get(path.a).bits - 1), *ones], 0) == INF | 1 << 31
+
+
+def test_global_nans_follow_the_priority_whatever_the_order_of_addition() -> None:
+    nans = {"a0": 0x7FC1, "b0": 0xFFC2, "a1": 0x7F83, "b1": 0xFF84, "c": 0xFFC00005}
+    codes = {"a0": 0x7FC10000, "b0": 0xFFC20000, "a1": 0x7FC30000, "b1": 0xFFC40000, "c": 0xFFC00005}
+    names = list(nans)
+    for first, name in enumerate(names):
+        value = {n: nans[n] if i >= first else 0x3F80 for i, n in enumerate(names)}
+        if first > 0:
+            value["c"] = nans["c"]
+        got = raw(VDPBF16PS, [value["a0"], value["a1"]], [value["b0"], value["b1"]], value["c"])
+        assert got == codes[name]
+    assert raw(VDPBF16PS, [0x7F80, 0], [0, 0], 0) == 0xFFC00000
+    assert raw(VDPBF16PS, [0x7F80, 0], [0, 0], 0x7F800001) == 0x7FC00001  # invalid beside c's NaN: c's
+    assert raw(VDPBF16PS, [0x7F80, 0xFF80], [0x3F80, 0x3F80], 0) == 0xFFC00000
+
+
+def test_local_nans_of_an_fma_chain() -> None:
+    path = Datapath(
+        "f32", "f32", "f32", "f32", 2, Fma(C, (0, 1), Encode()), special=Special("local", 0xFFC00000, ("a", "b", "acc"))
+    )
+    one = 0x3F800000
+    assert raw(path, [0x7F800001, one], [0x7F800002, one], 0x7F800003) == 0x7FC00001
+    assert raw(path, [one, one], [0x7F800002, one], 0x7F800003) == 0x7FC00002
+    assert raw(path, [one, one], [one, one], 0xFF800003) == 0xFFC00003
+    assert raw(path, [one, 0x7F800004], [one, one], 0x7F800003) == 0x7FC00004  # the second fma meets a1 first
+    assert raw(path, [INF, one], [0, one], 0x7F800003) == 0x7FC00003  # c's NaN hides the invalid product
+    assert raw(path, [INF, one], [0, one], 0) == 0xFFC00000
+    assert raw(path, [INF, 0x7F800004], [0, one], 0) == 0x7FC00004
+    last = replace(path, special=replace(path.special, priority=("acc", "a", "b")))
+    assert raw(last, [one, 0x7F800004], [one, one], 0x7F800003) == 0x7FC00003
+
+
+def test_local_nans_of_sums() -> None:
+    dpps = Datapath(
+        "f32", "f32", None, "f32", 4,
+        Add(Add(Exact((lanes(0),)), Exact((lanes(1),)), Encode()),
+            Add(Exact((lanes(2),)), Exact((lanes(3),)), Encode()), Encode()),
+        product=Product(to=Encode()), special=Special("local", 0xFFC00000, ("a", "b")),
+    )  # fmt: skip
+    one, nan = 0x3F800000, [0x7F800001, 0x7F800002, 0x7F800003, 0x7F800004]
+    for k in range(4):
+        a = [one] * k + nan[k:]
+        assert raw(dpps, a, [one] * 4) == 0x7FC00001 + k
+    assert raw(dpps, [INF, one, nan[2], one], [0, one, one, one]) == 0xFFC00000  # the invalid sum comes first
+    assert raw(dpps, [one, INF, one, one], [one, one, one, 0xFF800000]) == 0xFFC00000
+
+
+def test_signalling_nans_first_and_quieting() -> None:
+    quiet_then_loud = ([0x7FC00001], [0x7F800002], 0x7F800003)
+    for rule in ("local", "global"):
+        priority = ("a", "b", "acc") if rule == "local" else ("a0", "b0", "c")
+        special = Special(rule, 0x7FC00000, priority, signalling_first=True)  # type: ignore[arg-type]
+        assert raw(fma(special=special), *quiet_then_loud) == 0x7FC00002
+        assert raw(fma(special=replace(special, quiet=False)), *quiet_then_loud) == 0x7F800002
+        assert raw(fma(special=replace(special, signalling_first=False)), *quiet_then_loud) == 0x7FC00001
+
+
+@pytest.mark.parametrize(
+    ("source", "bits", "target", "expected"),
+    [
+        ("f16", 0xFE01, "f32", 0xFFC02000),
+        ("bf16", 0x7F81, "f32", 0x7FC10000),
+        ("f32", 0xFF812345, "bf16", 0xFFC1),
+        ("f32", 0x7F800001, "f16", 0x7E00),
+        ("e4m3", 0xFF, "f32", 0xFFF00000),
+        ("e5m2", 0x7D, "f16", 0x7F00),
+        ("f32", 0xFFC00000, "e4m3", 0xFF),
+        ("f64", 0xFFF0000020000000, "f32", 0xFFC00001),
+        ("tf32", 0x7F802000, "f32", 0x7FC02000),
+    ],
+)
+def test_payloads_move_left_aligned(source: str, bits: int, target: str, expected: int) -> None:
+    for rule, priority in (("global", ("a0",)), ("local", ("a", "b"))):
+        special = Special(rule, 0x7E, priority)  # type: ignore[arg-type]
+        path = Datapath(source, source, None, target, 1, Exact((lanes(0),), Encode(target)), special=special)
+        assert raw(path, [bits], [formats.get(source).one]) == expected
+
+
+def test_a_payload_that_vanishes_stays_a_nan() -> None:
+    special = Special("global", 0x7E00, ("a0",), quiet=False)
+    path = Datapath("f32", "f32", None, "f16", 1, Exact((lanes(0),), Encode("f16")), special=special)
+    assert raw(path, [0x7F800001], [0x3F800000]) == 0x7E00
+    assert raw(path, [0x7F802000], [0x3F800000]) == 0x7C01
+
+
+def test_tf32_padding_holds_no_nan() -> None:
+    path = tensor_core(25, 8, -133, a="tf32")
+    ones = [0x3F800000] + [0] * 7
+    assert raw(path, [0x7F801FFF] + [0] * 7, ones, 0) == INF
+    assert raw(path, [0x7F802000] + [0] * 7, ones, 0) == 0x7FFFFFFF
+
+
+# Encode --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("to", "positive", "negative"),
+    [
+        (Encode(rounding="RNE"), INF, INF | 1 << 31),
+        (Encode(rounding="RZ"), 0x7F7FFFFF, 0xFF7FFFFF),
+        (Encode(rounding="RO"), 0x7F7FFFFF, 0xFF7FFFFF),
+        (Encode(rounding="RU"), INF, 0xFF7FFFFF),
+        (Encode(rounding="RD"), 0x7F7FFFFF, 0xFF800000),
+        (Encode(rounding="RZ", overflow="infinity"), INF, 0xFF800000),
+        (Encode(rounding="RNE", overflow="largest"), 0x7F7FFFFF, 0xFF7FFFFF),
+    ],
+)
+def test_overflow(to: Encode, positive: int, negative: int) -> None:
+    for path in (fma(to), f32_sum(to)):
+        assert raw(path, [0x7F000000], [0x40000000], 0x00000000) == positive
+        assert raw(path, [0xFF000000], [0x40000000], 0x00000000) == negative
+
+
+def test_overflow_without_infinity() -> None:
+    special = Special(code=0x7F)
+    for overflow, finite in (("infinity", 0x7F), ("largest", 0x7E), ("ieee", 0x7F)):
+        to = Encode("e4m3", overflow=overflow)  # type: ignore[arg-type]
+        path = Datapath("f16", "f16", None, "e4m3", 1, Exact((lanes(0),), to), special=special)
+        assert dot(path, [448.0], [1.0]) == 0x7E
+        assert dot(path, [464.0], [1.0]) == 0x7E  # the tie goes to the even 448
+        assert dot(path, [480.0], [1.0]) == finite
+        assert raw(path, [0x7C00], [0x3C00]) == finite
+    small = Datapath("f16", "f16", None, "e2m1", 1, Exact((lanes(0),), Encode("e2m1", overflow="infinity")))
+    assert dot(small, [-100.0], [1.0]) == 0xF
+    assert raw(small, [0xFC00], [0x3C00]) == 0xF
+
+
+def test_flush_before_and_after_rounding() -> None:
+    """2^-126 (1 - 2^-26) rounds to the lowest normal, so it is tiny before rounding only."""
+
+    def d(value: float, subnormals: str, tininess: str) -> int:
+        to = Encode(subnormals=subnormals, tininess=tininess)  # type: ignore[arg-type]
+        return dot(Datapath("f64", "f64", None, "f32", 1, Exact((lanes(0),), to)), [value], [1.0])
+
+    lowest, just_below, tie = p(-126), p(-126) * (1 - p(-26)), p(-126) * (1 - p(-25))
+    below = p(-126) * (1 - p(-24))  # 24 bits hold it, the subnormals do not: it is tiny, though it rounds up
+    for tininess in ("before", "after"):
+        assert d(lowest, "zero", tininess) == 0x00800000
+        assert d(below, "keep", tininess) == 0x00800000
+        assert d(below, "zero", tininess) == d(-below, "zero", tininess) == 0
+        assert d(-below, "signed_zero", tininess) == 1 << 31
+        assert d(p(-140), "signed_zero", tininess) == 0
+    for value in (just_below, tie):
+        assert d(value, "signed_zero", "after") == 0x00800000
+        assert d(-value, "signed_zero", "before") == 1 << 31
+
+
+def test_sign_of_zero_results() -> None:
+    minus = 1 << 31
+    for to, sums in (
+        (Encode(), (0, 0, minus, 0)),
+        (Encode(rounding="RD"), (0, minus, minus, minus)),
+        (Encode(zero="positive"), (0, 0, 0, 0)),
+        (Encode(rounding="RD", zero="positive"), (0, 0, 0, 0)),
+    ):
+        one = 0x3F800000
+        fused = Datapath("f32", "f32", "f32", "f32", 1, Fused((Term(lanes(0)), Term(C)), 24, to=to))
+        add = Datapath("f32", "f32", "f32", "f32", 1, Add(Exact((lanes(0),)), C, to))
+        for path in (fma(to), f32_sum(to), fused, add):
+            got = (
+                raw(path, [0], [one], 0),
+                raw(path, [minus], [one], 0),
+                raw(path, [minus], [one], minus),
+                raw(path, [one], [one], one | minus),
+            )
+            assert got == sums, path.tree
+
+
+def test_sign_of_underflow() -> None:
+    tiny = [0x80000001], [0x00000001], 0
+    for to, got in (
+        (Encode(), 1 << 31),
+        (Encode(underflow="positive"), 0),
+        (Encode(zero="positive"), 1 << 31),
+        (Encode(subnormals="zero"), 0),
+        (Encode(subnormals="signed_zero"), 1 << 31),
+        (Encode(rounding="RD"), 0x80000001),
+        (Encode(rounding="RA", subnormals="signed_zero"), 1 << 31),
+    ):
+        assert raw(fma(to), *tiny) == raw(f32_sum(to), *tiny) == got
+
+
+def test_first_cut_then_rounding() -> None:
+    """1 + 2^-24 + 2^-40 is above the tie; cut to 31 bits it is the tie, and to even it goes down."""
+    wide = Datapath("f64", "f64", None, "f32", 1, Exact((lanes(0),), Encode()))
+    cut = replace(wide, tree=Exact((lanes(0),), Encode(first=(31, "RD"))))
+    value = 1 + p(-24) + p(-40)
+    assert dot(wide, [value], [1.0]) == 0x3F800001
+    assert dot(cut, [value], [1.0]) == 0x3F800000
+    assert dot(cut, [-value], [1.0]) == 0xBF800001  # toward -infinity the cut moves it past the tie
+    # below the lowest normal the quantum stays 2^(-126 - 31)
+    low = p(-140) + p(-150) + p(-158)
+    assert dot(wide, [low], [1.0]) == code("f32", p(-140) + p(-149))
+    assert dot(cut, [low], [1.0]) == code("f32", p(-140))
+
+
+def test_a_last_conversion_after_the_last_step() -> None:
+    path = Datapath(
+        "f16", "f16", "f32", "f16", 2, Fma(C, (0,), Encode("f32", rounding="RZ")), step=1, result=Encode("f16")
+    )
+    # 1 + 2^-11 is a tie of f16; with 2^-30 the f32 step loses what would lift it
+    assert dot(path, [p(-11), p(-15)], [1.0, p(-15)], 1.0) == 0x3C00
+    assert dot(path, [p(-11), p(-10)], [1.0, p(-10)], 1.0) == 0x3C01
+
+
+# Operands, products, steps -------------------------------------------------------------------------------------
+
+
+def test_operand_masks_and_flushes() -> None:
+    def product(a: Operand, b: Operand = Operand()) -> Datapath:  # noqa: B008
+        return Datapath("f16", "f16", None, "f32", 1, Exact((lanes(0),), Encode()), operand_a=a, operand_b=b)
+
+    assert raw(product(Operand()), [0x8001], [0x3C00]) == code("f32", -p(-24))
+    assert raw(product(Operand("signed_zero")), [0x8001], [0x3C00]) == 1 << 31
+    assert raw(product(Operand("zero")), [0x8001], [0x3C00]) == 0
+    assert raw(product(Operand("zero")), [0x8000], [0x3C00]) == 0
+    assert raw(product(Operand("zero")), [0x8400], [0x3C00]) == code("f32", -p(-14))
+    assert raw(product(Operand(mask=0x7FFF)), [0xBC00], [0x3C00]) == 0x3F800000
+    assert raw(product(Operand("zero", 0xFF00)), [0x00FF], [0x7C00]) == QNAN | 0x003FFFFF  # zero times infinity
+
+
+def test_operand_c_is_flushed_but_not_the_accumulator() -> None:
+    path = Datapath("f32", "f32", "f32", "f32", 2, Fma(C, (0,), Encode()), step=1, operand_c=Operand("zero"))
+    one = 0x3F800000
+    assert raw(path, [0, 0], [one, one], 1) == 0
+    assert raw(path, [1, 0], [one, one], 0) == 1
+
+
+def test_steps_take_lanes_in_order() -> None:
+    up = Datapath("f32", "f32", "f32", "f32", 4, Fma(C, (0,), Encode()), step=1)
+    down = replace(up, order=(3, 2, 1, 0))
+    pairs = replace(up, step=2, tree=Fma(C, (1, 0), Encode()))
+    values = [1.0, p(-24), p(-24), -1.0]
+    ones = [1.0] * 4
+    assert dot(up, values, ones) == 0
+    assert dot(down, values, ones) == code("f32", p(-23))
+    assert dot(pairs, values, ones) == code("f32", p(-24))
+
+
+def test_labels_of_subnormal_and_carrying_products() -> None:
+    """Three terms: 1, -1 and p = 1.5 * 1.5 (label 0 or 1) or a subnormal product, 2 fraction bits."""
+
+    def kept(label: str, a: list[float], bits: int) -> float:
+        path = Datapath(
+            "f16", "f16", None, "f32", 3, Fused((Term(lanes(0, 1, 2)),), bits, to=Encode()),
+            product=Product(label=label),  # type: ignore[arg-type]
+        )  # fmt: skip
+        return float(exact("f32", dot(path, a[:3], a[3:])))
+
+    carrying = [1.5, p(-2), 0.0, 1.5, 1.0, 0.0]
+    assert [kept(label, carrying, 2) for label in ("encoded", "operands", "normalised")] == [2.5, 2.5, 2.0]
+    subnormal = [p(-24), p(-14), 0.0, p(10), p(-2), 0.0]  # 2^-14 with e = -14 + 10, beside 2^-16
+    assert kept("encoded", subnormal, 10) == p(-14)
+    assert kept("operands", subnormal, 10) == kept("normalised", subnormal, 10) == p(-14) + p(-16)
+
+
+def test_product_overflow_and_product_rounding() -> None:
+    limited = Datapath(
+        "bf16", "bf16", "f32", "f32", 2, Fused((Term(lanes(0, 1)), Term(C)), 24, to=Encode()),
+        product=Product(overflow_exponent=128),
+    )  # fmt: skip
+    huge = [p(127), -p(126)]
+    assert dot(limited, huge, [1.0, 2.0]) == 0
+    assert dot(limited, huge, [2.0, 2.0]) == INF
+    assert dot(limited, [p(127), -p(127)], [2.0, 2.0]) == QNAN | 0x003FFFFF
+    separate = Datapath(
+        "f32", "f32", "f32", "f32", 1, Add(Exact((lanes(0),)), C, Encode()), product=Product(to=Encode())
+    )
+    together = fma()
+    a, b, c = 1 + p(-23), 1 + p(-23), -(1 + p(-22))
+    assert dot(separate, [a], [b], c) == 0
+    assert dot(together, [a], [b], c) == code("f32", p(-46))
+
+
+def test_block_scales_on_products() -> None:
+    path = Datapath(
+        "e4m3", "e4m3", "f32", "f32", 4,
+        Fused((Term(lanes(0, 1, 2, 3)), Term(C)), 25, zero_exponent=-133, to=Encode(rounding="RZ")),
+        scale=Scale("ue8m0", 2),
+    )  # fmt: skip
+    one = [127, 127]
+    assert dot(path, [1.0] * 4, [1.0] * 4, 0.5, scale_a=[128, 127], scale_b=[127, 124]) == code("f32", 4 + 0.25 + 0.5)
+    assert dot(path, [1.0] * 4, [1.0] * 4, 0, scale_a=[255, 127], scale_b=one) == 0x7FFFFFFF
+    # a scale of 2^-30 takes its block below the other's window
+    assert dot(path, [1.0] * 4, [1.0] * 4, 0, scale_a=[127, 97], scale_b=one) == code("f32", 2)
+
+
+def test_group_scales_label_the_group_with_their_exponents_alone() -> None:
+    """Two groups of two: the first cancels yet keeps its label, the second is cut by it."""
+    group = tuple(Term(Exact((lanes(2 * i, 2 * i + 1),), scaled=True)) for i in range(2))
+    path = Datapath(
+        "e2m1", "e2m1", "f32", "f32", 4, Fused((*group, Term(C)), 4, "RZ", -139, Encode(rounding="RZ")),
+        scale=Scale("ue4m3", 2, "group"),
+    )  # fmt: skip
+    unit, eight, eighth = 0x38, 0x50, 0x20
+
+    def run(a: list[float], scale_a: list[int], c: float = 0) -> float:
+        return float(exact("f32", dot(path, a, [1.0] * 4, c, scale_a=scale_a, scale_b=[unit, unit])))
+
+    assert run([1, 1, 1, 1], [unit, unit], 0.5) == 4.5
+    assert run([3, -3, 0, 1], [eight, eighth]) == 0  # E = 3, quantum 1/2: 1/8 is cut
+    assert run([0, -0.0, 0, 1], [eight, eighth]) == 0.125  # only zeros in the first group: no label
+    assert run([6, 6, 0, 0], [unit, unit], p(-5)) == 12  # E = 0 although the sum is 12
+    assert run([6, 6, 0, 0], [unit, unit], p(-4)) == 12 + p(-4)
+    assert run([6, 6, 1, 0], [0x3F, unit]) == 12 * 1.875 + 1
+    zero_scale = dot(path, [6, 6, 0, 1], [1.0] * 4, 0, scale_a=[0, eighth], scale_b=[unit, unit])
+    assert zero_scale == code("f32", 0.125)
+    assert dot(path, [1] * 4, [1.0] * 4, 0, scale_a=[0xFF, unit], scale_b=[unit, unit]) == 0x7FFFFFFF
+    assert dot(path, [1] * 4, [1.0] * 4, 0, scale_a=[0x80 | unit, unit], scale_b=[unit, unit]) == code("f32", 4)
+
+
+def test_integer_sums_wrap_or_saturate() -> None:
+    wrap = Datapath("u8", "s8", "s32", "s32", 4, Exact((lanes(0, 1, 2, 3), C), Encode("s32", overflow="wrap")))
+    limit = replace(wrap, tree=Exact((lanes(0, 1, 2, 3), C), Encode("s32", overflow="largest")))
+    top = 0x7FFFFFFF
+    assert raw(wrap, [255] * 4, [127] * 4, top) == (top + 4 * 255 * 127) & 0xFFFFFFFF
+    assert raw(limit, [255] * 4, [127] * 4, top) == top
+    assert raw(limit, [255] * 4, [128] * 4, 1 << 31) == 1 << 31
+    assert raw(wrap, [1, 2, 3, 4], [255, 1, 0, 2], 5) == 5 - 1 + 2 + 8
+    word = Datapath("u8", "s8", None, "s16", 2, Exact((lanes(0, 1),), Encode("s16", overflow="largest")))
+    assert raw(word, [255, 255], [127, 127]) == 0x7FFF
+    assert raw(word, [255, 255], [128, 128]) == 0x8000
+    assert raw(word, [10, 1], [255, 3]) == (3 - 10) & 0xFFFF
+
+
+@pytest.mark.parametrize(("multiply", "expected"), [("and", 7 + 1), ("xor", 7 + 2)])
+def test_single_bit_lanes(multiply: str, expected: int) -> None:
+    path = Datapath(
+        "b1", "b1", "s32", "s32", 4, Exact((lanes(0, 1, 2, 3), C), Encode("s32", overflow="wrap")),
+        product=Product(multiply=multiply),  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert raw(path, [0, 0, 1, 1], [0, 1, 0, 1], 7) == expected
+
+
+# Whole units ---------------------------------------------------------------------------------------------------
+
+EVEN, ODD = tuple(range(0, 16, 2)), tuple(range(1, 16, 2))
+GTR = Datapath(
+    "e4m3fnuz", "e4m3fnuz", "f32", "f32", 16,
+    Fused(
+        (Term(Fused((Term(Fused((Term(lanes(*EVEN)),), 24)), Term(Fused((Term(lanes(*ODD)),), 24))), 24, "RD"),
+              31, "RD"),
+         Term(C, 24, "RD", -126, cutoff=25)),
+        None, to=Encode(first=(31, "RD")),
+    ),
+)  # fmt: skip
+U = p(7)
+
+
+@pytest.mark.parametrize(
+    ("x", "same", "other"), [(0.25, 0, 0), (0.75, 0, 0), (1.5, 1, 1), (-0.25, 0, -1), (-0.75, 0, -1), (-1.5, -1, -2)]
+)
+def test_grouped_products_cut_toward_zero_inside_and_down_between(x: float, same: int, other: int) -> None:
+    """Recorded on MI300X, in units of 2^-10 beside +-2^14: RZ within a parity, RD between them."""
+    for position, units in ((2, same), (3, other)):
+        a, b = [0.0] * 16, [0.0] * 16
+        a[0], b[0], a[4], b[4] = U, U, -U, U
+        a[position], b[position] = x * p(-5), p(-5)
+        assert float(exact("f32", dot(GTR, a, b))) == units * p(-10)
+
+
+def test_c_is_dropped_far_below_the_products() -> None:
+    """Recorded on MI300X: 2^14 - 2^(14-e) for e = 20..25, then nothing."""
+    expected = ["1.ffffep+13", "1.fffffp+13", "1.fffff8p+13", "1.fffffcp+13", "1.fffffep+13", "1.fffffep+13", "1p+14"]
+    for e, value in zip(range(20, 27), expected, strict=True):
+        assert dot(GTR, [U], [U], -p(14 - e)) == code("f32", float.fromhex(f"0x{value}"))
+    cancelled = [U, 0, 0, 0, -U], [U, 0, 0, 0, U]
+    for x, units in ((0.25, 0), (0.75, 0), (1.5, 1), (-0.25, 0), (-0.125, 0), (-0.5, -1), (-1.0, -1), (-1.5, -2)):
+        assert float(exact("f32", dot(GTR, *cancelled, x * p(-10)))) == units * p(-10)
+
+
+def test_exact_sum_with_one_rounding() -> None:
+    """CDNA1: a cancellation no alignment survives, and the value next to overflow."""
+    path = Datapath("bf16", "bf16", "f32", "f32", 2, Exact((lanes(0, 1), C), Encode()))
+    assert dot(path, [-p(13), -0.5], [p(10), 1.0], p(23)) == code("f32", -0.5)
+    a, b = [217 * p(40), 217 * p(30)], [151 * p(48), 151 * p(43)]
+    assert dot(path, a, b, float.fromhex("0x1.fffffep+127")) == 0x7F7FFFFF
+    chained = Datapath("f16", "f16", "f32", "f32", 4, Exact((lanes(0, 1, 2, 3), C), Encode()))
+    assert dot(chained, [-p(13), -0.5, -0.25, -0.125], [p(10), 1, 1, 1], p(23)) == code("f32", -0.875)
+
+
+def test_vdpbf16ps_adds_the_odd_pair_first() -> None:
+    tiny = p(-24)
+    assert dot(VDPBF16PS, [tiny, -1.0], [1.0, 1.0], 1.0) == code("f32", tiny)
+    assert dot(VDPBF16PS, [-1.0, tiny], [1.0, 1.0], 1.0) == 0
+    assert raw(VDPBF16PS, [0x8001, 0], [0x3F80, 0], 0x80000001) == 0  # -0 * 1 + (0 + -0)
+    assert raw(VDPBF16PS, [0x8001, 0x8000], [0x3F80, 0x3F80], 0x80000001) == 1 << 31
+
+
+def test_f16_accumulators_round_between_steps() -> None:
+    """8 + 2^-8 is a tie of f16, met once a step."""
+    values = [8.0, p(-8)] + [0.0] * 6 + [p(-8)]
+    assert dot(replace(HALVES[1], k=16), values, [1.0] * 9) == code("f16", 8)
+    assert dot(HALVES[2], values, [1.0] * 9) == code("f16", 8 + p(-7))
+
+
+# What is refused -----------------------------------------------------------------------------------------------
+
+
+def test_operands_that_do_not_fit_are_named() -> None:
+    path = VDPBF16PS
+    a, c = np.zeros((3, 2), np.uint16), np.zeros(3, np.uint32)
+    for batch, message in (
+        (Batch(a, a[:, :1], c), r"operand b: this datapath takes \(3, 2\), got \(3, 1\)"),
+        (Batch(a, a, None), r"operand c: this datapath takes \(3,\), got none"),
+        (Batch(a, a, c, scale_a=a), "operand scale_a: this datapath takes none"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            evaluate(path, batch)
+    with pytest.raises(UsageError, match="a trace follows one vector, got 3"):
+        evaluate(path, Batch(a, a, c), Trace())
+    assert evaluate(path, Batch(a[:0], a[:0], c[:0])).shape == (0,)
