@@ -8,11 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mmaprobe import formats
+from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import FAMILIES, MIX, Recipe, families_for, generate, plan, regenerate
+from mmaprobe.generators.families import native_batch, reference_batch
 from mmaprobe.generators.operands import bit_length, normalised_product
 from mmaprobe.generators.philox import philox
 
@@ -104,6 +105,25 @@ def test_metadata_is_legal(instruction):
     legal = {4, 14} if instruction.chunk == 2 else {4, 8, 9, 12, 13, 14}
     for family in families_for(instruction):
         assert set(np.unique(generate(instruction, family, 3, 0, 500).metadata)) == legal
+
+
+@pytest.mark.parametrize("build", _native.generator_builds())
+@pytest.mark.parametrize("instruction", ALL, **by_id)
+def test_native_equals_reference(instruction, build):
+    random = np.random.default_rng(len(instruction.id))
+    for family in families_for(instruction):
+        for count in (1, 97):
+            seed, start = (int(x) for x in random.integers(0, 2**63, 2, dtype=np.uint64))
+            expected = reference_batch(instruction, family, seed, start, count)
+            got = native_batch(instruction, family, seed, start, count, build)
+            for name, codes in expected.items():
+                assert np.array_equal(dict(got.items())[name], codes), (family, name)
+            assert same(expected, got)
+
+
+def test_native_carries_into_the_upper_index_word():
+    start = 2**32 - 20
+    assert same(native_batch(F16, "tie", 3, start, 40), reference_batch(F16, "tie", 3, start, 40))
 
 
 def values(name, codes):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 _Array = NDArray[Any]
@@ -14,3 +15,10 @@ def cpu_identity() -> list[tuple[str, str]]: ...
 def cpu_units() -> list[tuple[str, bool, str, str]]: ...
 def cpu_trial(id: str) -> int: ...
 def cpu_run(id: str, control: int, a: _Array, b: _Array, c: _Array | None, d: _Array) -> None: ...
+
+# Generators
+def generate(
+    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int,
+    outputs: list[_Array | None], build: str = "",
+) -> None: ...  # fmt: skip
+def generator_builds() -> list[str]: ...

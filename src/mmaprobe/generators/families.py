@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from mmaprobe import _native
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
@@ -23,6 +26,9 @@ MIX: dict[str, int] = {
     "zeros": 3, "tiny": 2, "specials": 3, "uniform": 3,
 }  # fmt: skip
 """Share of each family in a validation, in parts of their sum (a judgement that mutants must confirm)."""
+
+MOST_LANES = 1024
+"""Lanes beyond which the NumPy reference takes over from the native generator."""
 
 INTEGER_FAMILIES = ("uniform", "extremes", "specials")
 
@@ -72,7 +78,34 @@ def generate(instruction: Instruction, family: str, seed: int, start: int, count
     check_family(instruction, family)
     if not 0 <= seed < 1 << 64 or not 0 <= start <= start + count <= 1 << 64:
         raise UsageError(f"seed {seed} and vectors {start}+{count} must fit 64 bits without sign")
-    return reference_batch(instruction, family, seed, start, count)
+    if target(instruction).space.k > MOST_LANES:
+        return reference_batch(instruction, family, seed, start, count)
+    return native_batch(instruction, family, seed, start, count)
+
+
+def native_batch(instruction: Instruction, family: str, seed: int, start: int, count: int, build: str = "") -> Batch:
+    """``generate`` by the native module, GIL released; ``build`` names one instruction set's code, else the best."""
+    t = target(instruction)
+    arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in vector_shapes(instruction, count).items()}
+    outputs = [arrays.get(name) for name in ("a", "b", "c", "scale_a", "scale_b", "metadata")]
+    _native.generate(t.packed(), FAMILIES.index(family), stream_number(family), seed, start, count, outputs, build)
+    return Batch(**arrays)
+
+
+def vector_shapes(instruction: Instruction, count: int) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and type of each operand of ``count`` separate vectors."""
+    s = target(instruction).space
+    items: dict[str, tuple[int, ...]] = {
+        "a": (s.live,),
+        "b": (s.k,),
+        "c": (),
+        "scale_a": (s.groups,),
+        "scale_b": (s.groups,),
+    }
+    found = {role: ((count, *items[role]), f.dtype) for role, f in instruction.formats().items() if role in items}
+    if s.chunk:
+        found["metadata"] = ((count, s.k // s.chunk), np.dtype(np.uint8))
+    return found
 
 
 def reference_batch(instruction: Instruction, family: str, seed: int, start: int, count: int) -> Batch:
@@ -83,9 +116,10 @@ def reference_batch(instruction: Instruction, family: str, seed: int, start: int
         reference.generate_codes(t, family, stream, seed, at, min(size, start + count - at))
         for at in range(start, max(start + count, start + 1), size)
     ]
-    dtypes = {role: f.dtype for role, f in instruction.formats().items()} | {"metadata": np.dtype(np.uint8)}
-    names = pieces[0].keys()
-    return Batch(**{name: np.concatenate([piece[name].astype(dtypes[name]) for piece in pieces]) for name in names})
+    dtypes = {name: dtype for name, (_, dtype) in vector_shapes(instruction, count).items()}
+    return Batch(
+        **{name: np.concatenate([piece[name].astype(dtype) for piece in pieces]) for name, dtype in dtypes.items()}
+    )
 
 
 def plan(instruction: Instruction, vectors: int, mix: dict[str, int] | None = None) -> list[tuple[str, int, int]]:

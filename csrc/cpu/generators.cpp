@@ -1,0 +1,64 @@
+// Generators on NumPy arrays: picks the build for this machine, releases the GIL.
+#include "generators.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace mmaprobe::cpu {
+namespace {
+
+// The builds that this machine can run, the widest last.
+std::map<std::string, GeneratorFunction> builds() {
+    std::map<std::string, GeneratorFunction> out{{"baseline", baseline::generate}};
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) out["avx2"] = avx2::generate;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        out["avx512"] = avx512::generate;
+#endif
+    return out;
+}
+
+std::vector<std::string> build_names() {
+    std::vector<std::string> names;
+    for (const char* name : {"baseline", "avx2", "avx512"})
+        if (builds().count(name)) names.push_back(name);
+    return names;
+}
+
+// Fills the arrays (a, b, c, scale_a, scale_b, metadata; None where absent) with vectors start .. start + count - 1.
+void generate(py::array_t<int64_t, py::array::c_style> target, int family, uint32_t stream, uint64_t seed,
+              uint64_t start, int64_t count, std::vector<py::object> outputs, const std::string& build) {
+    static const auto known = builds();
+    static const auto widest = known.at(build_names().back());
+    if (!build.empty() && !known.count(build)) throw std::invalid_argument("no generator build " + build + " here");
+    GeneratorCall call{target.data(), family, stream, seed, start, count, {}};
+    for (size_t i = 0; i < 6; ++i)
+        if (!outputs.at(i).is_none()) {
+            auto array = py::cast<py::array>(outputs[i]);
+            if (!(array.flags() & py::array::c_style)) throw std::invalid_argument("outputs must be contiguous");
+            call.out[i] = array.mutable_data();
+        }
+    const GeneratorFunction run = build.empty() ? widest : known.at(build);
+    py::gil_scoped_release release;
+    run(call);
+}
+
+}  // namespace
+
+void register_generators(py::module_& m) {
+    m.def("generate", &generate, py::arg("target"), py::arg("family"), py::arg("stream"), py::arg("seed"),
+          py::arg("start"), py::arg("count"), py::arg("outputs"), py::arg("build") = "");
+    m.def("generator_builds", &build_names);
+}
+
+}  // namespace mmaprobe::cpu

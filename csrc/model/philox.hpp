@@ -1,0 +1,61 @@
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011): a counter and a key to four random words, without state.
+// The same stream as mmaprobe/generators/philox.py.
+#pragma once
+#include <stdint.h>
+
+#ifndef MMAPROBE_HD
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define MMAPROBE_HD __host__ __device__ inline
+#else
+#define MMAPROBE_HD inline __attribute__((always_inline))
+#endif
+#endif
+#ifndef MMAPROBE_BUILD  // the name of this build's namespace: one compilation an instruction set
+#define MMAPROBE_BUILD baseline
+#endif
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace generators {
+
+using u32 = uint32_t;
+using i32 = int32_t;
+using u64 = uint64_t;
+using i64 = int64_t;
+
+struct Block {
+    u32 w0, w1, w2, w3;
+};
+
+MMAPROBE_HD Block philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1) {
+    for (int round = 0; round < 10; ++round) {
+        const u64 left = u64(c0) * 0xD2511F53u, right = u64(c2) * 0xCD9E8D57u;
+        c0 = u32(right >> 32) ^ c1 ^ k0;
+        c1 = u32(right);
+        c2 = u32(left >> 32) ^ c3 ^ k1;
+        c3 = u32(left);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return {c0, c1, c2, c3};
+}
+
+// What a block of random words is for: the upper half of counter word 2 (the lower half numbers the blocks).
+enum Purpose : u32 { VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE };
+
+struct Stream {
+    u64 seed;
+    u32 number;  // family number and version: counter word 3
+
+    MMAPROBE_HD Block draw(u64 index, Purpose purpose, u32 count) const {
+        return philox(u32(index), u32(index >> 32), purpose << 16 | count, number, u32(seed), u32(seed >> 32));
+    }
+};
+
+// A number below count from 32 random bits, and from the low 16 of them.
+MMAPROBE_HD i32 pick(u32 word, i32 count) { return i32(u64(word) * u32(count) >> 32); }
+MMAPROBE_HD i32 pick16(u32 half, i32 count) { return i32((half & 0xFFFF) * u32(count) >> 16); }
+
+}  // namespace generators
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe
