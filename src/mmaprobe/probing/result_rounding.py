@@ -29,7 +29,7 @@ def probe_result_rounding(session: Session) -> Finding:
     bits = fraction_bits(session, place, session.d.fraction_bits + 2)
     if bits is None:
         return session.finding(QUESTION, "inconclusive", None, "no term below the anchor can be built")
-    least = aligned_bits(session, tree)
+    least = aligned_bits(session, tree, tree)
     cases, quantum = watch(
         session, place, bits, least if least is None else least + len(place.anchors).bit_length() - 1
     )
@@ -45,16 +45,16 @@ def probe_result_rounding(session: Session) -> Finding:
                            f"{bits} fraction bits, {' or '.join(names)}")  # fmt: skip
 
 
-def last_place(tree: Node) -> Place:
-    """Anchors and term on leaves that meet only in the last node; four anchors if it has that many terms."""
-    heads = [leaves_of(child)[0] for child in sorted(tree.children, key=lambda child: isinstance(child, Node))]
-    count = 1 if not tree.fused else 4 if len(heads) > 4 else 2
+def last_place(node: Node) -> Place:
+    """Anchors and term on leaves that meet only in this node; four anchors if it has that many terms."""
+    heads = [leaves_of(child)[0] for child in sorted(node.children, key=lambda child: isinstance(child, Node))]
+    count = 1 if not node.fused else 4 if len(heads) > 4 else 2
     return Place(tuple(heads[1 : count + 1]), heads[0], None)
 
 
-def aligned_bits(session: Session, tree: Node) -> int | None:
-    """Fraction bits that the term of ``last_place`` keeps beside an equal anchor in the last node; None: all."""
-    if not tree.fused:
+def aligned_bits(session: Session, tree: Node, node: Node) -> int | None:
+    """Fraction bits that the term of ``last_place`` keeps beside an equal anchor in a fused node; None: all."""
+    if not node.fused:
         return None
-    place = inner_place(tree, last_place(tree).term)
+    place = inner_place(tree, last_place(node).term)
     return None if place is None else fraction_bits(session, place, session.window)

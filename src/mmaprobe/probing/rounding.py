@@ -21,6 +21,9 @@ from mmaprobe.probing.terms import Value, power
 PLACES = tuple(Fraction(n, 4) for n in (1, 2, 3, 5, 6, 7, 9, 10, 11))
 """Multiples of the last place that tell all eleven roundings apart, with both signs."""
 
+CHUNK = 32
+"""Steps of a ladder asked in one launch."""
+
 
 def round_to(value: Fraction, quantum: Fraction, rounding: str) -> Fraction:
     """``value`` rounded to a multiple of ``quantum``."""
@@ -84,18 +87,20 @@ def fraction_bits(session: Session, place: Place, most: int) -> int | None:
     ``m`` is the exponent of the anchor sum; None where not even the first place can be built.
     """
     anchor, m = _anchor(session, place)
-    vectors = []
-    for t in range(1, most + 1):
-        vector = session.try_vector(place.terms(anchor, power(m - t))) if m - t >= session.low else None
-        if vector is None:
+    asked = 0
+    while asked < most:
+        steps = range(asked + 1, min(asked + CHUNK, most) + 1)
+        vectors = [
+            session.try_vector(place.terms(anchor, power(m - t))) if m - t >= session.low else None for t in steps
+        ]
+        ready = [v for v in vectors[: vectors.index(None) if None in vectors else None] if v is not None]
+        for t, answer in zip(steps, session.values(ready), strict=False):
+            if place.rest(answer, anchor) != power(m - t):
+                return t - 1
+        asked += len(ready)
+        if len(ready) < len(steps):
             break
-        vectors.append(vector)
-    if not vectors:
-        return None
-    for t, answer in enumerate(session.values(vectors), 1):
-        if place.rest(answer, anchor) != power(m - t):
-            return t - 1
-    return len(vectors)
+    return asked or None
 
 
 def watch(session: Session, place: Place, bits: int, least: int | None = None) -> tuple[list[Case], Fraction]:

@@ -130,6 +130,12 @@ class Session:
         answer = run_vectors(self.device, self.instruction, Batch(**batch))
         return [int(code) for code in answer]
 
+    def run_tiles(self, tiles: Batch) -> Bits:
+        """D of whole tiles, once."""
+        self.launches += 1
+        self.tiles += tiles.size
+        return self.device.run(self.instruction, tiles)
+
     def note(self, vector: Vector, d: int, text: str) -> None:
         """Keep a witness of the current question."""
         self.witnesses.append(Witness(vector.a, vector.b, vector.c, d, note=text))

@@ -9,16 +9,36 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.accumulator_precision import probe_accumulator_precision
+from mmaprobe.probing.alignment_rounding import probe_alignment_rounding
+from mmaprobe.probing.c_position import probe_c_position
+from mmaprobe.probing.determinism import probe_determinism
+from mmaprobe.probing.independence import probe_independence
+from mmaprobe.probing.intermediate_rounding import probe_intermediate_rounding
+from mmaprobe.probing.nan import probe_nan
+from mmaprobe.probing.overflow import probe_overflow
 from mmaprobe.probing.result_rounding import probe_result_rounding
 from mmaprobe.probing.session import Session
+from mmaprobe.probing.signed_zero import probe_signed_zero
 from mmaprobe.probing.subnormals import probe_subnormals
 from mmaprobe.probing.summation_tree import probe_summation_tree
 from mmaprobe.probing.terms import ContradictionError, UnrepresentableError
+from mmaprobe.probing.zero_exponent import probe_zero_exponent
 
 PROBES: dict[str, Callable[[Session], Finding]] = {
+    "determinism": probe_determinism,
+    "independence": probe_independence,
     "summation_tree": probe_summation_tree,
+    "c_position": probe_c_position,
+    "accumulator_precision": probe_accumulator_precision,
+    "alignment_rounding": probe_alignment_rounding,
+    "intermediate_rounding": probe_intermediate_rounding,
     "result_rounding": probe_result_rounding,
+    "zero_exponent": probe_zero_exponent,
     "subnormals": probe_subnormals,
+    "signed_zero": probe_signed_zero,
+    "nan_and_infinity": probe_nan,
+    "overflow": probe_overflow,
 }
 
 QUESTIONS = tuple(PROBES)

@@ -72,6 +72,8 @@ def split(a: Format, b: Format, value: Fraction) -> tuple[int, int] | None:
     zero_a, zero_b = code_of(a, Fraction(0)), code_of(b, Fraction(0))
     if value == 0:
         return (zero_a, zero_b) if zero_a is not None and zero_b is not None else None
+    if not (a.is_float and b.is_float):
+        return _split_integers(a, b, value)
     sign = -1 if value < 0 else 1
     odd, exponent = _odd(abs(value))
     for subnormal in (False, True):
@@ -85,6 +87,17 @@ def split(a: Format, b: Format, value: Fraction) -> tuple[int, int] | None:
     return None
 
 
+def _split_integers(a: Format, b: Format, value: Fraction) -> tuple[int, int] | None:
+    """The first of a's small powers of two, units and ends that leaves a b."""
+    if a.is_float or b.is_float:
+        raise UnrepresentableError(f"{a.name} x {b.name}: an integer beside a float")
+    for left in (*(s * (1 << n) for n in (3, 2, 1, 0, *range(4, a.bits)) for s in (1, -1)), a.largest, -a.largest - 1):
+        code_a, code_b = code_of(a, Fraction(left)), code_of(b, value / left)
+        if code_a is not None and code_b is not None:
+            return code_a, code_b
+    return None
+
+
 def _odd(value: Fraction) -> tuple[int, int]:
     """value = odd * 2**exponent."""
     zeros = (value.numerator & -value.numerator).bit_length() - 1
@@ -93,7 +106,7 @@ def _odd(value: Fraction) -> tuple[int, int]:
 
 def _factors(odd: int, a: Format, b: Format) -> list[tuple[int, int]]:
     """Ways to write an odd significand as a product of two that fit."""
-    widths = [f.fraction_bits + 1 if f.is_float else f.bits for f in (a, b)]
+    widths = [f.fraction_bits + 1 for f in (a, b)]
     found = []
     for left, right in ((odd, 1), (1, odd), *((d, odd // d) for d in range(3, 64, 2) if odd % d == 0)):
         if left.bit_length() <= widths[0] and right.bit_length() <= widths[1]:
@@ -103,8 +116,6 @@ def _factors(odd: int, a: Format, b: Format) -> list[tuple[int, int]]:
 
 def _exponents(total: int, a: Format, b: Format, left: int, right: int, subnormal: bool) -> list[int]:
     """Exponents of the lowest bit of a_k worth trying: the balanced one first, then the ends of its range."""
-    if not (a.is_float and b.is_float):
-        return sorted(range(min(total, 0), max(total, 0) + 1), key=lambda e: abs(2 * e - total))
     low_a, low_b = (f.min_exponent - (f.fraction_bits if subnormal else 0) for f in (a, b))
     first = max(low_a - left.bit_length() + 1, total - (b.max_exponent - right.bit_length() + 1))
     last = min(a.max_exponent - left.bit_length() + 1, total - (low_b - right.bit_length() + 1))

@@ -1,0 +1,60 @@
+"""Whether the same operands always give the same bits.
+
+The same random tiles are run again and again, in reversed order, alone, and
+after batches of large values, of NaNs (floats) and of zeros.
+
+Answer: ``{"deterministic": bool, "runs": n}``.  A pass is ``bounded``: it is n runs; a
+failure is ``contradictory``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.random_tiles import random_tiles
+from mmaprobe.probing.session import Session
+
+QUESTION = "determinism"
+REPEATS = 8
+ITEMS = 64
+
+
+def probe_determinism(session: Session) -> Finding:
+    """Repeatability (see the module)."""
+    rng = np.random.default_rng(session.seed + 1)
+    tiles = random_tiles(session, rng, ITEMS)
+    back = Batch(**{name: value[::-1].copy() for name, value in tiles.items()})
+    first = session.run_tiles(tiles)
+    runs = 1
+    for repeat in range(REPEATS):
+        for before in (None, _filled(session, repeat)):
+            if before is not None:
+                session.run_tiles(before)
+            again = session.run_tiles(back)[::-1] if repeat % 2 else session.run_tiles(tiles)
+            runs += 1
+            if not np.array_equal(first, again):
+                count = int(np.count_nonzero(first != again))
+                answer = {"deterministic": False, "runs": runs}
+                text = f"run {runs} differs from the first in {count} of {first.size} outputs"
+                return session.finding(QUESTION, "contradictory", answer, text)
+    for item in range(4):
+        runs += 1
+        if not np.array_equal(first[item : item + 1], session.run_tiles(tiles.slice(item, item + 1))):
+            answer = {"deterministic": False, "runs": runs}
+            return session.finding(
+                QUESTION, "contradictory", answer, f"tile {item} alone differs from tile {item} in a batch"
+            )
+    answer = {"deterministic": True, "runs": runs}
+    return session.finding(QUESTION, "bounded", answer, f"{runs} runs of {ITEMS} tiles agree")
+
+
+def _filled(session: Session, which: int) -> Batch:
+    """A batch of nothing but largest values, NaNs or zeros, to leave behind whatever state there is."""
+    out = {}
+    for name, shape in session.instruction.shapes(ITEMS).items():
+        fmt = session.formats[name]
+        code = (fmt.largest, fmt.nan_code or 0, 0)[which % 3]
+        out[name] = np.full(shape, code, fmt.dtype)
+    return Batch(**out)

@@ -1,0 +1,52 @@
+"""Integer overflow: whether a sum beyond the result's range wraps or is limited."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.session import Session
+from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.terms import code_of, values_of
+
+
+def probe_integer_limits(session: Session, question: str) -> Finding:
+    """``wrap`` or ``saturate`` beyond either end of the range (None: the operands cannot reach it)."""
+    answer: dict[str, Any] = {"positive": _end(session, 1), "negative": _end(session, -1)}
+    text = ", ".join(f"{name} {value or 'out of reach'}" for name, value in answer.items())
+    if "other" in answer.values():
+        return session.finding(question, "contradictory", answer, text)
+    return session.finding(question, "exact", answer, text)
+
+
+def _end(session: Session, sign: int) -> str | None:
+    """The largest sum of this sign that the operands can make, if it lies beyond the range."""
+    d = session.d
+    limit = Fraction(d.largest) if sign > 0 else Fraction(-d.largest - 1 if d.signed else 0)
+    extreme = _extreme(session, sign)
+    terms: dict[Leaf, Fraction] = dict.fromkeys(range(session.instruction.k), extreme)
+    if session.instruction.c:
+        terms["c"] = limit
+    total = sum(terms.values(), Fraction(0))
+    if (total - limit) * sign <= 0:
+        return None
+    vector = session.vector(terms)
+    code = session.ask([vector])[0]
+    session.note(vector, code, f"the exact sum is {total}")
+    if code == code_of(d, limit):
+        return "saturate"
+    return "wrap" if code == int(total) & ((1 << d.bits) - 1) else "other"
+
+
+def _extreme(session: Session, sign: int) -> Fraction:
+    """The product of largest magnitude and this sign, 0 where there is none."""
+    ends = []
+    for name in ("a", "b"):
+        fmt = session.formats[name]
+        codes = [0, fmt.largest, *([1 << (fmt.bits - 1)] if fmt.signed and fmt.kind == "integer" else [])]
+        ends.append([v for code in codes for v in values_of(fmt, np.array([code], fmt.dtype)) if v is not None])
+    products = [x * y for x in ends[0] for y in ends[1]]
+    return max(products) if sign > 0 else min(products)

@@ -1,0 +1,106 @@
+"""What becomes of a result beyond the largest finite value, and of a partial sum or a product beyond it.
+
+Answer, floats: ``{"positive": w, "negative": w, "inner": "finite" | "overflows" | "absent" | None,
+"product": ...}`` with w one of ``infinity``, ``largest``, ``nan``, ``other``: C (or a product) at the largest
+value plus as much again; a partial sum or a single product above the largest,
+taken back below it by the term that joins next.  Integers: ``{"positive": "wrap" | "saturate",
+"negative": ...}``; None where the operands cannot reach the limit.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.integer_limits import probe_integer_limits
+from mmaprobe.probing.rounding import outside_leaf
+from mmaprobe.probing.session import Session
+from mmaprobe.probing.structure import Leaf, leaves_of
+from mmaprobe.probing.terms import power, values_of
+
+QUESTION = "overflow"
+
+
+def probe_overflow(session: Session) -> Finding:
+    """Overflow of results, partial sums and products (see the module)."""
+    if not session.is_float:
+        return probe_integer_limits(session, QUESTION)
+    answer: dict[str, Any] = {
+        "positive": _beyond(session, 1), "negative": _beyond(session, -1),
+        "inner": _inner(session), "product": _product(session),
+    }  # fmt: skip
+    text = ", ".join(f"{name} {value}" for name, value in answer.items() if value is not None)
+    reached = answer["positive"] is not None and answer["negative"] is not None
+    return session.finding(QUESTION, "exact" if reached else "bounded", answer, text or "out of reach in these formats")
+
+
+def _beyond(session: Session, sign: int) -> str | None:
+    """The largest value (or its power of two) twice: on C and a lane, or on two lanes, or as one product."""
+    d = session.d
+    top = power(d.max_exponent)
+    leaves = session.leaves
+    largest = values_of(d, np.array([d.largest], d.dtype))[0] or top
+    tries: list[dict[Leaf, Fraction]] = [
+        {x: sign * p, leaves[-1]: sign * top} for x in leaves[:1] for p in (largest, top)
+    ]
+    tries += [dict.fromkeys(leaves, sign * top), {leaves[-1]: 2 * sign * top}]
+    vector = next((v for t in tries if (v := session.try_vector(t)) is not None), None)
+    if vector is None:
+        return None
+    code = session.ask([vector])[0]
+    session.note(vector, code, "beyond the largest result")
+    return name_of(session, code, sign)
+
+
+def name_of(session: Session, code: int, sign: int) -> str:
+    """``infinity``, ``largest`` or ``nan`` where the code is that of this sign; else ``other``."""
+    d = session.d
+    negative = d.sign_mask if sign < 0 else 0
+    if d.infinity_code is not None and code == d.infinity_code | negative:
+        return "infinity"
+    if code == d.largest | negative:
+        return "largest"
+    kind = formats.decode(d, np.array([code], d.dtype)).kind[0]
+    return "nan" if kind == formats.NAN else "other"
+
+
+def _inner(session: Session) -> str | None:
+    """In each node below the last: twice the top power of two, less that power on the leaf that joins next."""
+    tree = session.tree
+    inner = [] if tree is None else tree.walk()[1:]
+    if tree is None or not inner:
+        return "absent"
+    top = power(session.d.max_exponent)
+    results = []
+    for node in inner:
+        away = outside_leaf(tree, node)
+        x, y = (leaves_of(child)[0] for child in node.children[:2])
+        vector = None if away is None else session.try_vector({x: top, y: top, away: -top})
+        if vector is None:
+            return None
+        results.append((vector, session.ask([vector])[0]))
+    finite = [session.decode([code])[0] == top for _, code in results]
+    session.note(*results[0], "2^emax + 2^emax, then - 2^emax")
+    return "finite" if all(finite) else "mixed" if any(finite) else "overflows"
+
+
+def _product(session: Session) -> str | None:
+    """One product of twice the top power of two and its opposite half, in two leaves that meet first."""
+    a, b, d = session.formats["a"], session.formats["b"], session.d
+    if a.max_exponent + b.max_exponent <= d.max_exponent:
+        return "absent"
+    if session.tree is None:
+        return None
+    top = power(d.max_exponent)
+    lane = session.instruction.k - 1
+    beside = next(leaves_of(child)[0] for child in session.tree.parent_of(lane).children if child != lane)
+    vector = session.try_vector({lane: 2 * top, beside: -top})
+    if vector is None:
+        return None
+    code = session.ask([vector])[0]
+    session.note(vector, code, "a product of 2^(emax + 1), and -2^emax beside it")
+    return "finite" if session.decode([code])[0] == top else "overflows"

@@ -1,0 +1,99 @@
+"""The sign of a zero result.
+
+Answer: ``{"all_negative": s, "mixed": s, "cancel": s, "underflow": "signed" | "positive" | None,
+"zero": "ieee" | "positive" | None}`` with s one of ``+``, ``-`` and None (not askable): every product
+and C a negative zero; one product -0 among +0; exact cancellation of 1 and -1;
+a negative product that rounds to zero.  ``zero`` sums it up: ``ieee`` (IEEE 754
+section 6.3 under the result's rounding) or ``positive`` (never -0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mmaprobe.evidence.records import Finding
+from mmaprobe.formats import Format
+from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.zeros import negative_zero, zeros
+
+QUESTION = "signed_zero"
+
+
+def probe_signed_zero(session: Session) -> Finding:
+    """Signs of zero results (see the module)."""
+    if not session.is_float or negative_zero(session.d) is None:
+        return session.finding(QUESTION, "exact", None, f"{session.d.name} has no negative zero")
+    minus, plus = zeros(session, True), zeros(session, False)
+    answer: dict[str, Any] = {
+        "all_negative": None if minus is None else _sign(session, [minus], "every term -0"),
+        "mixed": None,
+        "cancel": _cancel(session),
+        "underflow": _underflow(session),
+    }
+    if minus is not None and plus is not None and len(session.leaves) > 1:
+        lane = replace(plus, a=(minus.a[0], *plus.a[1:]), b=(minus.b[0], *plus.b[1:]))
+        answer["mixed"] = _sign(session, [lane], "one product -0 among +0")
+    down = "-" if session.rounding == ("RD",) else "+"
+    facts = (answer["all_negative"], answer["mixed"], answer["cancel"])
+    ieee = all(fact in (None, expected) for fact, expected in zip(facts, ("-", down, down), strict=True))
+    positive = all(fact in (None, "+") for fact in facts)
+    answer["zero"] = None if ieee == positive else "ieee" if ieee else "positive"
+    text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in answer.items() if value is not None)
+    settled = answer["zero"] is not None and None not in facts[:1]
+    return session.finding(QUESTION, "exact" if settled else "bounded", answer, text)
+
+
+def _sign(session: Session, vectors: list[Vector], text: str) -> str | None:
+    """``-`` or ``+`` when every answer is a zero of that sign, else None."""
+    codes = session.ask(vectors)
+    session.note(vectors[0], codes[0], text)
+    if set(codes) <= {0}:
+        return "+"
+    return "-" if set(codes) == {session.d.sign_mask} else None
+
+
+def _cancel(session: Session) -> str | None:
+    """1 - 1 for the first and the last two leaves, in both orders."""
+    leaves = session.leaves
+    if len(leaves) < 2:
+        return None
+    pairs: set[tuple[Leaf, Leaf]] = {(leaves[0], leaves[1]), (leaves[-1], leaves[-2]), (leaves[1], leaves[0])}
+    vectors = [session.vector({x: 1, y: -1}) for x, y in sorted(pairs, key=str)]
+    return _sign(session, vectors, "1 - 1")
+
+
+def _underflow(session: Session) -> str | None:
+    """The lowest negative product in each lane, far below D's lowest, among zeros of either sign.
+
+    ``positive`` only where some product meets the last rounding itself: the
+    sign of an underflow inside the tree is lost in the zeros added after it.
+    """
+    a, b, d = session.formats["a"], session.formats["b"], session.d
+    lowest = a.min_exponent + b.min_exponent
+    if lowest >= d.min_exponent - d.fraction_bits - 1:
+        return None
+    vectors = []
+    for background in (zeros(session, False), zeros(session, True)):
+        if background is not None:
+            vectors += [
+                _put(background, lane, _lowest(a, True), _lowest(b, False)) for lane in range(len(background.a))
+            ]
+    codes = session.ask(vectors)
+    if any(code not in (0, d.sign_mask) for code in codes):
+        return None  # rounded away from zero
+    sure = [(v, code) for v, code in zip(vectors, codes, strict=True) if code == d.sign_mask]
+    shown, code = sure[0] if sure else (vectors[0], codes[0])
+    session.note(shown, code, "a negative product far below the lowest result")
+    last = session.tree is None or any(isinstance(child, int) for child in session.tree.children)
+    return "signed" if sure else "positive" if last else None
+
+
+def _lowest(fmt: Format, negative: bool) -> int:
+    """The lowest normal, of either sign."""
+    return (1 << (fmt.fraction_bits + fmt.padding)) | (fmt.sign_mask if negative else 0)
+
+
+def _put(base: Vector, lane: int, a: int, b: int) -> Vector:
+    return replace(base, a=(*base.a[:lane], a, *base.a[lane + 1 :]), b=(*base.b[:lane], b, *base.b[lane + 1 :]))
