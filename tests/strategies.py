@@ -62,6 +62,8 @@ def nodes(draw: st.DrawFn, lanes: tuple[int, ...], to: st.SearchStrategy[Encode]
     leaves: list[Node] = [Products(lanes)] if lanes else [Accumulator(), Zero(), Accumulator()]
     if not root and (depth == 0 or draw(st.booleans())) and not lanes:
         return draw(st.sampled_from(leaves))
+    if not root and len(lanes) == 1 and draw(st.booleans()):
+        return Products(lanes)
     kind = draw(st.sampled_from(["fma", "add", "fused", "exact"] if lanes else ["add", "fused", "exact"]))
     own = to if root else st.none() | to
     if kind == "fma":

@@ -8,14 +8,17 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oracle
 import strategies
+from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.models import stages
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import in_control_state, load
 from mmaprobe.parameters.table import from_table, to_table
 
 EXAMPLES = int(os.environ.get("MMAPROBE_EXAMPLES", "1"))
@@ -35,6 +38,12 @@ def by_oracle(datapath: Datapath, vectors: Batch) -> list[int]:
         scales = (one["scale_a"], one["scale_b"]) if "scale_a" in one else None
         out.append(oracle.evaluate(table, one["a"], one["b"], one.get("c"), scales))
     return out
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """Several batches as one."""
+    columns = [dict(batch.items()) for batch in batches]
+    return Batch(**{name: np.concatenate([column[name] for column in columns]) for name in columns[0]})
 
 
 def assert_agree(datapath: Datapath, vectors: Batch, got: np.ndarray, want: list[int]) -> None:
@@ -62,6 +71,30 @@ def test_stages_as_oracle_with_scales(datapath: Datapath, seed: int) -> None:
 @given(strategies.integer_datapaths(), st.integers(0, 2**32 - 1))
 def test_stages_as_oracle_on_integers(datapath: Datapath, seed: int) -> None:
     vectors = strategies.vectors(datapath, seed, VECTORS)
+    assert_agree(datapath, vectors, stages.evaluate(datapath, vectors), by_oracle(datapath, vectors))
+
+
+def shipped() -> dict[str, Datapath]:
+    """Every different datapath of the shipped parameter files, under the first name it has."""
+    known: dict[Datapath, str] = {}
+    for architecture in (*lookup.architectures(), "x86-64+amd", "x86-64+intel"):
+        for primitive, entry in load(architecture).entries.items():
+            known.setdefault(entry.datapath, f"{architecture}/{primitive}")
+            for state in ({"daz": ""}, {"ftz": ""}, {"daz": "", "ftz": "", "rounding": "rd"}, {"rounding": "rz"}):
+                name = f"{architecture}/{primitive}{{{','.join(state)}}}"
+                known.setdefault(in_control_state(entry.datapath, state, entry.follows), name)
+    return {name: datapath for datapath, name in known.items()}
+
+
+SHIPPED = shipped()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_datapaths(name: str) -> None:
+    """Stages as oracle on random vectors of the shipped datapaths."""
+    datapath = SHIPPED[name]
+    count = min(200, 60 + 240 // datapath.k) * EXAMPLES
+    vectors = joined([strategies.vectors(datapath, seed, count // 6) for seed in range(6)])
     assert_agree(datapath, vectors, stages.evaluate(datapath, vectors), by_oracle(datapath, vectors))
 
 

@@ -98,11 +98,14 @@ def read_scales(
 
 
 def run(node: Any, step: Step, outer: Table) -> Value:
-    """The value of one node (not of a list of lanes); ``outer`` is the nearest enclosing Encode."""
+    """The value of one node (of a list of lanes only where it is one); ``outer`` is the nearest enclosing Encode."""
     if node == "c":
         return step.accumulator
     if node == "zero":
         return Num(Fraction(0), False)
+    if not isinstance(node, dict):
+        (lane,) = lanes_in(node)
+        return step.products[lane]
     return {"fma": run_fma, "add": run_add, "exact": run_exact, "fused": run_fused}[node["node"]](node, step, outer)
 
 

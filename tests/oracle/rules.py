@@ -224,7 +224,8 @@ def zero_of(fmt: str, negative: bool) -> Num:
 
 def is_tiny(value: Fraction, fmt: str, mode: str, when: str) -> bool:
     if when == "encoded":
-        value = round_to_multiple(value, lowest_exponent(fmt) - spec(fmt).fraction, mode)
+        rounded = round_fraction(fmt, value, mode)
+        return isinstance(rounded, Fraction) and abs(rounded) < power(lowest_exponent(fmt))
     if when == "after":
         value = round_to_multiple(value, floor_log2(abs(value)) - spec(fmt).fraction, mode)
     return abs(value) < power(lowest_exponent(fmt))
