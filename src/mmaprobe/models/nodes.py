@@ -93,7 +93,7 @@ def _stack(parts: list[Nans]) -> Nans:
 
 
 def run(node: Node, step: Step, outer: Encode) -> Numbers:
-    """The value of a node: (n,), or (n, lanes) for ``products``.
+    """The value of a node: (n,), or (n, lanes) for several ``products``.
 
     ``outer`` is the encoding that the value meets next, where the node has
     none of its own.
@@ -103,7 +103,8 @@ def run(node: Node, step: Step, outer: Encode) -> Numbers:
     if isinstance(node, Zero):
         return zeros(step.count, step.rule)
     if isinstance(node, Products):
-        return step.products.at((slice(None), list(node.lanes)))
+        lanes = list(node.lanes)
+        return step.products.at((slice(None), lanes if len(lanes) > 1 else lanes[0]))
     if isinstance(node, Fma):
         return _fma(node, step)
     if isinstance(node, Add):

@@ -238,6 +238,10 @@ class Datapath:
         lanes = sorted(lane for node in walk(self.tree) for lane in lanes_of(node))
         if lanes != list(range(length)):
             raise UsageError(f"the tree does not use each of the lanes 0..{length - 1} exactly once: {lanes}")
+        for node in walk(self.tree):
+            single = children(node) if isinstance(node, (Fma, Add)) else ()
+            if any(isinstance(child, Products) and len(child.lanes) != 1 for child in single):
+                raise UsageError("an operand of add, and acc of fma, is one value: products of one lane there")
         if getattr(self.tree, "to", None) is None:
             raise UsageError("the root of the tree has no result format (to)")
 
