@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
-from typing import Any
 
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.errors import UsageError, near
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import load
-from mmaprobe.parameters.table import set_field
+from mmaprobe.parameters.mutate import mutate
 
 
 def open_mutant(argument: str) -> ModelDevice:
     """The model of ARCH with FIELD of one primitive's datapath set to VALUE.
 
     FIELD is a dotted path into the TOML form (``tree.to.rounding``,
-    ``operand_a.subnormals``, ``step``), VALUE a TOML value or plain text,
-    ``none`` where a field may be absent.  PRIMITIVE may leave its formats out
+    ``operand_a.subnormals``, ``step``), VALUE what ``parameters.mutate.mutate``
+    reads.  PRIMITIVE may leave its formats out
     where that is unambiguous.  UsageError for an unknown part, with the near
     names, and for a change that changes nothing.
     """
@@ -39,24 +37,6 @@ def open_mutant(argument: str) -> ModelDevice:
 def with_datapath(file: ParameterFile, primitive: str, datapath: Datapath) -> ParameterFile:
     """The file with the datapath of one primitive replaced; all else stays."""
     return replace(file, entries={**file.entries, primitive: replace(file.entries[primitive], datapath=datapath)})
-
-
-def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
-    """The datapath with ``field`` set to the value that ``text`` spells."""
-    value = _value(text)
-    try:
-        return set_field(datapath, field, value)
-    except UsageError:
-        if isinstance(value, str):
-            raise
-        return set_field(datapath, field, text)
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def _find(file: ParameterFile, name: str) -> Entry:

@@ -1,0 +1,126 @@
+"""What changed between two parameter files, in meaning: primitives and fields, not lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mmaprobe.catalog.lanes import format_lanes
+from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Zero
+from mmaprobe.parameters.files import Entry, ParameterFile
+from mmaprobe.parameters.table import flatten, to_table
+
+
+@dataclass(frozen=True)
+class Change:
+    """One field of one primitive with its old and new value; field ``""`` is the primitive itself."""
+
+    primitive: str
+    field: str
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        if not self.field:
+            return f"{self.primitive}: {'new' if self.old is None else 'gone'}"
+        return f"{self.primitive}: {in_words(self.field)}: {self.old} -> {self.new}"
+
+
+def diff(old: ParameterFile, new: ParameterFile) -> list[Change]:
+    """The changes of meaning from ``old`` to ``new``: datapaths, control state followed, basis.
+
+    Sources, notes and witnesses are not meaning.  Where the trees have
+    different nodes the change is the tree as a whole.
+    """
+    changes: list[Change] = []
+    for name in dict.fromkeys((*old.entries, *new.entries)):
+        before, after = old.entries.get(name), new.entries.get(name)
+        if before is None or after is None:
+            changes.append(Change(name, "", before and before.basis, after and after.basis))
+        else:
+            changes += (Change(name, *rest) for rest in _entry_changes(before, after))
+    return changes
+
+
+def _entry_changes(old: Entry, new: Entry) -> Iterator[tuple[str, Any, Any]]:
+    yield from datapath_changes(old.datapath, new.datapath)
+    if set(old.follows) != set(new.follows):
+        yield "follows", " ".join(old.follows) or "nothing", " ".join(new.follows) or "nothing"
+    if old.basis != new.basis:
+        yield "basis", old.basis, new.basis
+
+
+def datapath_changes(old: Datapath, new: Datapath) -> Iterator[tuple[str, Any, Any]]:
+    """(dotted path, old value, new value) of every field in which two datapaths differ."""
+    if outline(old.tree) != outline(new.tree):
+        yield "tree", outline(old.tree), outline(new.tree)
+    before, after = (dict(flatten(to_table(each, full=True))) for each in (old, new))
+    for path in dict.fromkeys((*before, *after)):
+        if path.startswith("tree.") and (path not in before or path not in after or _is_structure(path)):
+            continue  # said by the outlines
+        if before.get(path) != after.get(path):
+            yield path, _said(before.get(path)), _said(after.get(path))
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def _is_structure(path: str) -> bool:
+    last = path.rpartition(".")[2]
+    return last.isdigit() or last in ("node", "x", "y", "of", "acc", "lanes")
+
+
+def outline(node: Node) -> str:
+    """A tree in one line: ``fused(c, 0..15)``, ``fma(c; 1,0)``, ``add(add(0, 1), add(2, 3))``."""
+    if isinstance(node, Accumulator):
+        return "c"
+    if isinstance(node, Zero):
+        return "zero"
+    if isinstance(node, Products):
+        return format_lanes(node.lanes)
+    if isinstance(node, Fma):
+        return f"fma({outline(node.acc)}; {format_lanes(node.lanes)})"
+    if isinstance(node, Add):
+        return f"add({outline(node.x)}, {outline(node.y)})"
+    name, parts = _sum_of(node)
+    return f"{name}({', '.join(map(outline, parts))})"
+
+
+def _sum_of(node: Fused | Exact) -> tuple[str, Iterable[Node]]:
+    if isinstance(node, Fused):
+        return "fused", [term.of for term in node.terms]
+    return "exact", node.terms
+
+
+_PLACES = {
+    "tree": "the sum", "x": "the first operand", "y": "the second operand", "acc": "the start value",
+    "to": "the result", "operand_a": "operand a", "operand_b": "operand b", "operand_c": "operand c",
+    "product": "the product", "scale": "the scales", "special": "NaN results", "result": "the last conversion",
+}  # fmt: skip
+_WORDS = {
+    "a": "format of a", "b": "format of b", "c": "format of c", "d": "format of d", "k": "number of lanes",
+    "step": "lanes a step (0: all)", "order": "order of the lanes", "lanes": "lanes", "tree": "the sum",
+    "fraction_bits": "fraction bits kept below the largest exponent", "rounding": "rounding",
+    "zero_exponent": "exponent that a zero shows", "cutoff": "distance at which a term is dropped",
+    "subnormals": "subnormals", "mask": "bits that are read", "format": "format", "overflow": "overflow",
+    "tininess": "when tiny is judged", "zero": "sign of a zero sum", "underflow": "sign of an underflow",
+    "first": "first cut", "label": "exponent shown to an alignment", "multiply": "multiplication",
+    "overflow_exponent": "exponent from which it is infinite", "size": "lanes that share one",
+    "where": "place of use", "nan": "rule", "code": "code", "priority": "priority", "quiet": "quieting",
+    "signalling_first": "signalling ones first", "scaled": "block scales", "follows": "control state obeyed",
+    "basis": "basis", "to": "rounding to a format",
+}  # fmt: skip
+
+
+def in_words(field: str) -> str:
+    """A dotted path as words: ``tree.to.rounding`` is "rounding of the result of the sum"."""
+    *parents, last = field.split(".")
+    places = []
+    for place in parents:
+        if place.isdigit():
+            places.append(f"term {int(place) + 1}")
+        elif place in _PLACES:
+            places.append(_PLACES[place])
+    return " of ".join((_WORDS.get(last, _PLACES.get(last, last)), *reversed(places)))

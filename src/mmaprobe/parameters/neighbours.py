@@ -1,0 +1,215 @@
+"""Every small change to a datapath that makes sense: its neighbours, by field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from mmaprobe import formats
+from mmaprobe.catalog.lanes import format_lanes, parse_lanes
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.datapath import Datapath, Fused, walk
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.table import Table, to_table
+
+
+class Neighbour(NamedTuple):
+    """A datapath that differs in one field; ``mutate(original, field, value)`` makes it again."""
+
+    field: str
+    value: str
+    datapath: Datapath
+
+
+def neighbours(datapath: Datapath) -> list[Neighbour]:
+    """Every datapath one change away, each once.
+
+    Numbers (fraction bits, zero exponent, cut-off, product overflow) move by
+    one and vanish; each rounding becomes each other one; every choice becomes
+    each other choice where it can matter in the formats; the NaN code changes
+    sign, a payload bit, or becomes the format's plain one; steps halve and
+    double; lanes, steps and operands change places.
+    """
+    found: dict[Datapath, Neighbour] = {}
+    for field, value in _changes(datapath):
+        try:
+            changed = mutate(datapath, field, value)
+        except UsageError:
+            continue  # the tree has no such step length, or the record refuses the combination
+        if changed != datapath:
+            found.setdefault(changed, Neighbour(field, value, changed))
+    return list(found.values())
+
+
+Change = tuple[str, str]
+
+
+def _changes(datapath: Datapath) -> Iterator[Change]:
+    table = to_table(datapath, full=True)
+    for path, holder in _tables(table, ""):
+        if path == "operand_c." and datapath.c is None:
+            continue
+        for key, value in holder.items():
+            rule = _RULES.get(key)
+            if rule is not None and not isinstance(value, (dict, list)):
+                yield from ((f"{path}{key}", text) for text in rule(value, holder, datapath))
+        if holder.get("node") == "add":
+            yield f"{path}swap", "true"
+    yield from _steps(datapath)
+    if datapath.product.to is None and _products_are_wider(datapath):
+        yield "product.to", f'{{ format = "{datapath.d}" }}'
+
+
+def _tables(table: Table, path: str) -> Iterator[tuple[str, Table]]:
+    """Every table of a table with the path before its keys."""
+    yield path, table
+    for key, value in table.items():
+        items = {f"{key}.{i}": item for i, item in enumerate(value)} if isinstance(value, list) else {key: value}
+        for name, item in items.items():
+            if isinstance(item, dict):
+                yield from _tables(item, f"{path}{name}.")
+
+
+def _steps(datapath: Datapath) -> Iterator[Change]:
+    size = datapath.step_length
+    yield from (("step", str(step)) for step in (size // 2, size * 2) if step)
+    pieces = datapath.steps
+    if len(pieces) > 1:
+        yield "order", _lanes(lane for piece in reversed(pieces) for lane in piece)
+        strided = range(len(pieces))
+        yield "order", _lanes(lane for start in strided for lane in range(start, datapath.k, len(pieces)))
+        yield (
+            "order",
+            _lanes(lane for first, second in pairwise((*pieces, pieces[0])) for lane in (*second[:1], *first[1:])),
+        )
+
+
+def _products_are_wider(datapath: Datapath) -> bool:
+    a, b, d = (formats.get(name) for name in (datapath.a, datapath.b, datapath.d))
+    return d.is_float and a.fraction_bits + b.fraction_bits + 2 > d.fraction_bits + 1
+
+
+def _lanes(lanes: Any) -> str:
+    return format_lanes(tuple(lanes))
+
+
+Rule = Callable[[Any, Table, Datapath], Iterator[str]]
+
+
+def _by_one(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if value != "none":
+        yield from (str(value - 1), str(value + 1), "none")
+
+
+def _zero_exponent(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if value == "none" and "terms" in holder:
+        yield str(formats.get(datapath.c or datapath.d).min_exponent)
+    yield from _by_one(value, holder, datapath)
+
+
+def _others(*choices: str) -> Rule:
+    def rule(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+        yield from (choice for choice in choices if choice != value)
+
+    return rule
+
+
+def _float_only(rule: Rule) -> Rule:
+    """The rule where the Encode's format is a float; elsewhere the choice means nothing."""
+
+    def checked(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+        if formats.get(holder.get("format", datapath.a)).is_float:
+            yield from rule(value, holder, datapath)
+
+    return checked
+
+
+def _rounding(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if value != "none" and holder.get("fraction_bits", 0) != "none":
+        yield from _float_only(_others(*formats.ROUNDINGS))(value, holder, datapath)
+
+
+def _overflow(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if not formats.get(holder["format"]).is_float:
+        yield from _others("wrap", "largest")(value, holder, datapath)
+        return
+    nearest_or_away = holder["rounding"].startswith("RN") or holder["rounding"] == "RA"
+    inward = holder["rounding"] in ("RZ", "RO")
+    same = {"ieee": "infinity" if nearest_or_away else "largest" if inward else "ieee"}
+    for choice in ("infinity", "largest", "ieee"):
+        if same.get(choice, choice) != same.get(value, value) and same.get(choice, choice) == choice:
+            yield choice
+
+
+def _tininess(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if holder["subnormals"] != "keep":
+        yield from _others("before", "after", "encoded")(value, holder, datapath)
+
+
+def _first(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if value != "none":
+        bits, _, rounding = value.partition(" ")
+        yield from (f"{int(bits) - 1} {rounding}", f"{int(bits) + 1} {rounding}", "none")
+        yield from (f"{bits} {other}" for other in formats.ROUNDINGS if other != rounding)
+
+
+def _fma_lanes(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if holder.get("node") == "fma":
+        lanes = parse_lanes(value)
+        yield _lanes(reversed(lanes))
+        for i in range(len(lanes) - 1):
+            yield _lanes((*lanes[:i], lanes[i + 1], lanes[i], *lanes[i + 2 :]))
+
+
+def _code(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    d = formats.get(datapath.d)
+    if d.nan_code is not None:
+        codes = (d.nan_code, d.nan_code | d.sign_mask, value ^ d.sign_mask, value ^ 1 << d.padding)
+        yield from (hex(code) for code in codes)
+
+
+def _propagates(rule: Rule) -> Rule:
+    """The rule where NaN payloads travel; a canonical NaN has none."""
+
+    def checked(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+        if holder["nan"] != "canonical" and formats.get(datapath.d).is_float:
+            yield from rule(value, holder, datapath)
+
+    return checked
+
+
+def _priority(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    names = value.split()
+    for i in range(len(names) - 1):
+        yield " ".join((*names[:i], names[i + 1], names[i], *names[i + 2 :]))
+
+
+def _label(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if any(isinstance(node, Fused) for node in walk(datapath.tree)):
+        yield from _float_only(_others("encoded", "operands", "normalised"))(value, holder, datapath)
+
+
+def _flip(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    yield str(not value).lower()
+
+
+_RULES: dict[str, Rule] = {
+    "fraction_bits": _by_one,
+    "cutoff": _by_one,
+    "overflow_exponent": _by_one,
+    "zero_exponent": _zero_exponent,
+    "rounding": _rounding,
+    "first": _first,
+    "overflow": _overflow,
+    "subnormals": _float_only(_others("keep", "zero", "signed_zero")),
+    "tininess": _tininess,
+    "zero": _float_only(_others("ieee", "positive")),
+    "underflow": _float_only(_others("signed", "positive")),
+    "label": _label,
+    "lanes": _fma_lanes,
+    "code": _code,
+    "priority": _propagates(_priority),
+    "quiet": _propagates(_flip),
+    "signalling_first": _propagates(_flip),
+}
