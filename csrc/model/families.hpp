@@ -15,10 +15,9 @@ enum Family : i32 {
 
 // Tables of four small entries, by two random bits.
 MMAPROBE_HD u32 choose(u32 bits, u32 e0, u32 e1, u32 e2, u32 e3) {
-    bits &= 3;
-    return bits == 0 ? e0 : bits == 1 ? e1 : bits == 2 ? e2 : e3;
+    return (e0 | e1 << 4 | e2 << 8 | e3 << 12) >> 4 * (bits & 3) & 15;
 }
-MMAPROBE_HD u32 density(u32 bits) { return choose(bits, 32, 64, 192, 256); }
+MMAPROBE_HD u32 density(u32 bits) { return 32 * choose(bits, 1, 2, 6, 8); }
 MMAPROBE_HD u32 fillers(u32 bits) { return choose(bits, POW2, FULL, FULL, TOP2); }
 MMAPROBE_HD u32 tops(u32 bits) { return choose(bits, ONES, FULL, POW2, TOP2); }
 

@@ -59,21 +59,25 @@ MMAPROBE_HD u64 random_bits<u64>(i32 fraction, u32 high, u32 low) {
     return (u64(high) << 32 | low) >> 1 >> (63 - fraction);
 }
 
+// x or 0, without a branch.
+template <class Code>
+MMAPROBE_HD Code when(bool condition, Code x) {
+    return (Code(0) - Code(condition)) & x;
+}
+
 template <class Code>
 MMAPROBE_HD Code fraction_of(const Layout& f, u32 pattern, u32 high, u32 low) {
     const Code full = Code((u64(1) << f.fraction) - 1), lower_half = Code((u64(1) << f.fraction / 2) - 1);
-    const Code keep = pattern == FULL    ? full
-                      : pattern == TOP2  ? full & ~(full >> 2)
-                      : pattern == UPPER ? full & ~lower_half
-                                         : Code(0);
-    const Code fixed = pattern == ONES ? full : pattern == LOWBIT ? full & 1 : Code(0);
+    const Code keep =
+        when(pattern == FULL, full) | when(pattern == TOP2, full & ~(full >> 2)) | when(pattern == UPPER, full & ~lower_half);
+    const Code fixed = when(pattern == ONES, full) | when(pattern == LOWBIT, full & 1);
     return (random_bits<Code>(f.fraction, high, low) & keep) | fixed;
 }
 
 template <class Code>
 MMAPROBE_HD Code with_sign(const Layout& f, u32 negative, Code code) {
     const bool minus = negative & u32((f.nan_rule != NEGATIVE_ZERO) | (code != 0));
-    return code << f.padding | (minus ? Code(f.sign) : Code(0));
+    return code << f.padding | when(minus, Code(f.sign));
 }
 
 template <class Code>
