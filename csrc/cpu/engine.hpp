@@ -1,0 +1,36 @@
+// The engine as the module calls it: one function, built once for each instruction set.
+#pragma once
+#include <stdint.h>
+
+namespace pybind11 {
+class module_;
+}
+
+namespace mmaprobe {
+
+struct EngineCall {
+    const int64_t* program;
+    const void* base[5];  // a, b, c, scale_a, scale_b; null where absent
+    int64_t row[5];       // items of each in one vector
+    int64_t vectors;
+    void* out;
+    int out_bytes;  // width of one result
+};
+
+using EngineFunction = bool (*)(const EngineCall&);  // false: out of memory
+
+namespace baseline {
+bool evaluate(const EngineCall& call);
+}
+namespace avx2 {
+bool evaluate(const EngineCall& call);
+}
+namespace avx512 {
+bool evaluate(const EngineCall& call);
+}
+
+namespace cpu {
+void register_engine(pybind11::module_& m);
+}
+
+}  // namespace mmaprobe

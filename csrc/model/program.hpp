@@ -1,0 +1,77 @@
+// The program that models/program.py makes of a datapath: rows of 64-bit integers with named columns.
+//
+// Each list below names the columns of one kind of row, in order; Python has the same lists
+// (a test compares them). A row is read through Row<Kind>: row[Kind::column].
+#pragma once
+#include "types.hpp"
+
+// What runs, in order; operands follow the opcode in the stream.
+#define MMAPROBE_OPCODES(X) X(PRODUCT) X(LOAD_C) X(ZERO) X(FMA) X(ADD) X(SUM) X(CONVERT) X(STORE)
+
+#define MMAPROBE_HEADER(X)                                                                        \
+    X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
+    X(a) X(b) X(c) X(scale) X(scale_size) X(scale_where) X(d)                                     \
+    X(label) X(overflow_exponent) X(multiply) X(product_encode)                                   \
+    X(nan) X(nan_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
+    X(priority) X(priority_count)
+
+// How an operand is read. Codes in nan_above, infinity and nan_exact are without sign and padding.
+#define MMAPROBE_OPERAND(X)                                                                       \
+    X(bytes) X(kind) X(mask) X(padding) X(bits) X(fraction_bits) X(exponent_bits) X(bias)         \
+    X(min_exponent) X(is_signed) X(subnormal) X(flush) X(nan_above) X(infinity) X(nan_exact) X(ieee)
+
+#define MMAPROBE_ENCODE(X)                                                                        \
+    X(kind) X(bits) X(fraction_bits) X(min_exponent) X(max_exponent) X(largest) X(padding)        \
+    X(is_signed) X(infinity) X(nan_code) X(quiet_bit) X(negative_zero) X(table) X(first_bits)     \
+    X(first_table) X(beyond_positive) X(beyond_negative) X(flush) X(tiny_before)                  \
+    X(underflow_positive) X(zero_positive) X(ieee)
+
+// Columns after the opcode.
+#define MMAPROBE_PRODUCT(X) X(to) X(lane)
+#define MMAPROBE_LOAD_C(X) X(to)
+#define MMAPROBE_ZERO(X) X(to)
+#define MMAPROBE_FMA(X) X(to) X(x) X(y) X(lane) X(encode) X(down)
+#define MMAPROBE_ADD(X) X(to) X(x) X(y) X(encode) X(down)
+#define MMAPROBE_SUM(X) X(to) X(encode) X(down) X(anchored) X(grid) X(group) X(count)
+#define MMAPROBE_TERM(X) X(of) X(fraction_bits) X(table) X(zero_exponent) X(cutoff)
+#define MMAPROBE_CONVERT(X) X(to) X(x) X(encode)
+#define MMAPROBE_STORE(X) X(x) X(encode)
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+
+#define MMAPROBE_NAME(name) name,
+enum class Opcode : i64 { MMAPROBE_OPCODES(MMAPROBE_NAME) };
+#define MMAPROBE_ROW(Kind, LIST)                                  \
+    struct Kind {                                                 \
+        enum Column { LIST(MMAPROBE_NAME) SIZE };                 \
+        const i64* at;                                            \
+        MMAPROBE_HD i64 operator[](Column c) const { return at[c]; } \
+    };
+MMAPROBE_ROW(Header, MMAPROBE_HEADER)
+MMAPROBE_ROW(OperandRow, MMAPROBE_OPERAND)
+MMAPROBE_ROW(EncodeRow, MMAPROBE_ENCODE)
+MMAPROBE_ROW(ProductRow, MMAPROBE_PRODUCT)
+MMAPROBE_ROW(LoadRow, MMAPROBE_LOAD_C)
+MMAPROBE_ROW(FmaRow, MMAPROBE_FMA)
+MMAPROBE_ROW(AddRow, MMAPROBE_ADD)
+MMAPROBE_ROW(SumRow, MMAPROBE_SUM)
+MMAPROBE_ROW(TermRow, MMAPROBE_TERM)
+MMAPROBE_ROW(ConvertRow, MMAPROBE_CONVERT)
+MMAPROBE_ROW(StoreRow, MMAPROBE_STORE)
+#undef MMAPROBE_ROW
+#undef MMAPROBE_NAME
+
+constexpr i64 PROGRAM_VERSION = 1;
+constexpr i64 ABSENT = -1;  // in columns that hold an offset or a code
+enum Kind : i64 { FLOAT, INTEGER, MAGNITUDE };
+enum Flush : i64 { KEEP, TO_ZERO, TO_SIGNED_ZERO };
+enum Label : i64 { ENCODED, OPERANDS, NORMALISED };
+enum Multiply : i64 { EXACT, AND, XOR };
+enum Beyond : i64 { LARGEST, INFINITE, NOT_A_NUMBER, WRAP };
+enum NanRule : i64 { CANONICAL, GLOBAL, LOCAL };
+enum ScaleWhere : i64 { UNSCALED, SCALE_PRODUCT, SCALE_GROUP };
+enum Name : i64 { NAME_A, NAME_B, NAME_C };  // in priority lists: 3 * lane + name; the acc of an Fma is NAME_C
+
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe

@@ -1,0 +1,174 @@
+// Integers of 64, 128 and more bits under one set of names, without any library.
+//
+// A magnitude type W offers: width<W>(), make<W>(uint64), length (bits), shl, shr, any_below,
+// is_zero, is_negative (two's complement), low (the low 64 bits), and + - on itself.
+// Shift counts are 0 <= n < width<W>() unless said otherwise.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define MMAPROBE_HD __host__ __device__ inline
+#define MMAPROBE_CALL __host__ __device__ inline
+#else
+#define MMAPROBE_HD inline __attribute__((always_inline))  // what inner loops are made of
+#define MMAPROBE_CALL inline                               // one call a chunk
+#endif
+#ifndef MMAPROBE_BUILD  // the name of this build's namespace: one compilation an instruction set
+#define MMAPROBE_BUILD baseline
+#endif
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+
+using i64 = int64_t;
+using u64 = uint64_t;
+using u128 = unsigned __int128;
+
+constexpr i64 NO_LABEL = -(i64(1) << 40);
+
+MMAPROBE_HD int count_bits(u64 x) { return x ? 64 - __builtin_clzll(x) : 0; }
+MMAPROBE_HD i64 larger(i64 x, i64 y) { return x > y ? x : y; }
+MMAPROBE_HD i64 smaller(i64 x, i64 y) { return x < y ? x : y; }
+
+// An unsigned integer of 64 * N bits, little-endian limbs.
+template <int N>
+struct Limbs {
+    u64 limb[N];
+};
+
+template <class W>
+struct Traits;
+template <>
+struct Traits<u64> {
+    static constexpr int width = 64;
+    static MMAPROBE_HD u64 product(u64 x, u64 y) { return x * y; }
+};
+template <>
+struct Traits<u128> {
+    static constexpr int width = 128;
+    static MMAPROBE_HD u128 product(u64 x, u64 y) { return u128(x) * y; }
+};
+template <int N>
+struct Traits<Limbs<N>> {
+    static constexpr int width = 64 * N;
+    static MMAPROBE_HD Limbs<N> product(u64 x, u64 y) {
+        Limbs<N> out{};
+        u128 p = u128(x) * y;
+        out.limb[0] = u64(p);
+        out.limb[1] = u64(p >> 64);
+        return out;
+    }
+};
+
+template <class W>
+MMAPROBE_HD W make(u64 x) {
+    return Traits<W>::product(x, 1);
+}
+
+MMAPROBE_HD int length(u64 x) { return count_bits(x); }
+MMAPROBE_HD int length(u128 x) { return (x >> 64) ? 64 + count_bits(u64(x >> 64)) : count_bits(u64(x)); }
+MMAPROBE_HD u64 shl(u64 x, int n) { return x << n; }
+MMAPROBE_HD u128 shl(u128 x, int n) { return x << n; }
+MMAPROBE_HD u64 shr(u64 x, int n) { return x >> n; }
+MMAPROBE_HD u128 shr(u128 x, int n) { return x >> n; }
+MMAPROBE_HD bool any_below(u64 x, int n) { return (x & ((u64(1) << n) - 1)) != 0; }
+MMAPROBE_HD bool any_below(u128 x, int n) { return (x & ((u128(1) << n) - 1)) != 0; }
+MMAPROBE_HD bool is_zero(u64 x) { return x == 0; }
+MMAPROBE_HD bool is_zero(u128 x) { return x == 0; }
+MMAPROBE_HD bool is_negative(u64 x) { return i64(x) < 0; }
+MMAPROBE_HD bool is_negative(u128 x) { return i64(u64(x >> 64)) < 0; }
+MMAPROBE_HD u64 low(u64 x) { return x; }
+MMAPROBE_HD u64 low(u128 x) { return u64(x); }
+MMAPROBE_HD u64 times(u64 x, u64 y) { return x * y; }
+MMAPROBE_HD u128 times(u128 x, u64 y) { return x * y; }
+
+template <int N>
+MMAPROBE_HD int length(const Limbs<N>& x) {
+    for (int i = N - 1; i >= 0; --i)
+        if (x.limb[i]) return 64 * i + count_bits(x.limb[i]);
+    return 0;
+}
+template <int N>
+MMAPROBE_HD Limbs<N> shl(const Limbs<N>& x, int n) {
+    Limbs<N> out{};
+    const int whole = n >> 6, part = n & 63;
+    for (int i = N - 1; i >= whole; --i) {
+        out.limb[i] = x.limb[i - whole] << part;
+        if (part && i > whole) out.limb[i] |= x.limb[i - whole - 1] >> (64 - part);
+    }
+    return out;
+}
+template <int N>
+MMAPROBE_HD Limbs<N> shr(const Limbs<N>& x, int n) {
+    Limbs<N> out{};
+    const int whole = n >> 6, part = n & 63;
+    for (int i = 0; i + whole < N; ++i) {
+        out.limb[i] = x.limb[i + whole] >> part;
+        if (part && i + whole + 1 < N) out.limb[i] |= x.limb[i + whole + 1] << (64 - part);
+    }
+    return out;
+}
+template <int N>
+MMAPROBE_HD bool any_below(const Limbs<N>& x, int n) {
+    const int whole = n >> 6, part = n & 63;
+    for (int i = 0; i < whole; ++i)
+        if (x.limb[i]) return true;
+    return part && any_below(x.limb[whole], part);
+}
+template <int N>
+MMAPROBE_HD bool is_zero(const Limbs<N>& x) {
+    u64 all = 0;
+    for (int i = 0; i < N; ++i) all |= x.limb[i];
+    return all == 0;
+}
+template <int N>
+MMAPROBE_HD bool is_negative(const Limbs<N>& x) { return i64(x.limb[N - 1]) < 0; }
+template <int N>
+MMAPROBE_HD u64 low(const Limbs<N>& x) { return x.limb[0]; }
+template <int N>
+MMAPROBE_HD Limbs<N> operator+(const Limbs<N>& x, const Limbs<N>& y) {
+    Limbs<N> out;
+    u128 carry = 0;
+    for (int i = 0; i < N; ++i) {
+        carry += u128(x.limb[i]) + y.limb[i];
+        out.limb[i] = u64(carry);
+        carry >>= 64;
+    }
+    return out;
+}
+template <int N>
+MMAPROBE_HD Limbs<N> operator-(const Limbs<N>& x, const Limbs<N>& y) {
+    Limbs<N> out;
+    u64 borrow = 0;
+    for (int i = 0; i < N; ++i) {
+        const u128 d = u128(x.limb[i]) - y.limb[i] - borrow;
+        out.limb[i] = u64(d);
+        borrow = u64(d >> 64) & 1;
+    }
+    return out;
+}
+template <int N>
+MMAPROBE_HD Limbs<N> times(const Limbs<N>& x, u64 y) {
+    Limbs<N> out;
+    u128 carry = 0;
+    for (int i = 0; i < N; ++i) {
+        carry += u128(x.limb[i]) * y;
+        out.limb[i] = u64(carry);
+        carry >>= 64;
+    }
+    return out;
+}
+
+// value / 2^shift, rounded by a truth table over (negative, odd, half bit, rest): see models/program.py.
+// Needs x < 2^(width-1); shift may be any positive number.
+template <class W>
+MMAPROBE_HD W round_right(const W& x, i64 shift, bool negative, u64 table) {
+    const int n = int(smaller(shift, Traits<W>::width)) - 1;
+    const W t = shr(x, n);
+    const u64 row = u64(negative) << 3 | (low(t) & 2) << 1 | (low(t) & 1) << 1 | u64(any_below(x, n));
+    return shr(t, 1) + make<W>(table >> row & 1);
+}
+
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe

@@ -1,0 +1,234 @@
+"""How many bits a datapath's exact values can need: what decides whether the native engine runs it.
+
+Every value is bounded by a ``Span``: it is a multiple of 2**low, below 2**high
+in magnitude, its significand as held has at most ``width`` bits, and where it
+has a label E, E is within ``labels`` and the value is below 2**(E + over).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from mmaprobe import formats
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+    walk,
+)
+
+WIDTHS = (64, 128, 320, 640)
+"""Widths of the integers that the native engine computes in."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bounds of a value; see the module's text."""
+
+    low: int
+    high: int
+    width: int
+    labels: tuple[int, int]
+    over: int
+
+
+@dataclass(frozen=True)
+class Budget:
+    """``bits`` for the widest exact value, sign included, and the bounds of every sum's grid.
+
+    ``anchors`` gives, for each ``fused`` or ``exact`` node with an uncut term, the
+    exponent of the lowest bit that its sum can have.  ``reason`` says why no
+    fixed width will do.
+    """
+
+    bits: int
+    anchors: dict[Node, int]
+    reason: str | None = None
+
+    @property
+    def width(self) -> int | None:
+        """The narrowest engine width that holds everything; None where there is none."""
+        if self.reason is not None:
+            return None
+        return next((width for width in WIDTHS if self.bits <= width), None)
+
+
+def addends(node: Fused | Exact) -> tuple[Node, ...]:
+    """The terms of a sum that an exact value (one product) or a rounded sum of two stands for; else nothing.
+
+    That is so where nothing is cut and labels do not matter: they are handed on
+    unchanged by a single product, and an Encode follows two.
+    """
+    terms = [term if isinstance(term, Term) else Term(term) for term in node.terms]
+    single = all(not isinstance(term.of, Products) or len(term.of.lanes) == 1 for term in terms)
+    if isinstance(node, Exact):
+        plain = not node.scaled
+    else:
+        bits = [node.fraction_bits if term.fraction_bits is None else term.fraction_bits for term in terms]
+        zeros = [node.zero_exponent, *(term.zero_exponent for term in terms), *(term.cutoff for term in terms)]
+        plain = all(value is None for value in (*bits, *zeros))
+    one = len(terms) == 1 and isinstance(terms[0].of, Products)
+    two = len(terms) == 2 and node.to is not None
+    return tuple(term.of for term in terms) if plain and single and (one or two) else ()
+
+
+def span_of(name: str) -> Span:
+    """Bounds of the finite values of a format."""
+    fmt = formats.get(name)
+    if not fmt.is_float:
+        return Span(0, fmt.bits, fmt.bits, (0, 0), fmt.bits)
+    low = fmt.min_exponent - fmt.fraction_bits
+    return Span(low, fmt.max_exponent + 1, fmt.fraction_bits + 1, (fmt.min_exponent, fmt.max_exponent), 1)
+
+
+def _times(x: Span, y: Span) -> Span:
+    labels = (x.labels[0] + y.labels[0], x.labels[1] + y.labels[1])
+    return Span(x.low + y.low, x.high + y.high, x.width + y.width, labels, x.over + y.over)
+
+
+class _Walk:
+    """Bounds of every node of one datapath, gathered from the leaves up."""
+
+    def __init__(self, datapath: Datapath) -> None:
+        self.bits = 2
+        self.anchors: dict[Node, int] = {}
+        self.scale = span_of(datapath.scale.format) if datapath.scale else None
+        root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
+        result = self.encoded(root)
+        self.accumulator = result
+        if datapath.c is not None:
+            c = span_of(datapath.c)
+            self.accumulator = Span(
+                min(c.low, result.low),
+                max(c.high, result.high),
+                max(c.width, result.width),
+                (min(c.labels[0], result.labels[0]), max(c.labels[1], result.labels[1])),
+                max(c.over, result.over),
+            )
+        self.product = self._product(datapath)
+        self.node(datapath.tree)
+
+    def _product(self, datapath: Datapath) -> Span:
+        rule = datapath.product
+        p = _times(span_of(datapath.a), span_of(datapath.b))
+        if rule.label != "encoded":
+            p = replace(p, labels=(p.low, p.high), over=2 if rule.label == "operands" else 1)
+        if datapath.scale is not None and datapath.scale.where == "product":
+            assert self.scale is not None
+            p = _times(p, _times(self.scale, self.scale))
+        if rule.overflow_exponent is not None:
+            p = replace(p, high=min(p.high, max(rule.overflow_exponent, p.low + 1)))
+        self.need(p.width)
+        return self.encoded(rule.to) if rule.to else p
+
+    def need(self, bits: int) -> None:
+        """Room for magnitudes of ``bits`` bits beside a sign."""
+        self.bits = max(self.bits, bits + 1)
+
+    def encoded(self, to: Encode) -> Span:
+        """Bounds after an Encode; its rounding needs the precision of its format and a few bits."""
+        self.need(formats.get(to.format).fraction_bits + 3)
+        return span_of(to.format)
+
+    def node(self, node: Node) -> Span:
+        if isinstance(node, (Accumulator, Zero)):
+            return self.accumulator
+        if isinstance(node, Products):
+            return self.product
+        if isinstance(node, Fma):
+            return self._two((self.node(node.acc), self.product), node.to)
+        if isinstance(node, Add):
+            return self._two((self.node(node.x), self.node(node.y)), node.to)
+        parts = addends(node)
+        if len(parts) == 1:
+            return self.encoded(node.to) if node.to else self.product
+        if parts and node.to:
+            return self._two((self.node(parts[0]), self.node(parts[1])), node.to)
+        total = self._exact(node) if isinstance(node, Exact) else self._fused(node)
+        return self.encoded(node.to) if node.to else total
+
+    def _two(self, parts: tuple[Span, Span], to: Encode) -> Span:
+        """A rounded sum of two: both aligned at the top, bits far below gathered in one."""
+        precision = max(formats.get(to.format).fraction_bits + 1, to.first[0] + 1 if to.first else 0)
+        self.need(max(parts[0].width, parts[1].width, precision + 2) + 3)
+        return self.encoded(to)
+
+    def _exact(self, node: Exact) -> Span:
+        parts = [(self.node(term), len(term.lanes) if isinstance(term, Products) else 1) for term in node.terms]
+        sum_ = self._uncut(node, parts)
+        if not node.scaled:
+            return sum_
+        assert self.scale is not None
+        scales = _times(self.scale, self.scale)
+        scaled = _times(sum_, scales)
+        self.need(scaled.width)
+        return replace(scaled, labels=scales.labels, over=sum_.high + scales.over)
+
+    def _fused(self, node: Fused) -> Span:
+        parts, labels, overs, uncut = [], [], [], False
+        finest = -(1 << 30)
+        for term in node.terms:
+            part = self.node(term.of)
+            parts.append((part, len(term.of.lanes) if isinstance(term.of, Products) else 1))
+            zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
+            labels += [*part.labels, *([] if zero is None else [zero])]
+            bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+            overs.append(max(part.over, 0 if bits is None else -bits))
+            uncut |= bits is None
+            finest = finest if bits is None else max(finest, bits)
+            self.need(part.width)
+        if uncut:
+            coarse = max(labels) + max(overs) + 1
+            return self._uncut(node, [(replace(part, high=max(part.high, coarse)), n) for part, n in parts])
+        over = max(overs) + _carries(parts) + 1
+        self.need(finest + over)
+        low, high = min(labels), max(labels)
+        return Span(low - finest, high + over, finest + over, (low, high), over)
+
+    def _uncut(self, node: Fused | Exact, parts: list[tuple[Span, int]]) -> Span:
+        """An exact sum on a grid fixed at the lowest bit that any term can have."""
+        low = min(part.low for part, _ in parts)
+        high = max(part.high for part, _ in parts) + _carries(parts)
+        over = max(part.over for part, _ in parts) + _carries(parts)
+        self.anchors[node] = min(low, self.anchors.get(node, low))
+        self.need(high - low)
+        labels = (min(part.labels[0] for part, _ in parts), max(part.labels[1] for part, _ in parts))
+        if isinstance(node, Fused) and node.zero_exponent is not None:
+            labels = (min(labels[0], node.zero_exponent), max(labels[1], node.zero_exponent))
+        return Span(low, high, high - low, labels, over)
+
+
+def _carries(parts: list[tuple[Span, int]]) -> int:
+    return max(sum(count for _, count in parts) - 1, 0).bit_length()
+
+
+def _encodes(datapath: Datapath) -> list[Encode]:
+    found = [getattr(node, "to", None) for node in walk(datapath.tree)]
+    return [to for to in (*found, datapath.product.to, datapath.result) if to is not None]
+
+
+@lru_cache(maxsize=4096)
+def budget(datapath: Datapath) -> Budget:
+    """The bit budget of a datapath; ``reason`` where the engine's rows cannot say what it asks."""
+    bounds = _Walk(datapath)
+    reason = None
+    for to in _encodes(datapath):
+        fmt = formats.get(to.format)
+        if fmt.is_float and not (fmt.signed and fmt.subnormal and fmt.fraction_bits):
+            reason = f"the engine does not encode {fmt.name}, which has no sign, no zero or no fraction"
+        elif fmt.kind == "magnitude":
+            reason = f"the engine does not encode {fmt.name}"
+    if datapath.scale is not None and formats.get(datapath.scale.format).infinity:
+        reason = f"the engine takes no scales of format {datapath.scale.format}, which has infinities"
+    if reason is None and bounds.bits > WIDTHS[-1]:
+        reason = f"its exact values need {bounds.bits} bits, the engine holds {WIDTHS[-1]}"
+    return Budget(bounds.bits, bounds.anchors, reason)

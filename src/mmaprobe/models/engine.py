@@ -1,0 +1,90 @@
+"""The native engine: a datapath evaluated on arrays of vectors at full speed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import _native, formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.errors import UsageError
+from mmaprobe.models import stages
+from mmaprobe.models.budget import budget
+from mmaprobe.models.program import program
+from mmaprobe.parameters.datapath import Datapath
+
+
+def refusal(datapath: Datapath) -> str | None:
+    """Why the native engine cannot run a datapath (its exact path is then Python's); None where it can."""
+    return budget(datapath).reason
+
+
+def evaluate(datapath: Datapath, vectors: Batch) -> Bits:
+    """d (n,) of vectors a (n, K), b (n, K), c (n,), scale_* (n, K/S), as bit patterns.
+
+    The rule is ``docs/datapath.md``; the results are those of ``stages.evaluate``
+    to the bit, which also does what ``refusal`` names.  Raises UsageError where
+    an operand is missing or of the wrong shape or type.
+    """
+    d: Bits = evaluate_many((datapath,), vectors)[0]
+    return d
+
+
+def evaluate_many(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
+    """d (datapaths, n) of each datapath on the same vectors; all results have one container type.
+
+    Operand formats, K and scale shapes must agree between the datapaths.
+    """
+    if not datapaths:
+        raise UsageError("no datapath to evaluate")
+    dtypes = {formats.get(datapath.d).dtype for datapath in datapaths}
+    if len(dtypes) != 1:
+        raise UsageError(f"results of different widths in one call: {', '.join(sorted(map(str, dtypes)))}")
+    for datapath in {(path.a, path.b, path.c, path.k, path.scale): path for path in datapaths}.values():
+        _check(datapath, vectors)
+    out = np.empty((len(datapaths), vectors.size), dtypes.pop())
+    native = [i for i, datapath in enumerate(datapaths) if refusal(datapath) is None]
+    if len(native) == len(datapaths):
+        _run([program(datapath) for datapath in datapaths], datapaths[0].c is not None, vectors, out)
+        return out
+    for i, datapath in enumerate(datapaths):
+        if i in native:
+            _run([program(datapath)], datapath.c is not None, vectors, out[i : i + 1])
+        else:
+            out[i] = stages.evaluate(datapath, vectors)
+    return out
+
+
+def _run(programs: list[NDArray[Any]], has_c: bool, vectors: Batch, out: Bits) -> None:
+    operands = (vectors.a, vectors.b, vectors.c if has_c else None, vectors.scale_a, vectors.scale_b)
+    ready = [None if x is None else np.ascontiguousarray(x, x.dtype.newbyteorder("=")) for x in operands]
+    build = os.environ.get("MMAPROBE_ISA", "")
+    try:
+        _native.engine_evaluate(programs, ready, out, build)
+    except ValueError as error:
+        raise UsageError(f"engine: {error}") from None
+
+
+def _check(datapath: Datapath, vectors: Batch) -> None:
+    """Every operand there, with the datapath's shape and container."""
+    n, k = vectors.size, datapath.k
+    expected: dict[str, tuple[tuple[int, ...], str]]
+    expected = {"a": ((n, k), datapath.a), "b": ((n, k), datapath.b)}
+    if datapath.c is not None:
+        expected["c"] = ((n,), datapath.c)
+    if datapath.scale is not None:
+        expected["scale_a"] = expected["scale_b"] = ((n, k // datapath.scale.size), datapath.scale.format)
+    given = dict(vectors.items())
+    for name in sorted(expected.keys() | given.keys()):
+        if name not in expected:
+            raise UsageError(f"operand {name}: this datapath takes none, got shape {given[name].shape}")
+        shape, fmt = expected[name]
+        dtype = formats.get(fmt).dtype
+        got = given.get(name)
+        if got is None or got.shape != shape or got.dtype.newbyteorder("=") != dtype:
+            came = "nothing" if got is None else f"{got.dtype} {got.shape}"
+            raise UsageError(f"operand {name}: this datapath takes {dtype} {shape}, got {came}")

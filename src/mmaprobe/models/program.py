@@ -1,0 +1,275 @@
+"""A datapath flattened into the native engine's program: rows of 64-bit integers with named columns.
+
+The program is unrolled over the steps: every product, sum and Encode is one
+row, its operands registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.errors import UsageError
+from mmaprobe.models.budget import addends, budget
+from mmaprobe.models.rows import (
+    ABSENT,
+    ADD,
+    COLUMNS,
+    CONVERT,
+    FMA,
+    LOAD_C,
+    NEVER,
+    NO_LABEL,
+    PRODUCT,
+    STORE,
+    SUM,
+    UNCUT,
+    VERSION,
+    ZERO,
+    encode_row,
+    operand_row,
+    rounding_table,
+    row,
+)
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Operand,
+    Products,
+    Special,
+    Term,
+    Zero,
+    lanes_of,
+    walk,
+)
+
+Program = NDArray[np.int64]
+
+_LABELS = {"encoded": 0, "operands": 1, "normalised": 2}
+_MULTIPLY = {"exact": 0, "and": 1, "xor": 2}
+_NAN_RULES = {"canonical": 0, "global": 1, "local": 2}
+_WHERE = {"product": 1, "group": 2}
+
+
+class _Builder:
+    """One program in the making."""
+
+    def __init__(self, datapath: Datapath) -> None:
+        self.datapath = datapath
+        self.anchors = budget(datapath).anchors
+        self.words: list[int] = [0] * len(COLUMNS["header"])
+        self.offsets: dict[tuple[int, ...], int] = {}
+        self.free: list[int] = []
+        self.registers = 0
+        self.code: list[int] = []
+
+    def place(self, values: Iterable[int]) -> int:
+        """The offset of a row that lies beside the code; equal rows lie there once."""
+        key = tuple(values)
+        if key not in self.offsets:
+            self.offsets[key] = len(self.words)
+            self.words += key
+        return self.offsets[key]
+
+    def encode(self, to: Encode | None) -> int:
+        return ABSENT if to is None else self.place(encode_row(to))
+
+    def take(self) -> int:
+        if self.free:
+            return self.free.pop()
+        self.registers += 1
+        return self.registers - 1
+
+    def drop(self, register: int, keep: int) -> None:
+        if register != keep:
+            self.free.append(register)
+
+    def steps(self) -> None:
+        """The code: the tree once a step, then the conversion and the store."""
+        path = self.datapath
+        root: Encode = path.tree.to  # type: ignore[union-attr, assignment]
+        acc = self.take()
+        self.code += [ZERO if path.c is None else LOAD_C, acc]
+        for lanes in path.steps:
+            result = self.node(path.tree, lanes, acc, root)
+            if result != acc:
+                self.free.append(acc)
+                acc = result
+        last = path.result or (Encode(path.d) if path.d != root.format else None)
+        if last is not None:
+            self.code += [CONVERT, acc, acc, self.encode(last)]
+        self.code += [STORE, acc, self.encode(last or root)]
+
+    def product(self, lane: int) -> int:
+        to = self.take()
+        self.code += [PRODUCT, to, lane]
+        return to
+
+    def node(self, node: Node, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
+        """Code for a node; the register that holds its value. ``acc`` outlives the tree."""
+        if isinstance(node, Accumulator):
+            return acc
+        if isinstance(node, Zero):
+            to = self.take()
+            self.code += [ZERO, to]
+            return to
+        if isinstance(node, Fma):
+            return self._fma(node, lanes, acc)
+        if isinstance(node, Add):
+            return self._add(node.x, node.y, node.to, lanes, acc)
+        if isinstance(node, Products):
+            if len(node.lanes) != 1:
+                raise UsageError("several products stand where one value is asked for; they are terms of a sum")
+            return self.product(lanes[node.lanes[0]])
+        parts = addends(node)
+        if len(parts) == 2 and node.to:
+            return self._add(*parts, node.to, lanes, acc)
+        if len(parts) == 1:
+            value = self.node(parts[0], lanes, acc, outer)
+            if node.to:
+                self.code += [CONVERT, value, value, self.encode(node.to)]
+            return value
+        return self._sum(node, lanes, acc, outer)
+
+    def _add(self, left: Node, right: Node, to: Encode, lanes: tuple[int, ...], acc: int) -> int:
+        x, y = self.node(left, lanes, acc, to), self.node(right, lanes, acc, to)
+        result = self.take()
+        self.code += [ADD, result, x, y, self.encode(to), to.rounding == "RD"]
+        self.drop(x, acc)
+        self.drop(y, acc)
+        return result
+
+    def _fma(self, node: Fma, lanes: tuple[int, ...], acc: int) -> int:
+        x = self.node(node.acc, lanes, acc, node.to)
+        encode, down = self.encode(node.to), node.to.rounding == "RD"
+        for lane in node.lanes:
+            y = self.product(lanes[lane])
+            self.code += [FMA, y, x, y, lanes[lane], encode, down]
+            self.drop(x, acc)
+            x = y
+        return x
+
+    def _sum(self, node: Fused | Exact, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
+        nearest = node.to or outer
+        terms = [term if isinstance(term, Term) else Term(term) for term in node.terms]
+        rows: list[int] = []
+        used: list[int] = []
+        finest = 0
+        for term in terms:
+            if isinstance(term.of, Products):
+                registers = [self.product(lanes[lane]) for lane in term.of.lanes]
+            else:
+                registers = [self.node(term.of, lanes, acc, nearest)]
+            columns = _term_columns(term, node)
+            finest = max(finest, columns[0])
+            for register in registers:
+                rows += [register, *columns]
+            used += registers
+        anchor = self.anchors.get(node)
+        group = self._group(node, lanes) if isinstance(node, Exact) and node.scaled else ABSENT
+        to = self.take()
+        grid = finest if anchor is None else anchor
+        down = nearest.rounding == "RD"
+        self.code += [SUM, to, self.encode(node.to), down, anchor is not None, grid, group, len(used), *rows]
+        for register in used:
+            self.drop(register, acc)
+        return to
+
+    def _group(self, node: Exact, lanes: tuple[int, ...]) -> int:
+        """Number of the scale block that a scaled sum belongs to."""
+        assert self.datapath.scale is not None
+        first = next(lane for below in walk(node) for lane in lanes_of(below))
+        return lanes[first] // self.datapath.scale.size
+
+    def finish(self) -> Program:
+        """Rows, code and header together."""
+        header = self._operands() | self._rules()
+        self.steps()
+        code = len(self.words)
+        self.words += self.code
+        header |= {
+            "version": VERSION, "width": budget(self.datapath).width or 0, "registers": self.registers,
+            "words": len(self.words), "code": code, "code_end": len(self.words),
+        }  # fmt: skip
+        self.words[: len(COLUMNS["header"])] = row("header", header)
+        return np.array(self.words, np.int64)
+
+    def _operands(self) -> dict[str, int]:
+        path, scale = self.datapath, self.datapath.scale
+        return {
+            "k": path.k,
+            "a": self.place(operand_row(path.a, path.operand_a)),
+            "b": self.place(operand_row(path.b, path.operand_b)),
+            "c": ABSENT if path.c is None else self.place(operand_row(path.c, path.operand_c)),
+            "scale": self.place(operand_row(scale.format, Operand())) if scale else ABSENT,
+            "scale_size": scale.size if scale else 0,
+            "scale_where": _WHERE[scale.where] if scale else 0,
+            "d": self.encode(Encode(path.d)),
+        }
+
+    def _rules(self) -> dict[str, int]:
+        product, special = self.datapath.product, self.datapath.special
+        b_first, fma_order = _orders(special)
+        names = _names(special)
+        at = len(self.words)
+        self.words += names
+        return {
+            "label": _LABELS[product.label],
+            "overflow_exponent": NEVER if product.overflow_exponent is None else product.overflow_exponent,
+            "multiply": _MULTIPLY[product.multiply],
+            "product_encode": self.encode(product.to),
+            "nan": _NAN_RULES[special.nan],
+            "nan_code": special.code,
+            "quiet": special.quiet,
+            "signalling_first": special.signalling_first,
+            "product_order": b_first,
+            "fma_order": fma_order,
+            "priority": at,
+            "priority_count": len(names),
+        }
+
+
+def _term_columns(term: Term, node: Fused | Exact) -> list[int]:
+    """The columns of a term after its register."""
+    if isinstance(node, Exact):
+        return [UNCUT, 0, NO_LABEL, NEVER]
+    bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+    zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
+    return [
+        UNCUT if bits is None else bits,
+        rounding_table(term.rounding or node.rounding),
+        NO_LABEL if zero is None else zero,
+        NEVER if term.cutoff is None else term.cutoff,
+    ]
+
+
+def _orders(special: Special) -> tuple[int, int]:
+    """Whether b's NaN precedes a's in a product; a, b, acc of an fma as base-4 digits 1, 2, 3, the first lowest."""
+    named = [name for name in special.priority if name in ("a", "b", "acc")]
+    order = named + [name for name in ("a", "b", "acc") if name not in named]
+    digits = sum(("a", "b", "acc").index(name) + 1 << 2 * i for i, name in enumerate(order))
+    return int(order.index("b") < order.index("a")), digits
+
+
+def _names(special: Special) -> list[int]:
+    """The priority list of the global rule: 3 * lane + (0 for a, 1 for b), 2 for c."""
+    if special.nan != "global":
+        return []
+    return [2 if name == "c" else 3 * int(name[1:]) + "ab".index(name[0]) for name in special.priority]
+
+
+@lru_cache(maxsize=16384)
+def program(datapath: Datapath) -> Program:
+    """The engine's program for a datapath that its budget does not refuse."""
+    words = _Builder(datapath).finish()
+    words.flags.writeable = False
+    return words

@@ -1,0 +1,166 @@
+"""The native engine against the NumPy stages, IEEE arithmetic, and its own builds against each other."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine_cases import DATAPATHS, MODES, batch
+from mmaprobe import _native, formats
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.errors import UsageError
+from mmaprobe.models import engine, rows, stages
+from mmaprobe.models.budget import WIDTHS, budget
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Products, Special
+
+BUILDS = _native.engine_builds()
+FMA64 = DATAPATHS["fma f64"]
+
+
+def test_layout_is_that_of_the_header() -> None:
+    layout = _native.engine_layout()
+    assert tuple(layout.pop("opcodes")) == rows.OPCODES
+    assert {name: tuple(columns) for name, columns in layout.items()} == rows.COLUMNS
+
+
+@pytest.mark.parametrize("rounding", formats.ROUNDINGS)
+def test_rounding_table_is_shift_right(rounding: str) -> None:
+    table = rows.rounding_table(rounding)
+    value = np.arange(64)
+    for negative in (False, True):
+        sign = np.full(value.shape, negative)
+        row = int(negative) << 3 | value >> 2 & 4 | value >> 2 & 2 | (value & 7 != 0)
+        expected = formats.shift_right(value, np.full(value.shape, 4), sign, rounding)
+        assert ((value >> 4) + (table >> row & 1) == expected).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", DATAPATHS)
+def test_engine_is_the_stages(name: str, mode: str) -> None:
+    datapath = DATAPATHS[name]
+    assert engine.refusal(datapath) is None
+    vectors = batch(datapath, mode, seed=1, count=150)
+    expected = stages.evaluate(datapath, vectors)
+    wrong = np.flatnonzero(engine.evaluate(datapath, vectors) != expected)
+    assert not wrong.size, f"vectors {wrong[:5]} of {name}"
+
+
+@pytest.mark.parametrize("name", ["fma f64", "vdpbf16ps", "T-FDPA f16", "CDNA1 bf16", "CDNA3 fp8", "s8", "mxf4nvf4"])
+def test_all_builds_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    datapath = DATAPATHS[name]
+    for mode in MODES:
+        vectors = batch(datapath, mode, seed=2, count=1000)
+        results = []
+        for build in BUILDS:
+            monkeypatch.setenv("MMAPROBE_ISA", build)
+            results.append(engine.evaluate(datapath, vectors))
+        assert all((result == results[0]).all() for result in results)
+
+
+def test_unknown_build_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", "mmx")
+    with pytest.raises(UsageError, match=r"mmx.*baseline"):
+        engine.evaluate(FMA64, batch(FMA64, "uniform", 0, 1))
+
+
+def test_float64_addition_and_multiplication_are_ieee() -> None:
+    """x * 1 + c and x * y + 0 are the machine's own sum and product."""
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal(20000) * 2.0 ** rng.integers(-40, 40, 20000) for _ in range(2))
+    one, zero = np.ones_like(x), np.zeros_like(x)
+
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        columns = (a.view(np.uint64)[:, None], b.view(np.uint64)[:, None])
+        return engine.evaluate(FMA64, Batch(*columns, c.view(np.uint64))).view(np.float64)
+
+    assert (run(x, one, y) == x + y).all()
+    assert (run(x, y, zero) == x * y).all()
+
+
+def test_every_count_of_vectors() -> None:
+    datapath = DATAPATHS["T-FDPA f16"]
+    vectors = batch(datapath, "clustered", seed=3, count=200)
+    whole = engine.evaluate(datapath, vectors)
+    for count in (0, 1, 63, 64, 65, 129):
+        assert (engine.evaluate(datapath, vectors.slice(0, count)) == whole[:count]).all()
+        assert (engine.evaluate(datapath, vectors.slice(count, 200)) == whole[count:]).all()
+
+
+def test_strided_and_big_endian_operands() -> None:
+    datapath = DATAPATHS["fma f64"]
+    vectors = batch(datapath, "clustered", seed=4, count=100)
+    assert vectors.c is not None
+    other = Batch(np.asfortranarray(vectors.a), vectors.b.astype(">u8"), np.repeat(vectors.c, 2)[::2])
+    assert (engine.evaluate(datapath, other) == engine.evaluate(datapath, vectors)).all()
+
+
+def test_what_does_not_fit_is_refused_and_computed_exactly() -> None:
+    wide = Datapath(
+        "f64", "f64", "f64", "f64", 2, Exact((Products((0, 1)), Accumulator()), Encode("f64")),
+        special=Special(code=0x7FF8 << 48),
+    )  # fmt: skip
+    reason = engine.refusal(wide)
+    assert reason is not None
+    assert f"{budget(wide).bits} bits" in reason
+    vectors = batch(wide, "clustered", seed=6, count=50)
+    assert (engine.evaluate(wide, vectors) == stages.evaluate(wide, vectors)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [("T-FDPA f16", 64), ("fma f32", 64), ("fma f64", 128), ("CDNA1 f16", 320), ("CDNA1 bf16", 640), ("s8", 64)],
+)
+def test_budget_picks_the_width(name: str, width: int) -> None:
+    assert budget(DATAPATHS[name]).width == width
+    assert width in WIDTHS
+
+
+def test_many_datapaths_on_few_vectors() -> None:
+    base = DATAPATHS["T-FDPA f16"]
+    tree = base.tree
+    many = [replace(base, tree=replace(tree, fraction_bits=bits)) for bits in range(15, 30)]
+    vectors = batch(base, "clustered", seed=7, count=40)
+    together = engine.evaluate_many(many, vectors)
+    assert together.shape == (15, 40)
+    for row, datapath in zip(together, many, strict=True):
+        assert (row == engine.evaluate(datapath, vectors)).all()
+    assert len(np.unique(together, axis=0)) > 5
+
+
+def test_flattening_is_quick() -> None:
+    """A thousand fresh hypotheses take well under a second of flattening."""
+    base = Datapath("f16", "f16", "f32", "f32", 4, Fma(Accumulator(), (0, 1, 2, 3), Encode()))
+    many = [replace(base, special=Special(code=0x7F800001 + i)) for i in range(300)]
+    vectors = batch(base, "clustered", seed=8, count=8)
+    start = time.perf_counter()
+    engine.evaluate_many(many, vectors)
+    assert time.perf_counter() - start < 0.3
+
+
+def test_wrong_operands_are_named() -> None:
+    datapath = DATAPATHS["T-FDPA f16"]
+    good = batch(datapath, "uniform", seed=9, count=4)
+    with pytest.raises(UsageError, match="operand a"):
+        engine.evaluate(datapath, replace(good, a=good.a[:, :3]))
+    with pytest.raises(UsageError, match="operand b"):
+        engine.evaluate(datapath, replace(good, b=good.b.astype(np.uint32)))
+    with pytest.raises(UsageError, match="operand c"):
+        engine.evaluate(datapath, replace(good, c=None))
+    with pytest.raises(UsageError, match="operand scale_a"):
+        engine.evaluate(datapath, replace(good, scale_a=good.a))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_compare(dtype: type) -> None:
+    x = np.arange(10000).astype(dtype)
+    y = x.copy()
+    assert _native.compare(x, y)[0] == 0
+    y[[3, 5000, 9999]] ^= 1
+    count, where = _native.compare(x, y, 2)
+    assert count == 3
+    assert where.tolist() == [3, 5000]
+    with pytest.raises(ValueError, match="one dtype"):
+        _native.compare(x, y[1:])
