@@ -15,6 +15,9 @@ namespace py = pybind11;
 namespace mmaprobe::cpu {
 namespace {
 
+constexpr int64_t TARGET_NUMBERS = 85, TARGET_K = 70;  // five formats of 14 numbers, then K first of the other 15
+constexpr int64_t MOST_LANES = 512;                    // a tile holds as many
+
 // The builds that this machine can run, the widest last.
 std::map<std::string, GeneratorFunction> builds() {
     std::map<std::string, GeneratorFunction> out{{"baseline", baseline::generate}};
@@ -40,6 +43,8 @@ void generate(py::array_t<int64_t, py::array::c_style> target, int family, uint3
               uint64_t start, int64_t count, std::vector<py::object> outputs, const std::string& build) {
     static const auto known = builds();
     static const auto widest = known.at(build_names().back());
+    if (target.size() != TARGET_NUMBERS || target.data()[TARGET_K] > MOST_LANES)
+        throw std::invalid_argument("target is not one of Target.packed with K of at most 512");
     if (!build.empty() && !known.count(build)) throw std::invalid_argument("no generator build " + build + " here");
     GeneratorCall call{target.data(), family, stream, seed, start, count, {}};
     for (size_t i = 0; i < 6; ++i)

@@ -1,92 +1,13 @@
 // The native generator on tiles of vectors: random words and codes in flat loops over lanes, aims vector by vector.
-#include <string.h>
-
-#include <initializer_list>
+#include <memory>
 
 #include "generators.hpp"
-#include "model/families.hpp"
+#include "generators_tile.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
-
-constexpr int LANES = 1024;  // of a tile at most: vectors times live lanes
-constexpr int WANTED = 256;  // of a tile where the instruction has fewer
-
-// Which vector and which block of it each place of a tile is.
-struct Grid {
-    int per;
-    u32 vector[LANES], number[LANES];
-    explicit Grid(int per_vector) : per(per_vector) {
-        for (int n = 0; n < LANES; ++n) {
-            vector[n] = u32(n / per);
-            number[n] = u32(n % per);
-        }
-    }
-};
-
-struct Words {
-    u32 w0[LANES], w1[LANES], w2[LANES], w3[LANES];
-
-    void fill(const Stream& stream, u64 start, const Grid& grid, int places, Purpose purpose) {
-        const u32 low = u32(start), high = u32(start >> 32), k0 = u32(stream.seed), k1 = u32(stream.seed >> 32);
-        const u32 tag = purpose << 16, number = stream.number;
-        for (int n = 0; n < places; ++n) {
-            const u32 c0 = low + grid.vector[n], c1 = high + (c0 < low);
-            const Block b = philox(c0, c1, tag | grid.number[n], number, k0, k1);
-            w0[n] = b.w0;
-            w1[n] = b.w1;
-            w2[n] = b.w2;
-            w3[n] = b.w3;
-        }
-    }
-    void interleave(u32* out, int places) const {
-        for (int n = 0; n < places; ++n) {
-            out[4 * n] = w0[n];
-            out[4 * n + 1] = w1[n];
-            out[4 * n + 2] = w2[n];
-            out[4 * n + 3] = w3[n];
-        }
-    }
-};
-
-// Aims of the lanes of a tile, member by member.
-struct Aims {
-    i32 exponent[LANES], exponent_a[LANES], exponent_b[LANES], scale[LANES];
-    u32 negative[LANES], zero[LANES], pattern_a[LANES], pattern_b[LANES], shared[LANES], forced[LANES];
-
-    void put(int n, const Lane& lane) {
-        exponent[n] = lane.exponent;
-        negative[n] = lane.negative;
-        zero[n] = lane.zero;
-        pattern_a[n] = lane.pattern_a;
-        pattern_b[n] = lane.pattern_b;
-        shared[n] = lane.shared;
-        forced[n] = lane.forced;
-        exponent_a[n] = lane.exponent_a;
-        exponent_b[n] = lane.exponent_b;
-    }
-    Lane get(int n) const {
-        return {exponent[n],  negative[n], zero[n],       pattern_a[n], pattern_b[n],
-                shared[n],    forced[n],   exponent_a[n], exponent_b[n]};
-    }
-};
-
-template <class To, class From>
-void copy_codes(void* out, i64 at, const From* codes, int count) {
-    To* to = static_cast<To*>(out) + at;
-    for (int n = 0; n < count; ++n) to[n] = To(codes[n]);
-}
-template <class From>
-void store(const Layout& f, void* out, i64 at, const From* codes, int count) {
-    switch (f.item) {
-        case 1: return copy_codes<uint8_t>(out, at, codes, count);
-        case 2: return copy_codes<uint16_t>(out, at, codes, count);
-        case 4: return copy_codes<uint32_t>(out, at, codes, count);
-        default: return copy_codes<uint64_t>(out, at, codes, count);
-    }
-}
 
 struct Maker {
     Target t;
@@ -121,38 +42,6 @@ struct Maker {
     void emit_b(i64 done, int count, const Code* b);
     u32 metadata(i64 done, int vector, int chunk) const;
 };
-
-i64 number(const i64*& p) { return *p++; }
-
-Layout read_layout(const i64*& p) {
-    Layout f;
-    f.present = i32(number(p));
-    f.is_float = i32(number(p));
-    f.bits = i32(number(p));
-    f.item = i32(number(p));
-    f.fraction = i32(number(p));
-    f.implicit = u64(number(p));
-    f.normal = i32(number(p));
-    f.low = i32(number(p));
-    f.top = i32(number(p));
-    f.padding = i32(number(p));
-    f.largest = u64(number(p));
-    f.sign = u64(number(p));
-    f.infinity = u64(number(p));
-    f.nan_rule = i32(number(p));
-    return f;
-}
-
-Target read_target(const i64* p) {
-    Target t;
-    for (Layout* f : {&t.a, &t.b, &t.c, &t.d, &t.scale}) *f = read_layout(p);
-    Space& s = t.space;
-    for (i32* field : {&s.k, &s.live, &s.chunk, &s.groups, &s.group_lanes, &s.product_top, &s.product_normal,
-                       &s.product_low, &s.anchor_top, &s.anchor_low, &s.c_top, &s.d_top, &s.d_normal, &s.d_low,
-                       &s.d_fraction})
-        *field = i32(number(p));
-    return t;
-}
 
 Maker::Maker(const GeneratorCall& c)
     : t(read_target(c.target)), stream{c.seed, c.stream}, call(c),
@@ -366,31 +255,6 @@ void Maker::integers(i64 done, int count) {
     }
 }
 
-// An operand's share of a vector's byte stream.
-struct Span {
-    const Layout* format;
-    void* out;
-    int items, offset;
-};
-
-template <class Item>
-void cut_bytes(const Span& span, i64 vector, const char* bytes) {
-    Item* out = static_cast<Item*>(span.out) + vector * span.items;
-    memcpy(out, bytes + span.offset, sizeof(Item) * size_t(span.items));
-    const Item mask = Item(~u64(0) >> (64 - span.format->bits));
-    if (mask != Item(~Item(0)))
-        for (int n = 0; n < span.items; ++n) out[n] &= mask;
-}
-
-void cut_bytes(const Span& span, i64 vector, const char* bytes) {
-    switch (span.format->item) {
-        case 1: return cut_bytes<uint8_t>(span, vector, bytes);
-        case 2: return cut_bytes<uint16_t>(span, vector, bytes);
-        case 4: return cut_bytes<uint32_t>(span, vector, bytes);
-        default: return cut_bytes<uint64_t>(span, vector, bytes);
-    }
-}
-
 void Maker::uniform() {
     const Space& s = t.space;
     Span spans[5] = {{&t.a, call.out[0], s.live, 0},
@@ -422,9 +286,7 @@ void Maker::uniform() {
 }  // namespace generators
 
 void generate(const GeneratorCall& call) {
-    auto* maker = new generators::Maker(call);
-    maker->run();
-    delete maker;
+    std::make_unique<generators::Maker>(call)->run();
 }
 
 }  // namespace MMAPROBE_BUILD

@@ -27,7 +27,7 @@ MIX: dict[str, int] = {
 }  # fmt: skip
 """Share of each family in a validation, in parts of their sum (a judgement that mutants must confirm)."""
 
-MOST_LANES = 1024
+MOST_LANES = 512
 """Lanes beyond which the NumPy reference takes over from the native generator."""
 
 INTEGER_FAMILIES = ("uniform", "extremes", "specials")
