@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmaprobe import formats
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -48,12 +49,13 @@ def kind(node: Node) -> str:
 
 def encoding(to: Encode) -> str:
     """``f32 RZ``, with what is out of the ordinary."""
-    parts = [to.format, *([f"cut {to.first[0]} {to.first[1]}"] if to.first else []), to.rounding]
+    rounding = to.rounding if formats.get(to.format).is_float else ""
+    parts = [to.format, f"first {to.first[0]} bits {to.first[1]}, then" if to.first else "", rounding]
     if to.overflow in ("wrap", "largest"):
         parts.append("wraps" if to.overflow == "wrap" else "saturates")
     if to.subnormals != "keep":
         parts.append("flushed")
-    return " ".join(parts)
+    return " ".join(part for part in parts if part)
 
 
 def describe(node: Node) -> str:

@@ -1,0 +1,214 @@
+"""Summation trees as PNG or SVG (needs the extra ``plot``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mmaprobe.catalog.lanes import format_lanes
+from mmaprobe.errors import CannotWriteError, NotHereError
+from mmaprobe.report.tree import Branch
+
+INK, SOFT, PAPER = "#1f2933", "#7b8794", "#ffffff"
+FILL = {
+    "fused": "#0b7285",
+    "fma": "#5f3dc4",
+    "add": "#a61e4d",
+    "exact": "#2b8a3e",
+    "unknown": "#495057",
+    "product": "#d0ebff",
+    "c": "#ffe066",
+    "zero": "#f1f3f5",
+    "step": "#f1f3f5",
+}
+ROW, LEAF, GAP, NODE_HEIGHT, LEAF_HEIGHT = 1.2, 0.4, 0.09, 0.56, 0.38  # inches
+LANES_SHOWN = 20
+"""Trees of more lanes show groups of products as one leaf."""
+
+
+@dataclass
+class Box:
+    """A branch with its place: centre ``x``, row ``depth``, width, all in inches."""
+
+    branch: Branch
+    title: str
+    x: float
+    depth: int
+    width: float
+    below: list[Box] = field(default_factory=list)
+
+    @property
+    def leaf(self) -> bool:
+        return not self.below
+
+    @property
+    def deepest(self) -> int:
+        return max([self.depth, *(box.deepest for box in self.below)])
+
+
+def draw(trees: Sequence[tuple[str, str, Branch]], path: Path) -> None:
+    """Draw (title, subtitle, tree) side by side into ``path``; its suffix, .png or .svg, says the kind.
+
+    The file appears whole or not at all.  NotHereError without matplotlib,
+    CannotWriteError where the file cannot be written.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise NotHereError("drawing needs matplotlib; type: pip install 'mmaprobe[plot]'") from None
+    laid: list[Box] = []
+    right = 0.0
+    for title, subtitle, tree in trees:
+        left = right + 0.4
+        box, end = _place(tree, left, 0, _lanes(tree) <= LANES_SHOWN)
+        laid.append(box)
+        right = max(end, left + 0.085 * max(len(title) * 1.4, len(subtitle)))
+    rows = max(box.deepest for box in laid)
+    width, height = right + 0.4, rows * ROW + 2.4
+    figure = Figure(figsize=(width, height), facecolor=PAPER)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, width)
+    axes.set_ylim(0, height)
+    axes.axis("off")
+    for box, (title, subtitle, _) in zip(laid, trees, strict=True):
+        _heading(axes, _left(box), height, title, subtitle)
+        _draw(axes, box, height - 1.6)
+    axes.text(0.4, 0.2, "pk: the product of lane k, exact unless it says otherwise    c: the accumulator", fontsize=8,
+              color=SOFT, va="center")  # fmt: skip
+    _save(figure, path)
+
+
+def _lanes(branch: Branch) -> int:
+    return len(branch.lanes) + sum(map(_lanes, branch.children))
+
+
+def _left(box: Box) -> float:
+    return min([box.x - box.width / 2, *(_left(child) for child in box.below)])
+
+
+def _place(branch: Branch, left: float, depth: int, every_lane: bool) -> tuple[Box, float]:
+    """The branch and everything below it placed from ``left`` on; also where it ends."""
+    if not branch.children:
+        title = _title(branch)
+        width = max(LEAF, 0.085 * len(title) + 0.14)
+        return Box(branch, title, left + width / 2, depth, width), left + width
+    below: list[Box] = []
+    end = left
+    for child in _spread(branch.children, every_lane):
+        box, end = _place(child, end, depth + 1, every_lane)
+        below.append(box)
+        end += GAP
+    end -= GAP
+    width = max(0.079 * len(branch.detail) + 0.3, 0.9)
+    centre = (below[0].x + below[-1].x) / 2
+    shift = max(0.0, left + width / 2 - centre)
+    for box in below:
+        _move(box, shift)
+    return Box(branch, branch.kind, centre + shift, depth, width, below), max(end + shift, centre + shift + width / 2)
+
+
+def _spread(children: Sequence[Branch], every_lane: bool) -> list[Branch]:
+    """Products as a leaf each, or a few together as one where the tree has many."""
+    out: list[Branch] = []
+    for child in children:
+        each = child.kind == "product" and (every_lane or len(child.lanes) <= 4)
+        out += [replace(child, lanes=(k,)) for k in child.lanes] if each else [child]
+    return out
+
+
+def _title(branch: Branch) -> str:
+    if branch.kind != "product":
+        return {"zero": "0", "step": branch.detail}.get(branch.kind, branch.kind)
+    lanes = branch.lanes
+    if len(lanes) == 1:
+        return f"p{lanes[0]}"
+    step = lanes[1] - lanes[0]
+    if lanes == tuple(range(lanes[0], lanes[-1] + step, step)):
+        return f"p{lanes[0]}, p{lanes[1]} … p{lanes[-1]}" if step != 1 else f"p{lanes[0]} … p{lanes[-1]}"
+    return f"p of {format_lanes(lanes)}"
+
+
+def _move(box: Box, by: float) -> None:
+    box.x += by
+    for child in box.below:
+        _move(child, by)
+
+
+def _heading(axes: Any, x: float, height: float, title: str, subtitle: str) -> None:
+    axes.text(x, height - 0.42, title, fontsize=13, fontweight="bold", color=INK, va="center")
+    axes.text(x, height - 0.72, subtitle, fontsize=9, color=SOFT, va="center")
+
+
+def _draw(axes: Any, box: Box, top: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    y = top - box.depth * ROW
+    if box.depth == 0:
+        _edge(axes, box.x, y + NODE_HEIGHT / 2, box.x, y + 0.62)
+        axes.text(box.x + 0.1, y + 0.52, "d", fontsize=10, style="italic", color=INK, va="center")
+    for child in box.below:
+        child_height = LEAF_HEIGHT if child.leaf else NODE_HEIGHT
+        into = box.x + (child.x - box.x) * min(1.0, 0.8 * box.width / max(abs(_span(box)), box.width))
+        _edge(axes, child.x, top - child.depth * ROW + child_height / 2, into, y - NODE_HEIGHT / 2)
+        _draw(axes, child, top)
+    _notes(axes, box, top)
+    height = LEAF_HEIGHT if box.leaf else NODE_HEIGHT
+    corner = (box.x - box.width / 2, y - height / 2)
+    shape = FancyBboxPatch(
+        corner, box.width, height, boxstyle="round,pad=0,rounding_size=0.12", facecolor=FILL[box.branch.kind],
+        edgecolor="none" if not box.leaf else "#adb5bd", linewidth=0.6, zorder=2,
+    )  # fmt: skip
+    axes.add_patch(shape)
+    style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 3}
+    if box.leaf:
+        axes.text(box.x, y, box.title, fontsize=8, color=INK, **style)
+        return
+    two = bool(box.branch.detail)
+    axes.text(box.x, y + 0.1 * two, box.title, fontsize=11, fontweight="bold", color=PAPER, **style)
+    axes.text(box.x, y - 0.14, box.branch.detail, fontsize=8, color=PAPER, **style)
+
+
+def _notes(axes: Any, box: Box, top: float) -> None:
+    """What happens to the products of a node, below them; to other terms, on their way up."""
+    y = top - (box.depth + 1) * ROW
+    rounded = [child for child in box.below if child.branch.kind == "product" and child.branch.detail]
+    if rounded:
+        middle = (rounded[0].x + rounded[-1].x) / 2
+        axes.text(middle, y - 0.34, rounded[0].branch.detail, fontsize=7.5, color=SOFT, ha="center", va="center")
+    for child in box.below:
+        if child.branch.edge and child.branch.kind != "product":
+            height = LEAF_HEIGHT if child.leaf else NODE_HEIGHT
+            axes.text(
+                child.x, y + height / 2 + 0.13, child.branch.edge, fontsize=7.5, color=INK, ha="center", va="center",
+                zorder=4, bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
+            )  # fmt: skip
+
+
+def _span(box: Box) -> float:
+    return box.below[-1].x - box.below[0].x
+
+
+def _edge(axes: Any, x0: float, y0: float, x1: float, y1: float) -> None:
+    """A soft curve from a leaf's top to the underside of its node."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
+    middle = (y0 + y1) / 2
+    curve = Curve([(x0, y0), (x0, middle), (x1, middle), (x1, y1)], [Curve.MOVETO] + [Curve.CURVE4] * 3)
+    axes.add_patch(PathPatch(curve, facecolor="none", edgecolor=SOFT, linewidth=1.1, zorder=1))
+
+
+def _save(figure: Any, path: Path) -> None:
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    try:
+        figure.savefig(temporary, dpi=160, metadata=metadata)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise CannotWriteError(f"cannot write {path}: {error.strerror}") from None

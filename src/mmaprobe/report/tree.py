@@ -1,0 +1,120 @@
+"""Summation trees as pictures in words: of a datapath, or of what a probe found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mmaprobe.catalog.lanes import format_lanes
+from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, Zero
+from mmaprobe.report.naming import encoding, headline, kind, product, term_note
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A node of a drawn tree, or a leaf.
+
+    ``kind``: fused, fma, add, exact, unknown, or for leaves product, c, zero,
+    step (the steps before, not drawn again).  ``lanes`` are a product leaf's
+    lanes of the vector, in order; ``edge`` what happens to the branch on its
+    way into the node above.
+    """
+
+    kind: str
+    detail: str = ""
+    children: tuple[Branch, ...] = ()
+    lanes: tuple[int, ...] = ()
+    edge: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a line of text says about it."""
+        name = products(self.lanes) if self.kind == "product" else {"zero": "0", "step": ""}.get(self.kind, self.kind)
+        return " ".join(part for part in (name, self.detail, f"[{self.edge}]" if self.edge else "") if part)
+
+
+def products(lanes: Sequence[int]) -> str:
+    """``a0·b0``, ``a0·b0, a2·b2``, ``a0·b0 … a15·b15`` or, for other patterns, the lanes."""
+    if len(lanes) <= 4:
+        return ", ".join(map(product, lanes))
+    if tuple(lanes) == tuple(range(lanes[0], lanes[0] + len(lanes))):
+        return f"{product(lanes[0])} … {product(lanes[-1])}"
+    return f"a·b of lanes {format_lanes(tuple(lanes))}"
+
+
+def from_datapath(datapath: Datapath, steps: int = 2) -> Branch:
+    """The tree that a datapath adds along; of more than ``steps`` steps only the last is drawn in full."""
+    every = datapath.steps
+    start = Branch("c") if datapath.c is not None else Branch("zero")
+    if len(every) > steps:
+        before = "; ".join(format_lanes(lanes) for lanes in every[:-1])
+        first = "start with c" if datapath.c is not None else "start with 0"
+        return _branch(datapath.tree, every[-1], Branch("step", f"the same over lanes {before}; {first}"), datapath)
+    for lanes in every:
+        start = _branch(datapath.tree, lanes, start, datapath)
+    return start if datapath.result is None else replace(start, detail=f"{start.detail}, {encoding(datapath.result)}")
+
+
+def _branch(node: Node, lanes: tuple[int, ...], accumulator: Branch, datapath: Datapath) -> Branch:
+    def below(child: Node) -> Branch:
+        return _branch(child, lanes, accumulator, datapath)
+
+    rounded = "" if datapath.product.to is None else f"→ {encoding(datapath.product.to)}"
+    if isinstance(node, Accumulator):
+        return accumulator
+    if isinstance(node, Zero):
+        return Branch("zero")
+    if isinstance(node, Products):
+        return Branch("product", rounded, lanes=tuple(lanes[k] for k in node.lanes))
+    if isinstance(node, Exact) and node.to is None and len(node.terms) == 1 and not node.scaled:
+        return below(node.terms[0])  # one product handed on as it is
+    detail = "" if node.to is None else f"→ {encoding(node.to)}"
+    if isinstance(node, Fma):
+        chain = Branch("product", rounded, lanes=tuple(lanes[k] for k in node.lanes))
+        order = "one after another " if len(node.lanes) > 1 else ""
+        return Branch("fma", f"{order}{detail}", (below(node.acc), chain))
+    if isinstance(node, Fused):
+        bits = "" if node.fraction_bits is None else f"{node.fraction_bits} bits {node.rounding} "
+        return Branch("fused", f"{bits}{detail}".strip(), tuple(_term(term, below(term.of)) for term in node.terms))
+    terms = (node.x, node.y) if isinstance(node, Add) else node.terms
+    scales = "× scales " if isinstance(node, Exact) and node.scaled else ""
+    return Branch(kind(node), f"{scales}{detail}".strip(), tuple(map(below, terms)))
+
+
+def _term(term: Term, branch: Branch) -> Branch:
+    return replace(branch, edge=term_note(term))
+
+
+def from_answer(answer: Any) -> Branch:
+    """The tree in a finding of the question ``summation_tree``: lanes, ``"c"`` and nested nodes."""
+    if isinstance(answer, int):
+        return Branch("product", lanes=(answer,))
+    if not isinstance(answer, Mapping):
+        return Branch("c" if answer == "c" else "zero")
+    terms = [answer["acc"], *answer["lanes"]] if answer["kind"] == "fma" else answer["terms"]
+    children: list[Branch] = []
+    for child in map(from_answer, terms):
+        if children and child.kind == children[-1].kind == "product" and answer["kind"] != "add":
+            child = replace(child, lanes=children.pop().lanes + child.lanes)
+        children.append(child)
+    details = [name for name in ("lossless",) if answer.get(name)]
+    details += ["one after another"] if answer["kind"] == "fma" and len(answer["lanes"]) > 1 else []
+    return Branch(answer["kind"], ", ".join(details), tuple(children))
+
+
+def text(branch: Branch) -> str:
+    """The tree in box-drawing characters, root first."""
+    return "\n".join(_lines(branch, "", "")) + "\n"
+
+
+def datapath_text(datapath: Datapath) -> str:
+    """A datapath's formats in one line, then its tree."""
+    return f"{headline(datapath)}\n{text(from_datapath(datapath))}"
+
+
+def _lines(branch: Branch, first: str, rest: str) -> Iterator[str]:
+    yield f"{first}{branch.label}"
+    for i, child in enumerate(branch.children):
+        last = i == len(branch.children) - 1
+        yield from _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
