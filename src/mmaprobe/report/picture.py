@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
-from mmaprobe.errors import CannotWriteError, NotHereError
+from mmaprobe.errors import CannotWriteError, NotHereError, UsageError
 from mmaprobe.report.tree import Branch
 
 INK, SOFT, PAPER = "#1f2933", "#7b8794", "#ffffff"
@@ -52,9 +52,12 @@ class Box:
 def draw(trees: Sequence[tuple[str, str, Branch]], path: Path) -> None:
     """Draw (title, subtitle, tree) side by side into ``path``; its suffix, .png or .svg, says the kind.
 
-    The file appears whole or not at all.  NotHereError without matplotlib,
-    CannotWriteError where the file cannot be written.
+    The file appears whole or not at all.  UsageError for another suffix,
+    NotHereError without matplotlib, CannotWriteError where the file cannot be
+    written.
     """
+    if path.suffix not in (".png", ".svg"):
+        raise UsageError(f"cannot draw {path.name}: a picture is .png or .svg")
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -204,10 +207,13 @@ def _edge(axes: Any, x0: float, y0: float, x1: float, y1: float) -> None:
 
 
 def _save(figure: Any, path: Path) -> None:
+    from matplotlib import rc_context
+
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     try:
-        figure.savefig(temporary, dpi=160, metadata=metadata)
+        with rc_context({"svg.hashsalt": "mmaprobe"}):  # the same picture is the same file
+            figure.savefig(temporary, dpi=160, metadata=metadata)
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

@@ -10,6 +10,9 @@ from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, Zero
 from mmaprobe.report.naming import encoding, headline, kind, product, term_note
 
+LINKS = 4
+"""Chains of more fused multiply-adds are drawn as one node."""
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -71,15 +74,22 @@ def _branch(node: Node, lanes: tuple[int, ...], accumulator: Branch, datapath: D
         return below(node.terms[0])  # one product handed on as it is
     detail = "" if node.to is None else f"→ {encoding(node.to)}"
     if isinstance(node, Fma):
-        chain = Branch("product", rounded, lanes=tuple(lanes[k] for k in node.lanes))
-        order = "one after another " if len(node.lanes) > 1 else ""
-        return Branch("fma", f"{order}{detail}", (below(node.acc), chain))
+        return _chain(below(node.acc), [lanes[k] for k in node.lanes], detail, rounded)
     if isinstance(node, Fused):
         bits = "" if node.fraction_bits is None else f"{node.fraction_bits} bits {node.rounding} "
         return Branch("fused", f"{bits}{detail}".strip(), tuple(_term(term, below(term.of)) for term in node.terms))
     terms = (node.x, node.y) if isinstance(node, Add) else node.terms
     scales = "× scales " if isinstance(node, Exact) and node.scaled else ""
     return Branch(kind(node), f"{scales}{detail}".strip(), tuple(map(below, terms)))
+
+
+def _chain(acc: Branch, lanes: Sequence[int], detail: str, rounded: str) -> Branch:
+    """Fused multiply-adds, each drawn where they are few."""
+    if len(lanes) > LINKS:
+        return Branch("fma", f"one after another {detail}", (acc, Branch("product", rounded, lanes=tuple(lanes))))
+    for lane in lanes:
+        acc = Branch("fma", detail, (acc, Branch("product", rounded, lanes=(lane,))))
+    return acc
 
 
 def _term(term: Term, branch: Branch) -> Branch:
@@ -92,15 +102,14 @@ def from_answer(answer: Any) -> Branch:
         return Branch("product", lanes=(answer,))
     if not isinstance(answer, Mapping):
         return Branch("c" if answer == "c" else "zero")
-    terms = [answer["acc"], *answer["lanes"]] if answer["kind"] == "fma" else answer["terms"]
+    if answer["kind"] == "fma":
+        return _chain(from_answer(answer["acc"]), answer["lanes"], "", "")
     children: list[Branch] = []
-    for child in map(from_answer, terms):
+    for child in map(from_answer, answer["terms"]):
         if children and child.kind == children[-1].kind == "product" and answer["kind"] != "add":
             child = replace(child, lanes=children.pop().lanes + child.lanes)
         children.append(child)
-    details = [name for name in ("lossless",) if answer.get(name)]
-    details += ["one after another"] if answer["kind"] == "fma" and len(answer["lanes"]) > 1 else []
-    return Branch(answer["kind"], ", ".join(details), tuple(children))
+    return Branch(answer["kind"], "lossless" if answer.get("lossless") else "", tuple(children))
 
 
 def text(branch: Branch) -> str:
