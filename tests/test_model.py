@@ -16,7 +16,8 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.edge import held_as, to_bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.models.model import bind
+from mmaprobe.models import engine
+from mmaprobe.models.model import bind, evaluator
 from mmaprobe.models.stages import evaluate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, Scale, Special, Term
 
@@ -224,3 +225,12 @@ def test_a_device_binds_the_same_way() -> None:
     assert bound(a, b, c).dtype == np.float32
     assert bound.dot(bits(a)[:, 0], bits(b)[:, :, 0], bits(c)[:, 0, 0]).tolist() == [1, 1, 1, 1]
     assert seen == ["tiles"]
+
+
+def test_the_engine_evaluates_what_it_can_and_the_stages_the_rest() -> None:
+    wide = Datapath("f64", "f64", "f64", "f64", 4, Exact((LANES, Accumulator()), Encode("f64")))
+    assert evaluator(DATAPATH) is engine.evaluate
+    assert evaluator(wide) is evaluate
+    one, c = np.full((1, 4), 1e300), np.array([2.0**-1074])
+    path = bind(Instruction("t.f64", "t", "test", 1, 1, 4, "f64", "f64", "f64", "f64"), wide)
+    assert path.dot(one * [1, -1, 1, -1], one, c) == c

@@ -12,7 +12,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.models import stages
+from mmaprobe.models import engine, stages
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 
@@ -23,7 +23,7 @@ Evaluate = Callable[[Datapath, Batch], Bits]
 
 def evaluator(datapath: Datapath) -> Evaluate:
     """What evaluates this datapath best: the native engine, or the stages where it refuses."""
-    return stages.evaluate
+    return engine.evaluate if engine.refusal(datapath) is None else stages.evaluate
 
 
 @dataclass(frozen=True)
