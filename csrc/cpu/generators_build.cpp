@@ -164,9 +164,11 @@ void Maker::emit(i64 done, int count) {
             const int at = vector * live + larger(addends[vector].mirror, 0);
             c[vector] = addend(t, addends[vector], v[vector][8], v[vector][9], a[at], b[at], aims.scale[at]);
         }
-    if (call.family == SPECIALS)
+    if (call.family == SPECIALS) {
+        words.fill(stream, call.start + u64(done), lanes, count * live, OVERLAY);
         for (int vector = 0; vector < count; ++vector)
             specials(done, vector, a + vector * live, b + vector * live, c[vector]);
+    }
     store(t.a, call.out[0], done * live, a, count * live);
     if (t.c.present) store(t.c, call.out[2], done, c, count);
     emit_b(done, count, b);
@@ -185,9 +187,9 @@ void Maker::specials(i64 done, int vector, Code* a, Code* b, u64& c) {
     };
     for (i32 k = 0; k < s.live; ++k) {
         if (mode != 3 && k != first >> 1 && k != second >> 1) continue;
-        const Block x = stream.draw(call.start + u64(done + vector), OVERLAY, u32(k));
-        if (chosen(2 * k, x.w0)) a[k] = Code(special_code(t.a, x.w0, x.w1, x.w1));
-        if (chosen(2 * k + 1, x.w2)) b[k] = Code(special_code(t.b, x.w2, x.w3, x.w3));
+        const int n = vector * s.live + k;
+        if (chosen(2 * k, words.w0[n])) a[k] = Code(special_code(t.a, words.w0[n], words.w1[n], words.w1[n]));
+        if (chosen(2 * k + 1, words.w2[n])) b[k] = Code(special_code(t.b, words.w2[n], words.w3[n], words.w3[n]));
     }
     if (t.c.is_float && chosen(2 * s.live, w[11])) c = special_code(t.c, w[11], w[8], w[9]);
     if (s.groups) special_scales(done, vector);
@@ -275,8 +277,7 @@ void Maker::uniform() {
         words.fill(stream, call.start + u64(done), grid, count * grid.per, VECTOR);
         words.interleave(bytes, count * grid.per);
         for (const Span& span : spans)
-            for (int vector = 0; span.items && vector < count; ++vector)
-                cut_bytes(span, done + vector, reinterpret_cast<const char*>(bytes + 4 * grid.per * vector));
+            if (span.items) cut_bytes(span, done, count, reinterpret_cast<const char*>(bytes), 16 * grid.per);
         for (int vector = 0; s.chunk && vector < count; ++vector)
             for (int chunk = 0; chunk < s.k / s.chunk; ++chunk) metadata(done, vector, chunk);
     }

@@ -128,21 +128,37 @@ struct Span {
     int items, offset;
 };
 
-template <class Item>
-void cut_bytes(const Span& span, i64 vector, const char* bytes) {
-    Item* out = static_cast<Item*>(span.out) + vector * span.items;
-    memcpy(out, bytes + span.offset, sizeof(Item) * size_t(span.items));
-    const Item mask = Item(~u64(0) >> (64 - span.format->bits));
-    if (mask != Item(~Item(0)))
-        for (int n = 0; n < span.items; ++n) out[n] &= mask;
+// Size 0: known at run time only.
+template <int Size>
+void gather_bytes(char* out, const char* bytes, int count, int pitch, int size) {
+    for (int vector = 0; vector < count; ++vector, bytes += pitch, out += Size ? Size : size)
+        memcpy(out, bytes, size_t(Size ? Size : size));
 }
 
-void cut_bytes(const Span& span, i64 vector, const char* bytes) {
-    switch (span.format->item) {
-        case 1: return cut_bytes<uint8_t>(span, vector, bytes);
-        case 2: return cut_bytes<uint16_t>(span, vector, bytes);
-        case 4: return cut_bytes<uint32_t>(span, vector, bytes);
-        default: return cut_bytes<uint64_t>(span, vector, bytes);
+template <class Item>
+void cut_unused(void* out, i64 items, int bits) {
+    const Item mask = Item(~u64(0) >> (64 - bits));
+    for (i64 n = 0; mask != Item(~Item(0)) && n < items; ++n) static_cast<Item*>(out)[n] &= mask;
+}
+
+// The operand's bytes out of `count` byte streams that lie `pitch` apart.
+void cut_bytes(const Span& span, i64 first, int count, const char* bytes, int pitch) {
+    const int item = span.format->item, size = span.items * item;
+    char* out = static_cast<char*>(span.out) + first * size;
+    bytes += span.offset;
+    switch (size) {
+        case 4: gather_bytes<4>(out, bytes, count, pitch, size); break;
+        case 8: gather_bytes<8>(out, bytes, count, pitch, size); break;
+        case 16: gather_bytes<16>(out, bytes, count, pitch, size); break;
+        case 32: gather_bytes<32>(out, bytes, count, pitch, size); break;
+        default: gather_bytes<0>(out, bytes, count, pitch, size);
+    }
+    const i64 items = i64(count) * span.items;
+    switch (item) {
+        case 1: return cut_unused<uint8_t>(out, items, span.format->bits);
+        case 2: return cut_unused<uint16_t>(out, items, span.format->bits);
+        case 4: return cut_unused<uint32_t>(out, items, span.format->bits);
+        default: return cut_unused<uint64_t>(out, items, span.format->bits);
     }
 }
 

@@ -26,11 +26,13 @@ MMAPROBE_HD i32 anchor(const Space& s, u32 word, u32 near_top) {
     return s.anchor_top - pick(word, near_top ? smaller(count, 8) : count);
 }
 
+MMAPROBE_HD i32 wrap(i32 lane, i32 count) { return lane >= count ? lane - count : lane; }
+
 struct Three {
     i32 i, j, third;
     MMAPROBE_HD Three(u32 word, u32 extra, i32 count)
-        : i(pick16(word >> 16, count)), j((i + 1 + pick16(word, count - 1)) % count),
-          third((j + 1 + pick16(extra, count - 1)) % count) {}
+        : i(pick16(word >> 16, count)), j(wrap(i + 1 + pick16(word, count - 1), count)),
+          third(wrap(j + 1 + pick16(extra, count - 1), count)) {}
 };
 
 MMAPROBE_HD Lane simple(i32 exponent, u32 negative, u32 zero, u32 pattern) {
