@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import cpu_pseudocode as pseudo
 from mmaprobe import _native
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices import cpu
+from oracle import vendor as pseudo
 
 HERE = cpu.open_cpu("")
 TILES = 12

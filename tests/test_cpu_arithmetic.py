@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import cpu_pseudocode as pseudo
-from cpu_exact import Exact, scalar_families
 from mmaprobe import _native
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction, modes
 from mmaprobe.devices import cpu
 from mmaprobe.devices.base import run_vectors
+from oracle import vendor as pseudo
+from oracle.exact import Exact, scalar_families
 
 HERE = cpu.open_cpu("")
 pytestmark = pytest.mark.skipif(not HERE.architecture.startswith("x86-64"), reason="x86-64 instructions")
