@@ -11,7 +11,7 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.errors import UsageError, near
+from mmaprobe.errors import DeviceError, UsageError, near
 
 GROUP = "mmaprobe.devices"
 
@@ -54,24 +54,56 @@ class Device(Protocol):
         ...
 
 
+@runtime_checkable
+class VectorDevice(Protocol):
+    """A device that answers separate vectors without tiles (a recording, a function)."""
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        """d of shape (n,) for vectors that have all of the instruction's lanes."""
+        ...
+
+
+def pad_lanes(instruction: Instruction, vectors: Batch) -> Batch:
+    """Vectors of fewer lanes than the instruction's K, filled up with lanes of code 0 (+0 times +0).
+
+    UsageError for vectors of more lanes, and for short sparse ones (a
+    metadata code of 0 selects nothing valid).
+    """
+    missing = instruction.k - vectors.b.shape[1]
+    if missing == 0:
+        return vectors
+    if missing < 0 or instruction.chunk:
+        raise UsageError(f"{instruction.id}: takes vectors of {instruction.k} lanes, got {vectors.b.shape[1]}")
+    wide = {"a": instruction.k, "b": instruction.k}
+    if instruction.scale is not None:
+        wide |= dict.fromkeys(("scale_a", "scale_b"), instruction.k // instruction.scale_size)
+    return Batch(**{
+        name: np.pad(value, ((0, 0), (0, wide[name] - value.shape[1]))) if name in wide else value
+        for name, value in vectors.items()
+    })  # fmt: skip
+
+
 def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bits:
     """d of shape (n,) for n separate vectors (a (n, K), b (n, K), c (n,), ...): packed into tiles.
 
     Vector j of a tile uses row j of A and column j of B, so a tile carries
     min(M, N) vectors (times the MFMA blocks); the rest of the tile is zero.
-    A device with a ``run_vectors`` of its own (a model) needs no tiles.
+    Vectors of fewer lanes are filled up by ``pad_lanes``.  A ``VectorDevice``
+    (a model, a recording) needs no tiles.  DeviceError where the answer does
+    not have the shape and type of D.
     """
-    direct = getattr(device, "run_vectors", None)
-    if direct is not None:
-        d: Bits = direct(instruction, vectors)
-        return d
     missing = instruction.shapes(1).keys() - dict(vectors.items()).keys()
     if missing:
         raise UsageError(f"{instruction.id}: operand {', '.join(sorted(missing))} is missing")
+    vectors = pad_lanes(instruction, vectors)
+    if isinstance(device, VectorDevice):
+        return _answer(device, instruction, device.run_vectors(instruction, vectors), (vectors.size,))
     if instruction.lane_wise and instruction.blocks == 1:
-        return device.run(instruction, _as_lanes(instruction, vectors)).reshape(-1)
+        d = device.run(instruction, _as_lanes(instruction, vectors))
+        return _answer(device, instruction, d, (vectors.size, 1, 1)).reshape(-1)
     per = min(instruction.m, instruction.n)
-    d = device.run(instruction, _on_diagonals(instruction, vectors, per))
+    tiles = _on_diagonals(instruction, vectors, per)
+    d = _answer(device, instruction, device.run(instruction, tiles), (*tiles.a.shape[:-1], instruction.n))
     diagonal = np.arange(per)
     return d.reshape(-1, instruction.m, instruction.n)[:, diagonal, diagonal].reshape(-1)[: vectors.size]
 
@@ -102,6 +134,15 @@ def _on_diagonals(instruction: Instruction, vectors: Batch, per: int) -> Batch:
             tile[:, :per, :] = rows
         full[name] = tile.reshape(shape)
     return Batch(**full)
+
+
+def _answer(device: Device, instruction: Instruction, d: Bits, shape: tuple[int, ...]) -> Bits:
+    """``d`` if it is bit patterns of D in this shape, DeviceError otherwise."""
+    dtype = instruction.formats()["d"].dtype
+    came = f"{getattr(d, 'dtype', type(d).__name__)} of shape {np.shape(d)}"
+    if not isinstance(d, np.ndarray) or d.dtype != dtype or d.shape != shape:
+        raise DeviceError(f"{device.name}: {instruction.id} answered {came}, not {dtype} of shape {shape}")
+    return d
 
 
 def vectors_per_tile(instruction: Instruction) -> int:

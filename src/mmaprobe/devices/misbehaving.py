@@ -1,0 +1,162 @@
+"""The devices ``misbehaving:KIND?of=DEVICE``: faults on purpose, to test what judges devices.
+
+``KIND`` is a key of ``KINDS``.  Options: ``of`` (cpu), the device that is
+wrapped (percent-encode ``&`` in it); ``p`` (0.01), the probability of a fault
+an item, for ``flaky`` and ``nan``; ``seed`` (1); ``seconds`` (3600), how long
+``hang`` waits before it answers; ``after`` (0), how many calls go well before
+the first fault.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device, Support, open_device
+from mmaprobe.devices.options import number, split_options, whole
+from mmaprobe.errors import UsageError, near
+
+EXIT_STATUS = 70
+OPTIONS = ("of", "p", "seed", "seconds", "after")
+
+
+class Misbehaving:
+    """A device whose answers go through a fault."""
+
+    def __init__(
+        self, name: str, kind: str, inner: Device, p: float = 0.01, seed: int = 1, seconds: float = 3600, after: int = 0
+    ) -> None:
+        self.name = name
+        self.p = p
+        self.seconds = seconds
+        self.random = np.random.default_rng(seed)
+        self.previous: Bits | None = None
+        self._fault = KINDS[kind]
+        self._inner = inner
+        self._good = after
+
+    def info(self) -> dict[str, str]:
+        """The wrapped device's identity under this name."""
+        return {**self._inner.info(), "device": self.name}
+
+    def instructions(self) -> Sequence[Instruction]:
+        """Those of the wrapped device."""
+        return self._inner.instructions()
+
+    def supports(self, instruction: Instruction) -> Support:
+        """As the wrapped device."""
+        return self._inner.supports(instruction)
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        """The wrapped device's D, as the fault leaves it."""
+        true = self._inner.run(instruction, batch)
+        faulty, self._good = self._good <= 0, self._good - 1
+        answer = self._fault(self, instruction, batch, true) if faulty else true
+        self.previous = true
+        return answer
+
+
+Fault = Callable[[Misbehaving, Instruction, Batch, Bits], Bits]
+
+
+def _previous(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The answer to the previous call (to the first: itself): a buffer that nobody wrote."""
+    stale = true if device.previous is None else device.previous
+    return np.resize(stale, true.shape).astype(true.dtype)
+
+
+def _zeros(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """All zeros: a kernel that never ran."""
+    return np.zeros_like(true)
+
+
+def _c(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """C instead of D: the products were dropped."""
+    if batch.c is None or instruction.c != instruction.d:
+        raise UsageError(f"{device.name}: {instruction.id} has no accumulator in the format of its result")
+    return batch.c.copy()
+
+
+def _shape(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """One item too few."""
+    return true[:-1]
+
+
+def _dtype(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The right numbers in another integer type."""
+    return true.astype(np.uint32 if true.dtype == np.uint64 else np.uint64)
+
+
+def _flaky(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of each item flips with probability p, differently on every call."""
+    return true ^ (device.random.random(true.shape) < device.p).astype(true.dtype)
+
+
+def _hang(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """No answer for ``seconds``, then the right one."""
+    time.sleep(device.seconds)
+    return true
+
+
+def _crash(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> NoReturn:
+    """An exception that is not one of ours."""
+    raise RuntimeError(f"{device.name}: crashed on purpose")
+
+
+def _exit(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> NoReturn:
+    """The whole process ends at once."""
+    os._exit(EXIT_STATUS)
+
+
+def _nan(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest payload bit of each NaN flips with probability p, differently on every call."""
+    fmt = instruction.formats()["d"]
+    payload_bit = fmt.dtype.type(1 << fmt.padding)
+    flipped = np.where(device.random.random(true.shape) < device.p, true ^ payload_bit, true)
+    kind = formats.decode(fmt, true).kind
+    still = formats.decode(fmt, flipped).kind == formats.NAN
+    return np.where((kind == formats.NAN) & still, flipped, true).astype(true.dtype)
+
+
+def _history(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of an item flips where the item before it (of the call before, at first) was odd."""
+    before = np.zeros(1, true.dtype) if device.previous is None else device.previous.ravel()[-1:]
+    neighbours = np.concatenate([before, true.ravel()])[:-1]
+    return true ^ (neighbours & 1).astype(true.dtype).reshape(true.shape)
+
+
+KINDS: dict[str, Fault] = {
+    "previous": _previous,
+    "zeros": _zeros,
+    "c": _c,
+    "shape": _shape,
+    "dtype": _dtype,
+    "flaky": _flaky,
+    "hang": _hang,
+    "crash": _crash,
+    "exit": _exit,
+    "nan": _nan,
+    "history": _history,
+}
+
+
+def open_misbehaving(argument: str) -> Misbehaving:
+    """The device ``misbehaving:KIND?of=DEVICE&p=0.01&seed=1`` (kinds and options: see the module).
+
+    UsageError for an unknown kind or option; what opening DEVICE raises.
+    """
+    kind, options = split_options(argument, OPTIONS)
+    if kind not in KINDS:
+        raise UsageError(f"misbehaving:{argument}: unknown kind {kind!r}{near(kind, KINDS)}")
+    p = number(options, "p", 0.01, 0, 1)
+    seconds = number(options, "seconds", 3600, 0, 1e6)
+    seed, after = whole(options, "seed", 1, 0), whole(options, "after", 0, 0)
+    inner = open_device(options.get("of", "cpu"))
+    return Misbehaving(f"misbehaving:{argument}", kind, inner, p, seed, seconds, after)
