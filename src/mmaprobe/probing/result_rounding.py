@@ -5,7 +5,8 @@ x places on another (x in quarters, both signs of anchor and term).  Where the
 last node aligns its terms, four anchors are added: the result's exponent is
 then two above the terms', and quarters of a place survive the alignment.
 
-Answer: ``{"fraction_bits": f, "rounding": [names that fit]}``; one name when exact.
+Answer: ``{"fraction_bits": f, "rounding": [names that fit], "at_least": bool}``; one name when
+exact, none and ``at_least`` where no term below the f-th bit reaches the rounding.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.rounding import Place, fit, fraction_bits, inner_place, keep_evidence, watch
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Node, leaves_of
+from mmaprobe.probing.tipping import tips
 
 QUESTION = "result_rounding"
 
@@ -21,28 +23,41 @@ QUESTION = "result_rounding"
 def probe_result_rounding(session: Session) -> Finding:
     """Fraction bits and rounding of the result (see the module)."""
     if not session.is_float:
-        return session.finding(QUESTION, "exact", {"fraction_bits": 0, "rounding": []}, "integer: nothing to round")
+        return session.finding(QUESTION, "exact", None, "integers: nothing is rounded")
     tree = session.tree
     if tree is None:
         return session.finding(QUESTION, "inconclusive", None, "needs a summation tree of two leaves or more")
-    place = last_place(tree)
+    place, least = _where(session, tree)
     bits = fraction_bits(session, place, session.d.fraction_bits + 2)
     if bits is None:
         return session.finding(QUESTION, "inconclusive", None, "no term below the anchor can be built")
-    least = aligned_bits(session, tree, tree)
-    cases, quantum = watch(
-        session, place, bits, least if least is None else least + len(place.anchors).bit_length() - 1
-    )
+    cases, quantum = watch(session, place, bits, least)
     if not any((case.term / quantum).denominator > 1 for case in cases):
-        return session.finding(QUESTION, "bounded", {"fraction_bits": bits, "rounding": []},
-                               f"{bits} fraction bits; no term below the last place can be built")  # fmt: skip
+        answer = {"fraction_bits": bits, "rounding": [], "at_least": True}
+        return session.finding(QUESTION, "bounded", answer, f"{bits} or more: no term below that reaches the result")
     names = fit(cases, quantum)["sum"]
     keep_evidence(session, cases)
-    answer = {"fraction_bits": bits, "rounding": names}
+    answer = {"fraction_bits": bits, "rounding": names, "at_least": False}
     if not names:
         return session.finding(QUESTION, "contradictory", answer, f"{bits} fraction bits, none of the 11 roundings")
-    return session.finding(QUESTION, "exact" if len(names) == 1 else "bounded", answer,
-                           f"{bits} fraction bits, {' or '.join(names)}")  # fmt: skip
+    text = f"{bits} fraction bits, {' or '.join(names)}"
+    return session.finding(QUESTION, "exact" if len(names) == 1 else "bounded", answer, text)
+
+
+def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
+    """The place to watch, and the fraction bits below its anchor sum that an alignment leaves of the term.
+
+    Where products reach too few exponents, C alone is the anchor, just high enough.
+    """
+    bits = session.d.fraction_bits
+    lanes = [child for child in tree.children if isinstance(child, int)]
+    if session.window < bits + 3 and "c" in tree.children and lanes:
+        tipped = tips(session, tree)
+        place = Place(("c",), lanes[0], None, session.low + bits + 2)
+        return place, None if tipped is None else tipped.bits
+    place = last_place(tree)
+    least = aligned_bits(session, tree, tree)
+    return place, least if least is None else least + len(place.anchors).bit_length() - 1
 
 
 def last_place(node: Node) -> Place:

@@ -65,11 +65,13 @@ def fit(cases: Sequence[Case], quantum: Fraction) -> dict[str, list[str]]:
 @dataclass(frozen=True)
 class Place:
     """Where a rounding is watched: the leaves that carry the anchor, the leaf with the small term, and
-    the leaf that takes the anchor away again (None: the result shows the sum itself)."""
+    the leaf that takes the anchor away again (None: the result shows the sum itself).  ``height``: the
+    exponent of each anchor where it is not the session's."""
 
     anchors: tuple[Leaf, ...]
     term: Leaf
     away: Leaf | None
+    height: int | None = None
 
     def terms(self, anchor: Fraction, term: Fraction) -> dict[Leaf, Fraction]:
         """``anchor`` on each anchor leaf, ``term``, and minus the whole anchor on ``away``."""
@@ -84,10 +86,11 @@ class Place:
 def fraction_bits(session: Session, place: Place, most: int) -> int | None:
     """Largest t <= most such that every 2**(m-s), s <= t, comes out whole beside an anchor of 1.5 * 2**m.
 
-    ``m`` is the exponent of the anchor sum; None where not even the first place can be built.
+    ``m`` is the exponent of the anchor sum; None where not even the first place can be built.  With
+    an anchor above every product the ladder starts at the largest product.
     """
     anchor, m = _anchor(session, place)
-    asked = 0
+    asked = max(0, m - session.high - 1) if place.height is not None else 0
     while asked < most:
         steps = range(asked + 1, min(asked + CHUNK, most) + 1)
         vectors = [
@@ -126,7 +129,7 @@ def watch(session: Session, place: Place, bits: int, least: int | None = None) -
 
 def _anchor(session: Session, place: Place) -> tuple[Fraction, int]:
     """1.5 * 2**h for each anchor leaf, and the exponent of their sum; 1.5 keeps sums off a change of binade."""
-    height = session.high - len(place.anchors).bit_length() + 1
+    height = session.high - len(place.anchors).bit_length() + 1 if place.height is None else place.height
     return 3 * power(height - 1), height + len(place.anchors).bit_length() - 1
 
 

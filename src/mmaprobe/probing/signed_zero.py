@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.formats import Format
 from mmaprobe.probing.session import Session, Vector
 from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.terms import power
 from mmaprobe.probing.zeros import negative_zero, zeros
 
 QUESTION = "signed_zero"
@@ -65,34 +65,25 @@ def _cancel(session: Session) -> str | None:
 
 
 def _underflow(session: Session) -> str | None:
-    """The lowest negative product in each lane, far below D's lowest, among zeros of either sign.
+    """A negative quarter of D's last place in each lane, among zeros of either sign.
 
     ``positive`` only where some product meets the last rounding itself: the
     sign of an underflow inside the tree is lost in the zeros added after it.
     """
-    a, b, d = session.formats["a"], session.formats["b"], session.d
-    lowest = a.min_exponent + b.min_exponent
-    if lowest >= d.min_exponent - d.fraction_bits - 1:
+    d = session.d
+    if session.formats["a"].min_exponent + session.formats["b"].min_exponent > d.min_exponent - d.fraction_bits - 2:
         return None
-    vectors = []
-    for background in (zeros(session, False), zeros(session, True)):
-        if background is not None:
-            vectors += [
-                _put(background, lane, _lowest(a, True), _lowest(b, False)) for lane in range(len(background.a))
-            ]
+    a, b = session.product(-power(d.min_exponent - d.fraction_bits - 2))
+    grounds = [ground for ground in (zeros(session, False), zeros(session, True)) if ground is not None]
+    vectors = [_put(ground, lane, a, b) for ground in grounds for lane in range(session.instruction.k)]
     codes = session.ask(vectors)
     if any(code not in (0, d.sign_mask) for code in codes):
         return None  # rounded away from zero
     sure = [(v, code) for v, code in zip(vectors, codes, strict=True) if code == d.sign_mask]
     shown, code = sure[0] if sure else (vectors[0], codes[0])
-    session.note(shown, code, "a negative product far below the lowest result")
+    session.note(shown, code, "a negative quarter of the last place")
     last = session.tree is None or any(isinstance(child, int) for child in session.tree.children)
     return "signed" if sure else "positive" if last else None
-
-
-def _lowest(fmt: Format, negative: bool) -> int:
-    """The lowest normal, of either sign."""
-    return (1 << (fmt.fraction_bits + fmt.padding)) | (fmt.sign_mask if negative else 0)
 
 
 def _put(base: Vector, lane: int, a: int, b: int) -> Vector:
