@@ -14,20 +14,20 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.random_tiles import choose, random_tiles
+from mmaprobe.probing.random_tiles import choose, items_for, random_tiles
 from mmaprobe.probing.session import Session
 
 QUESTION = "independence"
-TRIALS = 48
-ITEMS = 16
+TRIALS = 24
 
 
 def probe_independence(session: Session) -> Finding:
     """Dependence on other outputs (see the module)."""
     rng = np.random.default_rng(session.seed)
-    shape = session.instruction.shapes(ITEMS)
+    items = items_for(session, 512)
+    shape = session.instruction.shapes(items)
     for trial in range(TRIALS):
-        first, second = random_tiles(session, rng, ITEMS), random_tiles(session, rng, ITEMS)
+        first, second = random_tiles(session, rng, items), random_tiles(session, rng, items)
         lead = tuple(int(rng.integers(n)) for n in shape["a"][:-2])
         row, column = int(rng.integers(session.instruction.m)), int(rng.integers(session.instruction.n))
         mixed = dict(second.items())
@@ -41,4 +41,4 @@ def probe_independence(session: Session) -> Finding:
             text = f"output {where} changed from {int(one):#x} to {int(other):#x} when only other outputs' operands did"
             return session.finding(QUESTION, "contradictory", answer, text)
     answer = {"independent": True, "trials": TRIALS}
-    return session.finding(QUESTION, "bounded", answer, f"no change in {TRIALS} trials on {ITEMS} tiles")
+    return session.finding(QUESTION, "bounded", answer, f"no change in {TRIALS} trials on {items} tiles")

@@ -26,6 +26,12 @@ def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batc
     return Batch(**out)
 
 
+def items_for(session: Session, outputs: int) -> int:
+    """How many items carry about this many outputs: 2 at least, 64 at most."""
+    each = session.instruction.m * session.instruction.n * session.instruction.blocks
+    return min(max(outputs // each, 2), 64)
+
+
 def choose(name: str, lead: tuple[int, ...], row: int, column: int) -> tuple[Any, ...]:
     """The part of an operand that output (row, column) of item ``lead`` sees."""
     if name == "c":
