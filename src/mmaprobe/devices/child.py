@@ -1,0 +1,135 @@
+"""A child process that is asked and answers, each exchange bounded in time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Callable
+from typing import IO
+
+from mmaprobe.errors import DeviceError, NotHereError
+
+_TAIL = 600  # characters of standard error that a message carries
+
+
+class Child:
+    """One command; ``start`` it, then ``exchange`` requests for answers.  After a failure it is stopped."""
+
+    def __init__(self, command: tuple[str, ...], timeout: float) -> None:
+        self._command = command
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def start(self) -> str:
+        """Start the command; the first line it prints."""
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        try:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0
+            )
+        except OSError as error:
+            raise NotHereError(f"cannot start {shlex.join(self._command)}: {error.strerror or error}") from error
+        weakref.finalize(self, _end, self._process)
+        for pipe in self._pipes():
+            os.set_blocking(pipe.fileno(), False)
+        return self._talk(b"", lambda answer: answer.endswith(b"\n")).decode("utf-8", "replace")
+
+    def exchange(self, request: bytes, *, size: int | None = None, lines: int = 0) -> bytes:
+        """Send ``request``; the answer's first line, then ``size`` bytes or ``lines`` lines (an error line alone)."""
+
+        def complete(answer: bytearray) -> bool:
+            if answer.startswith(b"error") or not answer.startswith(b"ok "[: len(answer)]):
+                return answer.endswith(b"\n") or len(answer) > 4096
+            if size is None:
+                return answer.endswith(b"\n") and answer.count(b"\n") >= lines + 1
+            first = answer.find(b"\n")
+            return first >= 0 and len(answer) >= first + 1 + size
+
+        answer = self._talk(request, complete)
+        body = answer.partition(b"\n")[2]
+        extra = len(body) - size if size is not None else body.count(b"\n") - lines
+        if answer.startswith(b"ok ") and extra:
+            raise self.failure(f"answered {extra} {'bytes' if size is not None else 'lines'} more than were due")
+        return answer
+
+    def _talk(self, request: bytes, complete: Callable[[bytearray], bool]) -> bytes:
+        """Write and read at once until the answer is complete."""
+        stdin, stdout = self._pipes()
+        deadline = time.monotonic() + self._timeout
+        rest, answer = memoryview(request), bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            if rest:
+                selector.register(stdin, selectors.EVENT_WRITE)
+            while not complete(answer) or rest:
+                left = deadline - time.monotonic()
+                ready = selector.select(left) if left > 0 else []
+                if not ready:
+                    raise self.failure(f"no complete answer within {self._timeout:g} s ({len(answer)} bytes came)")
+                for key, _ in ready:
+                    if key.fileobj is stdin:
+                        rest = self._write(stdin, rest)
+                        if not rest:
+                            selector.unregister(stdin)
+                    elif piece := stdout.read(1 << 20):
+                        answer += piece
+                    else:
+                        raise self.failure(f"{self._death()} after {len(answer)} bytes of its answer")
+        return bytes(answer)
+
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        """The running child's standard input and output."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise DeviceError(f"process {shlex.join(self._command)}: not running")
+        return process.stdin, process.stdout
+
+    def _write(self, stdin: IO[bytes], rest: memoryview) -> memoryview:
+        try:
+            return rest[stdin.write(rest[: 1 << 20]) or 0 :]
+        except BrokenPipeError:
+            raise self.failure(f"{self._death()} before it had read its request") from None
+
+    def _death(self) -> str:
+        try:
+            code = self._process.wait(5) if self._process else 0
+        except subprocess.TimeoutExpired:
+            return "closed its pipes"
+        return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    def failure(self, what: str) -> DeviceError:
+        """Stop the child; the error to raise, with the tail of its standard error."""
+        self.stop()
+        tail = ""
+        if self._stderr is not None:
+            self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _TAIL))
+            tail = self._stderr.read().decode("utf-8", "replace").strip()
+        said = f"; its standard error ends: {tail}" if tail else ""
+        return DeviceError(f"process {shlex.join(self._command)}: {what}{said}")
+
+    def stop(self) -> None:
+        """End the child now, if it runs."""
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    process.kill()
+    process.wait()

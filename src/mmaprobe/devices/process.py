@@ -1,0 +1,165 @@
+"""The device ``process:COMMAND``: another program that answers batches over its standard input and output.
+
+The protocol is ``docs/process_device.md``.  The program is started when the
+device is opened, started anew after a failure, and ended with the device.
+Every exchange is bounded in time; a late, short, long or unreadable answer, or
+the program's end, is a DeviceError that names the command and carries the last
+lines of its standard error.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch, Bits, check_batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import architectures, instruction, instructions
+from mmaprobe.devices.base import Support
+from mmaprobe.devices.child import Child
+from mmaprobe.errors import UsageError
+from mmaprobe.formats import Format
+
+PROTOCOL = "1"
+FRAMINGS = ("text", "binary")
+CHUNK = 65536  # items of the batch an exchange, so that the time limit bounds a bounded amount of work
+
+
+def open_process(argument: str) -> Process:
+    """The program with the shell-like words of ``argument``; a first word ``timeout=SECONDS`` bounds an exchange."""
+    words = shlex.split(argument)
+    timeout = 60.0
+    if words and words[0].startswith("timeout="):
+        timeout = _seconds(words.pop(0).partition("=")[2])
+    if not words:
+        raise UsageError("device process needs a command: process:qemu-aarch64-static -cpu max ./arm_runner")
+    return Process(words, timeout)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise UsageError(f"device process: timeout={text!r} is not a positive number of seconds")
+    return value
+
+
+class Process:
+    """Device protocol over a child process."""
+
+    def __init__(self, command: Sequence[str], timeout: float = 60.0) -> None:
+        self.command = tuple(command)
+        self.name = f"process:{shlex.join(self.command)}"
+        self._child = Child(self.command, timeout)
+        self._hello = self._greet()
+        self.child_name, self.architecture, self.framing = self._hello[2:5]
+        self._ids = frozenset(self._hello[5:])
+
+    def info(self) -> dict[str, str]:
+        """Architecture and name as the program gives them, its command and the protocol."""
+        return {
+            "architecture": self.architecture,
+            "name": self.child_name,
+            "command": shlex.join(self.command),
+            "protocol": f"{PROTOCOL} {self.framing}",
+        }
+
+    def instructions(self) -> Sequence[Instruction]:
+        """Every instruction of the program's architecture; where the catalog has none, those it names."""
+        if self.architecture.partition("+")[0] in architectures():
+            return instructions(self.architecture)
+        return tuple(instruction(name) for name in sorted(self._ids))
+
+    def supports(self, instruction: Instruction) -> Support:
+        """Whether the program named this id, control state included, when it started."""
+        here = instruction.id in self._ids
+        return Support(here, "" if here else f"not offered by {self.child_name}")
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        """D of shape (batch, [blocks,] M, N); DeviceError naming the command where the program fails."""
+        ready = check_batch(instruction, batch)
+        support = self.supports(instruction)
+        if not support:
+            raise UsageError(f"{instruction.id}: {support.reason}; it runs {', '.join(sorted(self._ids)) or 'nothing'}")
+        parts = [
+            self._exchange(instruction, ready.slice(start, min(start + CHUNK, ready.size)))
+            for start in range(0, ready.size, CHUNK)
+        ]
+        shape = (instruction.blocks,) if instruction.blocks > 1 else ()
+        d = np.concatenate(parts) if parts else np.empty(0, instruction.formats()["d"].dtype)
+        return d.reshape(ready.size, *shape, instruction.m, instruction.n)
+
+    def close(self) -> None:
+        """End the program."""
+        self._child.stop()
+
+    def _greet(self) -> list[str]:
+        """Start the program; the words of its hello line."""
+        words = self._child.start().split()
+        if words[:1] != ["mmaprobe"] or len(words) < 5:
+            raise self._child.failure(f"no hello line, but {' '.join(words)[:100]!r}")
+        if words[1] != PROTOCOL:
+            raise self._child.failure(f"speaks protocol {words[1]}; this version speaks {PROTOCOL}")
+        if words[4] not in FRAMINGS:
+            raise self._child.failure(f"announces framing {words[4]!r}; it is one of {', '.join(FRAMINGS)}")
+        return words
+
+    def _exchange(self, instruction: Instruction, batch: Batch) -> Bits:
+        if not self._child.running and self._greet() != self._hello:
+            raise self._child.failure("started anew, it says another hello line than before")
+        fmt = instruction.formats()["d"]
+        count = batch.size * instruction.blocks * instruction.m * instruction.n
+        request = f"run {instruction.id} {batch.size}\n".encode()
+        if self.framing == "binary":
+            payload = b"".join(little.tobytes() for little in _little_endian(batch))
+            answer = self._child.exchange(request + payload, size=count * fmt.dtype.itemsize)
+        else:
+            answer = self._child.exchange(request + text_of(batch), lines=batch.size)
+        header, _, body = answer.partition(b"\n")
+        if header.startswith(b"error"):
+            raise self._child.failure(f"{instruction.id}: {header.decode('utf-8', 'replace')}")
+        if header != f"ok {batch.size}".encode():
+            raise self._child.failure(f"answered {header[:80]!r} where 'ok {batch.size}' was due")
+        return self._results(body, fmt, count, batch.size)
+
+    def _results(self, body: bytes, fmt: Format, count: int, lines: int) -> Bits:
+        try:
+            d = np.frombuffer(body, fmt.dtype.newbyteorder("<")).astype(fmt.dtype) if self.framing == "binary" else (
+                items_of(body, fmt, count // lines))  # fmt: skip
+        except ValueError as error:
+            raise self._child.failure(f"an answer that cannot be read: {error}") from None
+        if d.size and int(d.max()) >= fmt.code_limit:
+            raise self._child.failure(f"answered {int(d.max()):#x}, outside {fmt.name}")
+        return d
+
+
+def _little_endian(batch: Batch) -> list[Bits]:
+    return [value.astype(value.dtype.newbyteorder("<"), copy=False) for _, value in batch.items()]
+
+
+def text_of(batch: Batch) -> bytes:
+    """One line an item of the batch: its operands' elements in hexadecimal, a, b, c, ... each row-major."""
+    columns = []
+    for _, value in batch.items():
+        digits = 2 * value.dtype.itemsize
+        big = np.ascontiguousarray(value.reshape(batch.size, -1).astype(value.dtype.newbyteorder(">")))
+        columns.append([big[i].tobytes().hex(" ", digits // 2) for i in range(batch.size)])
+    return "".join(" ".join(parts) + "\n" for parts in zip(*columns, strict=True)).encode()
+
+
+def items_of(body: bytes, fmt: Format, per_line: int) -> Bits:
+    """The numbers of an answer in text; ValueError naming the first line that is not ``per_line`` of them."""
+    values: list[int] = []
+    for line in body.split(b"\n")[:-1]:
+        try:
+            items = [int(word, 16) for word in line.split()]
+        except ValueError:
+            items = []
+        if len(items) != per_line or any(not 0 <= item < 1 << fmt.container_bits for item in items):
+            raise ValueError(f"{line[:80]!r} is not {per_line} item(s) of {fmt.name} in hexadecimal")
+        values += items
+    return np.array(values, fmt.dtype)
