@@ -149,6 +149,14 @@ def test_control_states_change_the_model() -> None:
     ] == [1, 0, 0]
 
 
+def test_daz_keeps_an_intermediate_result_that_rounds_up_to_the_lowest_normal() -> None:
+    """Read from an Intel processor: the product below -2^-126 rounds to it and is an operand, not a zero."""
+    a = np.array([[0x80000000, 0xC71C639B, 0x257FFFFF, 0]], np.uint32)
+    b = np.array([[0x80000000, 0x05000000, 0x9A800000, 0]], np.uint32)
+    found = open_model("x86-64+intel").run_vectors(instruction("x86.dpps{daz}"), Batch(a, b))
+    assert found.tolist() == [0x8C9C639C]
+
+
 def test_diff_speaks_of_meaning() -> None:
     ampere, hopper = load("sm_80"), load("sm_90a")
     assert diff(ampere, ampere) == []
