@@ -19,7 +19,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instruction, instructions
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.child import Child
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.formats import Format
 
 PROTOCOL = "1"
@@ -84,7 +84,8 @@ class Process:
         ready = check_batch(instruction, batch)
         support = self.supports(instruction)
         if not support:
-            raise UsageError(f"{instruction.id}: {support.reason}; it runs {', '.join(sorted(self._ids)) or 'nothing'}")
+            offered = ", ".join(sorted(self._ids)) or "nothing"
+            raise NotHereError(f"{instruction.id}: not here: {support.reason}, which runs {offered}")
         parts = [
             self._exchange(instruction, ready.slice(start, min(start + CHUNK, ready.size)))
             for start in range(0, ready.size, CHUNK)

@@ -1,0 +1,172 @@
+"""The device ``process:``: the example of its page, binary framing, and every way a program can fail."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.base import Device, open_device, run_vectors
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
+
+PAGE = Path(__file__).parents[1] / "docs" / "process_device.md"
+KNOWN = instruction("x86.vpdpwssd")
+HELLO = "import sys\nprint('mmaprobe 1 example x86-64 text x86.vpdpwssd', flush=True)\n"
+TAKE = "sys.stdin.readline(); sys.stdin.readline()\n"
+BINARY = """
+import sys, numpy as np
+print("mmaprobe 1 raw x86-64 binary x86.vpdpwssd", flush=True)
+while request := sys.stdin.buffer.readline():
+    count = int(request.split()[2])
+    a, b = (np.frombuffer(sys.stdin.buffer.read(4 * count), "<i2").reshape(-1, 2).astype("i8") for _ in "ab")
+    c = np.frombuffer(sys.stdin.buffer.read(4 * count), "<i4")
+    sys.stdout.buffer.write(b"ok %d\\n" % count + ((a * b).sum(1) + c).astype("<u4").tobytes())
+    sys.stdout.flush()
+"""
+
+
+def example() -> str:
+    found = re.search(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert found
+    return found.group(1)
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A function that opens the device of a Python program."""
+    opened = []
+
+    def make(text, options=""):
+        path = tmp_path / "child with space.py"
+        path.write_text(text, "utf-8")
+        device = open_device(f"process:{options}{shlex.join([sys.executable, str(path)])}")
+        opened.append(device)
+        return device
+
+    yield make
+    for device in opened:
+        device.close()
+
+
+def operands(count):
+    rng = np.random.default_rng(count)
+    a, b = (rng.integers(0, 1 << 16, (count, 2), dtype=np.uint16) for _ in "ab")
+    return Batch(a, b, rng.integers(0, 1 << 32, count, dtype=np.uint32))
+
+
+def expected(v):
+    total = (v.a.view(np.int16).astype(np.int64) * v.b.view(np.int16)).sum(1) + v.c
+    return (total & 0xFFFFFFFF).astype(np.uint32)
+
+
+@pytest.mark.parametrize("text", [example(), BINARY], ids=["text", "binary"])
+@pytest.mark.parametrize("count", [0, 1, 3, 70_000])
+def test_results(program, text, count):
+    """70,000 lines: more than one exchange, and more than a pipe holds while the program answers."""
+    device = program(text)
+    vectors = operands(count)
+    np.testing.assert_array_equal(run_vectors(device, KNOWN, vectors), expected(vectors))
+
+
+def test_is_a_device(program):
+    device = program(example())
+    assert isinstance(device, Device)
+    assert device.info()["architecture"] == "x86-64"
+    assert device.info()["protocol"] == "1 text"
+    assert device.supports(KNOWN)
+    assert KNOWN in device.instructions()
+    other = instruction("x86.pmaddwd")
+    assert device.supports(other).reason == "not offered by example"
+    with pytest.raises(NotHereError, match="not here: not offered by example, which runs"):
+        device.run(other, Batch(np.zeros((1, 1, 2), np.uint16), np.zeros((1, 2, 1), np.uint16)))
+
+
+def test_big_endian_operands(program):
+    device = program(BINARY)
+    vectors = operands(5)
+    swapped = Batch(**{name: value.astype(value.dtype.newbyteorder(">")) for name, value in vectors.items()})
+    np.testing.assert_array_equal(run_vectors(device, KNOWN, swapped), expected(vectors))
+
+
+ANSWERS = {
+    "garbage": ("print('ok 1\\nxyz', flush=True)", "b'xyz' is not 1 item"),
+    "too many items": ("print('ok 1\\n0 0', flush=True)", "b'0 0' is not 1 item"),
+    "out of range": ("print('ok 1\\n100000000', flush=True)", "is not 1 item"),
+    "negative": ("print('ok 1\\n-1', flush=True)", "is not 1 item"),
+    "another count": ("print('ok 2\\n0', flush=True)", "answered b'ok 2' where 'ok 1' was due"),
+    "no header": ("print('00000000', flush=True)", "answered b'00000000' where 'ok 1' was due"),
+    "too long": ("print('ok 1\\n0\\n0', flush=True)", "answered 1 lines more than were due"),
+    "refusal": ("print('error no such luck', flush=True)", "error no such luck"),
+    "exit": ("print('oops', file=sys.stderr, flush=True); sys.exit(3)", "ended with exit code 3.*oops"),
+    "signal": ("import os; os.kill(os.getpid(), 11)", "ended by SIGSEGV"),
+    "part": ("print('ok 1', flush=True); sys.exit(0)", "ended with exit code 0 after 5 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_bad_answers(program, name):
+    code, message = ANSWERS[name]
+    device = program(HELLO + TAKE + code + "\nsys.stdin.read()\n")
+    with pytest.raises(DeviceError, match=rf"(?s)^process .*child with space.py.*{message}") as caught:
+        run_vectors(device, KNOWN, operands(1))
+    assert caught.value.exit_code == 5
+
+
+@pytest.mark.parametrize("wait", ["sys.stdin.read()", "print('ok 1', flush=True)\nsys.stdin.read()"])
+def test_late_answers(program, wait):
+    device = program(HELLO + "print('thinking', file=sys.stderr, flush=True)\n" + TAKE + wait, "timeout=0.4 ")
+    start = time.monotonic()
+    with pytest.raises(DeviceError, match=r"(?s)no complete answer within 0\.4 s.*thinking"):
+        run_vectors(device, KNOWN, operands(1))
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("print('hello')", "no hello line, but 'hello'"),
+        ("print('mmaprobe 2 x x86-64 text')", "speaks protocol 2; this version speaks 1"),
+        ("print('mmaprobe 1 x x86-64 morse')", "announces framing 'morse'; it is one of text, binary"),
+        ("raise SystemExit('broken')", r"(?s)ended with exit code 1 after 0 bytes.*broken"),
+    ],
+)
+def test_bad_hello(program, text, message):
+    with pytest.raises(DeviceError, match=message):
+        program(text)
+
+
+def test_silent_start(program):
+    with pytest.raises(DeviceError, match=r"no complete answer within 0\.3 s"):
+        program("import sys; sys.stdin.read()", "timeout=0.3 ")
+
+
+def test_starts_anew_after_a_failure(program, tmp_path):
+    marker = tmp_path / "failed once"
+    fail = f"import os\nif not os.path.exists({str(marker)!r}):\n    open({str(marker)!r}, 'w')\n    sys.exit(1)\n"
+    device = program(
+        example().replace('    print("ok", count)\n', "    " + fail.replace("\n", "\n    ") + 'print("ok", count)\n')
+    )
+    vectors = operands(2)
+    with pytest.raises(DeviceError, match="exit code 1"):
+        run_vectors(device, KNOWN, vectors)
+    np.testing.assert_array_equal(run_vectors(device, KNOWN, vectors), expected(vectors))
+
+
+def test_missing_program():
+    with pytest.raises(NotHereError, match="cannot start /no/such/program: No such file"):
+        open_device("process:/no/such/program")
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"), [("", "needs a command"), ("timeout=-1 x", "positive"), ("timeout=soon x", "positive")]
+)
+def test_bad_arguments(argument, message):
+    with pytest.raises(UsageError, match=message):
+        open_device(f"process:{argument}")
