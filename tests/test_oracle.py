@@ -9,20 +9,25 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import engine_cases
 import oracle
 import strategies
+from mmaprobe import formats
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch
+from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Products, Special
 from mmaprobe.parameters.lookup import in_control_state, load
 from mmaprobe.parameters.table import from_table, to_table
+from oracle.numbers import encode_value
 
 EXAMPLES = int(os.environ.get("MMAPROBE_EXAMPLES", "1"))
 VECTORS = 12
@@ -111,6 +116,50 @@ def test_shipped_datapaths(name: str) -> None:
     count = min(200, 60 + 240 // datapath.k) * EXAMPLES
     vectors = joined([strategies.vectors(datapath, seed, count // 6) for seed in range(6)])
     check(datapath, vectors)
+
+
+@pytest.mark.parametrize("name", engine_cases.DATAPATHS)
+def test_named_datapaths(name: str) -> None:
+    """The algorithms of every known unit, on two makers of vectors."""
+    datapath = engine_cases.DATAPATHS[name]
+    count = EXAMPLES * min(24, 4 + 96 // datapath.k)
+    check(datapath, strategies.vectors(datapath, 1, count))
+    for mode in engine_cases.MODES:
+        check(datapath, engine_cases.batch(datapath, mode, seed=3, count=count))
+
+
+CANCELLATION = {
+    "CDNA1 f16": -0.875, "CDNA1 bf16": -0.875, "CDNA2 bf16_1k": 0.0, "CDNA3 bf16": -0.5, "T-FDPA f16": -0.75,
+    "T-FDPA bf16 chain": -0.5, "T-FDPA f16, Volta chain": 0.0, "T-FDPA e5m2 to e8m13": 0.0,
+}  # fmt: skip
+"""What units make of 2^23 - 2^13 2^10 - .5 - .25 - .125 (exactly -0.875): equation 10 of the founding paper."""
+
+
+@pytest.mark.parametrize("name", CANCELLATION)
+def test_published_cancellation(name: str) -> None:
+    datapath = engine_cases.DATAPATHS[name]
+    operands = {"a": [-(2.0**13), -0.5, -0.25, -0.125], "b": [2.0**10, 1, 1, 1]}
+    batch = {}
+    for operand, values in operands.items():
+        fmt = formats.get(getattr(datapath, operand))
+        codes = [encode_value(fmt.name, Fraction(value), value < 0, "RNE") for value in values]
+        batch[operand] = np.array([codes + [0] * (datapath.k - 4)], fmt.dtype)
+    vectors = Batch(**batch, c=np.array([0x4B000000], np.uint32))
+    check(datapath, vectors)
+    assert stages.evaluate(datapath, vectors).view(np.float32).tolist() == [CANCELLATION[name]]
+
+
+def test_one_product_may_start_a_chain() -> None:
+    """fma(a1, b1, a0 b0), the first product exact: once a crash of the stages."""
+    to = Encode()
+    for tree in (Fma(Products((0,)), (1, 2), to), Add(Products((0,)), Exact((Products((1, 2)),)), to)):
+        datapath = Datapath("bf16", "f16", "f32", "f32", 3, tree, special=Special("local", 0x7FC00000))
+        check(datapath, strategies.vectors(datapath, 5, 40))
+
+
+def test_several_products_are_not_one_operand() -> None:
+    with pytest.raises(UsageError, match="products of one lane"):
+        Datapath("f16", "f16", "f32", "f32", 3, Fma(Products((0, 1)), (2,), Encode()))
 
 
 @given(strategies.any_datapath())
