@@ -1,0 +1,38 @@
+"""The summary of a run as JSON, for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mmaprobe.evidence.files import write_json
+from mmaprobe.report.rows import Summary
+
+SCHEMA = 1
+
+
+def to_json(summary: Summary) -> dict[str, Any]:
+    """The summary's fields, totals and exit code; times are in seconds, rounded to milliseconds."""
+    rows = [{**asdict(row), "phrases": dict(row.phrases), "seconds": round(row.seconds, 3)} for row in summary.rows]
+    return {
+        "schema": SCHEMA,
+        "kind": "mmaprobe summary",
+        "device": summary.device,
+        "identity": dict(summary.identity),
+        "run": summary.run,
+        "version": summary.version,
+        "seed": summary.seed,
+        "seconds": round(summary.seconds, 3),
+        "evidence": summary.evidence,
+        "instructions": rows,
+        "not_here": [{"instruction": name, "reason": reason} for name, reason in summary.not_here],
+        "vectors": summary.vectors,
+        "mismatches": summary.mismatches,
+        "exit_code": summary.exit_code,
+    }
+
+
+def write(summary: Summary, path: str | Path) -> None:
+    """``to_json`` at ``path``; CannotWriteError where it cannot be written."""
+    write_json(Path(path), to_json(summary), "choose another file with --json")

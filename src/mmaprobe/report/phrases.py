@@ -1,0 +1,144 @@
+"""A datapath in a few words: summation order, precision, rounding, subnormals, special values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from mmaprobe import formats
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+    walk,
+)
+
+COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
+_FLUSHED = {"keep": "kept", "signed_zero": "flushed, sign kept", "zero": "flushed to +0"}
+
+
+def describe(datapath: Datapath) -> dict[str, str]:
+    """The phrases of ``COLUMNS`` for a datapath.
+
+    ``order``: ``(0+1)+(2+3)`` are rounded additions of products, ``fma 1 then
+    0`` a chain onto c, ``fused 16 + c`` an aligned sum, ``exact 4 + c`` an
+    infinitely precise one.  ``precision``: ``F=25`` fraction bits kept below the
+    largest exponent, or the format that each operation rounds to.  ``specials``:
+    which NaN operand a NaN result comes from (``local``: each operation chooses
+    among its own), then the code of an invalid operation.
+    """
+    steps = len(datapath.steps)
+    text = _outermost(datapath.tree)
+    integer = not formats.get(datapath.d).is_float
+    return {
+        "order": ("fma" if text == "fma 0" else text) + (f", {steps} steps" if steps > 1 else ""),
+        "precision": _precision(datapath),
+        "rounding": _rounding(datapath),
+        "subnormals": "-" if integer else _subnormals(datapath),
+        "specials": "-" if integer else _specials(datapath),
+    }
+
+
+def lanes_text(lanes: Sequence[int]) -> str:
+    """Lane numbers, a long arithmetic progression shortened: ``0, 2 .. 30``."""
+    gaps = {second - first for first, second in pairwise(lanes)}
+    if len(lanes) > 4 and len(gaps) == 1:
+        return f"{lanes[0]}, {lanes[1]} .. {lanes[-1]}"
+    return ", ".join(map(str, lanes))
+
+
+def _outermost(node: Node) -> str:
+    text = _order(node)
+    return text[1:-1] if isinstance(node, Add) else text
+
+
+def _order(node: Node) -> str:
+    if isinstance(node, Accumulator):
+        return "c"
+    if isinstance(node, Zero):
+        return "0"
+    if isinstance(node, Products):
+        return "+".join(map(str, node.lanes)) if len(node.lanes) <= 4 else f"{len(node.lanes)} products"
+    if isinstance(node, Fma):
+        chain = " " + " then ".join(map(str, node.lanes)) if len(node.lanes) <= 4 else f"[{lanes_text(node.lanes)}]"
+        onto = "" if isinstance(node.acc, (Accumulator, Zero)) else f"{_order(node.acc)} then "
+        return f"{onto}fma{chain}"
+    if isinstance(node, Add):
+        return f"({_order(node.x)}+{_order(node.y)})"
+    return f"{'fused' if isinstance(node, Fused) else 'exact'} {_sum(node)}"
+
+
+def _sum(node: Fused | Exact) -> str:
+    terms = [term.of if isinstance(term, Term) else term for term in node.terms]
+    lanes = sum(len(term.lanes) for term in terms if isinstance(term, Products))
+    parts = [str(lanes)] if lanes else []
+    parts += [_order(term) for term in terms if not isinstance(term, (Products, Accumulator, Zero))]
+    parts += ["c"] if any(isinstance(term, Accumulator) for term in terms) else []
+    return " + ".join(parts)
+
+
+def _encodes(datapath: Datapath) -> list[Encode]:
+    found = [to for node in walk(datapath.tree) if (to := getattr(node, "to", None)) is not None]
+    return [*found, *([datapath.result] if datapath.result else [])]
+
+
+def _distinct(items: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(items))
+
+
+def _precision(datapath: Datapath) -> str:
+    parts = [f"products {datapath.product.to.format}"] if datapath.product.to else []
+    for node in walk(datapath.tree):
+        if isinstance(node, Fused):
+            cuts = [node.fraction_bits, *(t.fraction_bits for t in node.terms if t.fraction_bits is not None)]
+            parts += [f"F={bits}" if bits is not None else "every bit" for bits in cuts]
+        elif isinstance(node, Exact):
+            parts.append("every bit")
+        elif isinstance(node, (Add, Fma)):
+            parts.append(f"{node.to.format} each")
+    return _distinct(parts)
+
+
+def _rounding(datapath: Datapath) -> str:
+    if not formats.get(datapath.d).is_float:
+        return "saturates" if any(to.overflow == "largest" for to in _encodes(datapath)) else "wraps"
+    aligned = [node.rounding for node in walk(datapath.tree) if isinstance(node, Fused)]
+    results = list(dict.fromkeys(_one_rounding(to) for to in _encodes(datapath)))
+    if datapath.product.to and _one_rounding(datapath.product.to) not in results:
+        results.insert(0, f"products {_one_rounding(datapath.product.to)}")
+    text = _distinct(results)
+    return f"align {_distinct(aligned)}, result {text}" if aligned else text
+
+
+def _one_rounding(to: Encode) -> str:
+    first = f"{to.first[1]} at {to.first[0]} bits then " if to.first else ""
+    return first + to.rounding + (", saturates" if to.overflow == "largest" else "")
+
+
+def _subnormals(datapath: Datapath) -> str:
+    operands = [datapath.operand_a, datapath.operand_b, *([datapath.operand_c] if datapath.c else [])]
+    inputs = _distinct(_FLUSHED[operand.subnormals] for operand in operands)
+    results = _distinct(_FLUSHED[to.subnormals] for to in _encodes(datapath))
+    if inputs == results:
+        return inputs
+    return f"inputs {inputs}; results {results}"
+
+
+def _specials(datapath: Datapath) -> str:
+    rule = datapath.special
+    code = f"{rule.code:#0{2 + formats.get(datapath.d).dtype.itemsize * 2}x}"
+    if rule.nan == "canonical":
+        return f"NaN {code}"
+    names = list(rule.priority)
+    listed = " ".join(names if len(names) <= 6 else [*names[:3], "..", names[-1]])
+    where = f"first NaN of {listed}" if rule.nan == "global" else f"local NaN, {listed}"
+    more = (", signalling first" if rule.signalling_first else "") + ("" if rule.quiet else ", not quieted")
+    return f"{where}{more}; {code}"

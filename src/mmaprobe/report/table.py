@@ -1,0 +1,111 @@
+"""The summary of a run on a terminal: one line an instruction where it is wide, a few where not."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mmaprobe.report.phrases import COLUMNS
+from mmaprobe.report.rows import MEANING, InstructionRow, Summary
+
+WIDE = 150
+"""Columns from which on every phrase has a column of its own."""
+
+_HEADINGS = {
+    "order": "summation order",
+    "precision": "precision",
+    "rounding": "rounding",
+    "subnormals": "subnormals",
+    "specials": "special values",
+}
+_NUMBERS = {"vectors": 10, "mismatches": 12, "time": 7}
+"""Headings of the numbers and the least width of each."""
+
+_STYLES = {"equal": "green", "mismatch": "bold red", "changed": "bold red", "failed": "bold red"}
+
+
+class SummaryTable:
+    """Rich renderable of a summary; ``Console().print(SummaryTable(summary))``."""
+
+    def __init__(self, summary: Summary) -> None:
+        self.summary = summary
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = self.summary.rows
+        if rows:
+            yield _wide(rows) if options.max_width >= WIDE else _narrow(rows)
+        for row in rows:
+            if row.outcome != "equal" and row.detail:
+                yield Text(f"{row.instruction}: {row.detail}", style=_STYLES.get(row.outcome, "yellow"))
+        yield from _footer(self.summary)
+
+
+def _wide(rows: tuple[InstructionRow, ...]) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("instruction", overflow="fold")
+    for name in COLUMNS:
+        table.add_column(_HEADINGS[name], overflow="fold")
+    _add_number_columns(table)
+    for row in rows:
+        table.add_row(Text(row.instruction), *(row.phrases.get(name, "") for name in COLUMNS), *_numbers(row))
+    return table
+
+
+def _narrow(rows: tuple[InstructionRow, ...]) -> RenderableType:
+    """The numbers beside the instruction, its phrases in a paragraph below."""
+    parts: list[RenderableType] = [_head(Text("instruction"), *map(Text, _NUMBERS), style="bold")]
+    parts.append(Padding(Text(", ".join(_HEADINGS.values()), style="dim"), (0, 0, 0, 2)))
+    for row in rows:
+        parts.append(_head(Text(row.instruction, style="bold"), *_numbers(row)))
+        told = {name: text for name in COLUMNS if (text := row.phrases.get(name, "-")) != "-"}
+        phrases = [f"subnormals {text}" if name == "subnormals" else text for name, text in told.items()]
+        if phrases:
+            parts.append(Padding(Text(" \u00b7 ".join(phrases), style="dim"), (0, 0, 0, 2)))
+    return Group(*parts)
+
+
+def _head(*cells: Text, style: str = "") -> Table:
+    line = Table.grid(padding=(0, 1), expand=True)
+    line.add_column(overflow="fold", ratio=1)
+    _add_number_columns(line)
+    line.add_row(*cells, style=style)
+    return line
+
+
+def _add_number_columns(table: Table) -> None:
+    for name, width in _NUMBERS.items():
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+
+
+def _numbers(row: InstructionRow) -> tuple[Text, Text, Text]:
+    style = _STYLES.get(row.outcome, "yellow")
+    mismatches = Text(f"{row.mismatches:,}" if row.vectors else row.outcome, style=style)
+    return Text(short_count(row.vectors)), mismatches, Text(f"{row.seconds:.1f} s")
+
+
+def short_count(count: int) -> str:
+    """A count in at most six characters where it loses nothing: ``10 M``, ``1.25 M``, ``100 k``, else its digits."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= size and count * 100 % size == 0:
+            return f"{count / size:g} {unit}"
+    return f"{count:,}"
+
+
+def _footer(summary: Summary) -> list[RenderableType]:
+    unequal = sum(row.outcome != "equal" for row in summary.rows)
+    verdict = (
+        f"{len(summary.rows)} instructions, {summary.vectors:,} vectors compared, {summary.mismatches:,} mismatches"
+    )
+    lines = [Text(f"{verdict}, {summary.seconds:.1f} s", style="bold red" if unequal else "bold green")]
+    changed = [f"{row.instruction} ({row.parameters})" for row in summary.rows if row.parameters not in ("", "same")]
+    if changed:
+        lines.append(Text("differs from the shipped parameters: " + ", ".join(changed), style="yellow"))
+    if summary.not_here:
+        missing = ", ".join(f"{name} ({reason})" for name, reason in summary.not_here)
+        lines.append(Text(f"not here: {missing}", style="dim"))
+    if summary.evidence:
+        lines.append(Text(f"evidence: {summary.evidence}"))
+    return [*lines, Text(MEANING, style="dim")]

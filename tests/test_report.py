@@ -1,0 +1,171 @@
+"""Reports of a run: phrases, the terminal table, JSON and JUnit."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from mmaprobe.errors import CannotWriteError
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Operand,
+    Product,
+    Products,
+    Special,
+    Term,
+    Zero,
+)
+from mmaprobe.report import json as report_json
+from mmaprobe.report import junit
+from mmaprobe.report.phrases import COLUMNS, describe, lanes_text
+from mmaprobe.report.rows import EXIT_CODES, InstructionRow, Outcome, Summary
+from mmaprobe.report.table import SummaryTable, short_count
+
+F32 = Encode("f32")
+FLUSHED = Operand("signed_zero")
+VDPBF16 = Datapath(
+    "bf16", "bf16", "f32", "f32", 2, Fma(Accumulator(), (1, 0), Encode("f32", subnormals="signed_zero")),
+    operand_a=FLUSHED, operand_b=FLUSHED, operand_c=FLUSHED,
+    special=Special("global", 0xFFC00000, ("a0", "b0", "a1", "b1", "c")),
+)  # fmt: skip
+DPPS = Datapath(
+    "f32", "f32", None, "f32", 4,
+    Add(Add(Products((0,)), Products((1,)), F32), Add(Products((2,)), Products((3,)), F32), F32),
+    product=Product(to=Encode("f32", "RZ")), special=Special("local", 0xFFC00000, ("a", "b"), False, True),
+)  # fmt: skip
+TENSOR = Datapath(
+    "f16", "f16", "f32", "f32", 32,
+    Fused((Term(Accumulator()), Term(Products(tuple(range(16))))), 25, to=Encode("f32", "RZ")), step=16,
+    operand_a=Operand("zero"), special=Special(code=0x7FFFFFFF),
+)  # fmt: skip
+SATURATING = Datapath(
+    "u8", "s8", "s32", "s32", 4,
+    Exact((Accumulator(), Products((0, 1, 2, 3))), Encode("s32", overflow="largest")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("datapath", "phrases"),
+    [
+        (VDPBF16, ("fma 1 then 0", "f32 each", "RNE", "flushed, sign kept", "first NaN of a0 b0 a1 b1 c; 0xffc00000")),
+        (DPPS, ("(0+1)+(2+3)", "products f32, f32 each", "products RZ, RNE", "kept",
+                "local NaN, a b, signalling first, not quieted; 0xffc00000")),
+        (TENSOR, ("fused 16 + c, 2 steps", "F=25", "align RZ, result RZ", "inputs flushed to +0, kept; results kept",
+                  "NaN 0x7fffffff")),
+        (SATURATING, ("exact 4 + c", "every bit", "saturates", "-", "-")),
+    ],
+    ids=["vdpbf16ps", "dpps", "tensor core", "integer"],
+)  # fmt: skip
+def test_a_datapath_in_a_few_words(datapath: Datapath, phrases: tuple[str, ...]) -> None:
+    assert tuple(describe(datapath).values()) == phrases
+    assert tuple(describe(datapath)) == COLUMNS
+
+
+def test_long_chains_single_fmas_and_wrapping_integers() -> None:
+    even, odd = tuple(range(0, 32, 2)), tuple(range(1, 32, 2))
+    tree = Add(Accumulator(), Add(Fma(Zero(), even, F32), Fma(Zero(), odd, F32), F32), F32)
+    assert describe(Datapath("bf16", "bf16", "f32", "f32", 32, tree))["order"] == "c+(fma[0, 2 .. 30]+fma[1, 3 .. 31])"
+    assert describe(Datapath("f32", "f32", "f32", "f32", 1, Fma(Accumulator(), (0,), F32)))["order"] == "fma"
+    wrapping = replace(SATURATING, tree=Exact((Products((0, 1, 2, 3)),), Encode("s32", overflow="wrap")), c=None)
+    assert describe(wrapping)["rounding"] == "wraps"
+    assert lanes_text((0, 3, 4, 5, 6)) == "0, 3, 4, 5, 6"
+    every = tuple(f"{side}{lane}" for lane in range(8) for side in "ab")
+    listed = describe(replace(VDPBF16, special=Special("global", 1, (*every, "c"))))["specials"]
+    assert listed == "first NaN of a0 b0 a1 .. c; 0x00000001"
+
+
+LONG = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+EQUAL = InstructionRow("x86.vdpbf16ps", "equal", describe(VDPBF16), 10_000_000, 0, 1.25, "same")
+WRONG = InstructionRow(LONG, "mismatch", describe(TENSOR), 1_250_001, 3, 2.0, "1 field", "a=0x1 d=0x2\x07")
+BROKEN = InstructionRow("x86.pmaddwd", "failed", detail="illegal instruction")
+SUMMARY = Summary(
+    "cpu", {"architecture": "x86-64+intel"}, "abc123", "0.1.0", 7, (EQUAL, WRONG, BROKEN),
+    (("x86.tdpbf16ps", "needs amx-bf16"),), "evidence/abc123", 3.5,
+)  # fmt: skip
+
+
+def rendered(summary: Summary, width: int) -> str:
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(SummaryTable(summary))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160, 200])
+def test_the_table_fits_and_loses_nothing(width: int) -> None:
+    text = rendered(SUMMARY, width)
+    assert max(map(len, text.splitlines())) <= width
+    squeezed = "".join(text.split())
+    for row in SUMMARY.rows:
+        assert row.instruction in squeezed or width >= 150  # a wide table folds an id within its column
+    for piece in ("10M", "1,250,001", "failed", "1.2s", "needsamx-bf16", "evidence/abc123", "11,250,001vectorscompared",
+                  "illegalinstruction", "differsfromtheshippedparameters", "notaproofforall"):  # fmt: skip
+        assert piece in squeezed, piece
+    if width < 150:
+        assert "subnormals flushed, sign kept" in " ".join(text.split())
+
+
+def test_counts_lose_nothing() -> None:
+    assert [short_count(n) for n in (0, 999, 1000, 1250000, 1234567, 10**9)] == [
+        "0", "999", "1 k", "1.25 M", "1,234,567", "1 G",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        (["equal"], 0),
+        (["equal", "inconclusive"], 4),
+        (["equal", "unwritten", "inconclusive"], 6),
+        (["mismatch", "unwritten"], 1),
+        (["changed", "equal"], 1),
+        (["mismatch", "failed"], 5),
+    ],
+)
+def test_the_exit_code_is_the_worst_in_the_stated_order(outcomes: list[Outcome], code: int) -> None:
+    rows = tuple(InstructionRow(str(i), outcome, vectors=1) for i, outcome in enumerate(outcomes))
+    assert replace(SUMMARY, rows=rows).exit_code == code
+    assert set(EXIT_CODES) >= set(outcomes)
+
+
+def test_nothing_compared_is_not_equal() -> None:
+    assert replace(SUMMARY, rows=(InstructionRow("i", "equal"),)).exit_code == 4
+    assert replace(SUMMARY, rows=()).exit_code == 3
+    assert replace(SUMMARY, rows=(), not_here=()).exit_code == 4
+
+
+def test_json_holds_every_fact(tmp_path: Path) -> None:
+    report_json.write(SUMMARY, tmp_path / "summary.json")
+    read: dict[str, Any] = json.loads((tmp_path / "summary.json").read_text())
+    assert (read["schema"], read["vectors"], read["mismatches"], read["exit_code"]) == (1, 11_250_001, 3, 5)
+    assert read["instructions"][0]["phrases"]["order"] == "fma 1 then 0"
+    assert read["not_here"] == [{"instruction": "x86.tdpbf16ps", "reason": "needs amx-bf16"}]
+    with pytest.raises(CannotWriteError, match="--json"):
+        report_json.write(SUMMARY, tmp_path / "summary.json" / "x")
+
+
+def test_junit_says_failure_error_and_skipped(tmp_path: Path) -> None:
+    junit.write(SUMMARY, tmp_path / "junit.xml")
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
+    cases = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
+    assert cases == {
+        "x86.vdpbf16ps": [], LONG: ["failure"], "x86.pmaddwd": ["error"], "x86.tdpbf16ps": ["skipped"],
+    }  # fmt: skip
+    failure = suite.find(".//failure")
+    assert failure is not None
+    assert (failure.get("message"), failure.text) == ("mismatch: 3 of 1250001 vectors differ", "a=0x1 d=0x2?")
