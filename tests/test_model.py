@@ -14,7 +14,7 @@ import pytest
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.bound import BoundInstruction
-from mmaprobe.catalog.edge import held_as, to_bits
+from mmaprobe.catalog.edge import from_bits, held_as, to_bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.models import engine
 from mmaprobe.models.model import bind, evaluator
@@ -203,14 +203,40 @@ def test_dlpack_tensors_of_any_element_type() -> None:
         to_bits("t", "a", Tensor(small, code=9), formats.get("e4m3"))
 
 
+class Foreign:
+    """An array of a library that reads NumPy's own types and views its own by name, as PyTorch does."""
+
+    __module__ = "strange"
+
+    def __init__(self, array: Any, kind: str = "") -> None:
+        assert array.dtype.isbuiltin == 1
+        self.array, self.kind, self.device = array, kind, "cpu"
+
+    def view(self, kind: str) -> Foreign:
+        return Foreign(self.array, kind)
+
+    def to(self, device: str) -> Foreign:
+        self.device = device
+        return self
+
+
 def test_results_return_to_the_callers_library(monkeypatch: pytest.MonkeyPatch) -> None:
     library = types.ModuleType("strange")
-    library.asarray = lambda array: ("strange", array)  # type: ignore[attr-defined]
+    vars(library).update(asarray=Foreign, float8_e5m2="strange e5m2", bfloat16="strange bf16")
     monkeypatch.setitem(sys.modules, "strange", library)
+    like = Tensor(tiles(3)[0])
+    like.device = "gpu"  # type: ignore[attr-defined]
     a, b, c = tiles(3)
-    name, d = MODEL(Tensor(a), b, c)
-    assert name == "strange"
-    np.testing.assert_array_equal(d, MODEL(a, b, c))
+    d = MODEL(like, b, c)
+    assert isinstance(d, Foreign)
+    assert d.device == "gpu"
+    np.testing.assert_array_equal(d.array, MODEL(a, b, c))
+    for name, dtype in (("e5m2", np.uint8), ("bf16", np.uint16)):
+        codes = np.arange(5, dtype=dtype)
+        own = from_bits(codes, formats.get(name), True, like)
+        assert own.kind == f"strange {name}"
+        np.testing.assert_array_equal(own.array, codes)
+        assert from_bits(codes, formats.get(name), False, like).kind == ""
 
 
 def test_a_device_binds_the_same_way() -> None:

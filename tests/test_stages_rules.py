@@ -209,6 +209,10 @@ def test_flush_before_and_after_rounding() -> None:
     for value in (just_below, tie):
         assert d(value, "signed_zero", "after") == 0x00800000
         assert d(-value, "signed_zero", "before") == 1 << 31
+    # "encoded" asks whether the result is a subnormal; these all round up to the lowest normal
+    for value in (below, just_below, tie):
+        assert d(value, "signed_zero", "encoded") == 0x00800000
+    assert d(-p(-127), "signed_zero", "encoded") == 1 << 31
 
 
 def test_sign_of_zero_results() -> None:

@@ -105,7 +105,7 @@ def from_bits(bits: Bits, fmt: Format, typed: bool, like: Any) -> Any:
     library = sys.modules.get(type(like).__module__.partition(".")[0])
     if isinstance(like, np.ndarray) or not callable(asarray := getattr(library, "asarray", None)):
         return bits if own is None else bits.view(own)
-    known_to_numpy = own is None or own.kind in "fiub"
+    known_to_numpy = own is None or own.isbuiltin == 1
     array = asarray(bits.view(own) if own is not None and known_to_numpy else bits)
     if own is not None and not known_to_numpy:
         array = array.view(getattr(library, own.name))

@@ -103,8 +103,7 @@ def run(node: Node, step: Step, outer: Encode) -> Numbers:
     if isinstance(node, Zero):
         return zeros(step.count, step.rule)
     if isinstance(node, Products):
-        lanes = list(node.lanes)
-        return step.products.at((slice(None), lanes if len(lanes) > 1 else lanes[0]))
+        return step.products.take(node.lanes) if len(node.lanes) > 1 else step.products.column(node.lanes[0])
     if isinstance(node, Fma):
         return _fma(node, step)
     if isinstance(node, Add):
@@ -133,10 +132,10 @@ def _two(terms: Numbers, to: Encode, step: Step) -> Numbers:
 def _fma(node: Fma, step: Step) -> Numbers:
     acc = run(node.acc, step, node.to)
     for lane in node.lanes:
-        product = step.products.at((slice(None), lane))
+        product = step.products.column(lane)
         terms = beside([product, acc])
         value = _two(terms, node.to, step)
-        by_name = {"a": step.a.at((slice(None), lane)).nan, "b": step.b.at((slice(None), lane)).nan, "acc": acc.nan}
+        by_name = {"a": step.a.column(lane).nan, "b": step.b.column(lane).nan, "acc": acc.nan}
         operands = _stack([by_name[name] for name in step.rule.order])
         value = replace(value, nan=step.rule.choose(operands, value.nan.flag))
         if step.trace is not None:
@@ -168,7 +167,7 @@ def _scaled(value: Numbers, terms: Numbers, node: Exact, step: Step) -> Numbers:
     """The sum of a scale block times its two scales, labelled with the scales' exponents alone."""
     assert step.datapath.scale is not None
     block = step.lanes[next(lanes_below(node))] // step.datapath.scale.size
-    scale_a, scale_b = (scale.at((slice(None), block)) for scale in step.scales)
+    scale_a, scale_b = (scale.column(block) for scale in step.scales)
     scale = multiply(scale_a, scale_b)
     scaled = multiply(value, scale)
     nan = step.rule.choose(_stack([value.nan]), scaled.nan.flag)

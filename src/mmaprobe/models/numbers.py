@@ -56,14 +56,21 @@ class Numbers:
             nan=self.nan.map(function),
         )
 
-    def at(self, index: Any) -> Numbers:
-        """``array[index]`` of every array."""
-        return self.map(lambda array: array[index])
+    def column(self, index: int) -> Numbers:
+        """One column, as one value a row."""
+        return self.map(lambda array: array[:, index])
+
+    def take(self, columns: Sequence[int]) -> Numbers:
+        """These columns, in this order."""
+        first, count = columns[0], len(columns)
+        run = tuple(columns) == tuple(range(first, first + count))
+        chosen = slice(first, first + count) if run else list(columns)  # a slice copies nothing
+        return self.map(lambda array: array[:, chosen])
 
     @property
     def columns(self) -> Numbers:
         """One value a row as one column; columns stay as they are."""
-        return self if self.negative.ndim == 2 else self.at((slice(None), None))
+        return self if self.negative.ndim == 2 else self.map(lambda array: array[:, None])
 
     @property
     def top(self) -> Ints:

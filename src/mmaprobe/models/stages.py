@@ -100,11 +100,11 @@ def _step(
     trace: Trace | None,
 ) -> Step:
     """The lanes of one step, multiplied."""
-    a, b = (operand.at((slice(None), list(lanes))) for operand in operands)
+    a, b = (operand.take(lanes) for operand in operands)
     per_lane: tuple[Numbers, ...] = ()
     if datapath.scale is not None and datapath.scale.where == "product":
         size = datapath.scale.size
-        per_lane = tuple(scale.at((slice(None), [lane // size for lane in lanes])) for scale in scales)
+        per_lane = tuple(scale.take([lane // size for lane in lanes]) for scale in scales)
     products = form_products(a, b, per_lane, datapath.product, rule)
     return Step(datapath, rule, lanes, a, b, products, accumulator, scales, trace)
 
