@@ -15,14 +15,14 @@ from mmaprobe.probing.terms import code_of, values_of
 
 def probe_integer_limits(session: Session, question: str) -> Finding:
     """``wrap`` or ``saturate`` beyond either end of the range (None: the operands cannot reach it)."""
-    answer: dict[str, Any] = {"positive": _end(session, 1), "negative": _end(session, -1)}
+    answer: dict[str, Any] = {"positive": end(session, 1), "negative": end(session, -1)}
     text = ", ".join(f"{name} {value or 'out of reach'}" for name, value in answer.items())
     if "other" in answer.values():
         return session.finding(question, "contradictory", answer, text)
     return session.finding(question, "exact", answer, text)
 
 
-def _end(session: Session, sign: int) -> str | None:
+def end(session: Session, sign: int) -> str | None:
     """The largest sum of this sign that the operands can make, if it lies beyond the range."""
     d = session.d
     limit = Fraction(d.largest) if sign > 0 else Fraction(-d.largest - 1 if d.signed else 0)

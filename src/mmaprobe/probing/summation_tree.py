@@ -31,10 +31,11 @@ from itertools import combinations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.integer_limits import end
 from mmaprobe.probing.pairs import group_by_half_ulps
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Loss, Node, build, to_json
-from mmaprobe.probing.terms import UnrepresentableError, Value, power
+from mmaprobe.probing.terms import UnrepresentableError, power
 
 QUESTION = "summation_tree"
 
@@ -50,23 +51,28 @@ class Measured:
 
 
 def measure(session: Session) -> Measured:
-    """Run all pairs, in the widest window first, then just below the result's last place."""
+    """Run all pairs in the widest window; where roundings leave traces of the units, in one that can hold both."""
     leaves = session.leaves
     if len(leaves) <= 2:
         return Measured(Node(leaves) if len(leaves) == 2 else None, session.window, False)
-    carry = len(leaves).bit_length()
-    narrow = session.d.fraction_bits + 4 + carry
-    tried = []
-    for window in dict.fromkeys((session.window, min(session.window, narrow))):
-        counts = _mask(session, window)
-        tried.append(window)
-        if counts is None:
-            continue
-        tree = build(leaves, {pair: len(leaves) - n for pair, n in counts.items()})
-        if isinstance(tree, Node):
-            return _settle(session, tree, window)
-    reason = f"no tree swallows units as this device does (window {', '.join(map(str, tried))} bits)"
-    return Measured(None, tried[0], session.window <= narrow, reason)
+    window, strict = session.window, True
+    counts = _mask(session, list(combinations(leaves, 2)), window, strict)
+    if counts is None and (trace := _first_trace(session)) is not None:
+        window, strict = min(session.window, trace + len(leaves).bit_length() + 1), False
+        counts = _mask(session, list(combinations(leaves, 2)), window, strict)
+    tree = None if counts is None else build(leaves, {pair: len(leaves) - n for pair, n in counts.items()})
+    if isinstance(tree, Node):
+        return _settle(session, tree, window)
+    narrow = session.window < session.d.fraction_bits + 4 + len(leaves).bit_length()
+    return Measured(None, window, narrow, f"no tree swallows units as this device does (window {window} bits)")
+
+
+def _first_trace(session: Session) -> int | None:
+    """The narrowest window in which a swallowed unit leaves a last place behind (directed roundings, to odd)."""
+    leaves = session.leaves
+    pairs = [(leaves[0], leaf) for leaf in leaves[1:]] + [(leaf, leaves[-1]) for leaf in leaves[1:-1]]
+    windows = range(len(leaves).bit_length() + 1, session.window + 1)
+    return next((window for window in windows if _mask(session, pairs, window, True) is None), None)
 
 
 def _settle(session: Session, tree: Node, window: int) -> Measured:
@@ -82,27 +88,23 @@ def _settle(session: Session, tree: Node, window: int) -> Measured:
     return Measured(node if isinstance(node, Node) else None, window, True, "steps found by half-ulp pairs")
 
 
-def _mask(session: Session, window: int) -> Loss | None:
-    """Surviving units of every pair of leaves; None where an answer is no count of units."""
+def _mask(session: Session, pairs: list[tuple[Leaf, Leaf]], window: int, strict: bool) -> Loss | None:
+    """Surviving units of pairs of leaves; None where an answer is no count of units.
+
+    Not ``strict``: a trace that M left behind, a multiple of far more than all units, is taken off.
+    """
     m, leaves = session.high, session.leaves
     unit = power(m - window)
-    pairs = list(combinations(leaves, 2))
     answers = session.sums(({i: power(m), j: -power(m)} for i, j in pairs), unit)
     counts: Loss = {}
     for (i, j), answer in zip(pairs, answers, strict=True):
-        count = _count(answer, unit, len(leaves))
-        if count is None:
+        count = None if answer is None else answer / unit
+        if count is not None and not strict and count.denominator == 1:
+            count %= 1 << len(leaves).bit_length()
+        if count is None or count.denominator != 1 or not 0 <= count <= len(leaves) - 2:
             return None
-        counts[i, j] = counts[j, i] = count
+        counts[i, j] = counts[j, i] = count.numerator
     return counts
-
-
-def _count(answer: Value, unit: Fraction, leaves: int) -> int | None:
-    """Units in an answer: what M left behind (a sticky last place) is a multiple of far more than all units."""
-    if answer is None or (answer / unit).denominator != 1:
-        return None
-    count = (answer / unit).numerator % (1 << leaves.bit_length())
-    return count if count <= leaves - 2 else None
 
 
 def probe_summation_tree(session: Session) -> Finding:
@@ -134,6 +136,8 @@ def _witness(session: Session, window: int) -> None:
 def _integer(session: Session) -> Finding:
     """Integers: exact sums have no order, unless saturation happens on the way."""
     answer = {"kind": "exact", "terms": list(session.leaves)}
+    if {end(session, 1), end(session, -1)} <= {"wrap", None}:
+        return session.finding(QUESTION, "exact", answer, "one integer sum modulo 2^n: no order can be seen")
     try:
         stepwise = _saturates_on_the_way(session)
     except UnrepresentableError as why:
