@@ -174,7 +174,7 @@ void Maker::emit(i64 done, int count) {
     emit_b(done, count, b);
 }
 
-// One slot, two slots or a quarter of all operands become special values; sometimes a scale too.
+// One slot, two slots (infinities and NaNs only) or a quarter of all operands become special values, sometimes a scale.
 template <class Code>
 void Maker::specials(i64 done, int vector, Code* a, Code* b, u64& c) {
     const Space& s = t.space;
@@ -182,16 +182,17 @@ void Maker::specials(i64 done, int vector, Code* a, Code* b, u64& c) {
     const i32 slots = 2 * s.live + (t.c.is_float ? 1 : 0), first = pick16(w[2] >> 16, slots);
     const u32 mode = w[0] & 3;
     const i32 second = mode == 2 ? pick16(w[2], slots) : first;
+    const auto kind = [&](u32 word) { return mode == 2 && (word & 7) > 4 ? word - 3 : word; };
     const auto chosen = [&](i32 slot, u32 word) {
         return mode == 3 ? (word >> 8 & 3) == 0 : slot == first || slot == second;
     };
     for (i32 k = 0; k < s.live; ++k) {
         if (mode != 3 && k != first >> 1 && k != second >> 1) continue;
         const int n = vector * s.live + k;
-        if (chosen(2 * k, words.w0[n])) a[k] = Code(special_code(t.a, words.w0[n], words.w1[n], words.w1[n]));
-        if (chosen(2 * k + 1, words.w2[n])) b[k] = Code(special_code(t.b, words.w2[n], words.w3[n], words.w3[n]));
+        if (chosen(2 * k, words.w0[n])) a[k] = Code(special_code(t.a, kind(words.w0[n]), words.w1[n], words.w1[n]));
+        if (chosen(2 * k + 1, words.w2[n])) b[k] = Code(special_code(t.b, kind(words.w2[n]), words.w3[n], words.w3[n]));
     }
-    if (t.c.is_float && chosen(2 * s.live, w[11])) c = special_code(t.c, w[11], w[8], w[9]);
+    if (t.c.is_float && chosen(2 * s.live, w[11])) c = special_code(t.c, kind(w[11]), w[8], w[9]);
     if (s.groups) special_scales(done, vector);
 }
 

@@ -181,20 +181,27 @@ struct Zlad {
 };
 
 struct Tiny {
-    u32 style, pattern;
+    u32 style, edge, lane_edge, pattern;
     Three at;
-    i32 product_low;
+    i32 beside, product_low;
     MMAPROBE_HD Tiny(const Target& t, const u32* v)
-        : style(v[0]), pattern(style & 8 ? FULL : POW2), at(v[2], v[3], t.space.live),
-          product_low(t.space.product_low) {}
+        : style(v[0]), edge(u32((style >> 4 & 3) == 0) & u32(t.space.live + t.c.present >= 2)),
+          lane_edge(!t.c.present), pattern(style & 8 ? FULL : POW2), at(v[2], v[3], t.space.live),
+          beside(t.space.d_low - 1 - pick16(v[7], 3)), product_low(t.space.product_low) {}
     MMAPROBE_HD Lane lane(const Target& t, i32 k, u32 role, u32) const {
-        const u32 used = u32(k == at.i) | (u32(k == at.j) & style) | (u32(k == at.third) & (style >> 1));
+        const u32 first = k == at.i, second = k == at.j;
+        const u32 used = (first | (second & style) | (u32(k == at.third) & (style >> 1))) & 1;
+        const u32 edge_lane = first | (second & lane_edge);
         const i32 near = t.space.d_low - 2 + pick16(role >> 16, t.space.d_fraction + 5);
-        return simple(used & 1 ? near : product_low, role & 1, !(used & 1) & !(style >> 2 & 1), pattern);
+        const i32 edge_exponent = first ? beside : t.space.d_normal;
+        const u32 sign = edge ? style >> 6 ^ (first & style >> 7) : role;
+        return simple(edge & edge_lane ? edge_exponent : used ? near : product_low, sign & 1,
+                      edge ? !edge_lane : (!used & !(style >> 2 & 1)), pattern);
     }
     MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
-        const u32 c = v[10];
-        return plain(t.space.d_low + pick16(c >> 16, t.space.d_fraction + 4), c & 1, (c & 6) == 0, pattern);
+        const u32 c = v[10], below = style >> 8 & 1;
+        return plain(edge ? t.space.d_normal - i32(below) : t.space.d_low + pick16(c >> 16, t.space.d_fraction + 4),
+                     (edge ? style >> 6 : c) & 1, !edge & ((c & 6) == 0), edge ? below * ONES : pattern);
     }
 };
 

@@ -23,7 +23,7 @@ FAMILIES: tuple[str, ...] = tuple(VERSIONS)
 
 MIX: dict[str, int] = {
     "cancel": 19, "ulp": 14, "tie": 15, "clustered": 14, "zlad": 10, "subnormals": 9, "extremes": 5, "conly": 3,
-    "zeros": 3, "tiny": 2, "specials": 3, "uniform": 3,
+    "zeros": 3, "tiny": 3, "specials": 5, "uniform": 3,
 }  # fmt: skip
 """Share of each family in a validation, in parts of their sum (a judgement that mutants must confirm)."""
 

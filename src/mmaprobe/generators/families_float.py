@@ -186,17 +186,32 @@ def zlad(t: Target, d: Draws) -> tuple[Lanes, Addend]:
 
 
 def tiny(t: Target, d: Draws) -> tuple[Lanes, Addend]:
-    """One to three lanes near the lowest result, C near it or zero."""
+    """One to three lanes near the lowest result, C near it or zero.
+
+    A quarter straddles the lowest normal result: it, or the largest subnormal,
+    in C or the second lane, and a lane less than one unit beside it.
+    """
     v, s, role = d.v, t.space, d.w[0]
     style = v[0]
     lane = np.arange(s.live)
     i, j, third = three_lanes(v[2], v[3], s.live)
+    edge = ((style >> 4) & 3 == 0) & (s.live + t.c.present >= 2)
     used = (lane == i) | ((lane == j) & ((style & 1) != 0)) | ((lane == third) & ((style & 2) != 0))
     near = s.d_low - 2 + pick16(role >> 16, s.d_fraction + 5)
     pattern = np.where(style & 8, FULL, POW2)
-    lanes = Lanes(np.where(used, near, s.product_low), (role & 1) != 0, ~used & ((style & 4) == 0), pattern, pattern)
+    beside = np.where(lane == i, s.d_low - 1 - pick16(v[7], 3), s.d_normal)
+    edge_lane = (lane == i) | ((lane == j) & (t.c.present == 0))
+    lanes = Lanes(
+        np.where(edge & edge_lane, beside, np.where(used, near, s.product_low)),
+        np.where(edge, (style >> 6) ^ ((lane == i) & (style >> 7)), role) & 1 != 0,
+        np.where(edge, ~edge_lane, ~used & ((style & 4) == 0)), pattern, pattern,
+    )  # fmt: skip
     c = v[10]
-    return lanes, Addend(s.d_low + pick16(c >> 16, s.d_fraction + 4), (c & 1) != 0, (c & 6) == 0, pattern)
+    below = (style >> 8) & 1
+    return lanes, Addend(
+        np.where(edge, s.d_normal - below, s.d_low + pick16(c >> 16, s.d_fraction + 4)),
+        np.where(edge, style >> 6, c) & 1 != 0, ~edge & ((c & 6) == 0), np.where(edge, below * ONES, pattern),
+    )  # fmt: skip
 
 
 def subnormals(t: Target, d: Draws) -> tuple[Lanes, Addend]:

@@ -70,7 +70,8 @@ def special_code(f: Layout, kind: Any, high: Any, low: Any) -> Codes:
 
 
 def overlay_specials(t: Target, d: Draws, found: dict[str, Codes]) -> None:
-    """Replace codes by special values: one slot, two slots, or a quarter of all operands; sometimes a scale."""
+    """Replace codes by special values: one slot, two slots (infinities and NaNs only), or a quarter of all operands;
+    sometimes a scale."""
     s, style = t.space, d.v[0]
     slots = 2 * s.live + (1 if t.c.is_float else 0)
     words = d.lanes(philox.OVERLAY, s.live)
@@ -79,15 +80,18 @@ def overlay_specials(t: Target, d: Draws, found: dict[str, Codes]) -> None:
     second = np.where(mode == 2, second, first)
     lane = np.arange(s.live)
 
+    def kind(word: Any) -> Any:
+        return np.where((mode == 2) & ((word & 7) > 4), word - 3, word) & 31
+
     def chosen(slot: Any, word: Any) -> Any:
         return np.where(mode == 3, (word >> 8) & 3 == 0, (slot == first) | (slot == second))
 
-    a = special_code(t.a, words[0] & 31, words[1], words[1])
+    a = special_code(t.a, kind(words[0]), words[1], words[1])
     found["a"] = np.where(chosen(2 * lane, words[0]), a, found["a"])
-    b = special_code(t.b, words[2] & 31, words[3], words[3])
+    b = special_code(t.b, kind(words[2]), words[3], words[3])
     found["b"] = np.where(chosen(2 * lane + 1, words[2]), b, found["b"])
     if t.c.is_float:
-        c = special_code(t.c, d.v[11] & 31, d.v[8], d.v[9])
+        c = special_code(t.c, kind(d.v[11]), d.v[8], d.v[9])
         found["c"] = np.where(chosen(2 * s.live, d.v[11]), c, found["c"][:, None])[:, 0]
     if s.groups:
         group = pick16(d.v[7], s.groups)
