@@ -6,7 +6,8 @@ process, since a virtual machine may mask what the feature bits announce.
 
 Control state: an instruction with the modifiers ``daz``, ``ftz`` or
 ``rounding=rd|ru|rz`` runs with MXCSR = 0x1f80 (all exceptions masked) plus bit
-6, bit 15 or 1, 2, 3 in bits 13-14; the register is restored after the batch.
+6, bit 15 or 1, 2, 3 in bits 13-14; on aarch64 ``rounding=ru|rd|rz`` with FPCR =
+1, 2, 3 in bits 22-23.  The register is restored after the batch.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError
 
 _VENDORS = {"AuthenticAMD": "+amd", "GenuineIntel": "+intel"}
 _HOMES = {"x86": "x86-64", "arm": "aarch64"}
-_MXCSR = {
-    ("daz", ""): 1 << 6,
-    ("ftz", ""): 1 << 15,
-    ("rounding", "rd"): 1 << 13,
-    ("rounding", "ru"): 2 << 13,
-    ("rounding", "rz"): 3 << 13,
+_CONTROL = {
+    "x86": {
+        ("daz", ""): 1 << 6,
+        ("ftz", ""): 1 << 15,
+        ("rounding", "rd"): 1 << 13,
+        ("rounding", "ru"): 2 << 13,
+        ("rounding", "rz"): 3 << 13,
+    },
+    "arm": {("rounding", "ru"): 1 << 22, ("rounding", "rd"): 2 << 22, ("rounding", "rz"): 3 << 22},
 }
 
 
@@ -74,7 +78,7 @@ class Cpu:
 
     def supports(self, instruction: Instruction) -> Support:
         """Whether CPU and operating system have it, else ``needs <feature>`` in the compiler's spelling."""
-        home = _HOMES.get(instruction.opcode.partition(".")[0])
+        home = _HOMES.get(_family(instruction))
         if home is None:
             return Support(False, "not a CPU instruction")
         if home != self.architecture.partition("+")[0]:
@@ -94,15 +98,21 @@ class Cpu:
         return d
 
 
+def _family(instruction: Instruction) -> str:
+    return instruction.opcode.partition(".")[0]
+
+
 def unit_id(instruction: Instruction) -> str:
     """The id without the control state, which is the name of the native unit."""
-    return spell(instruction.opcode, tuple(pair for pair in instruction.modifiers if pair not in _MXCSR))
+    control = _CONTROL[_family(instruction)]
+    return spell(instruction.opcode, tuple(pair for pair in instruction.modifiers if pair not in control))
 
 
 def control_register(instruction: Instruction) -> int:
     """The control register's value for the instruction's state."""
     default: int = _native.cpu_default_control
-    return default | sum(_MXCSR.get(pair, 0) for pair in instruction.modifiers)
+    control = _CONTROL[_family(instruction)]
+    return default | sum(control.get(pair, 0) for pair in instruction.modifiers)
 
 
 @functools.cache
