@@ -154,12 +154,15 @@ def test_vectors_are_typed_as_bits_or_values() -> None:
     assert vector.b.tolist() == [[0xC4, 0x7F, 0x80, 0]]
     assert vector.c is not None
     assert vector.c.tolist() == [0x7F800000]
+    every = parse_vector(TILE, ["0x3c00", "1.5", "1.5", "0", "-0x1.8p+1", "nan", "-0", "0", "inf"])
+    for name, value in every.items():
+        np.testing.assert_array_equal(value, getattr(vector, name))
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["1", "1"], "takes 3 words, a b c"),
+        (["1", "1"], r"takes 3 words, a b c .* or 9 items \(4 of a, 4 of b, 1 of c\); got 2"),
         (["1,2,3,4,5", "1", "0"], "operand a: 5 items for 4 places"),
         (["1", "0.1", "0"], "operand b: e4m3 does not hold 0.1 exactly"),
         (["1", "1e9", "0"], "e4m3 does not hold 1e9"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 
@@ -22,15 +24,21 @@ def parse_vector(instruction: Instruction, words: Sequence[str]) -> Batch:
     """One vector (a batch of one) from a word an operand, in the order a b c scale_a scale_b metadata.
 
     A word holds the lanes from lane 0, separated by commas; ``x*n`` repeats
-    one, and lanes that are not given are +0.  An item is a bit pattern
+    one, and lanes that are not given are +0.  Every item as a word of its own
+    (all of a, all of b, c, ...) works too.  An item is a bit pattern
     (``0x3c00``) or a value that the format holds exactly (``1.5``,
     ``-0x1.8p+3``, ``inf``, ``-0``, ``nan``).
     """
     shapes = vector_shapes(instruction, 1)
+    places = {name: math.prod(shape) for name, shape in shapes.items()}
+    if len(words) == sum(places.values()) != len(shapes):
+        rest = iter(words)
+        words = [",".join(islice(rest, count)) for count in places.values()]
     if len(words) != len(shapes):
+        every = ", ".join(f"{count} of {name}" for name, count in places.items())
         raise UsageError(
             f"{instruction.id} takes {len(shapes)} words, {' '.join(shapes)} (lanes separated by commas), "
-            f"got {len(words)}"
+            f"or {sum(places.values())} items ({every}); got {len(words)}"
         )
     taken = instruction.formats() | {"metadata": formats.get("u8")}
     return Batch(
