@@ -1,18 +1,12 @@
-"""Each rule of docs/datapath.md on vectors worked out by hand: NaNs, zeros, flushes, overflow, steps, scales."""
+"""Rounding, overflow, flushes, zeros, operands, products, steps, scales: each rule of docs/datapath.md by hand."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 
-from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
-from mmaprobe.errors import UsageError
-from mmaprobe.models.stages import evaluate
-from mmaprobe.models.trace import Trace
+from by_hand import C, code, dot, exact, f32_sum, fma, lanes, p, raw
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,
@@ -26,137 +20,8 @@ from mmaprobe.parameters.datapath import (
     Special,
     Term,
 )
-from test_stages import HALVES, C, code, dot, exact, lanes, p, raw, tensor_core
 
 INF, QNAN = 0x7F800000, 0x7FC00000
-FLUSH = Encode(subnormals="signed_zero")
-DAZ = Operand("signed_zero")
-VDPBF16PS = Datapath(
-    "bf16", "bf16", "f32", "f32", 2, Fma(Fma(C, (1,), FLUSH), (0,), FLUSH),
-    operand_a=DAZ, operand_b=DAZ, operand_c=DAZ,
-    special=Special("global", 0xFFC00000, ("a0", "b0", "a1", "b1", "c")),
-)  # fmt: skip
-
-
-def fma(to: Encode | None = None, **more: Any) -> Datapath:
-    return Datapath("f32", "f32", "f32", "f32", 1, Fma(C, (0,), to or Encode()), **more)
-
-
-def f32_sum(to: Encode | None = None, **more: Any) -> Datapath:
-    return Datapath("f32", "f32", "f32", "f32", 1, Exact((lanes(0), C), to or Encode()), **more)
-
-
-# NaN results ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "path", [tensor_core(25, 4, -133), fma(special=Special(code=0x7FFFFFFF))], ids=["fused", "fma"]
-)
-def test_canonical_nans(path: Datapath) -> None:
-    inf, one = formats.get(path.a).infinity_code, formats.get(path.a).one
-    assert inf is not None
-    pad = [0] * (path.k - 1)
-    ones = [one] * (path.k - 1)
-    assert raw(path, [inf, *pad], [0, *ones], 0) == 0x7FFFFFFF  # infinity times zero
-    assert raw(path, [inf, *pad], [one, *ones], 0xFF800000) == 0x7FFFFFFF  # infinities of both signs
-    assert raw(path, [inf + 1, *pad], [one, *ones], 0) == 0x7FFFFFFF
-    assert raw(path, [one, *pad], [one, *ones], 0xFF800001) == 0x7FFFFFFF
-    assert raw(path, [inf, *pad], [one, *ones], INF) == INF
-    assert raw(path, [inf, *pad], [one | 1 << (formats.get(path.a).bits - 1), *ones], 0) == INF | 1 << 31
-
-
-def test_global_nans_follow_the_priority_whatever_the_order_of_addition() -> None:
-    nans = {"a0": 0x7FC1, "b0": 0xFFC2, "a1": 0x7F83, "b1": 0xFF84, "c": 0xFFC00005}
-    codes = {"a0": 0x7FC10000, "b0": 0xFFC20000, "a1": 0x7FC30000, "b1": 0xFFC40000, "c": 0xFFC00005}
-    names = list(nans)
-    for first, name in enumerate(names):
-        value = {n: nans[n] if i >= first else 0x3F80 for i, n in enumerate(names)}
-        if first > 0:
-            value["c"] = nans["c"]
-        got = raw(VDPBF16PS, [value["a0"], value["a1"]], [value["b0"], value["b1"]], value["c"])
-        assert got == codes[name]
-    assert raw(VDPBF16PS, [0x7F80, 0], [0, 0], 0) == 0xFFC00000
-    assert raw(VDPBF16PS, [0x7F80, 0], [0, 0], 0x7F800001) == 0x7FC00001  # invalid beside c's NaN: c's
-    assert raw(VDPBF16PS, [0x7F80, 0xFF80], [0x3F80, 0x3F80], 0) == 0xFFC00000
-
-
-def test_local_nans_of_an_fma_chain() -> None:
-    path = Datapath(
-        "f32", "f32", "f32", "f32", 2, Fma(C, (0, 1), Encode()), special=Special("local", 0xFFC00000, ("a", "b", "acc"))
-    )
-    one = 0x3F800000
-    assert raw(path, [0x7F800001, one], [0x7F800002, one], 0x7F800003) == 0x7FC00001
-    assert raw(path, [one, one], [0x7F800002, one], 0x7F800003) == 0x7FC00002
-    assert raw(path, [one, one], [one, one], 0xFF800003) == 0xFFC00003
-    assert raw(path, [one, 0x7F800004], [one, one], 0x7F800003) == 0x7FC00004  # the second fma meets a1 first
-    assert raw(path, [INF, one], [0, one], 0x7F800003) == 0x7FC00003  # c's NaN hides the invalid product
-    assert raw(path, [INF, one], [0, one], 0) == 0xFFC00000
-    assert raw(path, [INF, 0x7F800004], [0, one], 0) == 0x7FC00004
-    last = replace(path, special=replace(path.special, priority=("acc", "a", "b")))
-    assert raw(last, [one, 0x7F800004], [one, one], 0x7F800003) == 0x7FC00003
-
-
-def test_local_nans_of_sums() -> None:
-    dpps = Datapath(
-        "f32", "f32", None, "f32", 4,
-        Add(Add(Exact((lanes(0),)), Exact((lanes(1),)), Encode()),
-            Add(Exact((lanes(2),)), Exact((lanes(3),)), Encode()), Encode()),
-        product=Product(to=Encode()), special=Special("local", 0xFFC00000, ("a", "b")),
-    )  # fmt: skip
-    one, nan = 0x3F800000, [0x7F800001, 0x7F800002, 0x7F800003, 0x7F800004]
-    for k in range(4):
-        a = [one] * k + nan[k:]
-        assert raw(dpps, a, [one] * 4) == 0x7FC00001 + k
-    assert raw(dpps, [INF, one, nan[2], one], [0, one, one, one]) == 0xFFC00000  # the invalid sum comes first
-    assert raw(dpps, [one, INF, one, one], [one, one, one, 0xFF800000]) == 0xFFC00000
-
-
-def test_signalling_nans_first_and_quieting() -> None:
-    quiet_then_loud = ([0x7FC00001], [0x7F800002], 0x7F800003)
-    for rule in ("local", "global"):
-        priority = ("a", "b", "acc") if rule == "local" else ("a0", "b0", "c")
-        special = Special(rule, 0x7FC00000, priority, signalling_first=True)  # type: ignore[arg-type]
-        assert raw(fma(special=special), *quiet_then_loud) == 0x7FC00002
-        assert raw(fma(special=replace(special, quiet=False)), *quiet_then_loud) == 0x7F800002
-        assert raw(fma(special=replace(special, signalling_first=False)), *quiet_then_loud) == 0x7FC00001
-
-
-@pytest.mark.parametrize(
-    ("source", "bits", "target", "expected"),
-    [
-        ("f16", 0xFE01, "f32", 0xFFC02000),
-        ("bf16", 0x7F81, "f32", 0x7FC10000),
-        ("f32", 0xFF812345, "bf16", 0xFFC1),
-        ("f32", 0x7F800001, "f16", 0x7E00),
-        ("e4m3", 0xFF, "f32", 0xFFF00000),
-        ("e5m2", 0x7D, "f16", 0x7F00),
-        ("f32", 0xFFC00000, "e4m3", 0xFF),
-        ("f64", 0xFFF0000020000000, "f32", 0xFFC00001),
-        ("tf32", 0x7F802000, "f32", 0x7FC02000),
-    ],
-)
-def test_payloads_move_left_aligned(source: str, bits: int, target: str, expected: int) -> None:
-    for rule, priority in (("global", ("a0",)), ("local", ("a", "b"))):
-        special = Special(rule, 0x7E, priority)  # type: ignore[arg-type]
-        path = Datapath(source, source, None, target, 1, Exact((lanes(0),), Encode(target)), special=special)
-        assert raw(path, [bits], [formats.get(source).one]) == expected
-
-
-def test_a_payload_that_vanishes_stays_a_nan() -> None:
-    special = Special("global", 0x7E00, ("a0",), quiet=False)
-    path = Datapath("f32", "f32", None, "f16", 1, Exact((lanes(0),), Encode("f16")), special=special)
-    assert raw(path, [0x7F800001], [0x3F800000]) == 0x7E00
-    assert raw(path, [0x7F802000], [0x3F800000]) == 0x7C01
-
-
-def test_tf32_padding_holds_no_nan() -> None:
-    path = tensor_core(25, 8, -133, a="tf32")
-    ones = [0x3F800000] + [0] * 7
-    assert raw(path, [0x7F801FFF] + [0] * 7, ones, 0) == INF
-    assert raw(path, [0x7F802000] + [0] * 7, ones, 0) == 0x7FFFFFFF
-
-
-# Encode --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -271,9 +136,6 @@ def test_a_last_conversion_after_the_last_step() -> None:
     # 1 + 2^-11 is a tie of f16; with 2^-30 the f32 step loses what would lift it
     assert dot(path, [p(-11), p(-15)], [1.0, p(-15)], 1.0) == 0x3C00
     assert dot(path, [p(-11), p(-10)], [1.0, p(-10)], 1.0) == 0x3C01
-
-
-# Operands, products, steps -------------------------------------------------------------------------------------
 
 
 def test_operand_masks_and_flushes() -> None:
@@ -400,83 +262,3 @@ def test_single_bit_lanes(multiply: str, expected: int) -> None:
         product=Product(multiply=multiply),  # type: ignore[arg-type]
     )  # fmt: skip
     assert raw(path, [0, 0, 1, 1], [0, 1, 0, 1], 7) == expected
-
-
-# Whole units ---------------------------------------------------------------------------------------------------
-
-EVEN, ODD = tuple(range(0, 16, 2)), tuple(range(1, 16, 2))
-GTR = Datapath(
-    "e4m3fnuz", "e4m3fnuz", "f32", "f32", 16,
-    Fused(
-        (Term(Fused((Term(Fused((Term(lanes(*EVEN)),), 24)), Term(Fused((Term(lanes(*ODD)),), 24))), 24, "RD"),
-              31, "RD"),
-         Term(C, 24, "RD", -126, cutoff=25)),
-        None, to=Encode(first=(31, "RD")),
-    ),
-)  # fmt: skip
-U = p(7)
-
-
-@pytest.mark.parametrize(
-    ("x", "same", "other"), [(0.25, 0, 0), (0.75, 0, 0), (1.5, 1, 1), (-0.25, 0, -1), (-0.75, 0, -1), (-1.5, -1, -2)]
-)
-def test_grouped_products_cut_toward_zero_inside_and_down_between(x: float, same: int, other: int) -> None:
-    """Recorded on MI300X, in units of 2^-10 beside +-2^14: RZ within a parity, RD between them."""
-    for position, units in ((2, same), (3, other)):
-        a, b = [0.0] * 16, [0.0] * 16
-        a[0], b[0], a[4], b[4] = U, U, -U, U
-        a[position], b[position] = x * p(-5), p(-5)
-        assert float(exact("f32", dot(GTR, a, b))) == units * p(-10)
-
-
-def test_c_is_dropped_far_below_the_products() -> None:
-    """Recorded on MI300X: 2^14 - 2^(14-e) for e = 20..25, then nothing."""
-    expected = ["1.ffffep+13", "1.fffffp+13", "1.fffff8p+13", "1.fffffcp+13", "1.fffffep+13", "1.fffffep+13", "1p+14"]
-    for e, value in zip(range(20, 27), expected, strict=True):
-        assert dot(GTR, [U], [U], -p(14 - e)) == code("f32", float.fromhex(f"0x{value}"))
-    cancelled = [U, 0, 0, 0, -U], [U, 0, 0, 0, U]
-    for x, units in ((0.25, 0), (0.75, 0), (1.5, 1), (-0.25, 0), (-0.125, 0), (-0.5, -1), (-1.0, -1), (-1.5, -2)):
-        assert float(exact("f32", dot(GTR, *cancelled, x * p(-10)))) == units * p(-10)
-
-
-def test_exact_sum_with_one_rounding() -> None:
-    """CDNA1: a cancellation no alignment survives, and the value next to overflow."""
-    path = Datapath("bf16", "bf16", "f32", "f32", 2, Exact((lanes(0, 1), C), Encode()))
-    assert dot(path, [-p(13), -0.5], [p(10), 1.0], p(23)) == code("f32", -0.5)
-    a, b = [217 * p(40), 217 * p(30)], [151 * p(48), 151 * p(43)]
-    assert dot(path, a, b, float.fromhex("0x1.fffffep+127")) == 0x7F7FFFFF
-    chained = Datapath("f16", "f16", "f32", "f32", 4, Exact((lanes(0, 1, 2, 3), C), Encode()))
-    assert dot(chained, [-p(13), -0.5, -0.25, -0.125], [p(10), 1, 1, 1], p(23)) == code("f32", -0.875)
-
-
-def test_vdpbf16ps_adds_the_odd_pair_first() -> None:
-    tiny = p(-24)
-    assert dot(VDPBF16PS, [tiny, -1.0], [1.0, 1.0], 1.0) == code("f32", tiny)
-    assert dot(VDPBF16PS, [-1.0, tiny], [1.0, 1.0], 1.0) == 0
-    assert raw(VDPBF16PS, [0x8001, 0], [0x3F80, 0], 0x80000001) == 0  # -0 * 1 + (0 + -0)
-    assert raw(VDPBF16PS, [0x8001, 0x8000], [0x3F80, 0x3F80], 0x80000001) == 1 << 31
-
-
-def test_f16_accumulators_round_between_steps() -> None:
-    """8 + 2^-8 is a tie of f16, met once a step."""
-    values = [8.0, p(-8)] + [0.0] * 6 + [p(-8)]
-    assert dot(replace(HALVES[1], k=16), values, [1.0] * 9) == code("f16", 8)
-    assert dot(HALVES[2], values, [1.0] * 9) == code("f16", 8 + p(-7))
-
-
-# What is refused -----------------------------------------------------------------------------------------------
-
-
-def test_operands_that_do_not_fit_are_named() -> None:
-    path = VDPBF16PS
-    a, c = np.zeros((3, 2), np.uint16), np.zeros(3, np.uint32)
-    for batch, message in (
-        (Batch(a, a[:, :1], c), r"operand b: this datapath takes \(3, 2\), got \(3, 1\)"),
-        (Batch(a, a, None), r"operand c: this datapath takes \(3,\), got none"),
-        (Batch(a, a, c, scale_a=a), "operand scale_a: this datapath takes none"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            evaluate(path, batch)
-    with pytest.raises(UsageError, match="a trace follows one vector, got 3"):
-        evaluate(path, Batch(a, a, c), Trace())
-    assert evaluate(path, Batch(a[:0], a[:0], c[:0])).shape == (0,)
