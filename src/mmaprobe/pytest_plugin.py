@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import pytest
 
-from mmaprobe.devices.base import Device, open_device
-from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.devices.base import Device, open_device, schemes
+from mmaprobe.errors import NotHereError, UsageError, near
 
 GPU_SCHEMES = ("cuda", "hip")
 
@@ -26,9 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse ``--require-gpu`` with a device that is no GPU."""
+    """Refuse a device that nobody registered, and ``--require-gpu`` with a device that is no GPU."""
     name = str(config.getoption("--device"))
-    if config.getoption("--require-gpu") and name.partition(":")[0] not in GPU_SCHEMES:
+    scheme, known = name.partition(":")[0], schemes()
+    if scheme not in known:
+        raise pytest.UsageError(f"--device {name}: unknown device{near(scheme, known)}")
+    if config.getoption("--require-gpu") and scheme not in GPU_SCHEMES:
         raise pytest.UsageError(f"--require-gpu needs --device cuda:N or hip:N, not {name}")
 
 
