@@ -36,7 +36,8 @@ HALVES = (
 
 ONE = p(0)
 
-# (a, b, c, expected Volta | Turing to Ada | Hopper and later), f16 operands, f32 result: sections 2, 3, 5 and 6
+# (a, b, c, expected Volta | Turing to Ada | Hopper and later), f16 operands, f32 result. The probes are those of
+# Fasi et al. 2021 (A to D), Khattak and Mikaitis 2025 (G), Valpey et al. (assoc to RTZ/RTN) and of MMA-Sim (equation 10).
 F32_ROWS = {
     "A1 subnormal operands": ([p(-24)], [4], 0, "34800000 34800000 34800000"),
     "A2 subnormal C": ([], [], p(-149), "00000001 00000001 00000001"),
@@ -85,7 +86,7 @@ def test_published_generation_rows(name: str) -> None:
 
 
 def test_a_row_whose_operand_no_f16_holds() -> None:
-    """Section 5, "RNE/RTZ add": 1.0048828125 p(-15) needs eleven bits below p(-14), so tf32 has to carry it."""
+    """Valpey et al., "RNE/RTZ add": 1.0048828125 p(-15) needs eleven bits below p(-14), so tf32 has to carry it."""
     for fraction_bits, length, zero in ((23, 4, -131), (24, 8, -132), (25, 16, -133)):
         path = tensor_core(fraction_bits, length, zero, a="tf32")
         assert dot(path, [1.7822265625 * p(-3)], [1.0048828125 * p(-15)], 1.9951171875 * p(-8)) == 0x3BFF994F
