@@ -137,6 +137,16 @@ def test_roundings_flushes_and_overflows_are_named() -> None:
     assert "(canonical NaN rule)" in explain.text(VDPBF16PS, vector([0x7F80, 0], [0, 0], 0))
 
 
+def test_integers_are_shown_as_integers() -> None:
+    vector = Batch(
+        np.array([[0x80, 1, 0, 0]], np.uint8), np.array([[255, 3, 0, 0]], np.uint8), np.array([0x80000000], np.uint32)
+    )
+    lines = [" ".join(line.split()) for line in explain.text(SUM, vector).splitlines()]
+    for line in ("0 80 -128 ff 255 -32640 0", "c 80000000 -2147483648 0", "exact sum -2147516285"):
+        assert line in lines, line
+    assert lines[-2:] == ["s32 wraps: 2147451011 7fff8083 overflow", "d = 7fff8083 2147451011"]
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0, -1.5, 0.1, 2.0**-1074, -1.7976931348623157e308, 3.0])
 def test_hexfloat_reads_back(value: float) -> None:
     numerator, denominator = value.as_integer_ratio()

@@ -36,8 +36,8 @@ HALVES = (
 
 ONE = p(0)
 
-# (a, b, c, expected Volta | Turing to Ada | Hopper and later), f16 operands, f32 result. The probes are those of
-# Fasi et al. 2021 (A to D), Khattak and Mikaitis 2025 (G), Valpey et al. (assoc to RTZ/RTN) and of MMA-Sim (equation 10).
+# (a, b, c, expected Volta | Turing to Ada | Hopper and later), f16 operands, f32 result. The probes:
+# Fasi et al. 2021 (A to D), Khattak and Mikaitis 2025 (G), Valpey et al. (assoc to RTZ/RTN), MMA-Sim (equation 10).
 F32_ROWS = {
     "A1 subnormal operands": ([p(-24)], [4], 0, "34800000 34800000 34800000"),
     "A2 subnormal C": ([], [], p(-149), "00000001 00000001 00000001"),

@@ -65,11 +65,17 @@ def _step(
             elif what == "fused":
                 yield from _fused(event, lanes, accumulator)
             elif what in ("add", "exact"):
-                yield from _sum(event, lanes, accumulator)
+                yield from _sum(event, lanes, accumulator, _decimal(datapath))
             elif what == "encode":
-                yield _encode(event)
+                yield _encode(event, _decimal(datapath))
             else:
                 yield _result(datapath, event)
+
+
+def _decimal(datapath: Datapath) -> bool:
+    """Whether everything is an integer and is shown as one."""
+    names = (datapath.a, datapath.b, datapath.c or datapath.d, datapath.d)
+    return not any(formats.get(name).is_float for name in names)
 
 
 def _chained(event: Event) -> bool:
@@ -98,8 +104,11 @@ def _code(bits: Any, width: int) -> str:
     return f"{int(bits):0{width // 4}x}"
 
 
-def _label(label: int) -> str:
-    return "zero" if label == ABSENT else str(label)
+def _label(x: Numbers, labels: Any, at: tuple[int, ...]) -> str:
+    """The exponent an alignment sees; NaNs and infinities have none."""
+    if x.nan.flag[at] or x.infinite[at]:
+        return ""
+    return "zero" if labels[at] == ABSENT else str(labels[at])
 
 
 def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str) -> Table:
@@ -107,25 +116,26 @@ def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str)
     values = event.values
     a, b, products = values["a"], values["b"], values["products"]
     widths = [formats.get(name).container_bits for name in (datapath.a, datapath.b)]
-    scaled = datapath.scale is not None
+    scaled, decimal = datapath.scale is not None, _decimal(datapath)
     table = _table(
         "operands and products", "lane", "a", "", "b", "", *(["scales"] if scaled else []), "a·b", "exponent"
     )
     rows = []
     for column, lane in enumerate(values["lanes"]):
         at = (0, column)
-        row = [_code(vector.a[0, lane], widths[0]), shown(a, at), _code(vector.b[0, lane], widths[1]), shown(b, at)]
+        row = [_code(vector.a[0, lane], widths[0]), shown(a, at, decimal)]
+        row += [_code(vector.b[0, lane], widths[1]), shown(b, at, decimal)]
         if datapath.scale is not None:
             block = (0, lane // datapath.scale.size)
             row.append(" ".join(shown(scale, block) for scale in values["scales"]))
-        rows.append((*row, shown(products, at), _label(int(products.label[at]))))
+        rows.append((*row, shown(products, at, decimal), _label(products, products.label, at)))
     _rows(table, [str(lane) for lane in values["lanes"]], rows)
     c: Numbers = values["accumulator"]
     if datapath.c is not None or accumulator != "c":
         width = formats.get(datapath.c).container_bits if datapath.c else 0
         code = _code(vector.c[0], width) if accumulator == "c" and vector.c is not None else ""
         blank = [""] * (3 if scaled else 2)
-        table.add_row(accumulator, code, shown(c), *blank, "", _label(int(c.label[0])))
+        table.add_row(accumulator, code, shown(c, (0,), decimal), *blank, "", _label(c, c.label, (0,)))
     return table
 
 
@@ -140,7 +150,7 @@ def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[R
         node.terms, *(event.values[name] for name in ("terms", "labels", "aligned")), strict=True
     ):
         rows = [
-            (shown(value, at), _label(int(labels[at])), shown(kept, at), difference(value, kept, at), term_note(term))
+            (shown(value, at), _label(value, labels, at), shown(kept, at), difference(value, kept, at), term_note(term))
             for at in np.ndindex(value.negative.shape)
         ]
         _rows(table, term_names(term.of, lanes, accumulator), rows if own else [row[:-1] for row in rows])
@@ -155,16 +165,16 @@ def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[R
     yield Text.assemble("exact sum  ", (shown(event.values["sum"]), "bold"))
 
 
-def _sum(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[RenderableType]:
+def _sum(event: Event, lanes: tuple[int, ...], accumulator: str, decimal: bool) -> Iterator[RenderableType]:
     """The terms of an exact or binary sum."""
     node, terms = event.node, event.values["terms"]
     assert node is not None
     of = getattr(node, "terms", None) or (node.x, node.y)  # type: ignore[union-attr]
     names = [name for term in of for name in term_names(term, lanes, accumulator)]
     table = _table(describe(node), "term", "value")
-    _rows(table, names, [(shown(terms, at),) for at in np.ndindex(terms.negative.shape)])
+    _rows(table, names, [(shown(terms, at, decimal),) for at in np.ndindex(terms.negative.shape)])
     yield table
-    yield Text.assemble("exact sum  ", (shown(event.values["sum"]), "bold"))
+    yield Text.assemble("exact sum  ", (shown(event.values["sum"], (0,), decimal), "bold"))
 
 
 def _chain(events: Sequence[Event]) -> Table:
@@ -181,7 +191,7 @@ def _chain(events: Sequence[Event]) -> Table:
     return table
 
 
-def _encode(event: Event) -> Text:
+def _encode(event: Event, decimal: bool) -> Text:
     """One rounding: what it did and what is left."""
     values = event.values
     to: Encode = values["to"]
@@ -191,7 +201,7 @@ def _encode(event: Event) -> Text:
         line.append(f"first {shown(first_cut(exact, formats.get(to.format), *to.first))}, then ")
     code = _code(values["bits"][0], formats.get(to.format).container_bits)
     done: Numbers = values["rounded"]
-    line.append(shown(done), "bold")
+    line.append(shown(done, (0,), decimal), "bold")
     if not done.nan.flag[0]:
         line.append(f"  {code}", "bold")
     return line.append(f"  {_what_happened(event)}", "dim")
@@ -207,13 +217,15 @@ def _what_happened(event: Event) -> str:
     if event.values["tiny"][0]:
         return "tiny, flushed"
     lost = difference(exact, done)
+    if lost and not formats.get(event.values["to"].format).is_float:
+        return "overflow"
     return f"off by {lost}" if lost else "exact"
 
 
 def _result(datapath: Datapath, event: Event) -> Text:
     """d, and where a NaN comes from."""
     code = _code(event.values["bits"][0], formats.get(datapath.d).container_bits)
-    line = Text.assemble("d = ", (code, "bold green"), f"  {shown(event.values['value'])}")
+    line = Text.assemble("d = ", (code, "bold green"), f"  {shown(event.values['value'], (0,), _decimal(datapath))}")
     if event.values["nan"][0]:
         line.append(f"  ({datapath.special.nan} NaN rule)", "dim")
     if datapath.result is not None:

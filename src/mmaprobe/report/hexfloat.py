@@ -17,14 +17,15 @@ def hexfloat(negative: bool, significand: int, exponent: int) -> str:
     return f"{sign}0x1{'.' if fraction else ''}{fraction}p{exponent + length - 1:+d}"
 
 
-def shown(x: Numbers, index: tuple[int, ...] = (0,)) -> str:
-    """One of the numbers: a hexadecimal float, ``inf`` or ``nan``."""
+def shown(x: Numbers, index: tuple[int, ...] = (0,), decimal: bool = False) -> str:
+    """One of the numbers: a hexadecimal float (a ``decimal`` integer where they are integers), ``inf`` or ``nan``."""
     negative = bool(x.negative[index])
     if x.nan.flag[index]:
         return "nan"
     if x.infinite[index]:
         return "-inf" if negative else "inf"
-    return hexfloat(negative, int(x.significand[index]), int(x.exponent[index]))
+    significand, exponent = int(x.significand[index]), int(x.exponent[index])
+    return f"{'-' * negative}{significand << exponent}" if decimal else hexfloat(negative, significand, exponent)
 
 
 def difference(x: Numbers, y: Numbers, index: tuple[int, ...] = (0,)) -> str:
