@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from mmaprobe.devices.base import Device
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Operand, Products, Special, Term
 from mmaprobe.probing import probe
+from mmaprobe.probing.structure import Node, to_json
 from standins import Arithmetic, Path, Standin, arithmetic, make_instruction, noise
 
 C = Accumulator()
@@ -49,7 +51,6 @@ def exact_steps(k: int, step: int) -> Path:
 TREES: list[tuple[Any, Any]] = [
     ((((("c", 0), 1), 2), 3), {"kind": "fma", "acc": "c", "lanes": [0, 1, 2, 3]}),
     ((((("c", 2), 0), 3), 1), {"kind": "fma", "acc": "c", "lanes": [2, 0, 3, 1]}),
-    (((0, 1), (2, 3)), None),
     ((((0, 1), (2, 3)), "c"), {"kind": "add", "terms": [
         {"kind": "add", "terms": [{"kind": "add", "terms": [0, 1]}, {"kind": "add", "terms": [2, 3]}]}, "c"]}),
     (((((0, 1), 2), 3), "c"), {"kind": "add", "terms": [
@@ -65,7 +66,7 @@ TREES: list[tuple[Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("tree", "expected"), [t for t in TREES if t[1]])
+@pytest.mark.parametrize(("tree", "expected"), TREES)
 def test_each_tree_is_read_as_itself(tree: Any, expected: Any) -> None:
     assert answer(arithmetic(K4, tree), "summation_tree") == expected
 
@@ -103,6 +104,25 @@ def test_a_narrow_format_is_told_apart_by_half_ulp_pairs() -> None:
     assert one.answer["terms"] == ["c", *range(32)]
     assert two.answer["terms"][1:] == list(range(16, 32))
     assert two.answer["terms"][0]["terms"] == ["c", *range(16)]
+
+
+def random_tree(source: random.Random, leaves: list[Any]) -> Any:
+    """Nested sums over the leaves: (arithmetic form, node)."""
+    if len(leaves) == 1:
+        return leaves[0], leaves[0]
+    source.shuffle(leaves)
+    cuts = sorted(source.sample(range(1, len(leaves)), min(source.choice((1, 1, 2, 3, 7)), len(leaves) - 1)))
+    parts = [leaves[i:j] for i, j in zip([0, *cuts], [*cuts, len(leaves)], strict=True)]
+    forms, nodes = zip(*(random_tree(source, part) for part in parts), strict=True)
+    return (forms if len(forms) == 2 else ("fused", source.choice((23, 25, 30)), *forms)), Node(nodes)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_tree_is_read_as_itself(seed: int) -> None:
+    source = random.Random(seed)
+    k = source.randint(2, 9)
+    form, node = random_tree(source, ["c", *range(k)])
+    assert answer(arithmetic(make_instruction("bf16", k, "f32", "f32"), form), "summation_tree") == to_json(node)
 
 
 # --- result rounding --------------------------------------------------------------------------------------------------
