@@ -228,15 +228,15 @@ def process_nans(d, x, y):
     return chosen.astype(np.uint32)
 
 
-def fmmla(a, b, c):
-    """c + (a0 b0 + a1 b1), every product and sum rounded to nearest even."""
+def fmmla(a, b, c, rounding="rn"):
+    """c + (a0 b0 + a1 b1), every product and sum rounded."""
     one = np.full(c.shape, 0x3F800000, np.uint32)
 
     def times(x, y):
-        return process_nans(fma(x, y, (x ^ y) & np.uint32(0x80000000)), x, y)
+        return process_nans(fma(x, y, (x ^ y) & np.uint32(0x80000000), rounding), x, y)
 
     def plus(x, y):
-        return process_nans(fma(one, x, y), x, y)
+        return process_nans(fma(one, x, y, rounding), x, y)
 
     return plus(c, plus(times(a[:, 0], b[:, 0]), times(a[:, 1], b[:, 1])))
 
@@ -292,4 +292,6 @@ def evaluate(opcode, state, a, b, c):
         return tile_dot(x[:, None, :], y[:, :, None], c[:, None, None])[:, 0, 0]
     if opcode in ("x86.dpps", "x86.dppd"):
         return (dpps if opcode == "x86.dpps" else dppd)(a, b, *control)
-    return {"x86.vdpbf16ps": vdpbf16ps, "arm.bfdot": bfdot, "arm.bfmmla": bfdot, "arm.fmmla": fmmla}[opcode](a, b, c)
+    if opcode == "arm.fmmla":
+        return fmmla(a, b, c, control[0])
+    return {"x86.vdpbf16ps": vdpbf16ps, "arm.bfdot": bfdot, "arm.bfmmla": bfdot}[opcode](a, b, c)
