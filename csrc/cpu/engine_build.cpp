@@ -10,16 +10,16 @@ namespace MMAPROBE_BUILD {
 
 template <class W, int V>
 static bool evaluate_as(const EngineCall& call) {
-    using Registers = Register<W, V>;
+    using Values = Register<W, V>;
     const Header header{call.program};
-    const i64 bytes = header[Header::registers] * i64(sizeof(Registers));
-    auto* registers = static_cast<Registers*>(aligned_alloc(64, size_t((bytes + 63) / 64 * 64)));
+    const i64 bytes = header[Header::registers] * i64(sizeof(Values));
+    auto* registers = static_cast<Values*>(aligned_alloc(64, size_t((bytes + 63) / 64 * 64)));
     if (!registers) return false;
     const Sources sources{{call.base[0], call.row[0]}, {call.base[1], call.row[1]}, {call.base[2], call.row[2]},
                           {call.base[3], call.row[3]}, {call.base[4], call.row[4]}};
     for (i64 first = 0; first < call.vectors; first += V) {
         const int count = int(smaller(V, call.vectors - first));
-        Machine<W, V>{call.program, header, sources, registers, first, count}.run(call.out, call.out_bytes);
+        run(Context<W, V>{call.program, header, sources, registers, first, count}, call.out, call.out_bytes);
     }
     free(registers);
     return true;

@@ -1,4 +1,4 @@
-// Encode (docs/datapath.md section 5): an exact value to a format, as a register value and as a bit pattern.
+// Encode (docs/datapath.md section 5): exact values to a format, as register values and as bit patterns.
 #pragma once
 #include "value.hpp"
 
@@ -7,8 +7,8 @@ namespace MMAPROBE_BUILD {
 
 // An Encode with its columns in local variables, and what follows from them.
 struct Encode {
-    bool is_float, is_signed, flush, tiny_before;
-    bool underflow_positive, zero_positive;  // the sign that zeros get
+    bool is_float, is_signed, flush, tiny_before, has_infinity;
+    u64 underflow_sign, zero_sign;  // 0 where such zeros are always positive
     int fraction_bits;
     i64 lowest;  // exponent of the lowest bit of a subnormal
     i64 span;    // max_exponent - min_exponent
@@ -16,107 +16,138 @@ struct Encode {
     u64 table, first_table, largest, limit;
     u64 bottom;  // magnitude of the lowest integer
     i64 beyond[2];
-    bool has_infinity;
 
     MMAPROBE_HD explicit Encode(const EncodeRow& e)
         : is_float(e[EncodeRow::kind] == FLOAT), is_signed(e[EncodeRow::is_signed]),
           flush(e[EncodeRow::flush] != KEEP), tiny_before(e[EncodeRow::tiny_before]),
-          underflow_positive(e[EncodeRow::underflow_positive] || e[EncodeRow::flush] == TO_ZERO ||
-                             !e[EncodeRow::negative_zero]),
-          zero_positive(e[EncodeRow::zero_positive] || !e[EncodeRow::negative_zero]),
+          has_infinity(e[EncodeRow::infinity] != ABSENT),
+          underflow_sign(!e[EncodeRow::underflow_positive] && e[EncodeRow::flush] != TO_ZERO &&
+                         e[EncodeRow::negative_zero]),
+          zero_sign(!e[EncodeRow::zero_positive] && e[EncodeRow::negative_zero]),
           fraction_bits(int(e[EncodeRow::fraction_bits])),
           lowest(e[EncodeRow::min_exponent] - e[EncodeRow::fraction_bits]),
           span(e[EncodeRow::max_exponent] - e[EncodeRow::min_exponent]), min_exponent(e[EncodeRow::min_exponent]),
           bits(e[EncodeRow::bits]), first_bits(e[EncodeRow::first_bits]), table(u64(e[EncodeRow::table])),
           first_table(u64(e[EncodeRow::first_table])), largest(u64(e[EncodeRow::largest])),
-          limit(u64(1) << (fraction_bits + 1)),
-          bottom(!is_signed ? 0 : e[EncodeRow::kind] == INTEGER ? largest + 1 : largest),
-          beyond{e[EncodeRow::beyond_positive], e[EncodeRow::beyond_negative]},
-          has_infinity(e[EncodeRow::infinity] != ABSENT) {}
+          limit(u64(1) << (fraction_bits + 1)), bottom(is_signed ? largest + 1 : 0),
+          beyond{e[EncodeRow::beyond_positive], e[EncodeRow::beyond_negative]} {}
 };
 
-struct Encoded {
-    u64 magnitude;
+// What an Encode makes of a value above its largest, by sign.
+struct Excess {
+    u64 magnitude, flags;
     i64 exponent, label;
-    u64 flags;
 };
 
-// The zero that a non-zero value became (sections 5.4 and 5.5).
-MMAPROBE_HD Encoded underflow_result(const Encode& e, bool negative) {
-    return {0, e.lowest, NO_LABEL, u64(negative && !e.underflow_positive)};
-}
-
-// An exact zero, whose sign the node has chosen.
-MMAPROBE_HD Encoded zero_result(const Encode& e, bool negative) {
-    return {0, e.lowest, NO_LABEL, u64(negative && !e.zero_positive)};
-}
-
-MMAPROBE_HD Encoded beyond_result(const Encode& e, bool negative) {
+MMAPROBE_HD Excess beyond_result(const Encode& e, bool negative) {
     const u64 sign = negative ? u64(NEGATIVE) : 0;
-    switch (e.beyond[negative]) {
-        case WRAP: return zero_result(e, false);  // an infinity; finite values never come here
-        case INFINITE: return {0, 0, NO_LABEL, sign | (sign ? MINUS_INFINITE : PLUS_INFINITE)};
-        case NOT_A_NUMBER: return {0, 0, NO_LABEL, NOT_NUMBER};
-        default: break;
-    }
-    if (!e.is_float) {
-        const u64 size = negative ? e.bottom : e.largest;
-        return {size, 0, size ? 0 : NO_LABEL, size ? sign : 0};
+    if (e.beyond[negative] == INFINITE)
+        return {0, sign | (sign ? MINUS_INFINITE : PLUS_INFINITE), 0, NO_LABEL};
+    if (e.beyond[negative] == NOT_A_NUMBER) return {0, NOT_NUMBER, 0, NO_LABEL};
+    if (!e.is_float) {  // an infinity: finite integers are limited where they are encoded
+        const u64 size = e.beyond[0] == WRAP ? 0 : negative ? e.bottom : e.largest;
+        return {size, size ? sign : 0, 0, size ? 0 : NO_LABEL};
     }
     const i64 top = e.span + e.lowest;  // the largest code is (exponent - lowest) << fraction_bits + magnitude
-    return {e.largest - (u64(e.span) << e.fraction_bits), top, top + e.fraction_bits, sign};
+    return {e.largest - (u64(e.span) << e.fraction_bits), sign, top, top + e.fraction_bits};
 }
 
-MMAPROBE_HD Encoded infinite_result(const Encode& e, bool negative) {
-    if (!e.has_infinity) return beyond_result(e, negative);
-    return {0, 0, NO_LABEL, negative ? MINUS_INFINITE | NEGATIVE : u64(PLUS_INFINITE)};
-}
-
-template <class W>
-MMAPROBE_HD Encoded encode_integer(const Encode& e, const W& x, i64 exponent, bool negative) {
-    const W whole = exponent < 0 ? round_right(x, -exponent, negative, e.table) : shl(x, int(exponent));
-    const u64 ones = low_bits(e.bits);
-    u64 size = low(whole);
-    if (e.beyond[0] == WRAP) {
-        const u64 code = (negative ? 0 - size : size) & ones;
-        negative = e.is_signed && code > e.largest;
-        size = negative ? ones + 1 - code : code;
-    } else if (length(whole) > 62 || size > (negative ? e.bottom : e.largest)) {
-        size = negative ? e.bottom : e.largest;
-    }
-    return {size, 0, size ? 0 : NO_LABEL, u64(negative && size)};
-}
-
-template <class W>
-MMAPROBE_HD bool is_tiny(const Encode& e, const W& x, i64 exponent, i64 top, bool negative) {
-    if (top >= e.min_exponent) return false;
-    if (e.tiny_before || top < e.min_exponent - 1) return true;
-    const i64 shift = top - e.fraction_bits - exponent;
-    return shift <= 0 || low(round_right(x, shift, negative, e.table)) < e.limit;
-}
-
-// x * 2^exponent, x not zero, x below 2^(width - 1).
-template <class W>
-MMAPROBE_HD Encoded encode_value(const Encode& e, W x, i64 exponent, bool negative) {
-    i64 top = exponent + length(x) - 1;
-    if (e.first_bits >= 0) {
+// Step 1: a cut at first_bits below each value's leading bit. A length of -1 marks what the cut made zero.
+template <class W, int V>
+MMAPROBE_HD void first_cut(const Encode& e, Register<W, V>& r, i64* length_of, int count) {
+    MMAPROBE_EACH(i, count) {
+        const i64 top = r.exponent[i] + length_of[i] - 1;
         const i64 quantum = larger(top, e.min_exponent) - e.first_bits;
-        if (quantum > exponent) {
-            x = round_right(x, quantum - exponent, negative, e.first_table);
-            exponent = quantum;
-            if (is_zero(x)) return underflow_result(e, negative);
-            top = exponent + length(x) - 1;
-        }
+        r.magnitude[i] = round_right(r.magnitude[i], quantum - r.exponent[i], r.flags[i] & NEGATIVE, e.first_table);
+        r.exponent[i] = larger(quantum, r.exponent[i]);
+        const int now = length(r.magnitude[i]);
+        length_of[i] = now || !length_of[i] ? now : -1;
     }
-    if (!e.is_float) return encode_integer(e, x, exponent, negative);
-    const i64 quantum = larger(top, e.min_exponent) - e.fraction_bits, shift = quantum - exponent;
-    const u64 kept = shift > 0 ? low(round_right(x, shift, negative, e.table)) : low(x) << -shift;
-    const bool flushed = e.flush && is_tiny(e, x, exponent, top, negative);
-    if (flushed || kept == 0) return underflow_result(e, negative);
-    const i64 field = quantum - e.lowest;
-    if (field > e.span || (u64(field) << e.fraction_bits) + kept > e.largest) return beyond_result(e, negative);
-    const i64 carried = kept == e.limit;
-    return {kept >> carried, quantum + carried, quantum + carried + e.fraction_bits, u64(negative)};
+}
+
+template <class W, int V>
+MMAPROBE_HD void encode_integers(const Encode& e, Register<W, V>& r, int count) {
+    const u64 ones = low_bits(e.bits);
+    const bool wrap = e.beyond[0] == WRAP;
+    MMAPROBE_EACH(i, count) {
+        const u64 negative = r.flags[i] & NEGATIVE;
+        const i64 exponent = r.exponent[i];
+        const W rounded = round_right(r.magnitude[i], -exponent, negative, e.table);
+        const W whole = shl(rounded, int(larger(smaller(exponent, Traits<W>::width - 1), 0)));
+        const u64 code = (negative ? 0 - low(whole) : low(whole)) & ones;
+        const u64 below = e.is_signed && code > e.largest ? u64(NEGATIVE) : 0;
+        const u64 most = negative ? e.bottom : e.largest, size = low(whole);
+        const bool over = !is_zero(shr(whole, 63)) || size > most;
+        const u64 limited = over ? most : size, wrapped = below ? ones + 1 - code : code;
+        const u64 kept = wrap ? wrapped : limited;
+        r.magnitude[i] = make<W>(kept);
+        r.exponent[i] = 0;
+        r.label[i] = kept ? 0 : NO_LABEL;
+        r.flags[i] = (r.flags[i] & ANY_SPECIAL) | (kept ? (wrap ? below : negative) : 0);
+    }
+}
+
+template <bool FLUSH, class W, int V>
+MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* length_of, int count) {
+    const Excess above[2] = {beyond_result(e, false), beyond_result(e, true)};
+    const int fb = e.fraction_bits;
+    const bool tiny_before = e.tiny_before;
+    const i64 min_exponent = e.min_exponent, lowest = e.lowest, most_field = e.span + 2;
+    const u64 table = e.table, limit = e.limit, largest = e.largest;
+    const u64 underflow_sign = e.underflow_sign, zero_sign = e.zero_sign;
+    MMAPROBE_EACH(i, count) {
+        const W x = r.magnitude[i];
+        const u64 flags = r.flags[i], negative = flags & NEGATIVE;
+        const i64 exponent = r.exponent[i], top = exponent + length_of[i] - 1;
+        i64 quantum = larger(top, min_exponent) - fb;
+        const i64 up = larger(smaller(exponent - quantum, 63), 0);
+        u64 kept = low(round_right(x, quantum - exponent, negative, table)) << up;
+        if (FLUSH) {
+            const u64 rounded = low(round_right(x, top - fb - exponent, negative, table));
+            const u64 below = (top < min_exponent - 1) | (top - fb <= exponent) | (rounded < limit) | tiny_before;
+            kept = (top < min_exponent) & below ? 0 : kept;
+        }
+        const u64 code = kept ? (u64(smaller(quantum - lowest, most_field)) << fb) + kept : 0;
+        const i64 carried = kept == limit;
+        kept >>= carried;
+        quantum += carried;
+        const u64 sign_of_zero = length_of[i] ? underflow_sign : zero_sign;
+        const u64 sign = kept ? negative : negative & sign_of_zero;
+        const bool over = code > largest;
+        const u64 beyond_flags = negative ? above[1].flags : above[0].flags;
+        const u64 beyond_magnitude = negative ? above[1].magnitude : above[0].magnitude;
+        const i64 beyond_exponent = negative ? above[1].exponent : above[0].exponent;
+        const i64 beyond_label = negative ? above[1].label : above[0].label;
+        const i64 label = kept ? quantum + fb : NO_LABEL;
+        r.magnitude[i] = make<W>(over ? beyond_magnitude : kept);
+        r.exponent[i] = over ? beyond_exponent : kept ? quantum : lowest;
+        r.label[i] = over ? beyond_label : label;
+        r.flags[i] = flags & ANY_SPECIAL ? flags : over ? beyond_flags : sign;
+    }
+}
+
+// Rounds a register in place. Its specials stay, but that an infinity follows the overflow rule in a
+// format without one; exact zeros keep their sign where the Encode lets them.
+template <class W, int V>
+MMAPROBE_CALL void encode_register(const Encode& e, Register<W, V>& r, int count) {
+    i64 length_of[V];
+    lengths(r.magnitude, length_of, count);
+    if (e.first_bits >= 0) first_cut(e, r, length_of, count);
+    if (!e.is_float)
+        encode_integers(e, r, count);
+    else if (e.flush)
+        encode_floats<true>(e, r, length_of, count);
+    else
+        encode_floats<false>(e, r, length_of, count);
+    if (e.has_infinity) return;
+    MMAPROBE_EACH(i, count) {
+        if (!(r.flags[i] & ANY_INFINITE)) continue;
+        const Excess b = beyond_result(e, r.flags[i] & NEGATIVE);
+        r.magnitude[i] = make<W>(b.magnitude);
+        r.exponent[i] = b.exponent;
+        r.label[i] = b.label;
+        r.flags[i] = b.flags;
+    }
 }
 
 // The bit pattern of a register value that came out of this Encode; `nan` is the code of a NaN.
@@ -126,7 +157,6 @@ MMAPROBE_HD u64 pack(const EncodeRow& e, u64 magnitude, i64 exponent, u64 flags,
     const u64 negative = flags & NEGATIVE;
     if (e[EncodeRow::kind] == INTEGER) return (negative ? 0 - magnitude : magnitude) & low_bits(bits);
     const u64 sign = negative << (bits - 1 + padding);
-    if (e[EncodeRow::kind] == MAGNITUDE) return magnitude | sign;
     if (flags & ANY_INFINITE) return u64(e[EncodeRow::infinity]) << padding | sign;
     const i64 fraction_bits = e[EncodeRow::fraction_bits];
     const u64 field = u64(exponent - (e[EncodeRow::min_exponent] - fraction_bits));

@@ -34,7 +34,7 @@
 #define MMAPROBE_ADD(X) X(to) X(x) X(y) X(encode) X(down)
 #define MMAPROBE_SUM(X) X(to) X(encode) X(down) X(anchored) X(grid) X(group) X(count)
 #define MMAPROBE_TERM(X) X(of) X(fraction_bits) X(table) X(zero_exponent) X(cutoff)
-#define MMAPROBE_CONVERT(X) X(to) X(x) X(encode)
+#define MMAPROBE_CONVERT(X) X(to) X(encode)
 #define MMAPROBE_STORE(X) X(x) X(encode)
 
 namespace mmaprobe {

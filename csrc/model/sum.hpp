@@ -5,52 +5,54 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
-template <class W>
-struct Exactly {
-    W magnitude;
-    i64 exponent;
-    bool negative;
-};
-
 // Sign of a zero sum; `down` where the Encode that follows rounds towards minus infinity.
-MMAPROBE_HD bool zero_sign(bool down, bool all_negative, bool any_negative) {
-    return all_negative || (down && any_negative);
+MMAPROBE_HD u64 zero_sign(u64 down, u64 all_negative, u64 any_negative) {
+    return all_negative | (down & any_negative);
 }
 
-// x + y for non-zero x and y of at most width - 4 bits: exact, or with every bit lost below the
-// lowest kept one gathered in that one; at least width - 5 leading bits are right.
-template <class W>
-MMAPROBE_HD Exactly<W> add_two(Exactly<W> x, Exactly<W> y) {
+MMAPROBE_HD u64 special_sum(u64 special) {
+    const u64 infinity = special & MINUS_INFINITE ? MINUS_INFINITE | NEGATIVE : special & PLUS_INFINITE;
+    const bool clash = (special & ANY_INFINITE) == ANY_INFINITE;
+    return (special & NOT_NUMBER) || clash ? u64(NOT_NUMBER) : infinity;
+}
+
+// to = x + y, where both have at most width - 4 bits: exact, or with every bit lost below the lowest
+// kept one gathered in that one; at least width - 5 leading bits are right. Specials included.
+template <class W, int V>
+MMAPROBE_CALL void add_registers(const Register<W, V>& x, const Register<W, V>& y, Register<W, V>& to, u64 down,
+                                 int count) {
     constexpr int top = Traits<W>::width - 2;
-    const int up_x = top - length(x.magnitude), up_y = top - length(y.magnitude);
-    x.magnitude = shl(x.magnitude, up_x);
-    y.magnitude = shl(y.magnitude, up_y);
-    x.exponent -= up_x;
-    y.exponent -= up_y;
-    if (x.exponent < y.exponent) {
-        const Exactly<W> t = x;
-        x = y;
-        y = t;
+    i64 length_x[V], length_y[V];
+    lengths(x.magnitude, length_x, count);
+    lengths(y.magnitude, length_y, count);
+    MMAPROBE_EACH(i, count) {
+        const i64 up_x = top - length_x[i], up_y = top - length_y[i];
+        const u64 fx = x.flags[i], fy = y.flags[i], special = (fx | fy) & ANY_SPECIAL;
+        const W mx = shl(x.magnitude[i], int(up_x)), my = shl(y.magnitude[i], int(up_y));
+        const i64 ex = length_x[i] ? x.exponent[i] - up_x : NO_LABEL;
+        const i64 ey = length_y[i] ? y.exponent[i] - up_y : NO_LABEL;
+        const bool swap = ex < ey;
+        const W big = swap ? my : mx, small = swap ? mx : my;
+        const i64 exponent = swap ? ey : ex, apart = exponent - (swap ? ex : ey);
+        const int shift = int(smaller(apart, top + 1));
+        const W moved = shr(small, shift);
+        const W sticky = moved + make<W>(u64(any_below(small, shift)) & ~low(moved));
+        const u64 nx = fx & NEGATIVE, ny = fy & NEGATIVE, first = swap ? ny : nx;
+        const W sum = nx == ny ? big + sticky : big - sticky;
+        const u64 turned = is_negative(sum);
+        const u64 both_zero = (length_x[i] | length_y[i]) == 0;
+        const u64 sign_of_zero = both_zero ? zero_sign(down, nx & ny, nx | ny) : down;
+        const W magnitude = turned ? make<W>(0) - sum : sum;
+        const u64 sign = is_zero(sum) ? sign_of_zero : first ^ turned;
+        to.magnitude[i] = special ? make<W>(0) : magnitude;
+        to.exponent[i] = exponent;
+        to.flags[i] = special ? special_sum(special) : sign;
     }
-    const int down = int(smaller(x.exponent - y.exponent, top + 1));
-    const bool lost = any_below(y.magnitude, down);
-    y.magnitude = shr(y.magnitude, down);
-    if (lost && !(low(y.magnitude) & 1)) y.magnitude = y.magnitude + make<W>(1);
-    if (x.negative == y.negative) {
-        x.magnitude = x.magnitude + y.magnitude;
-    } else {
-        x.magnitude = x.magnitude - y.magnitude;
-        if (is_negative(x.magnitude)) {
-            x.magnitude = make<W>(0) - x.magnitude;
-            x.negative = !x.negative;
-        }
-    }
-    return x;
 }
 
 // What a sum of many terms gathers for each vector.
 template <class W, int V>
-struct Gathered {
+struct alignas(64) Gathered {
     W sum[V];        // two's complement, in units of 2^grid
     i64 largest[V];  // label
     u64 special[V];  // all special flags
@@ -63,7 +65,7 @@ constexpr i64 NEVER = i64(1) << 32;  // cutoff of a term that is never dropped
 
 template <class W, int V>
 MMAPROBE_HD void start_sum(Gathered<W, V>& g, int count) {
-    for (int i = 0; i < count; ++i) {
+    MMAPROBE_EACH(i, count) {
         g.sum[i] = make<W>(0);
         g.largest[i] = NO_LABEL;
         g.special[i] = g.kept[i] = g.any_negative[i] = 0;
@@ -74,40 +76,60 @@ MMAPROBE_HD void start_sum(Gathered<W, V>& g, int count) {
 template <class W, int V>
 MMAPROBE_HD void see_label(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, int count) {
     const i64 zero_exponent = t[TermRow::zero_exponent];
-    for (int i = 0; i < count; ++i)
+    MMAPROBE_EACH(i, count)
         g.largest[i] = larger(g.largest[i], x.label[i] == NO_LABEL ? zero_exponent : x.label[i]);
 }
 
-// Adds one term, cut, on the grid 2^(anchored ? grid : largest label - grid).
-template <class W, int V>
-MMAPROBE_HD void add_term(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, bool anchored, i64 grid,
-                          int count) {
+// Adds one term on the grid 2^(ANCHORED ? grid : largest label - grid), cut by its rounding table.
+template <bool ANCHORED, bool TOWARDS_ZERO, class W, int V>
+MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, i64 grid, int count) {
     constexpr int most = Traits<W>::width - 1;
     const i64 fraction_bits = t[TermRow::fraction_bits], cutoff = t[TermRow::cutoff];
     const u64 table = u64(t[TermRow::table]);
-    for (int i = 0; i < count; ++i) {
-        const i64 largest = g.largest[i], floor = largest - fraction_bits;
-        const i64 exponent = larger(floor, x.exponent[i]), down = exponent - x.exponent[i];
-        const i64 up = exponent - (anchored ? grid : largest - grid);
-        const u64 flags = x.flags[i];
-        W m = x.magnitude[i];
-        if (cutoff != NEVER && x.label[i] < largest - cutoff) m = make<W>(0);
-        if (table == 0)
-            m = shr(m, int(smaller(down, most)));
-        else if (down > 0)
-            m = round_right(m, down, flags & NEGATIVE, table);
-        m = shl(m, int(smaller(larger(up, 0), most)));
+    MMAPROBE_EACH(i, count) {
+        const i64 largest = g.largest[i], own = x.exponent[i];
+        const i64 exponent = larger(largest - fraction_bits, own), down = exponent - own;
+        const i64 up = exponent - (ANCHORED ? grid : largest - grid);
+        const u64 flags = x.flags[i], negative = flags & NEGATIVE;
+        const W whole = x.label[i] < largest - cutoff ? make<W>(0) : x.magnitude[i];
+        const W cut = TOWARDS_ZERO ? shr(whole, int(smaller(down, most))) : round_right(whole, down, negative, table);
+        const W m = shl(cut, int(smaller(larger(up, 0), most)));
         g.kept[i] |= u64(!is_zero(m));
-        g.sum[i] = flags & NEGATIVE ? g.sum[i] - m : g.sum[i] + m;
+        g.sum[i] = negative ? g.sum[i] - m : g.sum[i] + m;
         g.special[i] |= flags & ANY_SPECIAL;
         g.all_negative[i] &= flags;
-        g.any_negative[i] |= flags & NEGATIVE;
+        g.any_negative[i] |= negative;
     }
 }
 
-MMAPROBE_HD u64 special_sum(u64 special) {
-    if ((special & NOT_NUMBER) || (special & ANY_INFINITE) == ANY_INFINITE) return NOT_NUMBER;
-    return special & MINUS_INFINITE ? MINUS_INFINITE | NEGATIVE : PLUS_INFINITE;
+template <class W, int V>
+MMAPROBE_CALL void add_term(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, bool anchored, i64 grid,
+                            int count) {
+    const bool towards_zero = t[TermRow::table] == 0;
+    if (anchored && towards_zero)
+        add_cut<true, true>(g, x, t, grid, count);
+    else if (anchored)
+        add_cut<true, false>(g, x, t, grid, count);
+    else if (towards_zero)
+        add_cut<false, true>(g, x, t, grid, count);
+    else
+        add_cut<false, false>(g, x, t, grid, count);
+}
+
+// The sum as a value on its grid.
+template <class W, int V>
+MMAPROBE_CALL void finish_sum(const Gathered<W, V>& g, Register<W, V>& to, bool anchored, i64 grid, u64 down,
+                              int count) {
+    MMAPROBE_EACH(i, count) {
+        const u64 special = g.special[i], turned = is_negative(g.sum[i]);
+        const u64 zeros = zero_sign(down, g.all_negative[i] & NEGATIVE, g.any_negative[i]);
+        const u64 sign_of_zero = g.kept[i] ? down : zeros;
+        const W magnitude = turned ? make<W>(0) - g.sum[i] : g.sum[i];
+        to.magnitude[i] = special ? make<W>(0) : magnitude;
+        to.exponent[i] = anchored ? grid : g.largest[i] - grid;
+        to.label[i] = g.largest[i];
+        to.flags[i] = special ? special_sum(special) : is_zero(g.sum[i]) ? sign_of_zero : turned;
+    }
 }
 
 }  // namespace MMAPROBE_BUILD

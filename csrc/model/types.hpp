@@ -6,6 +6,9 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#if defined(__AVX512CD__)
+#include <immintrin.h>
+#endif
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define MMAPROBE_HD __host__ __device__ inline
@@ -13,6 +16,15 @@
 #else
 #define MMAPROBE_HD inline __attribute__((always_inline))  // what inner loops are made of
 #define MMAPROBE_CALL inline                               // one call a chunk
+#endif
+// A loop over vectors whose passes are independent, even where an operation works in place.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define MMAPROBE_EACH(i, count) for (int i = 0; i < (count); ++i)
+#elif defined(__clang__)
+#define MMAPROBE_EACH(i, count) \
+    _Pragma("clang loop vectorize(assume_safety)") for (int i = 0; i < (count); ++i)
+#else
+#define MMAPROBE_EACH(i, count) _Pragma("GCC ivdep") for (int i = 0; i < (count); ++i)
 #endif
 #ifndef MMAPROBE_BUILD  // the name of this build's namespace: one compilation an instruction set
 #define MMAPROBE_BUILD baseline
@@ -160,14 +172,30 @@ MMAPROBE_HD Limbs<N> times(const Limbs<N>& x, u64 y) {
     return out;
 }
 
-// value / 2^shift, rounded by a truth table over (negative, odd, half bit, rest): see models/program.py.
-// Needs x < 2^(width-1); shift may be any positive number.
+// Bit lengths of an array.
 template <class W>
-MMAPROBE_HD W round_right(const W& x, i64 shift, bool negative, u64 table) {
-    const int n = int(smaller(shift, Traits<W>::width)) - 1;
+MMAPROBE_HD void lengths(const W* x, i64* n, int count) {
+    MMAPROBE_EACH(i, count) n[i] = length(x[i]);
+}
+#if defined(__AVX512CD__)
+MMAPROBE_HD void lengths(const u64* x, i64* n, int count) {
+    int i = 0;
+    for (; i + 8 <= count; i += 8)
+        _mm512_storeu_si512(n + i, _mm512_sub_epi64(_mm512_set1_epi64(64),
+                                                    _mm512_lzcnt_epi64(_mm512_loadu_si512(x + i))));
+    for (; i < count; ++i) n[i] = length(x[i]);
+}
+#endif
+
+// value / 2^shift, rounded by a truth table over (negative, odd, half bit, rest): see models/program.py.
+// Needs x < 2^(width-1); a shift of 0 or less leaves x as it is.
+template <class W>
+MMAPROBE_HD W round_right(const W& x, i64 shift, u64 negative, u64 table) {
+    const int n = int(larger(smaller(shift, Traits<W>::width), 1)) - 1;
     const W t = shr(x, n);
-    const u64 row = u64(negative) << 3 | (low(t) & 2) << 1 | (low(t) & 1) << 1 | u64(any_below(x, n));
-    return shr(t, 1) + make<W>(table >> row & 1);
+    const u64 row = negative << 3 | (low(t) & 2) << 1 | (low(t) & 1) << 1 | u64(any_below(x, n));
+    const W kept = shr(t, 1) + make<W>(table >> row & 1);
+    return shift > 0 ? kept : x;
 }
 
 }  // namespace MMAPROBE_BUILD

@@ -13,7 +13,7 @@ constexpr u64 ANY_SPECIAL = ANY_INFINITE | NOT_NUMBER;
 // An infinity also has NEGATIVE by its sign. Zeros without a label of their own have NO_LABEL.
 // `nan` (a code of d) and the flag SIGNALLING are written only for NaNs, and only under the local rule.
 template <class W, int V>
-struct Register {
+struct alignas(64) Register {
     W magnitude[V];
     i64 exponent[V];
     i64 label[V];
@@ -31,7 +31,7 @@ struct Sources {
 };
 
 template <int V>
-struct Decoded {
+struct alignas(64) Decoded {
     u64 significand[V];
     i64 exponent[V];
     u64 flags[V];
@@ -48,65 +48,75 @@ MMAPROBE_HD u64 raw_code(const OperandRow& o, const Source& s, i64 index) {
 
 MMAPROBE_HD u64 low_bits(i64 n) { return n >= 64 ? ~u64(0) : (u64(1) << n) - 1; }
 
-template <class T, int V>
-MMAPROBE_HD void decode_float(const OperandRow& o, const T* from, i64 row, int count, Decoded<V>& out) {
+template <class T>
+MMAPROBE_HD void gather(const Source& s, i64 index, int count, u64* codes) {
+    const T* from = static_cast<const T*>(s.base) + index;
+    MMAPROBE_EACH(i, count) codes[i] = from[i * s.row];
+}
+
+// Codes of item k of vectors first .. first + count - 1, without padding and unread bits.
+MMAPROBE_HD void read_codes(const OperandRow& o, const Source& s, i64 first, i64 k, int count, u64* codes) {
+    const i64 index = first * s.row + k;
+    switch (o[OperandRow::bytes]) {
+        case 1: gather<uint8_t>(s, index, count, codes); break;
+        case 2: gather<uint16_t>(s, index, count, codes); break;
+        case 4: gather<uint32_t>(s, index, count, codes); break;
+        default: gather<u64>(s, index, count, codes); break;
+    }
     const u64 mask = u64(o[OperandRow::mask]), value = low_bits(o[OperandRow::bits]);
-    const int padding = int(o[OperandRow::padding]), fb = int(o[OperandRow::fraction_bits]);
-    const int sign = int(o[OperandRow::bits]) - 1;
+    const int padding = int(o[OperandRow::padding]);
+    MMAPROBE_EACH(i, count) codes[i] = ((codes[i] & mask) >> padding) & value;
+}
+
+template <int V>
+MMAPROBE_HD void decode_float(const OperandRow& o, const u64* codes, int count, Decoded<V>& out) {
+    const int fb = int(o[OperandRow::fraction_bits]), sign = int(o[OperandRow::bits]) - 1;
     const u64 is_signed = u64(o[OperandRow::is_signed]), exponents = low_bits(o[OperandRow::exponent_bits]);
-    const u64 magnitude = value >> is_signed, above = u64(o[OperandRow::nan_above]);
+    const u64 magnitude = low_bits(o[OperandRow::bits]) >> is_signed, above = u64(o[OperandRow::nan_above]);
     const u64 infinity = u64(o[OperandRow::infinity]), exact = u64(o[OperandRow::nan_exact]);
-    const u64 subnormal = u64(o[OperandRow::subnormal]);
-    const u64 flush = o[OperandRow::flush] != KEEP, keep_sign = o[OperandRow::flush] != TO_ZERO;
+    const u64 fractions = low_bits(fb), hidden = u64(1) << fb;
+    // codes of absolute value below this are read as subnormals, and below that as zeros
+    const u64 low = o[OperandRow::subnormal] ? hidden : 0, dead = o[OperandRow::flush] != KEEP ? low : 0;
+    const u64 unsigned_below = o[OperandRow::flush] == TO_ZERO ? low : 0;
     const i64 offset = o[OperandRow::bias] + fb, lowest = o[OperandRow::min_exponent] - fb;
-    for (int i = 0; i < count; ++i) {
-        const u64 code = ((u64(from[i * row]) & mask) >> padding) & value, absolute = code & magnitude;
-        const u64 field = (code >> fb) & exponents, fraction = code & low_bits(fb);
-        const u64 is_low = u64(field == 0) & subnormal, flushed = is_low & flush;
-        u64 negative = (code >> sign) & is_signed & ~(flushed & ~keep_sign);
-        const bool nan = (absolute > above) | (code == exact), infinite = absolute == infinity;
-        const u64 significand = (fraction | ((is_low ^ 1) << fb)) & (flushed - 1);
-        out.significand[i] = (nan | infinite) ? 0 : significand;
-        out.exponent[i] = is_low ? lowest : i64(field) - offset;
-        out.flags[i] = negative | (nan ? u64(NOT_NUMBER) : 0) |
-                       (infinite ? (negative ? MINUS_INFINITE : PLUS_INFINITE) : u64(0));
+    MMAPROBE_EACH(i, count) {
+        const u64 code = codes[i], absolute = code & magnitude;
+        const u64 nan = (absolute > above) | (code == exact) ? u64(NOT_NUMBER) : 0;
+        const u64 negative = absolute < unsigned_below ? 0 : (code >> sign) & is_signed;
+        const u64 signed_infinity = negative ? u64(MINUS_INFINITE) : u64(PLUS_INFINITE);
+        const u64 special = nan | (absolute == infinity ? signed_infinity : 0);
+        const u64 significand = (code & fractions) | (absolute < low ? 0 : hidden);
+        out.significand[i] = (special != 0) | (absolute < dead) ? 0 : significand;
+        out.exponent[i] = absolute < low ? lowest : i64((code >> fb) & exponents) - offset;
+        out.flags[i] = negative | special;
     }
 }
 
-template <class T, int V>
-MMAPROBE_HD void decode_integer(const OperandRow& o, const T* from, i64 row, int count, Decoded<V>& out) {
-    const u64 mask = u64(o[OperandRow::mask]), value = low_bits(o[OperandRow::bits]);
+template <int V>
+MMAPROBE_HD void decode_integer(const OperandRow& o, const u64* codes, int count, Decoded<V>& out) {
+    const u64 above = low_bits(o[OperandRow::bits]) + 1;
     const int sign = int(o[OperandRow::bits]) - 1;
     const u64 is_signed = u64(o[OperandRow::is_signed]);
     const bool is_magnitude = o[OperandRow::kind] == MAGNITUDE;
     const u64 size = low_bits(o[OperandRow::fraction_bits]);
-    for (int i = 0; i < count; ++i) {
-        const u64 code = u64(from[i * row]) & mask & value, negative = (code >> sign) & is_signed;
-        out.significand[i] = is_magnitude ? code & size : negative ? (value + 1) - code : code;
+    MMAPROBE_EACH(i, count) {
+        const u64 code = codes[i], negative = (code >> sign) & is_signed;
+        const u64 whole = negative ? above - code : code;
+        out.significand[i] = is_magnitude ? code & size : whole;
         out.exponent[i] = 0;
         out.flags[i] = negative;
     }
 }
 
-template <class T, int V>
-MMAPROBE_HD void decode_as(const OperandRow& o, const Source& s, i64 index, int count, Decoded<V>& out) {
-    const T* from = static_cast<const T*>(s.base) + index;
-    if (o[OperandRow::kind] == FLOAT)
-        decode_float<T, V>(o, from, s.row, count, out);
-    else
-        decode_integer<T, V>(o, from, s.row, count, out);
-}
-
 // Item k of vectors first .. first + count - 1.
 template <int V>
 MMAPROBE_HD void decode(const OperandRow& o, const Source& s, i64 first, i64 k, int count, Decoded<V>& out) {
-    const i64 index = first * s.row + k;
-    switch (o[OperandRow::bytes]) {
-        case 1: return decode_as<uint8_t, V>(o, s, index, count, out);
-        case 2: return decode_as<uint16_t, V>(o, s, index, count, out);
-        case 4: return decode_as<uint32_t, V>(o, s, index, count, out);
-        default: return decode_as<u64, V>(o, s, index, count, out);
-    }
+    u64 codes[V];
+    read_codes(o, s, first, k, count, codes);
+    if (o[OperandRow::kind] == FLOAT)
+        decode_float<V>(o, codes, count, out);
+    else
+        decode_integer<V>(o, codes, count, out);
 }
 
 }  // namespace MMAPROBE_BUILD

@@ -106,7 +106,7 @@ class _Builder:
                 acc = result
         last = path.result or (Encode(path.d) if path.d != root.format else None)
         if last is not None:
-            self.code += [CONVERT, acc, acc, self.encode(last)]
+            self.code += [CONVERT, acc, self.encode(last)]
         self.code += [STORE, acc, self.encode(last or root)]
 
     def product(self, lane: int) -> int:
@@ -136,7 +136,7 @@ class _Builder:
         if len(parts) == 1:
             value = self.node(parts[0], lanes, acc, outer)
             if node.to:
-                self.code += [CONVERT, value, value, self.encode(node.to)]
+                self.code += [CONVERT, value, self.encode(node.to)]
             return value
         return self._sum(node, lanes, acc, outer)
 

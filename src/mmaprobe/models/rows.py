@@ -38,7 +38,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "ADD": ("to", "x", "y", "encode", "down"),
     "SUM": ("to", "encode", "down", "anchored", "grid", "group", "count"),
     "term": ("of", "fraction_bits", "table", "zero_exponent", "cutoff"),
-    "CONVERT": ("to", "x", "encode"),
+    "CONVERT": ("to", "encode"),
     "STORE": ("x", "encode"),
 }  # fmt: skip
 

@@ -1,0 +1,69 @@
+// What every operation of a program sees: the program, the operands, the registers, which vectors.
+#pragma once
+#include "special.hpp"
+#include "sum.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+
+template <class W, int V>
+struct Context {
+    const i64* program;
+    Header header;
+    Sources sources;
+    Register<W, V>* registers;
+    i64 first;  // vector
+    int count;
+
+    MMAPROBE_HD OperandRow operand(i64 at) const { return {program + at}; }
+    MMAPROBE_HD EncodeRow encode_row(i64 at) const { return {program + at}; }
+    MMAPROBE_HD EncodeRow d() const { return encode_row(header[Header::d]); }
+    MMAPROBE_HD bool local() const { return header[Header::nan] == LOCAL; }
+    MMAPROBE_HD NanChoice choice() const { return {header[Header::signalling_first] != 0}; }
+
+    MMAPROBE_HD Nan factor_nan(int i, i64 lane, bool b) const {
+        const Source& s = b ? sources.b : sources.a;
+        return operand_nan(operand(header[b ? Header::b : Header::a]), s, (first + i) * s.row + lane, d());
+    }
+    MMAPROBE_HD Nan c_nan(int i) const {
+        return operand_nan(operand(header[Header::c]), sources.c, (first + i) * sources.c.row, d());
+    }
+    MMAPROBE_HD static Nan nan_of(const Register<W, V>& x, int i) {
+        return {(x.flags[i] & NOT_NUMBER) != 0, (x.flags[i] & SIGNALLING) != 0, x.nan[i]};
+    }
+    // The NaN result of a node under the local rule: the chosen operand's payload, or the code.
+    MMAPROBE_HD void settle(Register<W, V>& to, int i, const NanChoice& choice) const {
+        const Nan& nan = choice.chosen;
+        const bool quiet = header[Header::quiet];
+        to.nan[i] = !nan.present ? u64(header[Header::nan_code])
+                                 : nan.code | (quiet ? u64(d()[EncodeRow::quiet_bit]) : 0);
+        to.flags[i] = NOT_NUMBER | (nan.signalling && !quiet ? u64(SIGNALLING) : 0);
+    }
+    // Does so for every NaN of a register; offer(choice, i) names the operands.
+    template <class Offer>
+    MMAPROBE_HD void settle_all(Register<W, V>& to, const Offer& offer) const {
+        if (!local()) return;
+        MMAPROBE_EACH(i, count) {
+            if (!(to.flags[i] & NOT_NUMBER)) continue;
+            NanChoice c = choice();
+            offer(c, i);
+            settle(to, i, c);
+        }
+    }
+    // Runs change(r); a NaN that it makes is the code.
+    template <class Change>
+    MMAPROBE_HD void settle_new(Register<W, V>& r, const Change& change) const {
+        if (!local()) return change(r);
+        u64 before[V];
+        MMAPROBE_EACH(i, count) before[i] = r.flags[i] & NOT_NUMBER;
+        change(r);
+        MMAPROBE_EACH(i, count)
+            if ((r.flags[i] & NOT_NUMBER) && !before[i]) settle(r, i, choice());
+    }
+    MMAPROBE_HD void encode(Register<W, V>& r, i64 at) const {
+        settle_new(r, [&](Register<W, V>& x) { encode_register(Encode(encode_row(at)), x, count); });
+    }
+};
+
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe

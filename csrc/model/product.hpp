@@ -1,0 +1,105 @@
+// Products (docs/datapath.md section 2): exact, labelled, scaled, limited, rounded.
+#pragma once
+#include "context.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+
+// Multiplies by the two scales of a block. fixed_label: the label becomes the scales' exponents alone.
+template <class W, int V>
+MMAPROBE_CALL void scale(const Context<W, V>& x, Register<W, V>& p, i64 block, bool fixed_label) {
+    const OperandRow o = x.operand(x.header[Header::scale]);
+    for (int side = 0; side < 2; ++side) {
+        Decoded<V> s;
+        decode<V>(o, side ? x.sources.scale_b : x.sources.scale_a, x.first, block, x.count, s);
+        const i64 fraction_bits = o[OperandRow::fraction_bits];
+        const i64 keep = fixed_label && side == 0 ? 0 : -1;  // all ones: the label so far counts
+        MMAPROBE_EACH(i, x.count) {
+            const u64 own = p.flags[i] & ANY_SPECIAL;
+            const bool dead = s.significand[i] == 0;
+            const i64 label = (p.label[i] & keep) + s.exponent[i] + fraction_bits;
+            p.label[i] = dead || p.label[i] == NO_LABEL ? NO_LABEL : label;
+            p.magnitude[i] = times(p.magnitude[i], s.significand[i]);
+            p.exponent[i] += s.exponent[i];
+            const u64 flags = p.flags[i] ^ (s.flags[i] & NEGATIVE);
+            p.flags[i] = (s.flags[i] & NOT_NUMBER) || (dead && own) ? p.flags[i] | NOT_NUMBER : flags;
+        }
+    }
+    MMAPROBE_EACH(i, x.count)
+        if (p.flags[i] & NOT_NUMBER) p.flags[i] &= NOT_NUMBER | SIGNALLING;
+}
+
+template <class W, int V>
+MMAPROBE_HD void label_products(const Context<W, V>& x, Register<W, V>& p, const Decoded<V>& a, const Decoded<V>& b) {
+    const OperandRow oa = x.operand(x.header[Header::a]), ob = x.operand(x.header[Header::b]);
+    const i64 kind = x.header[Header::label];
+    const i64 offset = oa[OperandRow::fraction_bits] * (oa[OperandRow::kind] == FLOAT) +
+                       ob[OperandRow::fraction_bits] * (ob[OperandRow::kind] == FLOAT);
+    i64 of_a[V], of_b[V];
+    MMAPROBE_EACH(i, x.count) of_a[i] = offset;
+    if (kind == OPERANDS) {
+        lengths(a.significand, of_a, x.count);
+        lengths(b.significand, of_b, x.count);
+        MMAPROBE_EACH(i, x.count) of_a[i] += of_b[i] - 2;
+    } else if (kind == NORMALISED) {
+        lengths(p.magnitude, of_a, x.count);
+        MMAPROBE_EACH(i, x.count) of_a[i] -= 1;
+    }
+    MMAPROBE_EACH(i, x.count) p.label[i] = is_zero(p.magnitude[i]) ? NO_LABEL : p.exponent[i] + of_a[i];
+}
+
+// A product of magnitude >= 2^overflow_exponent becomes an infinity.
+template <class W, int V>
+MMAPROBE_HD void limit_products(const Context<W, V>& x, Register<W, V>& p) {
+    const i64 bound = x.header[Header::overflow_exponent];
+    i64 length_of[V];
+    lengths(p.magnitude, length_of, x.count);
+    MMAPROBE_EACH(i, x.count) {
+        const bool over = length_of[i] && p.exponent[i] + length_of[i] > bound;
+        const u64 infinite = p.flags[i] & NEGATIVE ? u64(MINUS_INFINITE) : u64(PLUS_INFINITE);
+        p.magnitude[i] = over ? make<W>(0) : p.magnitude[i];
+        p.label[i] = over ? NO_LABEL : p.label[i];
+        p.flags[i] |= over ? infinite : 0;
+    }
+}
+
+template <class W, int V>
+MMAPROBE_HD void multiply(i64 how, const Decoded<V>& a, const Decoded<V>& b, Register<W, V>& p, int count) {
+    MMAPROBE_EACH(i, count) {
+        const u64 fa = a.flags[i], fb = b.flags[i], special = (fa | fb) & ANY_SPECIAL;
+        const bool zero = ((a.significand[i] == 0) & !(fa & ANY_SPECIAL)) | ((b.significand[i] == 0) & !(fb & ANY_SPECIAL));
+        const u64 negative = (fa ^ fb) & NEGATIVE;
+        const u64 infinite = negative ? MINUS_INFINITE | NEGATIVE : u64(PLUS_INFINITE);
+        const u64 made = (special & NOT_NUMBER) != 0 || zero ? u64(NOT_NUMBER) : infinite;
+        p.flags[i] = special ? made : negative;
+        p.exponent[i] = a.exponent[i] + b.exponent[i];
+    }
+    if (how == EXACT)
+        MMAPROBE_EACH(i, count) p.magnitude[i] = Traits<W>::product(a.significand[i], b.significand[i]);
+    else
+        MMAPROBE_EACH(i, count)
+            p.magnitude[i] = make<W>(how == AND ? a.significand[i] & b.significand[i]
+                                                : a.significand[i] ^ b.significand[i]);
+}
+
+template <class W, int V>
+MMAPROBE_CALL void product(const Context<W, V>& x, const ProductRow& r) {
+    Register<W, V>& p = x.registers[r[ProductRow::to]];
+    Decoded<V> a, b;
+    const i64 lane = r[ProductRow::lane];
+    decode<V>(x.operand(x.header[Header::a]), x.sources.a, x.first, lane, x.count, a);
+    decode<V>(x.operand(x.header[Header::b]), x.sources.b, x.first, lane, x.count, b);
+    multiply<W, V>(x.header[Header::multiply], a, b, p, x.count);
+    label_products(x, p, a, b);
+    if (x.header[Header::scale_where] == SCALE_PRODUCT) scale(x, p, lane / x.header[Header::scale_size], false);
+    const bool b_first = x.header[Header::product_order];
+    x.settle_all(p, [&](NanChoice& c, int i) {
+        c.offer(x.factor_nan(i, lane, b_first));
+        c.offer(x.factor_nan(i, lane, !b_first));
+    });
+    if (x.header[Header::overflow_exponent] != NEVER) limit_products(x, p);
+    if (x.header[Header::product_encode] != ABSENT) x.encode(p, x.header[Header::product_encode]);
+}
+
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe
