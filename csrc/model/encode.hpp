@@ -68,22 +68,24 @@ MMAPROBE_HD void first_cut(const Encode& e, Register<W, V>& r, i64* length_of, i
 template <class W, int V>
 MMAPROBE_HD void encode_integers(const Encode& e, Register<W, V>& r, int count) {
     const u64 ones = low_bits(e.bits);
-    const bool wrap = e.beyond[0] == WRAP;
+    const u64 table = e.table, largest = e.largest, bottom = e.bottom;
+    const u64 wrap = e.beyond[0] == WRAP ? 1 : 0, turn_above = e.is_signed ? largest : ~u64(0);
     MMAPROBE_EACH(i, count) {
         const u64 negative = r.flags[i] & NEGATIVE;
         const i64 exponent = r.exponent[i];
-        const W rounded = round_right(r.magnitude[i], -exponent, negative, e.table);
-        const W whole = shl(rounded, int(larger(smaller(exponent, Traits<W>::width - 1), 0)));
-        const u64 code = (negative ? 0 - low(whole) : low(whole)) & ones;
-        const u64 below = e.is_signed && code > e.largest ? u64(NEGATIVE) : 0;
-        const u64 most = negative ? e.bottom : e.largest, size = low(whole);
-        const bool over = !is_zero(shr(whole, 63)) || size > most;
-        const u64 limited = over ? most : size, wrapped = below ? ones + 1 - code : code;
-        const u64 kept = wrap ? wrapped : limited;
+        const W rounded = round_right(r.magnitude[i], -exponent, negative, table);
+        const W whole = shl(rounded, larger(smaller(exponent, Traits<W>::width - 1), 0));
+        const u64 size = low(whole), code = (negative ? 0 - size : size) & ones;
+        const u64 below = code > turn_above ? 1 : 0;
+        const u64 most = negative ? bottom : largest;
+        const u64 over = (is_zero(shr(whole, 63)) ? 0 : 1) | (size > most ? 1 : 0);
+        const u64 limited = over ? most : size;
+        const u64 wrapped = below ? ones + 1 - code : code;
+        const u64 kept = wrap ? wrapped : limited, sign = wrap ? below : negative;
         r.magnitude[i] = make<W>(kept);
         r.exponent[i] = 0;
         r.label[i] = kept ? 0 : NO_LABEL;
-        r.flags[i] = (r.flags[i] & ANY_SPECIAL) | (kept ? (wrap ? below : negative) : 0);
+        r.flags[i] = (r.flags[i] & ANY_SPECIAL) | (kept ? sign : 0);
     }
 }
 
@@ -108,7 +110,7 @@ MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* le
             kept = (top < min_exponent) & below ? 0 : kept;
         }
         const u64 code = kept ? (u64(smaller(quantum - lowest, most_field)) << fb) + kept : 0;
-        const i64 carried = kept == limit;
+        const i64 carried = kept == limit ? 1 : 0;
         kept >>= carried;
         quantum += carried;
         const u64 sign_of_zero = length_of[i] ? underflow_sign : zero_sign;

@@ -28,20 +28,20 @@ MMAPROBE_CALL void add_registers(const Register<W, V>& x, const Register<W, V>& 
     MMAPROBE_EACH(i, count) {
         const i64 up_x = top - length_x[i], up_y = top - length_y[i];
         const u64 fx = x.flags[i], fy = y.flags[i], special = (fx | fy) & ANY_SPECIAL;
-        const W mx = shl(x.magnitude[i], int(up_x)), my = shl(y.magnitude[i], int(up_y));
+        const W mx = shl(x.magnitude[i], up_x), my = shl(y.magnitude[i], up_y);
         const i64 ex = length_x[i] ? x.exponent[i] - up_x : NO_LABEL;
         const i64 ey = length_y[i] ? y.exponent[i] - up_y : NO_LABEL;
         const bool swap = ex < ey;
         const W big = swap ? my : mx, small = swap ? mx : my;
         const i64 exponent = swap ? ey : ex, apart = exponent - (swap ? ex : ey);
-        const int shift = int(smaller(apart, top + 1));
+        const i64 shift = smaller(apart, top + 1);
         const W moved = shr(small, shift);
-        const W sticky = moved + make<W>(u64(any_below(small, shift)) & ~low(moved));
+        const W sticky = moved + make<W>(any_below(small, shift) & ~low(moved));
         const u64 nx = fx & NEGATIVE, ny = fy & NEGATIVE, first = swap ? ny : nx;
         const W sum = nx == ny ? big + sticky : big - sticky;
         const u64 turned = is_negative(sum);
-        const u64 both_zero = (length_x[i] | length_y[i]) == 0;
-        const u64 sign_of_zero = both_zero ? zero_sign(down, nx & ny, nx | ny) : down;
+        const i64 both_zero = length_x[i] | length_y[i];
+        const u64 sign_of_zero = both_zero == 0 ? zero_sign(down, nx & ny, nx | ny) : down;
         const W magnitude = turned ? make<W>(0) - sum : sum;
         const u64 sign = is_zero(sum) ? sign_of_zero : first ^ turned;
         to.magnitude[i] = special ? make<W>(0) : magnitude;
@@ -92,9 +92,9 @@ MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermR
         const i64 up = exponent - (ANCHORED ? grid : largest - grid);
         const u64 flags = x.flags[i], negative = flags & NEGATIVE;
         const W whole = x.label[i] < largest - cutoff ? make<W>(0) : x.magnitude[i];
-        const W cut = TOWARDS_ZERO ? shr(whole, int(smaller(down, most))) : round_right(whole, down, negative, table);
-        const W m = shl(cut, int(smaller(larger(up, 0), most)));
-        g.kept[i] |= u64(!is_zero(m));
+        const W cut = TOWARDS_ZERO ? shr(whole, smaller(down, most)) : round_right(whole, down, negative, table);
+        const W m = shl(cut, smaller(larger(up, 0), most));
+        g.kept[i] |= is_zero(m) ? 0 : 1;
         g.sum[i] = negative ? g.sum[i] - m : g.sum[i] + m;
         g.special[i] |= flags & ANY_SPECIAL;
         g.all_negative[i] &= flags;

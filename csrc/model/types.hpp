@@ -80,16 +80,16 @@ MMAPROBE_HD W make(u64 x) {
 
 MMAPROBE_HD int length(u64 x) { return count_bits(x); }
 MMAPROBE_HD int length(u128 x) { return (x >> 64) ? 64 + count_bits(u64(x >> 64)) : count_bits(u64(x)); }
-MMAPROBE_HD u64 shl(u64 x, int n) { return x << n; }
-MMAPROBE_HD u128 shl(u128 x, int n) { return x << n; }
-MMAPROBE_HD u64 shr(u64 x, int n) { return x >> n; }
-MMAPROBE_HD u128 shr(u128 x, int n) { return x >> n; }
-MMAPROBE_HD bool any_below(u64 x, int n) { return (x & ((u64(1) << n) - 1)) != 0; }
-MMAPROBE_HD bool any_below(u128 x, int n) { return (x & ((u128(1) << n) - 1)) != 0; }
+MMAPROBE_HD u64 shl(u64 x, i64 n) { return x << n; }
+MMAPROBE_HD u128 shl(u128 x, i64 n) { return x << n; }
+MMAPROBE_HD u64 shr(u64 x, i64 n) { return x >> n; }
+MMAPROBE_HD u128 shr(u128 x, i64 n) { return x >> n; }
+MMAPROBE_HD u64 any_below(u64 x, i64 n) { return x >> n << n != x ? 1 : 0; }
+MMAPROBE_HD u64 any_below(u128 x, i64 n) { return x >> n << n != x ? 1 : 0; }
 MMAPROBE_HD bool is_zero(u64 x) { return x == 0; }
 MMAPROBE_HD bool is_zero(u128 x) { return x == 0; }
-MMAPROBE_HD bool is_negative(u64 x) { return i64(x) < 0; }
-MMAPROBE_HD bool is_negative(u128 x) { return i64(u64(x >> 64)) < 0; }
+MMAPROBE_HD u64 is_negative(u64 x) { return x >> 63; }
+MMAPROBE_HD u64 is_negative(u128 x) { return u64(x >> 127); }
 MMAPROBE_HD u64 low(u64 x) { return x; }
 MMAPROBE_HD u64 low(u128 x) { return u64(x); }
 MMAPROBE_HD u64 times(u64 x, u64 y) { return x * y; }
@@ -102,9 +102,9 @@ MMAPROBE_HD int length(const Limbs<N>& x) {
     return 0;
 }
 template <int N>
-MMAPROBE_HD Limbs<N> shl(const Limbs<N>& x, int n) {
+MMAPROBE_HD Limbs<N> shl(const Limbs<N>& x, i64 n) {
     Limbs<N> out{};
-    const int whole = n >> 6, part = n & 63;
+    const int whole = int(n >> 6), part = int(n & 63);
     for (int i = N - 1; i >= whole; --i) {
         out.limb[i] = x.limb[i - whole] << part;
         if (part && i > whole) out.limb[i] |= x.limb[i - whole - 1] >> (64 - part);
@@ -112,9 +112,9 @@ MMAPROBE_HD Limbs<N> shl(const Limbs<N>& x, int n) {
     return out;
 }
 template <int N>
-MMAPROBE_HD Limbs<N> shr(const Limbs<N>& x, int n) {
+MMAPROBE_HD Limbs<N> shr(const Limbs<N>& x, i64 n) {
     Limbs<N> out{};
-    const int whole = n >> 6, part = n & 63;
+    const int whole = int(n >> 6), part = int(n & 63);
     for (int i = 0; i + whole < N; ++i) {
         out.limb[i] = x.limb[i + whole] >> part;
         if (part && i + whole + 1 < N) out.limb[i] |= x.limb[i + whole + 1] << (64 - part);
@@ -122,11 +122,11 @@ MMAPROBE_HD Limbs<N> shr(const Limbs<N>& x, int n) {
     return out;
 }
 template <int N>
-MMAPROBE_HD bool any_below(const Limbs<N>& x, int n) {
-    const int whole = n >> 6, part = n & 63;
+MMAPROBE_HD u64 any_below(const Limbs<N>& x, i64 n) {
+    const int whole = int(n >> 6), part = int(n & 63);
     for (int i = 0; i < whole; ++i)
-        if (x.limb[i]) return true;
-    return part && any_below(x.limb[whole], part);
+        if (x.limb[i]) return 1;
+    return part ? any_below(x.limb[whole], part) : 0;
 }
 template <int N>
 MMAPROBE_HD bool is_zero(const Limbs<N>& x) {
@@ -135,7 +135,7 @@ MMAPROBE_HD bool is_zero(const Limbs<N>& x) {
     return all == 0;
 }
 template <int N>
-MMAPROBE_HD bool is_negative(const Limbs<N>& x) { return i64(x.limb[N - 1]) < 0; }
+MMAPROBE_HD u64 is_negative(const Limbs<N>& x) { return x.limb[N - 1] >> 63; }
 template <int N>
 MMAPROBE_HD u64 low(const Limbs<N>& x) { return x.limb[0]; }
 template <int N>
@@ -191,9 +191,9 @@ MMAPROBE_HD void lengths(const u64* x, i64* n, int count) {
 // Needs x < 2^(width-1); a shift of 0 or less leaves x as it is.
 template <class W>
 MMAPROBE_HD W round_right(const W& x, i64 shift, u64 negative, u64 table) {
-    const int n = int(larger(smaller(shift, Traits<W>::width), 1)) - 1;
+    const i64 n = larger(smaller(shift, Traits<W>::width), 1) - 1;
     const W t = shr(x, n);
-    const u64 row = negative << 3 | (low(t) & 2) << 1 | (low(t) & 1) << 1 | u64(any_below(x, n));
+    const u64 row = negative << 3 | (low(t) & 2) << 1 | (low(t) & 1) << 1 | any_below(x, n);
     const W kept = shr(t, 1) + make<W>(table >> row & 1);
     return shift > 0 ? kept : x;
 }

@@ -116,6 +116,8 @@ class _Walk:
             )
         self.product = self._product(datapath)
         self.node(datapath.tree)
+        if datapath.result is not None:
+            self.encoded(datapath.result, result)
 
     def _product(self, datapath: Datapath) -> Span:
         rule = datapath.product
@@ -128,15 +130,16 @@ class _Walk:
         if rule.overflow_exponent is not None:
             p = replace(p, high=min(p.high, max(rule.overflow_exponent, p.low + 1)))
         self.need(p.width)
-        return self.encoded(rule.to) if rule.to else p
+        return self.encoded(rule.to, p) if rule.to else p
 
     def need(self, bits: int) -> None:
         """Room for magnitudes of ``bits`` bits beside a sign."""
         self.bits = max(self.bits, bits + 1)
 
-    def encoded(self, to: Encode) -> Span:
+    def encoded(self, to: Encode, of: Span | None = None) -> Span:
         """Bounds after an Encode; its rounding needs the precision of its format and a few bits."""
-        self.need(formats.get(to.format).fraction_bits + 3)
+        fmt = formats.get(to.format)
+        self.need(fmt.fraction_bits + 3 if fmt.is_float or of is None else of.high + 1)
         return span_of(to.format)
 
     def node(self, node: Node) -> Span:
@@ -150,17 +153,18 @@ class _Walk:
             return self._two((self.node(node.x), self.node(node.y)), node.to)
         parts = addends(node)
         if len(parts) == 1:
-            return self.encoded(node.to) if node.to else self.product
+            return self.encoded(node.to, self.product) if node.to else self.product
         if parts and node.to:
             return self._two((self.node(parts[0]), self.node(parts[1])), node.to)
         total = self._exact(node) if isinstance(node, Exact) else self._fused(node)
-        return self.encoded(node.to) if node.to else total
+        return self.encoded(node.to, total) if node.to else total
 
     def _two(self, parts: tuple[Span, Span], to: Encode) -> Span:
         """A rounded sum of two: both aligned at the top, bits far below gathered in one."""
         precision = max(formats.get(to.format).fraction_bits + 1, to.first[0] + 1 if to.first else 0)
         self.need(max(parts[0].width, parts[1].width, precision + 2) + 3)
-        return self.encoded(to)
+        x, y = parts
+        return self.encoded(to, replace(x, high=max(x.high, y.high) + 1))
 
     def _exact(self, node: Exact) -> Span:
         parts = [(self.node(term), len(term.lanes) if isinstance(term, Products) else 1) for term in node.terms]
