@@ -12,7 +12,7 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
-from mmaprobe.parameters.datapath import Datapath, Fused
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Term
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.mutate import mutate, with_step
 from mmaprobe.parameters.neighbours import neighbours
@@ -118,3 +118,13 @@ def test_neighbours_of_each_kind() -> None:
     assert integer == {"tree.to.overflow=largest", "step=2"}
     chained = changes(load("sm_80").entries["HMMA.16816.F32[f16,f16->f32]"].datapath)
     assert {"step=4", "step=16", "order=8..15,0..7", "order=0..14:2,1..15:2"} <= chained
+
+
+def test_neighbours_reach_into_terms_and_first_cuts() -> None:
+    inner = Fused((Term(Products((0, 2))), Term(Products((1, 3)), 3, "RD", 5)), None)
+    tree = Fused((Term(inner), Term(Accumulator(), 25, "RD", -126, 25)), 31, "RD", None, Encode(first=(31, "RD")))
+    path = Datapath("e4m3", "e5m2", "f32", "f32", 8, tree, step=4)
+    assert {"tree.terms.1.cutoff=24", "tree.terms.1.fraction_bits=none", "tree.terms.0.of.terms.1.rounding=RZ",
+            "tree.terms.0.of.terms.1.zero_exponent=6", "tree.to.first=30 RD", "tree.to.first=none",
+            "tree.zero_exponent=-126", "order=4..7,0..3"} <= changes(path)  # fmt: skip
+    assert all(mutate(path, n.field, n.value) == n.datapath for n in neighbours(path))
