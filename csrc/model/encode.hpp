@@ -7,7 +7,7 @@ namespace MMAPROBE_BUILD {
 
 // An Encode with its columns in local variables, and what follows from them.
 struct Encode {
-    bool is_float, is_signed, flush, tiny_before, has_infinity;
+    bool is_float, is_signed, flush, tiny_before, tiny_encoded, has_infinity;
     u64 underflow_sign, zero_sign;  // 0 where such zeros are always positive
     int fraction_bits;
     i64 lowest;  // exponent of the lowest bit of a subnormal
@@ -20,6 +20,7 @@ struct Encode {
     MMAPROBE_HD explicit Encode(const EncodeRow& e)
         : is_float(e[EncodeRow::kind] == FLOAT), is_signed(e[EncodeRow::is_signed]),
           flush(e[EncodeRow::flush] != KEEP), tiny_before(e[EncodeRow::tiny_before]),
+          tiny_encoded(e[EncodeRow::tiny_encoded]),
           has_infinity(e[EncodeRow::infinity] != ABSENT),
           underflow_sign(!e[EncodeRow::underflow_positive] && e[EncodeRow::flush] != TO_ZERO &&
                          e[EncodeRow::negative_zero]),
@@ -93,7 +94,7 @@ template <bool FLUSH, class W, int V>
 MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* length_of, int count) {
     const Excess above[2] = {beyond_result(e, false), beyond_result(e, true)};
     const int fb = e.fraction_bits;
-    const bool tiny_before = e.tiny_before;
+    const bool tiny_before = e.tiny_before, tiny_encoded = e.tiny_encoded;
     const i64 min_exponent = e.min_exponent, lowest = e.lowest, most_field = e.span + 2;
     const u64 table = e.table, limit = e.limit, largest = e.largest;
     const u64 underflow_sign = e.underflow_sign, zero_sign = e.zero_sign;
@@ -107,7 +108,8 @@ MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* le
         if (FLUSH) {
             const u64 rounded = low(round_right(x, top - fb - exponent, negative, table));
             const u64 below = (top < min_exponent - 1) | (top - fb <= exponent) | (rounded < limit) | tiny_before;
-            kept = (top < min_exponent) & below ? 0 : kept;
+            const u64 flushed = tiny_encoded ? u64(kept < limit >> 1) : below;
+            kept = (top < min_exponent) & flushed ? 0 : kept;
         }
         const u64 code = kept ? (u64(smaller(quantum - lowest, most_field)) << fb) + kept : 0;
         const i64 carried = kept == limit ? 1 : 0;

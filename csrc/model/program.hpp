@@ -23,7 +23,7 @@
 #define MMAPROBE_ENCODE(X)                                                                        \
     X(kind) X(bits) X(fraction_bits) X(min_exponent) X(max_exponent) X(largest) X(padding)        \
     X(is_signed) X(infinity) X(nan_code) X(quiet_bit) X(negative_zero) X(table) X(first_bits)     \
-    X(first_table) X(beyond_positive) X(beyond_negative) X(flush) X(tiny_before)                  \
+    X(first_table) X(beyond_positive) X(beyond_negative) X(flush) X(tiny_before) X(tiny_encoded)  \
     X(underflow_positive) X(zero_positive) X(ieee)
 
 // Columns after the opcode.

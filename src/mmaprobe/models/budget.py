@@ -231,10 +231,6 @@ def budget(datapath: Datapath) -> Budget:
             reason = f"the engine does not encode {fmt.name}, which has no sign, no zero or no fraction"
         elif fmt.kind == "magnitude":
             reason = f"the engine does not encode {fmt.name}"
-        elif to.tininess == "encoded" and to.subnormals != "keep":
-            reason = "the engine does not judge tininess by the encoded result"
-        elif to.subnormals != "keep" and to.tininess == "encoded":
-            reason = "the engine does not flush by the encoded result"
     if datapath.scale is not None and formats.get(datapath.scale.format).infinity:
         reason = f"the engine takes no scales of format {datapath.scale.format}, which has infinities"
     if reason is None and bounds.bits > WIDTHS[-1]:

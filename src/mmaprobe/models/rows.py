@@ -29,7 +29,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "encode": (
         "kind", "bits", "fraction_bits", "min_exponent", "max_exponent", "largest", "padding", "is_signed",
         "infinity", "nan_code", "quiet_bit", "negative_zero", "table", "first_bits", "first_table",
-        "beyond_positive", "beyond_negative", "flush", "tiny_before", "underflow_positive", "zero_positive", "ieee",
+        "beyond_positive", "beyond_negative", "flush", "tiny_before", "tiny_encoded", "underflow_positive",
+        "zero_positive", "ieee",
     ),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
@@ -109,6 +110,7 @@ def encode_row(to: Encode) -> tuple[int, ...]:
         "first_table": rounding_table(to.first[1]) if to.first else 0,
         "beyond_positive": _beyond(to, False), "beyond_negative": _beyond(to, True),
         "flush": _FLUSH[to.subnormals] if fmt.is_float else 0, "tiny_before": to.tininess == "before",
+        "tiny_encoded": to.tininess == "encoded",
         "underflow_positive": to.underflow == "positive", "zero_positive": to.zero == "positive",
         "ieee": fmt.nan == "ieee",
     }  # fmt: skip
