@@ -4,7 +4,8 @@
 wrapped (percent-encode ``&`` in it); ``p`` (0.01), the probability of a fault
 an item, for ``flaky`` and ``nan``; ``seed`` (1); ``seconds`` (3600), how long
 ``hang`` waits before it answers; ``after`` (0), how many calls go well before
-the first fault.
+the first fault.  A wrapped device answers whole tiles, which ``replay:`` can do
+only for lane-wise instructions.
 """
 
 from __future__ import annotations
