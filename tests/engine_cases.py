@@ -165,7 +165,7 @@ for _i, _mode in enumerate(formats.ROUNDINGS):
     DATAPATHS[f"fma {_mode}"] = Datapath(
         "f16", "f16", "f32", "f32", 3,
         Fma(C, (0, 1, 2), Encode(
-            rounding=_mode, subnormals=_flush, tininess=("before", "after", "encoded")[_i % 3],
+            rounding=_mode, subnormals=_flush, tininess=("before", "after", "encoded")[(_i + _i // 3) % 3],
             zero=("ieee", "positive")[_i >> 1 & 1], underflow=("signed", "positive")[_i >> 2 & 1])),
     )  # fmt: skip
     DATAPATHS[f"fused {_mode}"] = Datapath(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -124,6 +125,20 @@ def test_control_register_is_restored():
         one = np.full((1, 1, 1), 0x3F800000, np.uint32)
         HERE.run(known, Batch(one, one, one))
     assert tiny * np.float32(0.5) != 0
+
+
+@x86_only
+def test_threads_have_control_registers_of_their_own():
+    known = [instruction(f"x86.vfmadd.f32{state}") for state in ("", "{rounding=ru}", "{daz,ftz}", "{rounding=rz}")]
+    if not (support := HERE.supports(known[0])):
+        pytest.skip(support.reason)
+    rng = np.random.default_rng(9)
+    a, b, c = (rng.integers(0, 1 << 32, (100_000, 1, 1), dtype=np.uint32) for _ in "abc")
+    alone = [HERE.run(each, Batch(a, b, c)) for each in known]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda each: HERE.run(each, Batch(a, b, c)), known * 4))
+    for one, again in zip(alone * 4, together, strict=True):
+        np.testing.assert_array_equal(one, again)
 
 
 @x86_only

@@ -119,6 +119,27 @@ def test_bad_answers(program, name):
     assert caught.value.exit_code == 5
 
 
+def test_refusal_of_a_large_request(program):
+    """The program's own words come through although it never reads the operands."""
+    device = program(HELLO + "sys.stdin.readline(); print('error out of memory', flush=True); sys.exit(2)")
+    with pytest.raises(DeviceError, match="error out of memory"):
+        run_vectors(device, KNOWN, operands(60_000))
+
+
+def test_an_interrupt_leaves_no_stale_answer(program, monkeypatch):
+    device = program(example())
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("selectors.DefaultSelector.select", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_vectors(device, KNOWN, operands(1))
+    vectors = operands(3)
+    np.testing.assert_array_equal(run_vectors(device, KNOWN, vectors), expected(vectors))
+
+
 @pytest.mark.parametrize("wait", ["sys.stdin.read()", "print('ok 1', flush=True)\nsys.stdin.read()"])
 def test_late_answers(program, wait):
     device = program(HELLO + "print('thinking', file=sys.stderr, flush=True)\n" + TAKE + wait, "timeout=0.4 ")

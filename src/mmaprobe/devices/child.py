@@ -37,8 +37,9 @@ class Child:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0
-            )
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
+                start_new_session=True,
+            )  # fmt: skip
         except OSError as error:
             raise NotHereError(f"cannot start {shlex.join(self._command)}: {error.strerror or error}") from error
         weakref.finalize(self, _end, self._process)
@@ -65,7 +66,14 @@ class Child:
         return answer
 
     def _talk(self, request: bytes, complete: Callable[[bytearray], bool]) -> bytes:
-        """Write and read at once until the answer is complete."""
+        """Write and read at once until the answer is complete; an interrupt stops the child, whose answer is lost."""
+        try:
+            return self._converse(request, complete)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+
+    def _converse(self, request: bytes, complete: Callable[[bytearray], bool]) -> bytes:
         stdin, stdout = self._pipes()
         deadline = time.monotonic() + self._timeout
         rest, answer = memoryview(request), bytearray()
@@ -73,14 +81,14 @@ class Child:
             selector.register(stdout, selectors.EVENT_READ)
             if rest:
                 selector.register(stdin, selectors.EVENT_WRITE)
-            while not complete(answer) or rest:
+            while not complete(answer) or (rest and answer.startswith(b"ok ")):
                 left = deadline - time.monotonic()
                 ready = selector.select(left) if left > 0 else []
                 if not ready:
                     raise self.failure(f"no complete answer within {self._timeout:g} s ({len(answer)} bytes came)")
                 for key, _ in ready:
                     if key.fileobj is stdin:
-                        rest = self._write(stdin, rest)
+                        rest = _write(stdin, rest)
                         if not rest:
                             selector.unregister(stdin)
                     elif piece := stdout.read(1 << 20):
@@ -95,12 +103,6 @@ class Child:
         if process is None or process.stdin is None or process.stdout is None:
             raise DeviceError(f"process {shlex.join(self._command)}: not running")
         return process.stdin, process.stdout
-
-    def _write(self, stdin: IO[bytes], rest: memoryview) -> memoryview:
-        try:
-            return rest[stdin.write(rest[: 1 << 20]) or 0 :]
-        except BrokenPipeError:
-            raise self.failure(f"{self._death()} before it had read its request") from None
 
     def _death(self) -> str:
         try:
@@ -124,6 +126,14 @@ class Child:
         if self._process is not None:
             _end(self._process)
             self._process = None
+
+
+def _write(stdin: IO[bytes], rest: memoryview) -> memoryview:
+    """Write a piece; what is left, or nothing where the child reads no more (its output says why)."""
+    try:
+        return rest[stdin.write(rest[: 1 << 20]) or 0 :]
+    except BrokenPipeError:
+        return rest[:0]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
