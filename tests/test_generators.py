@@ -326,3 +326,14 @@ def test_bad_arguments():
         generate(F16, "cancell", 0, 0, 1)
     with pytest.raises(UsageError, match="not for test"):
         regenerate(Recipe.of(F16, "tie", 0, 0), FMA)
+
+
+def test_tiny_straddles_the_lowest_normal_result():
+    """Values between the largest that rounds down to a subnormal and the lowest normal: what tells tininess rules."""
+    batch = generate(FMA, "tiny", 2, 0, 6000)
+    a, b, c = (values("f32", codes)[0].ravel() for codes in (batch.a, batch.b, batch.c))
+    short = [(1 - abs(x) * 2**126) * 2**24 for x in a * b + c]  # in units of half a place below the lowest normal
+    assert sum(Fraction(1, 2) < x < 1 for x in short) > 20
+    assert sum(0 < x < Fraction(1, 2) for x in short) > 20
+    product = [(1 - abs(x) * 2**126) * 2**24 for x in a * b]
+    assert sum(0 < x < Fraction(1, 2) for x in product) > 20

@@ -181,13 +181,16 @@ struct Zlad {
 };
 
 struct Tiny {
-    u32 style, edge, lane_edge, pattern;
+    u32 style, edge, graze, lane_edge, pattern_a, pattern_b, pattern;
     Three at;
     i32 beside, product_low;
     MMAPROBE_HD Tiny(const Target& t, const u32* v)
         : style(v[0]), edge(u32((style >> 4 & 3) == 0) & u32(t.space.live + t.c.present >= 2)),
-          lane_edge(!t.c.present), pattern(style & 8 ? FULL : POW2), at(v[2], v[3], t.space.live),
-          beside(t.space.d_low - 1 - pick16(v[7], 3)), product_low(t.space.product_low) {}
+          graze(edge & u32((style >> 9 & 3) == 0)), lane_edge(!t.c.present & !graze),
+          pattern_a(graze ? GRAZE_A : style & 8 ? FULL : POW2), pattern_b(graze ? GRAZE_B : style & 8 ? FULL : POW2),
+          pattern(style & 8 ? FULL : POW2), at(v[2], v[3], t.space.live),
+          beside(graze ? t.space.d_normal - 1 : t.space.d_low - 1 - pick16(v[7], 3)),
+          product_low(t.space.product_low) {}
     MMAPROBE_HD Lane lane(const Target& t, i32 k, u32 role, u32) const {
         const u32 first = k == at.i, second = k == at.j;
         const u32 used = (first | (second & style) | (u32(k == at.third) & (style >> 1))) & 1;
@@ -195,13 +198,15 @@ struct Tiny {
         const i32 near = t.space.d_low - 2 + pick16(role >> 16, t.space.d_fraction + 5);
         const i32 edge_exponent = first ? beside : t.space.d_normal;
         const u32 sign = edge ? style >> 6 ^ (first & style >> 7) : role;
-        return simple(edge & edge_lane ? edge_exponent : used ? near : product_low, sign & 1,
-                      edge ? !edge_lane : (!used & !(style >> 2 & 1)), pattern);
+        Lane out = simple(edge & edge_lane ? edge_exponent : used ? near : product_low, sign & 1,
+                          edge ? !edge_lane : (!used & !(style >> 2 & 1)), pattern_a);
+        out.pattern_b = pattern_b;
+        return out;
     }
     MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
         const u32 c = v[10], below = style >> 8 & 1;
         return plain(edge ? t.space.d_normal - i32(below) : t.space.d_low + pick16(c >> 16, t.space.d_fraction + 4),
-                     (edge ? style >> 6 : c) & 1, !edge & ((c & 6) == 0), edge ? below * ONES : pattern);
+                     (edge ? style >> 6 : c) & 1, graze | (!edge & ((c & 6) == 0)), edge ? below * ONES : pattern);
     }
 };
 
@@ -228,11 +233,13 @@ struct Subnormals {
 };
 
 struct Extremes {
-    u32 style, alive, paired, pair_pattern;
+    u32 style, alive, paired, pair_a, pair_b;
     Three at;
     i32 top, pair_exponent;
     MMAPROBE_HD Extremes(const Target& t, const u32* v)
-        : style(v[0]), alive(density(style >> 2)), paired(style >> 1 & 1), pair_pattern(tops(style >> 6)),
+        : style(v[0]), alive(density(style >> 2)), paired(style >> 1 & 1),
+          pair_a((style >> 10 & 3) == 0 ? u32(GRAZE_A) : tops(style >> 6)),
+          pair_b((style >> 10 & 3) == 0 ? u32(GRAZE_B) : tops(style >> 6)),
           at(v[2], 0, t.space.live),
           top(style & 1 ? t.space.product_top : smaller(t.space.product_top, t.space.d_top + 1)),
           pair_exponent(top - pick16(v[3], 3)) {}
@@ -242,7 +249,8 @@ struct Extremes {
         const u32 sign = second ? ~(style >> 5) : first ? style >> 5 : style & 16 ? style >> 5 : role >> 8;
         const i32 high = pair ? pair_exponent : style & 0x100 ? top : top - pick16(role >> 16, 4);
         Lane out = simple(live ? high : top - 20 - pick16(role >> 16, 20), sign & 1, (style >> 9 & 1) & !live,
-                          pair ? pair_pattern : tops(role >> 9));
+                          pair ? pair_a : tops(role >> 9));
+        out.pattern_b = pair ? pair_b : out.pattern_b;
         out.shared = pair;
         return out;
     }

@@ -7,7 +7,7 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace generators {
 
-enum Pattern : u32 { POW2, FULL, ONES, LOWBIT, TOP2, UPPER };  // of a fraction
+enum Pattern : u32 { POW2, FULL, ONES, LOWBIT, TOP2, UPPER, GRAZE_A, GRAZE_B };  // of a fraction
 enum NanRule : i32 { NO_NAN_CODE, IEEE, ALL_ONES, NEGATIVE_ZERO };
 
 // One operand format as integers (generators/space.py, Layout).
@@ -71,7 +71,10 @@ MMAPROBE_HD Code fraction_of(const Layout& f, u32 pattern, u32 high, u32 low) {
     const Code keep =
         when(pattern == FULL, full) | when(pattern == TOP2, full & ~(full >> 2)) | when(pattern == UPPER, full & ~lower_half);
     const Code fixed = when(pattern == ONES, full) | when(pattern == LOWBIT, full & 1);
-    return (random_bits<Code>(f.fraction, high, low) & keep) | fixed;
+    const Code random = random_bits<Code>(f.fraction, high, low);
+    const Code small = random >> (f.fraction - larger(f.fraction / 2 - 1, 0));
+    return (random & keep) | fixed | when(pattern == GRAZE_A, (full + 1 - 2 * small) & full) |
+           when(pattern == GRAZE_B, small);
 }
 
 template <class Code>
@@ -122,6 +125,8 @@ MMAPROBE_HD Codes<Code> products(const Target& t, const Lane& lane, i32 scale_ex
     b = lane.zero ? beside_zero(t.b, far) : b;
     const u32 pattern_a = lane.zero ? u32(FULL) : lane.pattern_a, pattern_b = lane.zero ? u32(FULL) : lane.pattern_b;
     const u32 negative_b = negative_a ^ lane.negative;
+    sig_b = lane.pattern_b == GRAZE_B ? sig_a : sig_b;
+    low_b = lane.pattern_b == GRAZE_B ? low_a : low_b;
     const Code code_a = encode<Code>(t.a, negative_a, a, fraction_of<Code>(t.a, pattern_a, sig_a, low_a));
     const Code code_b = encode<Code>(t.b, negative_b, b, fraction_of<Code>(t.b, pattern_b, sig_b, low_b));
     const bool zero_a = lane.zero & u32(which != 1), zero_b = lane.zero & u32((which == 1) | (which == 2));

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators.operands import Addend, Draws, Lanes, pick, pick16
-from mmaprobe.generators.space import FULL, LOWBIT, ONES, POW2, TOP2, UPPER, Target
+from mmaprobe.generators.space import FULL, GRAZE_A, GRAZE_B, LOWBIT, ONES, POW2, TOP2, UPPER, Target
 
 DENSITY = np.array([32, 64, 192, 256])
 """Of 256 lanes so many are alive, by two bits of the vector."""
@@ -189,7 +189,8 @@ def tiny(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     """One to three lanes near the lowest result, C near it or zero.
 
     A quarter straddles the lowest normal result: it, or the largest subnormal,
-    in C or the second lane, and a lane less than one unit beside it.
+    in C or the second lane, and a lane less than one unit beside it; or one
+    product alone within half a place below it.
     """
     v, s, role = d.v, t.space, d.w[0]
     style = v[0]
@@ -199,18 +200,21 @@ def tiny(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     used = (lane == i) | ((lane == j) & ((style & 1) != 0)) | ((lane == third) & ((style & 2) != 0))
     near = s.d_low - 2 + pick16(role >> 16, s.d_fraction + 5)
     pattern = np.where(style & 8, FULL, POW2)
-    beside = np.where(lane == i, s.d_low - 1 - pick16(v[7], 3), s.d_normal)
-    edge_lane = (lane == i) | ((lane == j) & (t.c.present == 0))
+    graze = edge & ((style >> 9) & 3 == 0)
+    low = np.where(graze, s.d_normal - 1, s.d_low - 1 - pick16(v[7], 3))
+    beside = np.where(lane == i, low, s.d_normal)
+    edge_lane = (lane == i) | ((lane == j) & (t.c.present == 0) & ~graze)
     lanes = Lanes(
         np.where(edge & edge_lane, beside, np.where(used, near, s.product_low)),
         np.where(edge, (style >> 6) ^ ((lane == i) & (style >> 7)), role) & 1 != 0,
-        np.where(edge, ~edge_lane, ~used & ((style & 4) == 0)), pattern, pattern,
+        np.where(edge, ~edge_lane, ~used & ((style & 4) == 0)),
+        np.where(graze, GRAZE_A, pattern), np.where(graze, GRAZE_B, pattern),
     )  # fmt: skip
     c = v[10]
     below = (style >> 8) & 1
     return lanes, Addend(
         np.where(edge, s.d_normal - below, s.d_low + pick16(c >> 16, s.d_fraction + 4)),
-        np.where(edge, style >> 6, c) & 1 != 0, ~edge & ((c & 6) == 0), np.where(edge, below * ONES, pattern),
+        np.where(edge, style >> 6, c) & 1 != 0, graze | (~edge & ((c & 6) == 0)), np.where(edge, below * ONES, pattern),
     )  # fmt: skip
 
 
@@ -248,10 +252,12 @@ def extremes(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     negative = np.where(style & 16, style >> 5, role >> 8) & 1
     negative = np.where(lane == j, (style >> 5) & 1 ^ 1, np.where(lane == i, style >> 5, negative)) & 1
     pattern = np.where(pair, TOPS[(style >> 6) & 3], TOPS[(role >> 9) & 3])
+    graze = pair & ((style >> 10) & 3 == 0)
     exponent = top - np.where(pair, pick16(v[3], 3), np.where(style & 0x100, 0, pick16(role >> 16, 4)))
     lanes = Lanes(
         np.where(live, exponent, top - 20 - pick16(role >> 16, 20)), negative != 0,
-        ~live & ((style >> 9) & 1 != 0), pattern, pattern, pair,
+        ~live & ((style >> 9) & 1 != 0),
+        np.where(graze, GRAZE_A, pattern), np.where(graze, GRAZE_B, pattern), pair,
     )  # fmt: skip
     c = v[10]
     mirror = np.where((c >> 8) & 3 == 0, i, -1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.generators import philox
-from mmaprobe.generators.space import FULL, POW2, Layout, Target, fraction_masks
+from mmaprobe.generators.space import FULL, GRAZE_A, GRAZE_B, POW2, Layout, Target, fraction_masks
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -111,7 +111,10 @@ def fraction_of(f: Layout, pattern: Any, high: Any, low: Any) -> Codes:
     keep, fixed = (np.array(masks, np.uint64) for masks in fraction_masks(f.fraction))
     random = (np.asarray(high, np.uint64) << np.uint64(32)) | np.asarray(low, np.uint64)
     random = (random >> np.uint64(1)) >> np.uint64(63 - f.fraction)
-    fraction: Codes = (random & keep[pattern]) | fixed[pattern]
+    masked = (random & keep[pattern]) | fixed[pattern]
+    small = random >> np.uint64(f.fraction - max(f.fraction // 2 - 1, 0))
+    above, below = small, (np.uint64(1 << f.fraction) - np.uint64(2) * small) & np.uint64((1 << f.fraction) - 1)
+    fraction: Codes = np.where(pattern == GRAZE_A, below, np.where(pattern == GRAZE_B, above, masked))
     return fraction
 
 
@@ -135,6 +138,8 @@ def products(t: Target, d: Draws, lanes: Lanes, scale_exponent: Any) -> tuple[Co
     shared = np.asarray(lanes.shared)
     sig_a, sig_b, rest = (np.where(shared, d.v[4 + i], d.w[1 + i]) for i in range(3))
     low_a, low_b = (np.where(shared, 0, word) for word in wide[:2])
+    grazing = np.asarray(lanes.pattern_b) == GRAZE_B
+    sig_b, low_b = np.where(grazing, sig_a, sig_b), np.where(grazing, low_a, low_b)
     a, b = split(t.a, t.b, lanes.exponent - scale_exponent, rest)
     a, b = np.where(lanes.forced, lanes.exponent_a, a), np.where(lanes.forced, lanes.exponent_b, b)
     negative_a = ((rest >> 16) & 1) != 0
