@@ -1,4 +1,4 @@
-"""Integer overflow: whether a sum beyond the result's range wraps or is limited."""
+"""Integers: whether a sum beyond the result's range wraps or is limited, at the end or on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
-from mmaprobe.probing.terms import code_of, values_of
+from mmaprobe.probing.terms import UnrepresentableError, code_of, values_of
 
 
 def probe_integer_limits(session: Session, question: str) -> Finding:
@@ -50,3 +50,29 @@ def _extreme(session: Session, sign: int) -> Fraction:
         ends.append([v for code in codes for v in values_of(fmt, np.array([code], fmt.dtype)) if v is not None])
     products = [x * y for x in ends[0] for y in ends[1]]
     return max(products) if sign > 0 else min(products)
+
+
+def probe_integer_order(session: Session, question: str) -> Finding:
+    """Integers: exact sums have no order, unless saturation happens on the way."""
+    answer = {"kind": "exact", "terms": list(session.leaves)}
+    if {end(session, 1), end(session, -1)} <= {"wrap", None}:
+        return session.finding(question, "exact", answer, "one integer sum modulo 2^n: no order can be seen")
+    try:
+        stepwise = _saturates_on_the_way(session)
+    except UnrepresentableError as why:
+        return session.finding(question, "bounded", answer, f"an exact integer sum; limits out of reach: {why}")
+    if stepwise:
+        unknown = {"kind": "unknown", "terms": list(session.leaves)}
+        return session.finding(question, "inconclusive", unknown, "limited on the way: not one exact sum")
+    return session.finding(question, "exact", answer, "one exact integer sum: no order can be seen")
+
+
+def _saturates_on_the_way(session: Session) -> bool:
+    """C at its limit, +x on lane i, -x on lane j: an exact sum returns to C for every pair of lanes."""
+    if not session.instruction.c or session.instruction.k < 2:
+        return False
+    top = Fraction(session.d.largest)
+    pairs = [(i, j) for i in range(session.instruction.k) for j in range(session.instruction.k) if i != j]
+    answers = session.sums({"c": top, i: 64, j: -64} for i, j in pairs)
+    session.witness({"c": top, pairs[0][0]: 64, pairs[0][1]: -64}, "the limit, +64, -64")
+    return any(answer != top for answer in answers)

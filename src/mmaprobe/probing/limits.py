@@ -11,6 +11,9 @@ from mmaprobe.probing.terms import power, say
 if TYPE_CHECKING:
     from mmaprobe.probing.session import Session
 
+ENOUGH = 64
+"""Bits of window that no unit's precision needs more of."""
+
 
 def anchor_exponent(session: Session) -> int:
     """m: +-1.5 * 2**m exists as product and as C, and 4 such anchors do not overflow D."""
@@ -23,13 +26,16 @@ def anchor_exponent(session: Session) -> int:
 def unit_exponent(session: Session) -> int:
     """The lowest exponent e such that 2**e' comes through unharmed from every kind of leaf, e' >= e.
 
-    Measured: reaches into the subnormals of a format where the device keeps them.
+    Measured: where the normal numbers leave a window below ``ENOUGH`` bits it reaches into the
+    subnormals that the device keeps (whose label in an alignment is not their own exponent).
     """
     a, b, d = session.formats["a"], session.formats["b"], session.d
     kinds = [f for f in (d, session.formats.get("c")) if f is not None]
     bottom = max([a.min_exponent + b.min_exponent - a.fraction_bits - b.fraction_bits]
                  + [f.min_exponent - f.fraction_bits for f in kinds])  # fmt: skip
     normal = max([a.min_exponent + b.min_exponent, *(f.min_exponent for f in kinds)])
+    if session.high - normal >= ENOUGH:
+        return normal
     ladder = list(range(normal, bottom - 1, -1))
     ends: list[Leaf] = list(dict.fromkeys((session.leaves[0], session.leaves[-1])))
     answers = session.sums({leaf: power(e)} for e in ladder for leaf in ends)

@@ -17,6 +17,9 @@ Leaf = int | str
 
 Loss = dict[tuple[Leaf, Leaf], int]
 
+Lost = dict[tuple[Leaf, Leaf], set[Leaf]]
+"""For each pair the leaves that vanish, where the numbers alone leave a choice."""
+
 
 @dataclass(frozen=True)
 class Node:
@@ -42,6 +45,12 @@ class Node:
         """The node of which ``part`` is a child."""
         return next(node for node in self.walk() if part in node.children)
 
+    def lost(self, x: Leaf, y: Leaf) -> set[Leaf]:
+        """The leaves that vanish when +M sits on x and -M on y."""
+        node = self.meeting(x, y)
+        parts = [leaves_of(child) for child in node.children]
+        return {leaf for part in parts for leaf in part if not node.lossless or x in part or y in part}
+
     def meeting(self, x: Leaf, y: Leaf) -> Node:
         """The lowest node that holds both leaves."""
         return [node for node in self.walk() if x in node.leaves and y in node.leaves][-1]
@@ -51,18 +60,21 @@ def leaves_of(part: Node | Leaf) -> tuple[Leaf, ...]:
     return part.leaves if isinstance(part, Node) else (part,)
 
 
-def build(leaves: tuple[Leaf, ...], loss: Loss) -> Node | Leaf | None:
-    """The tree whose losses are exactly ``loss``; None where no tree has them."""
+def build(leaves: tuple[Leaf, ...], loss: Loss, lost: Lost | None = None) -> Node | Leaf | None:
+    """The tree whose losses are exactly ``loss`` (and ``lost``); None where no tree has them.
+
+    Two lossless sums can have the same numbers: the first is taken without ``lost``.
+    """
     if len(leaves) == 1:
         return leaves[0]
     size = len(leaves)
     parts = _lossy_parts(leaves, loss, size)
     lossless = False
     if parts is None:
-        parts, lossless = _lossless_parts(leaves, loss), True
+        parts, lossless = _lossless_parts(leaves, loss, lost), True
     if parts is None:
         return None
-    children = [build(part, loss) for part in parts]
+    children = [build(part, loss, lost) for part in parts]
     if any(child is None for child in children):
         return None
     known = tuple(child for child in children if child is not None)
@@ -75,7 +87,7 @@ def _lossy_parts(leaves: tuple[Leaf, ...], loss: Loss, size: int) -> list[tuple[
     return parts if len(parts) > 1 and whole else None
 
 
-def _lossless_parts(leaves: tuple[Leaf, ...], loss: Loss) -> list[tuple[Leaf, ...]] | None:
+def _lossless_parts(leaves: tuple[Leaf, ...], loss: Loss, lost: Lost | None) -> list[tuple[Leaf, ...]] | None:
     """Terms of sizes s with L[i, j] = s_i + s_j across terms; the size of the first leaf's term is tried."""
     first = leaves[0]
     for size in range(1, len(leaves)):
@@ -85,8 +97,9 @@ def _lossless_parts(leaves: tuple[Leaf, ...], loss: Loss) -> list[tuple[Leaf, ..
         sizes = {j: size if j in inside else loss[first, j] - size for j in leaves}
         parts = _components(leaves, lambda i, j, s=sizes: loss[i, j] <= min(s[i], s[j]))
         fits = all(sizes[i] == len(p) for p in parts for i in p) and all(
-            loss[i, j] == len(p) + len(q) for p, q in _pairs(parts) for i in p for j in q
-        )
+            loss[i, j] == len(p) + len(q) and (lost is None or lost[i, j] == {*p, *q})
+            for p, q in _pairs(parts) for i in p for j in q
+        )  # fmt: skip
         if fits and len(parts) > 1:
             return parts
     return None
@@ -109,6 +122,13 @@ def _components(leaves: tuple[Leaf, ...], related: Any) -> list[tuple[Leaf, ...]
         parts.append(tuple(leaf for leaf in rest if leaf in found))
         rest = [leaf for leaf in rest if leaf not in found]
     return parts
+
+
+def same_shape(one: Node | Leaf, other: Node | Leaf) -> bool:
+    """Whether two trees differ in nothing but what was lost."""
+    if not isinstance(one, Node) or not isinstance(other, Node):
+        return one == other
+    return len(one.children) == len(other.children) and all(map(same_shape, _ordered(one), _ordered(other)))
 
 
 def to_json(part: Node | Leaf) -> Any:

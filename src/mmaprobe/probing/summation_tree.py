@@ -26,16 +26,16 @@ two operands of an addition does not show in values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.integer_limits import end
+from mmaprobe.probing.integer_limits import probe_integer_order
+from mmaprobe.probing.masks import lost_leaves, mask
 from mmaprobe.probing.pairs import group_by_half_ulps
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Leaf, Loss, Node, build, to_json
-from mmaprobe.probing.terms import UnrepresentableError, power
+from mmaprobe.probing.structure import Leaf, Node, build, same_shape, to_json
+from mmaprobe.probing.terms import power
 
 QUESTION = "summation_tree"
 
@@ -51,28 +51,48 @@ class Measured:
 
 
 def measure(session: Session) -> Measured:
-    """Run all pairs in the widest window; where roundings leave traces of the units, in one that can hold both."""
+    """Run all pairs in the widest window; where roundings leave traces of the units, in two that can hold both."""
     leaves = session.leaves
     if len(leaves) <= 2:
         return Measured(Node(leaves) if len(leaves) == 2 else None, session.window, False)
-    window, strict = session.window, True
-    counts = _mask(session, list(combinations(leaves, 2)), window, strict)
-    if counts is None and (trace := _first_trace(session)) is not None:
-        window, strict = min(session.window, trace + len(leaves).bit_length() + 1), False
-        counts = _mask(session, list(combinations(leaves, 2)), window, strict)
-    tree = None if counts is None else build(leaves, {pair: len(leaves) - n for pair, n in counts.items()})
-    if isinstance(tree, Node):
-        return _settle(session, tree, window)
-    narrow = session.window < session.d.fraction_bits + 4 + len(leaves).bit_length()
-    return Measured(None, window, narrow, f"no tree swallows units as this device does (window {window} bits)")
+    tree = _read(session, session.window, True)
+    if tree is not None:
+        return _settle(session, tree, session.window)
+    trace, carry = _first_trace(session), len(leaves).bit_length()
+    if trace is not None:
+        near = min(session.window, trace + carry + 1)
+        far = min(session.window, max(near, trace + session.d.fraction_bits - carry - 3))
+        trees = [_read(session, window, False) for window in dict.fromkeys((near, far))]
+        if trees[0] is not None and trees[-1] is not None and same_shape(trees[0], trees[-1]):
+            return _settle(session, trees[-1], far)
+    return Measured(None, session.window, True, "no tree swallows units as this device does")
+
+
+def _read(session: Session, window: int, strict: bool) -> Node | None:
+    """The tree that fits all pairs in one window; where lossless sums leave a choice, unit by unit."""
+    leaves = session.leaves
+    counts = mask(session, list(combinations(leaves, 2)), window, strict)
+    if counts is None:
+        return None
+    loss = {pair: len(leaves) - n for pair, n in counts.items()}
+    tree = build(leaves, loss)
+    choice = isinstance(tree, Node) and len(tree.walk()) > 1 and any(node.lossless for node in tree.walk())
+    if strict and not choice:
+        return tree if isinstance(tree, Node) else None
+    lost = lost_leaves(session, window, strict)
+    tree = None if lost is None else build(leaves, loss, lost)
+    if lost is None or not isinstance(tree, Node):
+        return None
+    return tree if all(tree.lost(i, j) == gone for (i, j), gone in lost.items()) else None
 
 
 def _first_trace(session: Session) -> int | None:
     """The narrowest window in which a swallowed unit leaves a last place behind (directed roundings, to odd)."""
     leaves = session.leaves
     pairs = [(leaves[0], leaf) for leaf in leaves[1:]] + [(leaf, leaves[-1]) for leaf in leaves[1:-1]]
+    pairs += [(j, i) for i, j in pairs]
     windows = range(len(leaves).bit_length() + 1, session.window + 1)
-    return next((window for window in windows if _mask(session, pairs, window, True) is None), None)
+    return next((window for window in windows if mask(session, pairs, window, True) is None), None)
 
 
 def _settle(session: Session, tree: Node, window: int) -> Measured:
@@ -88,35 +108,16 @@ def _settle(session: Session, tree: Node, window: int) -> Measured:
     return Measured(node if isinstance(node, Node) else None, window, True, "steps found by half-ulp pairs")
 
 
-def _mask(session: Session, pairs: list[tuple[Leaf, Leaf]], window: int, strict: bool) -> Loss | None:
-    """Surviving units of pairs of leaves; None where an answer is no count of units.
-
-    Not ``strict``: a trace that M left behind, a multiple of far more than all units, is taken off.
-    """
-    m, leaves = session.high, session.leaves
-    unit = power(m - window)
-    answers = session.sums(({i: power(m), j: -power(m)} for i, j in pairs), unit)
-    counts: Loss = {}
-    for (i, j), answer in zip(pairs, answers, strict=True):
-        count = None if answer is None else answer / unit
-        if count is not None and not strict and count.denominator == 1:
-            count %= 1 << len(leaves).bit_length()
-        if count is None or count.denominator != 1 or not 0 <= count <= len(leaves) - 2:
-            return None
-        counts[i, j] = counts[j, i] = count.numerator
-    return counts
-
-
 def probe_summation_tree(session: Session) -> Finding:
     """The summation tree (see the module) with three witnesses of the mask experiment."""
     if not session.is_float:
-        return _integer(session)
+        return probe_integer_order(session, QUESTION)
     found = measure(session)
     if found.tree is None and len(session.leaves) == 1:
         return session.finding(QUESTION, "exact", 0, "one product, no sum")
     if found.tree is None:
         answer = {"kind": "unknown", "terms": list(session.leaves)}
-        return session.finding(QUESTION, "inconclusive" if found.bounded else "contradictory", answer, found.reason)
+        return session.finding(QUESTION, "inconclusive", answer, found.reason)
     _witness(session, found.window)
     text = describe(to_json(found.tree))
     if found.bounded:
@@ -131,32 +132,6 @@ def _witness(session: Session, window: int) -> None:
     for i, j in dict.fromkeys(((leaves[0], leaves[1]), (leaves[0], leaves[-1]), (leaves[-2], leaves[-1]))):
         note = f"+2^{m} on {i}, -2^{m} on {j}, 2^{m - window} elsewhere"
         session.witness({i: power(m), j: -power(m)}, note, power(m - window))
-
-
-def _integer(session: Session) -> Finding:
-    """Integers: exact sums have no order, unless saturation happens on the way."""
-    answer = {"kind": "exact", "terms": list(session.leaves)}
-    if {end(session, 1), end(session, -1)} <= {"wrap", None}:
-        return session.finding(QUESTION, "exact", answer, "one integer sum modulo 2^n: no order can be seen")
-    try:
-        stepwise = _saturates_on_the_way(session)
-    except UnrepresentableError as why:
-        return session.finding(QUESTION, "bounded", answer, f"an exact integer sum; limits out of reach: {why}")
-    if stepwise:
-        unknown = {"kind": "unknown", "terms": list(session.leaves)}
-        return session.finding(QUESTION, "inconclusive", unknown, "limited on the way: not one exact sum")
-    return session.finding(QUESTION, "exact", answer, "one exact integer sum: no order can be seen")
-
-
-def _saturates_on_the_way(session: Session) -> bool:
-    """C at its limit, +x on lane i, -x on lane j: an exact sum returns to C for every pair of lanes."""
-    if not session.instruction.c or session.instruction.k < 2:
-        return False
-    top = Fraction(session.d.largest)
-    pairs = [(i, j) for i in range(session.instruction.k) for j in range(session.instruction.k) if i != j]
-    answers = session.sums({"c": top, i: 64, j: -64} for i, j in pairs)
-    session.witness({"c": top, pairs[0][0]: 64, pairs[0][1]: -64}, "the limit, +64, -64")
-    return any(answer != top for answer in answers)
 
 
 def describe(tree: Any) -> str:
