@@ -234,6 +234,9 @@ def vectors(datapath: Datapath, seed: int, count: int) -> Batch:
         "a": codes(rng, a, (count, datapath.k), centre_a), "b": codes(rng, b, (count, datapath.k), centre_b)
     }  # fmt: skip
     tame = rng.random((count, 1)) < 0.5  # half of the vectors without infinities and NaNs
+    if rng.random() < 0.3:  # NaNs quiet and signalling among all operands
+        for name, fmt in (("a", a), ("b", b)):
+            made[name] = np.where(rng.random(made[name].shape) < 0.4, nans(rng, fmt, made[name].shape), made[name])
     for name, fmt in (("a", a), ("b", b)):
         made[name] = np.where(tame & ~finite(fmt, made[name]), fmt.dtype.type(fmt.one), made[name])
     if datapath.k > 1:  # cancellation: a pair of lanes with equal products of opposite sign
@@ -243,13 +246,34 @@ def vectors(datapath: Datapath, seed: int, count: int) -> Batch:
         made["b"][rows, j] = made["b"][rows, i]
     if datapath.c is not None:
         c = formats.get(datapath.c)
-        made["c"] = codes(rng, c, (count,), centre_a + centre_b + int(rng.integers(-8, 9)))
+        made["c"] = addends(rng, c, count, centre_a + centre_b)
         made["c"] = np.where(tame[:, 0] & ~finite(c, made["c"]), c.dtype.type(0), made["c"])
     if datapath.scale is not None:
         fmt = formats.get(datapath.scale.format)
         for name in ("scale_a", "scale_b"):
             made[name] = codes(rng, fmt, (count, datapath.k // datapath.scale.size), int(rng.integers(-6, 7)))
     return Batch(**made)
+
+
+def addends(rng: np.random.Generator, fmt: formats.Format, count: int, centre: int) -> np.ndarray:
+    """C near the products; half of the time a third of them next to the lowest normal, where flushes decide."""
+    made = codes(rng, fmt, (count,), centre + int(rng.integers(-8, 9)))
+    if not fmt.is_float or rng.random() < 0.5:
+        return made
+    near = (1 << (fmt.fraction_bits + fmt.padding)) + rng.integers(-2, 3, count).astype(np.int64)
+    signs = np.where(rng.random(count) < 0.5, fmt.sign_mask, 0).astype(np.uint64)
+    return np.where(rng.random(count) < 0.3, near.astype(np.uint64) | signs, made).astype(fmt.dtype)
+
+
+def nans(rng: np.random.Generator, fmt: formats.Format, shape: tuple[int, ...]) -> np.ndarray:
+    """NaNs of the format with any sign and payload, half of the IEEE ones signalling; ones where it has none."""
+    if not fmt.is_float or fmt.nan_code is None:
+        return np.full(shape, fmt.one, fmt.dtype)
+    code = np.full(shape, fmt.nan_code, np.uint64)
+    if fmt.infinity_code is not None:
+        payload = rng.integers(1, 1 << fmt.fraction_bits, shape, dtype=np.uint64) << np.uint64(fmt.padding)
+        code = np.uint64(fmt.infinity_code) | payload
+    return (code | np.where(rng.random(shape) < 0.5, np.uint64(fmt.sign_mask), np.uint64(0))).astype(fmt.dtype)
 
 
 def centres(datapath: Datapath, rng: np.random.Generator) -> tuple[int, int]:
@@ -259,7 +283,7 @@ def centres(datapath: Datapath, rng: np.random.Generator) -> tuple[int, int]:
         return 0, 0
     centre_a = int(rng.integers(a.min_exponent - 2, a.max_exponent + 1))
     free = int(rng.integers(b.min_exponent - 2, b.max_exponent + 1))
-    ends = [d.min_exponent, d.min_exponent - d.fraction_bits, d.max_exponent]
+    ends = [d.min_exponent, d.min_exponent - d.fraction_bits, d.min_exponent - d.fraction_bits, d.max_exponent]
     target = int(rng.choice([*ends, centre_a + free])) + int(rng.integers(-3, 4))
     return centre_a, int(np.clip(target - centre_a, b.min_exponent - 2, b.max_exponent))
 

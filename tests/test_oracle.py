@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
+from mmaprobe.parameters import datapath as parameters
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Products, Special
 from mmaprobe.parameters.lookup import in_control_state, load
 from mmaprobe.parameters.table import from_table, to_table
@@ -147,6 +149,19 @@ def test_published_cancellation(name: str) -> None:
     vectors = Batch(**batch, c=np.array([0x4B000000], np.uint32))
     check(datapath, vectors)
     assert stages.evaluate(datapath, vectors).view(np.float32).tolist() == [CANCELLATION[name]]
+
+
+@pytest.mark.parametrize("tininess", ["before", "after", "encoded"])
+@pytest.mark.parametrize("rounding", formats.ROUNDINGS)
+def test_flush_next_to_the_lowest_normal(rounding: str, tininess: Any) -> None:
+    """2^-126 (1 +- j 2^-26) and a few far below, both signs, every flush."""
+    lowest = (1023 - 126) << 52
+    values = [lowest + j * (1 << 26) for j in range(-12, 13)] + [lowest - (n << 52) for n in (1, 22, 23, 24, 25, 60)]
+    a = np.array([[sign | value] for value in values for sign in (0, 1 << 63)], np.uint64)
+    vectors = Batch(a, np.full_like(a, formats.get("f64").one))
+    for flush in parameters.SUBNORMALS:
+        to = Encode("f32", rounding, subnormals=flush, tininess=tininess)
+        check(Datapath("f64", "f64", None, "f32", 1, Exact((Products((0,)),), to)), vectors)
 
 
 def test_one_product_may_start_a_chain() -> None:
