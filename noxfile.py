@@ -36,6 +36,15 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def arm(session: nox.Session) -> None:
+    """Cross-compile the Arm runner and test it under QEMU; needs g++-aarch64-linux-gnu and qemu-user-static."""
+    session.install(".[test]")
+    runner = Path(session.create_tmp()).resolve() / "arm_runner"
+    session.run("tests/arm/build.sh", str(runner), external=True)
+    session.run("pytest", "-rs", "tests/test_arm.py", *session.posargs, env={"MMAPROBE_ARM_RUNNER": str(runner)})
+
+
+@nox.session
 def compile(session: nox.Session) -> None:
     """Build sdist and wheel, install the wheel, run its doctor outside the checkout.
 
