@@ -64,7 +64,9 @@ struct Cancel {
           pair(t.space.live + t.c.present == 2 ? choose(style >> 5, POW2, FULL, FULL, FULL)
                                                : choose(style >> 5, POW2, POW2, FULL, TOP2)),
           filler(fillers(style >> 9)), at(v[2], 0, t.space.live + t.c.present),
-          m(anchor(t.space, v[1], style >> 16 & 1)), t0(pick(v[3], 45)), near(t.space.d_fraction + 1),
+          m(style >> 21 & 7 ? anchor(t.space, v[1], style >> 16 & 1)
+                            : clamp(t.space.d_normal + pick16(v[7], 6), t.space.anchor_low, t.space.anchor_top)),
+          t0(pick(v[3], 45)), near(t.space.d_fraction + 1),
           product_low(t.space.product_low) {}
     MMAPROBE_HD i32 below(u32 word) const {
         const i32 jitter = pick16(word >> 16, 5) - 2, far = pick16(word >> 16, 43);

@@ -72,7 +72,7 @@ MMAPROBE_HD Code fraction_of(const Layout& f, u32 pattern, u32 high, u32 low) {
         when(pattern == FULL, full) | when(pattern == TOP2, full & ~(full >> 2)) | when(pattern == UPPER, full & ~lower_half);
     const Code fixed = when(pattern == ONES, full) | when(pattern == LOWBIT, full & 1);
     const Code random = random_bits<Code>(f.fraction, high, low);
-    const Code small = random >> (f.fraction - larger(f.fraction / 2 - 1, 0));
+    const Code small = random >> (f.fraction - f.fraction / 2);
     return (random & keep) | fixed | when(pattern == GRAZE_A, (full + 1 - 2 * small) & full) |
            when(pattern == GRAZE_B, small);
 }

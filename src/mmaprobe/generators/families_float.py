@@ -54,7 +54,8 @@ def cancel(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     """Two equal terms of opposite sign (lanes, or a lane and C); others t below: anywhere, or around one t."""
     v, s = d.v, t.space
     style, role = v[0], d.w[0]
-    m = anchor(t, v[1], (style >> 16) & 1)
+    low = np.clip(s.d_normal + pick16(v[7], 6), s.anchor_low, s.anchor_top)  # what is left is subnormal
+    m = np.where((style >> 21) & 7, anchor(t, v[1], (style >> 16) & 1), low)
     i, j, _ = three_lanes(v[2], 0, s.live + t.c.present)
     lane = np.arange(s.live)
     anchored = (lane == i) | (lane == j)
@@ -190,7 +191,7 @@ def tiny(t: Target, d: Draws) -> tuple[Lanes, Addend]:
 
     A quarter straddles the lowest normal result: it, or the largest subnormal,
     in C or the second lane, and a lane less than one unit beside it; or one
-    product alone within half a place below it.
+    product alone less than a place below it.
     """
     v, s, role = d.v, t.space, d.w[0]
     style = v[0]

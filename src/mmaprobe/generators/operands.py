@@ -112,7 +112,7 @@ def fraction_of(f: Layout, pattern: Any, high: Any, low: Any) -> Codes:
     random = (np.asarray(high, np.uint64) << np.uint64(32)) | np.asarray(low, np.uint64)
     random = (random >> np.uint64(1)) >> np.uint64(63 - f.fraction)
     masked = (random & keep[pattern]) | fixed[pattern]
-    small = random >> np.uint64(f.fraction - max(f.fraction // 2 - 1, 0))
+    small = random >> np.uint64(f.fraction - f.fraction // 2)
     above, below = small, (np.uint64(1 << f.fraction) - np.uint64(2) * small) & np.uint64((1 << f.fraction) - 1)
     fraction: Codes = np.where(pattern == GRAZE_A, below, np.where(pattern == GRAZE_B, above, masked))
     return fraction

@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 
 POW2, FULL, ONES, LOWBIT, TOP2, UPPER, GRAZE_A, GRAZE_B = range(8)
 """Fraction patterns: 1.0, random, all ones, one ulp above 1, two random top bits, random upper half; and a pair whose
-product lies within half a place below 2: 2 - 2 s u and 1 + s u for the unit u and a small random s."""
+product lies within a few places below 2: 2 - 2 s u and 1 + s u for the unit u and a small random s."""
 
 NAN_RULES = ("none", "ieee", "all_ones", "negative_zero")
 
