@@ -153,6 +153,8 @@ DATAPATHS: dict[str, Datapath] = {
         result=Encode("e4m3"), special=Special(code=0x7F),
     ),
     "s8": integers("s8", "u8", 16, "wrap"),
+    "vpdpbusd": integers("u8", "s8", 4, "wrap"),
+    "vpdpwssd": integers("s16", "s16", 2, "wrap"),
     "s16 saturating": integers("s16", "s16", 2, "largest"),
     "pmaddubsw": integers("u8", "s8", 2, "largest", "s16", None),
     "s4": integers("s4", "u4", 32, "wrap"),

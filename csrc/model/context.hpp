@@ -61,7 +61,9 @@ struct Context {
             if ((r.flags[i] & NOT_NUMBER) && !before[i]) settle(r, i, choice());
     }
     MMAPROBE_HD void encode(Register<W, V>& r, i64 at) const {
-        settle_new(r, [&](Register<W, V>& x) { encode_register(Encode(encode_row(at)), x, count); });
+        const Encode e(encode_row(at));
+        if (e.has_infinity) return encode_register(e, r, count);  // makes no NaN
+        settle_new(r, [&](Register<W, V>& x) { encode_register(e, x, count); });
     }
 };
 

@@ -109,7 +109,7 @@ MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* le
             const u64 rounded = low(round_right(x, top - fb - exponent, negative, table));
             const u64 below = (top < min_exponent - 1) | (top - fb <= exponent) | (rounded < limit) | tiny_before;
             const u64 flushed = tiny_encoded ? u64(kept < limit >> 1) : below;
-            kept = (top < min_exponent) & flushed ? 0 : kept;
+            kept = ((top < min_exponent) & flushed) ? 0 : kept;
         }
         const u64 code = kept ? (u64(smaller(quantum - lowest, most_field)) << fb) + kept : 0;
         const i64 carried = kept == limit ? 1 : 0;

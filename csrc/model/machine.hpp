@@ -34,15 +34,32 @@ MMAPROBE_CALL void zero(const Context<W, V>& x, Register<W, V>& to) {
     }
 }
 
-// One link of a chain: a NaN among a, b and acc wins by the rule's order.
+// NaNs of a chain's link under the local rule: those of a, b and acc in the rule's order.
+template <class W, int V>
+MMAPROBE_CALL void settle_chain(const Context<W, V>& x, i64 lane, const Register<W, V>& acc,
+                                const Register<W, V>& p, Register<W, V>& to) {
+    const u64 quiet = x.header[Header::quiet] ? u64(x.d()[EncodeRow::quiet_bit]) : 0;
+    const u64 kept = x.header[Header::quiet] ? 0 : u64(SIGNALLING);
+    MMAPROBE_EACH(i, x.count) {  // acc alone a NaN
+        to.nan[i] = acc.nan[i] | quiet;
+        to.flags[i] |= acc.flags[i] & kept;
+    }
+    for (int i = 0; i < x.count; ++i) {
+        if (!(to.flags[i] & NOT_NUMBER) || !((p.flags[i] & NOT_NUMBER) || !(acc.flags[i] & NOT_NUMBER))) continue;
+        NanChoice c = x.choice();
+        for (i64 order = x.header[Header::fma_order]; order; order /= 4)
+            c.offer(order % 4 == 3 ? x.nan_of(acc, i) : x.factor_nan(i, lane, order % 4 == 2));
+        x.settle(to, i, c);
+    }
+}
+
+// One link of a chain: to = acc + p, rounded.
 template <class W, int V>
 MMAPROBE_CALL void fma(const Context<W, V>& x, const FmaRow& r) {
-    Register<W, V>&to = x.registers[r[FmaRow::to]], &acc = x.registers[r[FmaRow::x]];
-    add_registers(acc, x.registers[r[FmaRow::y]], to, u64(r[FmaRow::down]), x.count);
-    x.settle_all(to, [&](NanChoice& c, int i) {
-        for (i64 order = x.header[Header::fma_order]; order; order /= 4)
-            c.offer(order % 4 == 3 ? x.nan_of(acc, i) : x.factor_nan(i, r[FmaRow::lane], order % 4 == 2));
-    });
+    Register<W, V>&to = x.registers[r[FmaRow::to]], &acc = x.registers[r[FmaRow::x]],
+    &p = x.registers[r[FmaRow::y]];
+    add_registers(acc, p, to, u64(r[FmaRow::down]), x.count);
+    if (x.local()) settle_chain(x, r[FmaRow::lane], acc, p, to);
     x.encode(to, r[FmaRow::encode]);
 }
 

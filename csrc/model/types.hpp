@@ -4,8 +4,15 @@
 // is_zero, is_negative (two's complement), low (the low 64 bits), and + - on itself.
 // Shift counts are 0 <= n < width<W>() unless said otherwise.
 #pragma once
-#include <stddef.h>
+#if defined(__CUDACC_RTC__)
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef long long int64_t;
+#else
 #include <stdint.h>
+#endif
 #if defined(__AVX512CD__)
 #include <immintrin.h>
 #endif
@@ -39,7 +46,11 @@ using u128 = unsigned __int128;
 
 constexpr i64 NO_LABEL = -(i64(1) << 40);
 
+#if defined(__CUDA_ARCH__)
+MMAPROBE_HD int count_bits(u64 x) { return 64 - __clzll(x); }
+#else
 MMAPROBE_HD int count_bits(u64 x) { return x ? 64 - __builtin_clzll(x) : 0; }
+#endif
 MMAPROBE_HD i64 larger(i64 x, i64 y) { return x > y ? x : y; }
 MMAPROBE_HD i64 smaller(i64 x, i64 y) { return x < y ? x : y; }
 

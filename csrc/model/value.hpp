@@ -81,12 +81,12 @@ MMAPROBE_HD void decode_float(const OperandRow& o, const u64* codes, int count, 
     const i64 offset = o[OperandRow::bias] + fb, lowest = o[OperandRow::min_exponent] - fb;
     MMAPROBE_EACH(i, count) {
         const u64 code = codes[i], absolute = code & magnitude;
-        const u64 nan = (absolute > above) | (code == exact) ? u64(NOT_NUMBER) : 0;
+        const u64 nan = ((absolute > above) | (code == exact)) ? u64(NOT_NUMBER) : 0;
         const u64 negative = absolute < unsigned_below ? 0 : (code >> sign) & is_signed;
         const u64 signed_infinity = negative ? u64(MINUS_INFINITE) : u64(PLUS_INFINITE);
         const u64 special = nan | (absolute == infinity ? signed_infinity : 0);
         const u64 significand = (code & fractions) | (absolute < low ? 0 : hidden);
-        out.significand[i] = (special != 0) | (absolute < dead) ? 0 : significand;
+        out.significand[i] = ((special != 0) | (absolute < dead)) ? 0 : significand;
         out.exponent[i] = absolute < low ? lowest : i64((code >> fb) & exponents) - offset;
         out.flags[i] = negative | special;
     }

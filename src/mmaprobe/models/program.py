@@ -152,10 +152,11 @@ class _Builder:
         x = self.node(node.acc, lanes, acc, node.to)
         encode, down = self.encode(node.to), node.to.rounding == "RD"
         for lane in node.lanes:
-            y = self.product(lanes[lane])
-            self.code += [FMA, y, x, y, lanes[lane], encode, down]
+            y, to = self.product(lanes[lane]), self.take()
+            self.code += [FMA, to, x, y, lanes[lane], encode, down]
             self.drop(x, acc)
-            x = y
+            self.drop(y, acc)
+            x = to
         return x
 
     def _sum(self, node: Fused | Exact, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
