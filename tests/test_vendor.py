@@ -26,7 +26,6 @@ from oracle import vendor
 
 EXAMPLES = int(os.environ.get("MMAPROBE_EXAMPLES", "1"))
 VECTORS = 10_000 * EXAMPLES
-SLOW = ("x86.dppd", "x86.vfmadd.f64")  # their pseudo-code goes one value at a time: a fifth of the vectors
 SEED = 20261121
 HERE = cpu.open_cpu("")
 
@@ -52,10 +51,9 @@ def vectors(instruction: Instruction, count: int) -> Batch:
     return Batch(**{name: np.concatenate([column[name] for column in columns]) for name in columns[0]})
 
 
-def count_in(state: Instruction, states: int) -> int:
+def count_in(states: int) -> int:
     """Vectors of one control state; together they are the instruction's number."""
-    total = VECTORS // 5 if state.opcode in SLOW else VECTORS
-    return max(100, total // states)
+    return max(100, VECTORS // states)
 
 
 def expected(state: Instruction, batch: Batch) -> np.ndarray:
@@ -85,7 +83,7 @@ def test_parameters_as_pseudo_code(architecture: str, instruction: Instruction) 
     """Every control state; NaN payloads as bits where the vendor's text fixes them."""
     states = modes(instruction)
     for state in states:
-        batch = vectors(instruction, count_in(state, len(states)))
+        batch = vectors(instruction, count_in(len(states)))
         datapath = datapath_for(architecture, state)
         got = evaluator(datapath)(datapath, batch)
         assert_same(state, batch, got, expected(state, batch), payload=fixed(state))
@@ -98,7 +96,7 @@ def test_this_machine_as_both(instruction: Instruction) -> None:
         pytest.skip(f"{instruction.id}: {support.reason}")
     states = modes(instruction)
     for state in states:
-        batch = vectors(instruction, count_in(state, len(states)))
+        batch = vectors(instruction, count_in(len(states)))
         got = run_vectors(HERE, state, batch)
         datapath = datapath_for(HERE.architecture, state)
         assert_same(state, batch, got, evaluator(datapath)(datapath, batch), payload=True)

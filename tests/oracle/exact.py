@@ -1,9 +1,8 @@
-"""Scalar IEEE 754 arithmetic on bit patterns by fractions: product, sum, fused multiply-add of one format."""
+"""Scalar IEEE 754 arithmetic on bit patterns by Python integers: product, sum, fused multiply-add of one format."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,11 @@ class Exact:
     def is_nan(self, x: int) -> bool:
         return x & ~self.sign > self.infinity
 
-    def value(self, x: int) -> Fraction:
+    def parts(self, x: int) -> tuple[int, int]:
+        """Signed significand and the exponent of its lowest bit."""
         field, fraction = x >> self.fraction_bits & (self.infinity >> self.fraction_bits), x & (2 * self.quiet - 1)
-        if field == 0 and self.flush:
-            fraction = 0
-        significand = fraction | (2 * self.quiet if field else 0)
-        size = Fraction(significand) * Fraction(2) ** (max(field, 1) - 1 + self.emin - self.fraction_bits)
-        return -size if x & self.sign else size
+        size = fraction | 2 * self.quiet if field else 0 if self.flush else fraction
+        return -size if x & self.sign else size, max(field, 1) - 1 + self.emin - self.fraction_bits
 
     def fma(self, a: int, b: int, c: int) -> int:
         """a * b + c, one rounding; the first NaN of a, b, c, quieted."""
@@ -51,17 +48,19 @@ class Exact:
         sign = (a ^ b) & self.sign
         finite = [x & ~self.sign != self.infinity for x in (a, b, c)]
         if not finite[0] or not finite[1]:
-            zero = any(ok and not self.value(x) for x, ok in zip((a, b), finite, strict=False))
+            zero = any(ok and not self.parts(x)[0] for x, ok in zip((a, b), finite, strict=False))
             if zero or (not finite[2] and sign != c & self.sign):
                 return self.sign | self.infinity | self.quiet
             return sign | self.infinity
         if not finite[2]:
             return c
-        total = self.value(a) * self.value(b) + self.value(c)
+        (x, i), (y, j), (z, low) = self.parts(a), self.parts(b), self.parts(c)
+        lowest = min(i + j, low)
+        total = (x * y << i + j - lowest) + (z << low - lowest)
         if total == 0:
-            same = not self.value(c) and not self.value(a) * self.value(b) and sign == c & self.sign
+            same = not x * y and not z and sign == c & self.sign
             return sign if same else self.sign * (self.rounding == "rd")
-        return self.round(total)
+        return self.round(total, lowest)
 
     def add(self, x: int, y: int) -> int:
         """x + y; x before y where both are NaN."""
@@ -71,34 +70,36 @@ class Exact:
     def multiply(self, a: int, b: int) -> int:
         return self.fma(a, b, (a ^ b) & self.sign)
 
-    def round(self, total: Fraction) -> int:
+    def round(self, total: int, lowest: int) -> int:
+        """The code of total * 2**lowest, not zero."""
         sign, size = (self.sign if total < 0 else 0), abs(total)
-        top = size.numerator.bit_length() - size.denominator.bit_length()
-        top -= size < Fraction(2) ** top
-        if self.ftz and self.whole(size, top - self.fraction_bits, sign) < Fraction(2) ** self.emin:
+        top = lowest + size.bit_length() - 1
+        free = top - self.fraction_bits  # the quantum with unbounded exponent
+        if self.ftz and free + self.whole(size, lowest, free, sign).bit_length() - 1 < self.emin:
             return sign
-        code = self.whole(size, max(top, self.emin) - self.fraction_bits, sign)
-        if code >= Fraction(2) ** (1 << (self.exponent_bits - 1)):
+        quantum = max(top, self.emin) - self.fraction_bits
+        # adding the significand with its leading bit steps into the next exponent field where it carries
+        code = (quantum + self.fraction_bits - self.emin << self.fraction_bits) + self.whole(
+            size, lowest, quantum, sign
+        )
+        if code >= self.infinity:
             inward = self.rounding == "rz" or self.rounding == ("ru" if sign else "rd")
             return sign | self.infinity - inward
-        if code < Fraction(2) ** self.emin:
-            return sign | int(code / Fraction(2) ** (self.emin - self.fraction_bits))
-        top = code.numerator.bit_length() - code.denominator.bit_length()
-        top -= code < Fraction(2) ** top
-        significand = int(code / Fraction(2) ** (top - self.fraction_bits)) & (2 * self.quiet - 1)
-        return sign | (top - self.emin + 1) << self.fraction_bits | significand
+        return sign | code
 
-    def whole(self, size: Fraction, exponent: int, sign: int) -> Fraction:
-        """A multiple of 2**exponent: ``size`` rounded."""
-        unit = Fraction(2) ** exponent
-        kept, rest = divmod(size, unit)
+    def whole(self, size: int, lowest: int, quantum: int, sign: int) -> int:
+        """size * 2**lowest in units of 2**quantum, rounded."""
+        if quantum <= lowest:
+            return size << lowest - quantum
+        kept = size >> quantum - lowest
+        rest, half = size - (kept << quantum - lowest), 1 << quantum - lowest - 1
         up = {
-            "rn": rest > unit / 2 or (rest == unit / 2 and kept % 2 == 1),
+            "rn": rest > half or (rest == half and kept % 2 == 1),
             "rz": False,
             "ru": rest > 0 and not sign,
             "rd": rest > 0 and bool(sign),
         }[self.rounding]
-        return (kept + up) * unit
+        return kept + up
 
 
 def scalar_families(rng, exponent_bits, fraction_bits, count):
