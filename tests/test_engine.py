@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Products, Special
+from mmaprobe.parameters.lookup import load
 
 BUILDS = _native.engine_builds()
 FMA64 = DATAPATHS["fma f64"]
@@ -46,6 +48,19 @@ def test_engine_is_the_stages(name: str, mode: str) -> None:
     expected = stages.evaluate(datapath, vectors)
     wrong = np.flatnonzero(engine.evaluate(datapath, vectors) != expected)
     assert not wrong.size, f"vectors {wrong[:5]} of {name}"
+
+
+def test_every_shipped_datapath_runs_natively() -> None:
+    """The parameter files: none is refused, all agree with the stages."""
+    data = resources.files("mmaprobe.parameters") / "data"
+    architectures = sorted(path.name.removesuffix(".toml") for path in data.iterdir() if path.name.endswith(".toml"))
+    shipped = {entry.datapath for name in architectures for entry in load(name).entries.values()}
+    assert len(shipped) > 50
+    for datapath in shipped:
+        assert engine.refusal(datapath) is None
+        for mode in MODES:
+            vectors = batch(datapath, mode, seed=10, count=40)
+            assert (engine.evaluate(datapath, vectors) == stages.evaluate(datapath, vectors)).all(), datapath
 
 
 @pytest.mark.parametrize("name", ["fma f64", "vdpbf16ps", "T-FDPA f16", "CDNA1 bf16", "CDNA3 fp8", "s8", "mxf4nvf4"])

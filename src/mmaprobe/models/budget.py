@@ -68,19 +68,21 @@ def addends(node: Fused | Exact) -> tuple[Node, ...]:
     That is so where nothing is cut and labels do not matter: they are handed on
     unchanged by a single product, and an Encode follows two.
     """
-    terms = [term if isinstance(term, Term) else Term(term) for term in node.terms]
-    single = all(not isinstance(term.of, Products) or len(term.of.lanes) == 1 for term in terms)
+    if len(node.terms) > 2 or (len(node.terms) == 2 and node.to is None):
+        return ()
+    nodes = tuple(term.of if isinstance(term, Term) else term for term in node.terms)
+    if any(isinstance(of, Products) and len(of.lanes) > 1 for of in nodes):
+        return ()
+    if len(nodes) == 1 and not isinstance(nodes[0], Products):
+        return ()
     if isinstance(node, Exact):
-        plain = not node.scaled
-    else:
-        bits = [node.fraction_bits if term.fraction_bits is None else term.fraction_bits for term in terms]
-        zeros = [node.zero_exponent, *(term.zero_exponent for term in terms), *(term.cutoff for term in terms)]
-        plain = all(value is None for value in (*bits, *zeros))
-    one = len(terms) == 1 and isinstance(terms[0].of, Products)
-    two = len(terms) == 2 and node.to is not None
-    return tuple(term.of for term in terms) if plain and single and (one or two) else ()
+        return () if node.scaled else nodes
+    rules = [(term.fraction_bits, term.zero_exponent, term.cutoff) for term in node.terms]
+    plain = node.fraction_bits is None and node.zero_exponent is None and set(rules) == {(None, None, None)}
+    return nodes if plain else ()
 
 
+@lru_cache(maxsize=256)
 def span_of(name: str) -> Span:
     """Bounds of the finite values of a format."""
     fmt = formats.get(name)
@@ -203,7 +205,7 @@ class _Walk:
         low = min(part.low for part, _ in parts)
         high = max(part.high for part, _ in parts) + _carries(parts)
         over = max(part.over for part, _ in parts) + _carries(parts)
-        self.anchors[node] = min(low, self.anchors.get(node, low))
+        self.anchors[node] = low
         self.need(high - low)
         labels = (min(part.labels[0] for part, _ in parts), max(part.labels[1] for part, _ in parts))
         if isinstance(node, Fused) and node.zero_exponent is not None:
@@ -222,6 +224,11 @@ def _encodes(datapath: Datapath) -> list[Encode]:
 
 @lru_cache(maxsize=4096)
 def budget(datapath: Datapath) -> Budget:
+    """What ``measure`` finds, remembered."""
+    return measure(datapath)
+
+
+def measure(datapath: Datapath) -> Budget:
     """The bit budget of a datapath; ``reason`` where the engine's rows cannot say what it asks."""
     bounds = _Walk(datapath)
     reason = None

@@ -47,15 +47,17 @@ def evaluate_many(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
     for datapath in {(path.a, path.b, path.c, path.k, path.scale): path for path in datapaths}.values():
         _check(datapath, vectors)
     out = np.empty((len(datapaths), vectors.size), dtypes.pop())
-    native = [i for i, datapath in enumerate(datapaths) if refusal(datapath) is None]
-    if len(native) == len(datapaths):
-        _run([program(datapath) for datapath in datapaths], datapaths[0].c is not None, vectors, out)
+    programs = [program(datapath) for datapath in datapaths]
+    native = [words for words in programs if words is not None]
+    has_c = datapaths[0].c is not None
+    if len(native) == len(programs):
+        _run(native, has_c, vectors, out)
         return out
-    for i, datapath in enumerate(datapaths):
-        if i in native:
-            _run([program(datapath)], datapath.c is not None, vectors, out[i : i + 1])
-        else:
+    for i, (datapath, words) in enumerate(zip(datapaths, programs, strict=True)):
+        if words is None:
             out[i] = stages.evaluate(datapath, vectors)
+        else:
+            _run([words], has_c, vectors, out[i : i + 1])
     return out
 
 

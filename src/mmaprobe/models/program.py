@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
-from mmaprobe.models.budget import addends, budget
+from mmaprobe.models.budget import addends, measure
 from mmaprobe.models.rows import (
     ABSENT,
     ADD,
@@ -65,7 +65,7 @@ class _Builder:
 
     def __init__(self, datapath: Datapath) -> None:
         self.datapath = datapath
-        self.anchors = budget(datapath).anchors
+        self.budget = measure(datapath)
         self.words: list[int] = [0] * len(COLUMNS["header"])
         self.offsets: dict[tuple[int, ...], int] = {}
         self.free: list[int] = []
@@ -175,7 +175,7 @@ class _Builder:
             for register in registers:
                 rows += [register, *columns]
             used += registers
-        anchor = self.anchors.get(node)
+        anchor = self.budget.anchors.get(node) if self.budget.anchors else None
         group = self._group(node, lanes) if isinstance(node, Exact) and node.scaled else ABSENT
         to = self.take()
         grid = finest if anchor is None else anchor
@@ -198,7 +198,7 @@ class _Builder:
         code = len(self.words)
         self.words += self.code
         header |= {
-            "version": VERSION, "width": budget(self.datapath).width or 0, "registers": self.registers,
+            "version": VERSION, "width": self.budget.width or 0, "registers": self.registers,
             "words": len(self.words), "code": code, "code_end": len(self.words),
         }  # fmt: skip
         self.words[: len(COLUMNS["header"])] = row("header", header)
@@ -219,7 +219,7 @@ class _Builder:
 
     def _rules(self) -> dict[str, int]:
         product, special = self.datapath.product, self.datapath.special
-        b_first, fma_order = _orders(special)
+        b_first, fma_order = _orders(special.priority)
         names = _names(special)
         at = len(self.words)
         self.words += names
@@ -253,9 +253,10 @@ def _term_columns(term: Term, node: Fused | Exact) -> list[int]:
     ]
 
 
-def _orders(special: Special) -> tuple[int, int]:
+@lru_cache(maxsize=256)
+def _orders(priority: tuple[str, ...]) -> tuple[int, int]:
     """Whether b's NaN precedes a's in a product; a, b, acc of an fma as base-4 digits 1, 2, 3, the first lowest."""
-    named = [name for name in special.priority if name in ("a", "b", "acc")]
+    named = [name for name in priority if name in ("a", "b", "acc")]
     order = named + [name for name in ("a", "b", "acc") if name not in named]
     digits = sum(("a", "b", "acc").index(name) + 1 << 2 * i for i, name in enumerate(order))
     return int(order.index("b") < order.index("a")), digits
@@ -269,8 +270,11 @@ def _names(special: Special) -> list[int]:
 
 
 @lru_cache(maxsize=16384)
-def program(datapath: Datapath) -> Program:
-    """The engine's program for a datapath that its budget does not refuse."""
-    words = _Builder(datapath).finish()
+def program(datapath: Datapath) -> Program | None:
+    """The engine's program for a datapath; None where its budget refuses it."""
+    builder = _Builder(datapath)
+    if builder.budget.reason is not None:
+        return None
+    words = builder.finish()
     words.flags.writeable = False
     return words
