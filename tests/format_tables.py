@@ -1,0 +1,40 @@
+"""Formats as other libraries know them, for the tests of formats and of rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from gfloat import formats as gf
+from gfloat.types import Domain, FormatInfo
+
+from mmaprobe import formats
+
+FLOATS = [name for name, fmt in formats.FORMATS.items() if fmt.is_float]
+SHORT = [name for name in FLOATS if formats.get(name).bits <= 16]
+BYTES = [name for name in SHORT if formats.get(name).bits <= 8]
+INTEGERS = [name for name, fmt in formats.FORMATS.items() if not fmt.is_float]
+
+ML_DTYPES: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "e5m2": ml_dtypes.float8_e5m2, "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn, "ue8m0": ml_dtypes.float8_e8m0fnu,
+}  # fmt: skip
+
+
+def _fnuz(name: str, precision: int, bias: int) -> FormatInfo:
+    return FormatInfo(
+        name, 8, precision, bias=bias, is_signed=True, domain=Domain.Finite, has_nz=False, num_high_nans=0,
+        has_subnormals=True, is_twos_complement=False,
+    )  # fmt: skip
+
+
+GFLOAT: dict[str, FormatInfo] = {
+    "f16": gf.format_info_binary16, "bf16": gf.format_info_bfloat16, "e5m2": gf.format_info_ocp_e5m2,
+    "e4m3": gf.format_info_ocp_e4m3, "e3m2": gf.format_info_ocp_e3m2, "e2m3": gf.format_info_ocp_e2m3,
+    "e2m1": gf.format_info_ocp_e2m1, "ue8m0": gf.format_info_ocp_e8m0,
+    "e5m2fnuz": _fnuz("e5m2fnuz", 3, 16), "e4m3fnuz": _fnuz("e4m3fnuz", 4, 8),
+    "ue5m3": FormatInfo("ue5m3", 8, 4, bias=15, is_signed=False, domain=Domain.Finite, has_nz=False, num_high_nans=1,
+                        has_subnormals=True, is_twos_complement=False),
+}  # fmt: skip
