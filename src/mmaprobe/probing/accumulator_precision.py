@@ -20,7 +20,8 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.rounding import fraction_bits, inner_place
+from mmaprobe.probing.places import inner_place
+from mmaprobe.probing.rounding import fraction_bits
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import power

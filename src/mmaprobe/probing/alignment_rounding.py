@@ -14,7 +14,8 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.accumulator_precision import collapse
-from mmaprobe.probing.rounding import fit, fraction_bits, inner_place, keep_evidence, watch
+from mmaprobe.probing.places import inner_place
+from mmaprobe.probing.rounding import fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
 

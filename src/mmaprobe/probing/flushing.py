@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaprobe.probing.rounding import outside_leaf
+from mmaprobe.probing.places import outside_leaf
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, leaves_of
 from mmaprobe.probing.terms import power

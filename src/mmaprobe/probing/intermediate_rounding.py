@@ -18,11 +18,13 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.places import Place, outside_leaf
 from mmaprobe.probing.products import read_products
 from mmaprobe.probing.result_rounding import aligned_bits, last_place
-from mmaprobe.probing.rounding import Place, fit, fraction_bits, keep_evidence, outside_leaf, watch
+from mmaprobe.probing.rounding import fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Node, to_json
+from mmaprobe.probing.structure import Node
+from mmaprobe.probing.writing import to_json
 
 QUESTION = "intermediate_rounding"
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.payloads import Position, code_wins, invalid_codes, kept_payload, order, positions, single
+from mmaprobe.probing.invalid import code_wins, invalid_codes
+from mmaprobe.probing.payloads import Position, kept_payload, order, positions, single
 from mmaprobe.probing.session import Session
 
 QUESTION = "nan_and_infinity"

@@ -17,7 +17,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.integer_limits import probe_integer_limits
-from mmaprobe.probing.rounding import outside_leaf
+from mmaprobe.probing.places import outside_leaf
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, leaves_of
 from mmaprobe.probing.terms import power, values_of

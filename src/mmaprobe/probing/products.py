@@ -8,9 +8,10 @@ from typing import Any
 
 from mmaprobe.formats import ROUNDINGS
 from mmaprobe.probing.rounding import round_to
-from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, leaves_of
 from mmaprobe.probing.terms import Value, code_of, power
+from mmaprobe.probing.vectors import Vector
 
 
 @dataclass(frozen=True)

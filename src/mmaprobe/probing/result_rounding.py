@@ -12,7 +12,8 @@ exact, none and ``at_least`` where no term below the f-th bit reaches the roundi
 from __future__ import annotations
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.rounding import Place, fit, fraction_bits, inner_place, keep_evidence, watch
+from mmaprobe.probing.places import Place, inner_place
+from mmaprobe.probing.rounding import fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Node, leaves_of
 from mmaprobe.probing.tipping import tips

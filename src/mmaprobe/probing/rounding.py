@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mmaprobe.formats import ROUNDINGS
-from mmaprobe.probing.session import Session, Vector
-from mmaprobe.probing.structure import Leaf, Node, leaves_of
+from mmaprobe.probing.places import Place
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import Value, power
+from mmaprobe.probing.vectors import Vector
 
 PLACES = tuple(Fraction(n, 4) for n in (1, 2, 3, 5, 6, 7, 9, 10, 11))
 """Multiples of the last place that tell all eleven roundings apart, with both signs."""
@@ -60,27 +61,6 @@ def fit(cases: Sequence[Case], quantum: Fraction) -> dict[str, list[str]]:
         "sum": [r for r in ROUNDINGS if all(c.got == round_to(c.anchor + c.term, quantum, r) - c.anchor
                                             for c in cases)],
     }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a rounding is watched: the leaves that carry the anchor, the leaf with the small term, and
-    the leaf that takes the anchor away again (None: the result shows the sum itself).  ``height``: the
-    exponent of each anchor where it is not the session's."""
-
-    anchors: tuple[Leaf, ...]
-    term: Leaf
-    away: Leaf | None
-    height: int | None = None
-
-    def terms(self, anchor: Fraction, term: Fraction) -> dict[Leaf, Fraction]:
-        """``anchor`` on each anchor leaf, ``term``, and minus the whole anchor on ``away``."""
-        out = dict.fromkeys(self.anchors, anchor) | {self.term: term}
-        return out | {self.away: -anchor * len(self.anchors)} if self.away is not None else out
-
-    def rest(self, answer: Value, anchor: Fraction) -> Value:
-        """What stands beside the anchor in an answer."""
-        return answer if answer is None or self.away is not None else answer - anchor * len(self.anchors)
 
 
 def fraction_bits(session: Session, place: Place, most: int) -> int | None:
@@ -131,25 +111,6 @@ def _anchor(session: Session, place: Place) -> tuple[Fraction, int]:
     """1.5 * 2**h for each anchor leaf, and the exponent of their sum; 1.5 keeps sums off a change of binade."""
     height = session.high - len(place.anchors).bit_length() + 1 if place.height is None else place.height
     return 3 * power(height - 1), height + len(place.anchors).bit_length() - 1
-
-
-def inner_place(tree: Node, leaf: Leaf) -> Place | None:
-    """A place at which ``leaf`` meets an anchor that is taken away later; None where none exists."""
-    node = tree.parent_of(leaf)
-    others = [child for child in node.children if child != leaf]
-    beside = leaves_of(others[0])[0]
-    if len(others) > 1:
-        return Place((beside,), leaf, leaves_of(others[1])[0])
-    outside = outside_leaf(tree, node)
-    return None if outside is None else Place((beside,), leaf, outside)
-
-
-def outside_leaf(tree: Node, node: Node) -> Leaf | None:
-    """A leaf that joins the sum just after ``node`` is finished; None for the root."""
-    if node == tree:
-        return None
-    parent = tree.parent_of(node)
-    return next(leaves_of(child)[0] for child in parent.children if child != node)
 
 
 def keep_evidence(session: Session, cases: Sequence[Case], count: int = 4) -> None:

@@ -18,15 +18,7 @@ from mmaprobe.formats import Format
 from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
 from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import ContradictionError, UnrepresentableError, Value, code_of, say, split, values_of
-
-
-@dataclass(frozen=True)
-class Vector:
-    """One dot product as codes: a and b of every lane, c where the instruction takes one."""
-
-    a: tuple[int, ...]
-    b: tuple[int, ...]
-    c: int | None
+from mmaprobe.probing.vectors import Vector, pack
 
 
 @dataclass
@@ -115,19 +107,9 @@ class Session:
             return None
 
     def _run(self, vectors: Sequence[Vector]) -> list[int]:
-        n = len(vectors)
-        batch: dict[str, Bits] = {
-            "a": np.array([v.a for v in vectors], dtype=self.formats["a"].dtype),
-            "b": np.array([v.b for v in vectors], dtype=self.formats["b"].dtype),
-        }
-        if self.instruction.c:
-            batch["c"] = np.array([v.c for v in vectors], dtype=self.formats["c"].dtype)
-        if self.instruction.scale:
-            one = np.full((n, self.instruction.k // self.instruction.scale_size), self.formats["scale_a"].one)
-            batch["scale_a"] = batch["scale_b"] = one.astype(self.formats["scale_a"].dtype)
         self.launches += 1
-        self.tiles += -(-n // vectors_per_tile(self.instruction))
-        answer = run_vectors(self.device, self.instruction, Batch(**batch))
+        self.tiles += -(-len(vectors) // vectors_per_tile(self.instruction))
+        answer = run_vectors(self.device, self.instruction, pack(self.instruction, vectors))
         return [int(code) for code in answer]
 
     def run_tiles(self, tiles: Batch) -> Bits:

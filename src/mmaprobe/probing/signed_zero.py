@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
 from mmaprobe.probing.terms import power
+from mmaprobe.probing.vectors import Vector
 from mmaprobe.probing.zeros import negative_zero, zeros
 
 QUESTION = "signed_zero"

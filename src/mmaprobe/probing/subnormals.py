@@ -11,9 +11,10 @@ and ``tininess``: ``before`` or ``after`` rounding where results are flushed,
 ``absent`` where they are kept, None where the rounding hides it.
 
 Operands: the largest, the smallest and a middle subnormal against a large
-normal.  Product: two normal operands below D's lowest normal, beside a normal
-term.  Sum, result: 1.5 and -1 times the lowest normal.  Tininess: the lowest
-normal less an eighth of its last place.
+normal; where sums align their terms, which cuts subnormals short, only those
+near the top.  Product: two normal operands below D's lowest normal, beside a
+normal term.  Sum, result: 1.5 and -1 times the lowest normal.  Tininess: the
+lowest normal less an eighth of its last place.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import Format
 from mmaprobe.probing.flushing import product_policy, result_policy, sum_policy, tininess
-from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
 from mmaprobe.probing.terms import Value, power
+from mmaprobe.probing.vectors import Vector
 from mmaprobe.probing.zeros import sign_shown
 
 QUESTION = "subnormals"
@@ -60,7 +62,9 @@ def _operand(session: Session, name: str) -> str | None:
     top = min(other.max_exponent, session.d.max_exponent - fmt.min_exponent - 1)
     partner = session.operand("b" if name == "a" else "a", power(top))
     ones = (1 << fmt.fraction_bits) - 1
-    codes = [fraction << fmt.padding for fraction in sorted({1, ones, 1 << (fmt.fraction_bits - 1)})]
+    half = 1 << (fmt.fraction_bits - 1)
+    aligned = session.tree is not None and any(node.fused for node in session.tree.walk())
+    codes = [fraction << fmt.padding for fraction in ([half, half | half >> 1] if aligned else sorted({1, ones, half}))]
     base = session.vector({})
     vectors = [_lane(base, name, code, partner) for code in codes]
     kept = []

@@ -27,15 +27,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.integer_limits import probe_integer_order
 from mmaprobe.probing.masks import lost_leaves, mask
 from mmaprobe.probing.pairs import group_by_half_ulps
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Leaf, Node, build, same_shape, to_json
+from mmaprobe.probing.structure import Leaf, Node, build
 from mmaprobe.probing.terms import power
+from mmaprobe.probing.writing import describe, same_shape, to_json
 
 QUESTION = "summation_tree"
 
@@ -132,24 +132,3 @@ def _witness(session: Session, window: int) -> None:
     for i, j in dict.fromkeys(((leaves[0], leaves[1]), (leaves[0], leaves[-1]), (leaves[-2], leaves[-1]))):
         note = f"+2^{m} on {i}, -2^{m} on {j}, 2^{m - window} elsewhere"
         session.witness({i: power(m), j: -power(m)}, note, power(m - window))
-
-
-def describe(tree: Any) -> str:
-    """One line for a person: ``round(round(c + p1) + p0)`` as ``fma(c; 1, 0)``."""
-    if not isinstance(tree, dict):
-        return "c" if tree == "c" else f"p{tree}"
-    if tree["kind"] == "fma":
-        return f"fma({describe(tree['acc'])}; {', '.join(f'p{k}' for k in tree['lanes'])})"
-    if tree["kind"] == "add":
-        return " + ".join(_bracket(term) for term in tree["terms"])
-    terms = [describe(term) for term in tree["terms"]]
-    return f"{tree['kind']}({', '.join(_shorten(terms))})"
-
-
-def _bracket(term: Any) -> str:
-    inner = describe(term)
-    return f"({inner})" if isinstance(term, dict) and term["kind"] == "add" else inner
-
-
-def _shorten(terms: list[str]) -> list[str]:
-    return terms if len(terms) <= 9 else [*terms[:4], f"... {len(terms) - 6} more ...", *terms[-2:]]

@@ -14,9 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, leaves_of
 from mmaprobe.probing.terms import power
+from mmaprobe.probing.vectors import Vector
 
 
 @dataclass(frozen=True)

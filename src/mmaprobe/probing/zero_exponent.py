@@ -17,9 +17,10 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.accumulator_precision import kept_bits
-from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import power, top_exponent
+from mmaprobe.probing.vectors import Vector
 
 QUESTION = "zero_exponent"
 

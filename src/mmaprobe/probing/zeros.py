@@ -7,8 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from mmaprobe.formats import Format
-from mmaprobe.probing.session import Session, Vector
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import code_of
+from mmaprobe.probing.vectors import Vector
 
 
 def zeros(session: Session, negative: bool) -> Vector | None:

@@ -1,0 +1,49 @@
+"""Where in a tree a rounding is watched: which leaf carries the anchor, which the small term."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mmaprobe.probing.structure import Leaf, Node, leaves_of
+from mmaprobe.probing.terms import Value
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rounding is watched: the leaves that carry the anchor, the leaf with the small term, and
+    the leaf that takes the anchor away again (None: the result shows the sum itself).  ``height``: the
+    exponent of each anchor where it is not the session's."""
+
+    anchors: tuple[Leaf, ...]
+    term: Leaf
+    away: Leaf | None
+    height: int | None = None
+
+    def terms(self, anchor: Fraction, term: Fraction) -> dict[Leaf, Fraction]:
+        """``anchor`` on each anchor leaf, ``term``, and minus the whole anchor on ``away``."""
+        out = dict.fromkeys(self.anchors, anchor) | {self.term: term}
+        return out | {self.away: -anchor * len(self.anchors)} if self.away is not None else out
+
+    def rest(self, answer: Value, anchor: Fraction) -> Value:
+        """What stands beside the anchor in an answer."""
+        return answer if answer is None or self.away is not None else answer - anchor * len(self.anchors)
+
+
+def inner_place(tree: Node, leaf: Leaf) -> Place | None:
+    """A place at which ``leaf`` meets an anchor that is taken away later; None where none exists."""
+    node = tree.parent_of(leaf)
+    others = [child for child in node.children if child != leaf]
+    beside = leaves_of(others[0])[0]
+    if len(others) > 1:
+        return Place((beside,), leaf, leaves_of(others[1])[0])
+    outside = outside_leaf(tree, node)
+    return None if outside is None else Place((beside,), leaf, outside)
+
+
+def outside_leaf(tree: Node, node: Node) -> Leaf | None:
+    """A leaf that joins the sum just after ``node`` is finished; None for the root."""
+    if node == tree:
+        return None
+    parent = tree.parent_of(node)
+    return next(leaves_of(child)[0] for child in parent.children if child != node)
