@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
 from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import ContradictionError, UnrepresentableError, Value, code_of, say, split, values_of
 from mmaprobe.probing.vectors import Vector, pack
+
+if TYPE_CHECKING:
+    from mmaprobe.probing.summation_tree import Measured
 
 
 @dataclass
@@ -143,11 +146,16 @@ class Session:
         return self.high - self.low
 
     @cached_property
-    def tree(self) -> Node | None:
-        """The summation tree as measured, None where it could not be read."""
+    def measured(self) -> Measured:
+        """The summation tree as measured, once a session."""
         from mmaprobe.probing.summation_tree import measure
 
-        return measure(self).tree
+        return measure(self)
+
+    @property
+    def tree(self) -> Node | None:
+        """The summation tree, None where it could not be read."""
+        return self.measured.tree
 
     @cached_property
     def rounding(self) -> tuple[str, ...]:
