@@ -23,11 +23,13 @@ import strategies
 from mmaprobe import formats
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
+from mmaprobe.generators import families_for, generate
 from mmaprobe.models import engine, stages
 from mmaprobe.parameters import datapath as parameters
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Products, Special
-from mmaprobe.parameters.lookup import in_control_state, load
+from mmaprobe.parameters.lookup import datapath_for, in_control_state, load
 from mmaprobe.parameters.table import from_table, to_table
 from oracle.numbers import encode_value
 
@@ -118,6 +120,29 @@ def test_shipped_datapaths(name: str) -> None:
     count = min(200, 60 + 240 // datapath.k) * EXAMPLES
     vectors = joined([strategies.vectors(datapath, seed, count // 6) for seed in range(6)])
     check(datapath, vectors)
+
+
+def instructions() -> dict[str, tuple[Instruction, Datapath]]:
+    """One instruction of each different whole datapath: lowering over its primitive's, chained along K."""
+    known: dict[Datapath, tuple[str, Instruction]] = {}
+    for architecture in (*lookup.architectures(), "x86-64+intel"):
+        for instruction in lookup.instructions(architecture):
+            way = lookup.lowering(instruction, architecture)
+            if way.kind != "emulated" and set(way.primitives) <= load(architecture).entries.keys():
+                datapath = datapath_for(architecture, instruction)
+                known.setdefault(datapath, (f"{architecture}/{instruction.id}", instruction))
+    return {name: (instruction, datapath) for datapath, (name, instruction) in known.items()}
+
+
+INSTRUCTIONS = instructions()
+
+
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_instructions_on_generated_vectors(name: str) -> None:
+    """Every family of hard vectors."""
+    instruction, datapath = INSTRUCTIONS[name]
+    parts = [generate(instruction, family, 7, 0, 4 * EXAMPLES) for family in families_for(instruction)]
+    check(datapath, joined(parts))
 
 
 @pytest.mark.parametrize("name", engine_cases.DATAPATHS)
