@@ -5,9 +5,13 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
+// Which results a flush takes away: judged before rounding, after it with unbounded exponent, or as encoded.
+enum class Tiny { NEVER, BEFORE, AFTER, ENCODED };
+
 // An Encode with its columns in local variables, and what follows from them.
 struct Encode {
-    bool is_float, is_signed, flush, tiny_before, tiny_encoded, has_infinity;
+    bool is_float, is_signed, has_infinity;
+    Tiny tiny;
     u64 underflow_sign, zero_sign;  // 0 where such zeros are always positive
     int fraction_bits;
     i64 lowest;  // exponent of the lowest bit of a subnormal
@@ -19,9 +23,11 @@ struct Encode {
 
     MMAPROBE_HD explicit Encode(const EncodeRow& e)
         : is_float(e[EncodeRow::kind] == FLOAT), is_signed(e[EncodeRow::is_signed]),
-          flush(e[EncodeRow::flush] != KEEP), tiny_before(e[EncodeRow::tiny_before]),
-          tiny_encoded(e[EncodeRow::tiny_encoded]),
           has_infinity(e[EncodeRow::infinity] != ABSENT),
+          tiny(e[EncodeRow::flush] == KEEP    ? Tiny::NEVER
+               : e[EncodeRow::tiny_before]    ? Tiny::BEFORE
+               : e[EncodeRow::tiny_encoded]   ? Tiny::ENCODED
+                                              : Tiny::AFTER),
           underflow_sign(!e[EncodeRow::underflow_positive] && e[EncodeRow::flush] != TO_ZERO &&
                          e[EncodeRow::negative_zero]),
           zero_sign(!e[EncodeRow::zero_positive] && e[EncodeRow::negative_zero]),
@@ -90,11 +96,10 @@ MMAPROBE_HD void encode_integers(const Encode& e, Register<W, V>& r, int count) 
     }
 }
 
-template <bool FLUSH, class W, int V>
+template <Tiny TINY, class W, int V>
 MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* length_of, int count) {
     const Excess above[2] = {beyond_result(e, false), beyond_result(e, true)};
     const int fb = e.fraction_bits;
-    const bool tiny_before = e.tiny_before, tiny_encoded = e.tiny_encoded;
     const i64 min_exponent = e.min_exponent, lowest = e.lowest, most_field = e.span + 2;
     const u64 table = e.table, limit = e.limit, largest = e.largest;
     const u64 underflow_sign = e.underflow_sign, zero_sign = e.zero_sign;
@@ -105,11 +110,12 @@ MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* le
         i64 quantum = larger(top, min_exponent) - fb;
         const i64 up = larger(smaller(exponent - quantum, 63), 0);
         u64 kept = low(round_right(x, quantum - exponent, negative, table)) << up;
-        if (FLUSH) {
+        const bool low_top = top < min_exponent;
+        if (TINY == Tiny::BEFORE) kept = low_top ? 0 : kept;
+        if (TINY == Tiny::ENCODED) kept = (low_top & (kept < limit >> 1)) ? 0 : kept;
+        if (TINY == Tiny::AFTER) {
             const u64 rounded = low(round_right(x, top - fb - exponent, negative, table));
-            const u64 below = (top < min_exponent - 1) | (top - fb <= exponent) | (rounded < limit) | tiny_before;
-            const u64 flushed = tiny_encoded ? u64(kept < limit >> 1) : below;
-            kept = ((top < min_exponent) & flushed) ? 0 : kept;
+            kept = ((top < min_exponent - 1) | (low_top & (rounded < limit))) ? 0 : kept;
         }
         const u64 code = kept ? (u64(smaller(quantum - lowest, most_field)) << fb) + kept : 0;
         const i64 carried = kept == limit ? 1 : 0;
@@ -139,10 +145,14 @@ MMAPROBE_CALL void encode_register(const Encode& e, Register<W, V>& r, int count
     if (e.first_bits >= 0) first_cut(e, r, length_of, count);
     if (!e.is_float)
         encode_integers(e, r, count);
-    else if (e.flush)
-        encode_floats<true>(e, r, length_of, count);
+    else if (e.tiny == Tiny::NEVER)
+        encode_floats<Tiny::NEVER>(e, r, length_of, count);
+    else if (e.tiny == Tiny::BEFORE)
+        encode_floats<Tiny::BEFORE>(e, r, length_of, count);
+    else if (e.tiny == Tiny::AFTER)
+        encode_floats<Tiny::AFTER>(e, r, length_of, count);
     else
-        encode_floats<false>(e, r, length_of, count);
+        encode_floats<Tiny::ENCODED>(e, r, length_of, count);
     if (e.has_infinity) return;
     MMAPROBE_EACH(i, count) {
         if (!(r.flags[i] & ANY_INFINITE)) continue;
