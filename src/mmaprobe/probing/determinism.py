@@ -37,15 +37,14 @@ def probe_determinism(session: Session) -> Finding:
             if not np.array_equal(first, again):
                 count = int(np.count_nonzero(first != again))
                 answer = {"deterministic": False, "runs": runs}
-                text = f"run {runs} differs from the first in {count} of {first.size} outputs"
-                return session.finding(QUESTION, "contradictory", answer, text)
+                session.unstable = f"run {runs} differs from the first in {count} of {first.size} outputs"
+                return session.finding(QUESTION, "contradictory", answer, session.unstable)
     for item in range(min(items, 4)):
         runs += 1
         if not np.array_equal(first[item : item + 1], session.run_tiles(tiles.slice(item, item + 1))):
             answer = {"deterministic": False, "runs": runs}
-            return session.finding(
-                QUESTION, "contradictory", answer, f"tile {item} alone differs from tile {item} in a batch"
-            )
+            session.unstable = f"tile {item} alone differs from itself in a batch"
+            return session.finding(QUESTION, "contradictory", answer, session.unstable)
     answer = {"deterministic": True, "runs": runs}
     return session.finding(QUESTION, "bounded", answer, f"{runs} runs of {items} tiles agree")
 

@@ -1,4 +1,4 @@
-"""Random tiles of operands, half of them uniform bits, half around 1."""
+"""Random tiles of operands: uniform bits, values around 1, and some with NaNs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mmaprobe.probing.session import Session
 
 
 def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batch:
-    """``items`` tiles: even items uniform bits, odd ones with exponents near 1 (floats)."""
+    """``items`` tiles: even items uniform bits, odd ones near 1, every fourth with NaNs in lane 0 (floats)."""
     out: dict[str, Bits] = {}
     operand_formats = session.formats
     for name, shape in session.instruction.shapes(items).items():
@@ -22,6 +22,8 @@ def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batc
             near = rng.integers(0, 1 << (width + 2), size=shape, dtype=np.uint64) + np.uint64(fmt.one - (1 << width))
             signs = rng.integers(0, 2, size=shape, dtype=np.uint64) * np.uint64(fmt.sign_mask)
             codes[1::2] = (near | signs)[1::2]
+        if name == "a" and fmt.nan_code is not None:
+            codes[3::4, ..., 0] = fmt.nan_code
         out[name] = codes.astype(fmt.dtype)
     return Batch(**out)
 

@@ -29,7 +29,8 @@ class Session:
     """Runs vectors on a device twice (in two orders), counts tiles and launches, keeps witnesses.
 
     ``leaves`` are what a sum is made of: ``"c"`` where the instruction takes
-    C, and the lanes 0 .. K-1 (their products).
+    C, and the lanes 0 .. K-1 (their products).  ``unstable`` says how the device
+    contradicted itself, if it did.
     """
 
     device: Device
@@ -38,6 +39,7 @@ class Session:
     tiles: int = 0
     launches: int = 0
     witnesses: list[Witness] = field(default_factory=list)
+    unstable: str | None = None
 
     @cached_property
     def formats(self) -> dict[str, Format]:
@@ -87,7 +89,8 @@ class Session:
         for vector, one, other in zip(vectors, first, second, strict=True):
             if one != other:
                 self.note(vector, one, f"asked again in another order: {other:#x}")
-                raise ContradictionError(f"the same vector gave {one:#x} and {other:#x}")
+                self.unstable = f"the same vector gave {one:#x} and {other:#x}"
+                raise ContradictionError(self.unstable)
         return first
 
     def values(self, vectors: Sequence[Vector]) -> list[Value]:

@@ -72,7 +72,16 @@ def probe(
         tiles, launches = session.tiles, session.launches
         answer = _ask(session, name)
         found[name] = replace(answer, tiles=session.tiles - tiles, launches=session.launches - launches)
+    if session.unstable is not None:
+        found = {name: _unstable(finding, session.unstable) for name, finding in found.items()}
     return found
+
+
+def _unstable(finding: Finding, how: str) -> Finding:
+    """No answer of a device that contradicts itself counts."""
+    if finding.status == "contradictory":
+        return finding
+    return replace(finding, status="contradictory", text=f"the device is unstable ({how}); {finding.text}")
 
 
 def _ask(session: Session, name: str) -> Finding:
