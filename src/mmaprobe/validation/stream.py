@@ -1,0 +1,263 @@
+"""Stream vectors through a device under test and a reference and assert that every bit agrees."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import _native, formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.errors import UsageError, near
+from mmaprobe.evidence.records import Mismatch, Witness
+from mmaprobe.generators import MIX, Recipe, families_for, generate, plan
+from mmaprobe.validation.shrink import shrink
+from mmaprobe.validation.summary import FamilyCount, Summary
+
+CHUNK = 1 << 15
+THREADS = 2
+EXAMPLES = 4
+RECORDED = "recorded"
+TILES_OF = 4
+"""Of a tile instruction's vectors, three in four are the outputs of whole tiles; the others lie alone on diagonals."""
+
+Progress = Callable[[int], None]
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    family: str
+    start: int
+    count: int
+    tiles: int = 0
+
+
+@dataclass
+class _Job:
+    """One validation under way: what its worker threads share."""
+
+    dut: Device
+    ref: Device
+    instruction: Instruction
+    seed: int
+    nan: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    recorded: Batch | None = None
+    counts: dict[str, FamilyCount] = field(default_factory=dict)
+    examples: list[tuple[str, Batch]] = field(default_factory=list)
+
+    def answer(self, device: Device, vectors: Batch) -> Bits:
+        if getattr(device, "concurrent", False):
+            return run_vectors(device, self.instruction, vectors)
+        with self.lock:
+            return run_vectors(device, self.instruction, vectors)
+
+    def run(self, device: Device, batch: Batch) -> Bits:
+        if getattr(device, "concurrent", False):
+            return device.run(self.instruction, batch)
+        with self.lock:
+            return device.run(self.instruction, batch)
+
+    def differences(self, x: Bits, y: Bits) -> tuple[int, NDArray[np.int64]]:
+        """How many items differ, and the indices of the first few."""
+        x, y = np.ascontiguousarray(x.reshape(-1)), np.ascontiguousarray(y.reshape(-1))
+        count, where = _native.compare(x, y, 1 << 12 if self.nan == "any" else EXAMPLES)
+        if count == 0 or self.nan == "bits":
+            return int(count), np.asarray(where, dtype=np.int64)
+        fmt = formats.get(self.instruction.d)
+        both = (formats.decode(fmt, x).kind == formats.NAN) & (formats.decode(fmt, y).kind == formats.NAN)
+        indices = np.flatnonzero((x != y) & ~both)
+        return int(indices.size), indices[:EXAMPLES]
+
+
+def validate(
+    dut: Device,
+    ref: Device,
+    instruction: Instruction,
+    vectors: int = 1_000_000,
+    seed: int = 0,
+    generators: Sequence[str] | None = None,
+    *,
+    nan: str = "bits",
+    threads: int = THREADS,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> Summary:
+    """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
+
+    Families default to all that fit the instruction, in the default mix.  A
+    mismatch is retested, shrunk and kept as an example.  ``nan="any"`` lets two
+    NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
+    the run with what was compared so far (``Summary.interrupted``).
+
+    Raises UsageError for an unknown family or option, DeviceError when a device fails.
+    """
+    if nan not in ("bits", "any"):
+        raise UsageError(f"nan is {nan!r}; it must be bits or any")
+    if vectors < 0:
+        raise UsageError(f"vectors is {vectors}; it must not be negative")
+    job = _Job(dut, ref, instruction, seed, nan, recorded=_recording(dut, ref, instruction))
+    begin = time.monotonic()
+    chunks = _chunks(job, vectors, generators)
+    interrupted = _drain(job, chunks, threads, progress, stop)
+    mismatches = sum(count.mismatches for count in job.counts.values())
+    return Summary(
+        instruction=instruction.id,
+        dut=dut.name,
+        ref=ref.name,
+        seed=seed,
+        planned=vectors,
+        vectors=sum(count.vectors for count in job.counts.values()),
+        mismatches=mismatches,
+        families=tuple(sorted(job.counts.items())),
+        examples=tuple(_examine(job, recipe, vector) for recipe, vector in job.examples[:EXAMPLES]),
+        seconds=time.monotonic() - begin,
+        nan=nan,
+        interrupted=interrupted,
+    )
+
+
+def _recording(dut: Device, ref: Device, instruction: Instruction) -> Batch | None:
+    """The recorded inputs where one of the devices can answer nothing else."""
+    for device in (dut, ref):
+        recorded = getattr(device, "recorded", None)
+        if recorded is not None:
+            vectors: Batch = recorded(instruction)[0]
+            return vectors
+    return None
+
+
+def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> list[_Chunk]:
+    instruction = job.instruction
+    if job.recorded is not None:
+        count = min(vectors, job.recorded.size)
+        starts = range(0, count, CHUNK)
+        return [_Chunk(RECORDED, start, min(CHUNK, count - start)) for start in starts]
+    known = families_for(instruction)
+    for name in generators or ():
+        if name not in known:
+            raise UsageError(f"no generator {name!r} for {instruction.id}{near(name, known)}")
+    chunks: list[_Chunk] = []
+    for family, start, count in plan(
+        instruction, vectors, {name: MIX[name] for name in generators} if generators else None
+    ):
+        chunks += _split(instruction, family, start, count)
+    return chunks
+
+
+def _split(instruction: Instruction, family: str, start: int, count: int) -> Iterator[_Chunk]:
+    """Chunks of one family: single vectors, and for tile instructions mostly whole tiles."""
+    outputs, side = instruction.m * instruction.n, max(instruction.m, instruction.n)
+    tiles = count * (TILES_OF - 1) // TILES_OF // outputs if outputs > 1 and instruction.blocks == 1 else 0
+    for done in range(0, tiles, max(1, CHUNK // outputs)):
+        here = min(tiles - done, max(1, CHUNK // outputs))
+        yield _Chunk(family, start, here * outputs, here)
+        start += here * side
+    for done in range(0, count - tiles * outputs, CHUNK):
+        yield _Chunk(family, start + done, min(CHUNK, count - tiles * outputs - done))
+
+
+def _drain(job: _Job, chunks: list[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> bool:
+    """Run the chunks on worker threads; True when Ctrl-C or ``stop`` ended it early."""
+    waiting: set[Future[int]] = set()
+    queue: Iterator[_Chunk] = iter(chunks)
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for chunk in queue:
+                if stop is not None and stop():
+                    return True
+                waiting.add(pool.submit(_run_chunk, job, chunk))
+                if len(waiting) > 2 * threads:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    _collect(done, progress)
+            _collect(waiting, progress)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=True, cancel_futures=True)
+            return True
+    return False
+
+
+def _collect(done: set[Future[int]], progress: Progress | None) -> None:
+    for future in done:
+        count = future.result()
+        if progress is not None:
+            progress(count)
+
+
+def _run_chunk(job: _Job, chunk: _Chunk) -> int:
+    if chunk.tiles:
+        compared, bad, examples = _compare_tiles(job, chunk)
+    else:
+        vectors = _vectors(job, chunk)
+        bad, where = job.differences(job.answer(job.dut, vectors), job.answer(job.ref, vectors))
+        compared = chunk.count
+        examples = [(_recipe(job, chunk, int(i)), vectors.slice(int(i), int(i) + 1)) for i in where[:EXAMPLES]]
+    with job.lock:
+        job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + FamilyCount(compared, bad)
+        job.examples.extend(examples)
+    return compared
+
+
+def _vectors(job: _Job, chunk: _Chunk) -> Batch:
+    if job.recorded is not None:
+        return job.recorded.slice(chunk.start, chunk.start + chunk.count)
+    return generate(job.instruction, chunk.family, job.seed, chunk.start, chunk.count)
+
+
+def _recipe(job: _Job, chunk: _Chunk, offset: int) -> str:
+    if job.recorded is not None:
+        return f"{job.instruction.id}: recorded vector {chunk.start + offset}"
+    return str(Recipe.of(job.instruction, chunk.family, job.seed, chunk.start + offset))
+
+
+def _compare_tiles(job: _Job, chunk: _Chunk) -> tuple[int, int, list[tuple[str, Batch]]]:
+    """Whole tiles: row i of A from vector i, column j of B from vector j, c of either; every output is compared."""
+    instruction = job.instruction
+    m, n = instruction.m, instruction.n
+    side = max(m, n)
+    vectors = generate(instruction, chunk.family, job.seed, chunk.start, chunk.tiles * side)
+    parts = {}
+    for name in instruction.shapes(1):
+        value = getattr(vectors, name).reshape(chunk.tiles, side, -1)
+        if name == "c":
+            rows, columns = value[:, :m], value[:, :n].swapaxes(1, 2)
+            parts[name] = np.where(np.add.outer(np.arange(m), np.arange(n)) % 2 == 0, rows, columns)
+        else:
+            parts[name] = value[:, :n].swapaxes(1, 2) if name in ("b", "scale_b") else value[:, :m]
+    batch = Batch(**{name: np.ascontiguousarray(value) for name, value in parts.items()})
+    got, expected = job.run(job.dut, batch), job.run(job.ref, batch)
+    count, where = job.differences(got, expected)
+    examples = []
+    for index in where[:EXAMPLES].tolist():
+        tile, row, column = index // (m * n), index // n % m, index % n
+        vector = {"a": batch.a[tile, row][None], "b": batch.b[tile, :, column][None]}
+        if batch.c is not None:
+            vector["c"] = batch.c[tile, row, column][None]
+        if batch.scale_a is not None and batch.scale_b is not None:
+            vector |= {"scale_a": batch.scale_a[tile, row][None], "scale_b": batch.scale_b[tile, :, column][None]}
+        if batch.metadata is not None:
+            vector["metadata"] = batch.metadata[tile, row][None]
+        place = f"{_recipe(job, chunk, tile * side)} and the next {side - 1} as a tile, row {row}, column {column}"
+        examples.append((place, Batch(**vector)))
+    return chunk.count, count, examples
+
+
+def _examine(job: _Job, recipe: str, vector: Batch) -> Mismatch:
+    """Retest a mismatching vector and, if it stays, shrink it."""
+    answers = [int(job.answer(job.dut, vector)[0]) for _ in range(4)]
+    expected = int(job.answer(job.ref, vector)[0])
+    if len(set(answers)) > 1 or answers[0] == expected:
+        return Mismatch(Witness.of(vector, answers[0]), expected, recipe, stable=False)
+    if job.recorded is not None:
+        return Mismatch(Witness.of(vector, answers[0]), expected, recipe)
+    small = shrink(job.instruction, vector, lambda v: job.answer(job.dut, v), lambda v: job.answer(job.ref, v))
+    d, want = int(job.answer(job.dut, small)[0]), int(job.answer(job.ref, small)[0])
+    return Mismatch(Witness.of(vector, answers[0]), expected, recipe, True, Witness.of(small, d), want)

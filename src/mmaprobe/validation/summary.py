@@ -1,0 +1,78 @@
+"""What a validation found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mmaprobe.evidence.records import Mismatch
+
+
+@dataclass(frozen=True)
+class FamilyCount:
+    """Vectors compared and mismatches seen of one generator family."""
+
+    vectors: int = 0
+    mismatches: int = 0
+
+    def __add__(self, other: FamilyCount) -> FamilyCount:
+        return FamilyCount(self.vectors + other.vectors, self.mismatches + other.mismatches)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The outcome of one validation; counts are in vectors.
+
+    ``examples`` holds a few mismatches, retested and shrunk; ``planned`` is what
+    was asked for, ``vectors`` what was compared.  ``nan`` names the comparison
+    of NaN results: ``bits`` or ``any``.
+    """
+
+    instruction: str
+    dut: str
+    ref: str
+    seed: int
+    planned: int
+    vectors: int
+    mismatches: int
+    families: tuple[tuple[str, FamilyCount], ...]
+    examples: tuple[Mismatch, ...]
+    seconds: float
+    nan: str = "bits"
+    interrupted: bool = False
+
+    @property
+    def unstable(self) -> bool:
+        """True where the device gave another answer to the same vector on a retest."""
+        return any(not example.stable for example in self.examples)
+
+    @property
+    def exit_code(self) -> int:
+        """0 equal, 1 mismatch, 4 nothing compared, 5 unstable answers, 130 interrupted."""
+        if self.unstable:
+            return 5
+        if self.mismatches:
+            return 1
+        if self.interrupted:
+            return 130
+        return 0 if self.vectors else 4
+
+    @property
+    def verdict(self) -> str:
+        """One word for tables."""
+        words = {0: "equal", 1: "mismatch", 4: "nothing compared", 5: "unstable", 130: "interrupted"}
+        return words[self.exit_code]
+
+    def form(self) -> dict[str, Any]:
+        """As evidence keeps it; the mismatches themselves are kept beside it."""
+        return {
+            "dut": self.dut,
+            "ref": self.ref,
+            "seed": self.seed,
+            "planned": self.planned,
+            "vectors": self.vectors,
+            "mismatches": self.mismatches,
+            "families": {name: {"vectors": c.vectors, "mismatches": c.mismatches} for name, c in self.families},
+            "nan": self.nan,
+            "interrupted": self.interrupted,
+        }
