@@ -35,7 +35,10 @@ class Device(Protocol):
     need no tiles, and ``concurrent = True`` where several threads may call at once.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the device is called: ``cpu``, ``model:sm_90a``."""
+        ...
 
     def info(self) -> dict[str, str]:
         """Identity: what evidence records about the device."""

@@ -15,7 +15,7 @@ from mmaprobe import formats
 from mmaprobe.errors import UsageError
 
 Subnormals = Literal["keep", "zero", "signed_zero"]
-SUBNORMALS = ("keep", "zero", "signed_zero")
+SUBNORMALS: tuple[Subnormals, ...] = ("keep", "zero", "signed_zero")
 
 
 def _one_of(what: str, value: object, choices: tuple[object, ...]) -> None:

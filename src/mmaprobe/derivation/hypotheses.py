@@ -1,0 +1,244 @@
+"""The grammar: every datapath worth considering, stage by stage, as plain lists.
+
+Nothing here knows what any real unit does: the lists are products of
+structures, widths, roundings and policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+
+from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.rewrite import encodes, map_encodes, map_fused, with_encode
+from mmaprobe.derivation.structures import Structure
+from mmaprobe.parameters.datapath import (
+    SUBNORMALS,
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Operand,
+    Product,
+    Products,
+    Scale,
+    Special,
+    Subnormals,
+)
+
+DIRECTED = ("RZ", "RD", "RU", "RNE", "RNA")
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What the probes already say; empty tuples mean that nothing is known."""
+
+    fraction_bits: tuple[int | None, ...] = ()
+    alignment: tuple[str, ...] = ()
+    result: tuple[str, ...] = ()
+    zero_exponent: int | None = None
+
+
+def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
+    """Exact sums of every step length that wrap or saturate."""
+    found = []
+    for step in (s for s in range(instruction.k, 0, -1) if instruction.k % s == 0):
+        if step < instruction.k and instruction.c is None:
+            continue
+        terms: tuple[Node, ...] = (Products(tuple(range(step))),)
+        if instruction.c is not None:
+            terms = (*terms, Accumulator())
+        for overflow in ("wrap", "largest"):
+            to = Encode(instruction.d, "RZ", overflow)
+            found.append(_datapath(instruction, Structure("exact", step, lambda _: None), Exact(terms, to)))  # type: ignore[arg-type, return-value]
+    return found
+
+
+def rounded_hypotheses(
+    instruction: Instruction, results: Iterable[str], structures: Iterable[Structure]
+) -> Iterator[Datapath]:
+    """Structures whose every operation rounds, times the roundings and the two flushing policies."""
+    for structure in structures:
+        for name, rounding in product(results, formats.ROUNDINGS):
+            yield build(instruction, structure, Encode(name, rounding))
+            yield build(instruction, structure, Encode(name, rounding, subnormals="signed_zero"))
+
+
+def fused_hypotheses(
+    instruction: Instruction, results: Iterable[str], hints: Hints, structures: Iterable[Structure]
+) -> Iterator[Datapath]:
+    """Aligned sums times fraction bits, alignment rounding and result rounding."""
+    precision = max(formats.get(name).fraction_bits for name in results)
+    bits = hints.fraction_bits or (*range(4, precision + 41),)
+    alignment = hints.alignment or DIRECTED
+    roundings = hints.result or ("RZ", "RNE", "RD", "RU")
+    for structure in structures:
+        for name, rounding in product(results, roundings):
+            base = build(
+                instruction, structure, Encode(name, rounding, "infinity", zero="positive", underflow="positive")
+            )
+            for count, mode in product(bits, alignment):
+                yield _cut(base, count, mode, hints.zero_exponent)
+
+
+def _cut(datapath: Datapath, bits: int | None, rounding: str, zero: int | None) -> Datapath:
+    return map_fused(datapath, lambda node: replace(node, fraction_bits=bits, rounding=rounding, zero_exponent=zero))
+
+
+def build(instruction: Instruction, structure: Structure, to: Encode) -> Datapath:
+    """The structure's datapath with this Encode everywhere."""
+    return _datapath(instruction, structure, structure.build(to), to)
+
+
+def _datapath(instruction: Instruction, structure: Structure, tree: Node, to: Encode | None = None) -> Datapath:
+    scale = Scale(instruction.scale, instruction.scale_size) if instruction.scale else None
+    return Datapath(
+        a=instruction.a,
+        b=instruction.b,
+        c=instruction.c,
+        d=instruction.d,
+        k=instruction.k,
+        tree=tree,
+        step=0 if structure.step == instruction.k else structure.step,
+        order=structure.order,
+        product=Product(to=to if structure.rounded else None),
+        scale=scale,
+    )
+
+
+def range_variants(datapath: Datapath) -> Iterator[Datapath]:
+    """Policies at the ends of the range: subnormal operands, subnormal results, zeros, overflow."""
+    c_policies = SUBNORMALS if datapath.c is not None else ("keep",)
+    operands = [(Operand(x), Operand(y), Operand(z)) for x, y, z in product(SUBNORMALS, SUBNORMALS, c_policies)]
+    results = [
+        {"subnormals": flush, "tininess": tiny, "zero": zero, "underflow": under, "overflow": over}
+        for flush, tiny, zero, under, over in product(
+            SUBNORMALS,
+            ("after", "before"),
+            ("ieee", "positive"),
+            ("signed", "positive"),
+            ("ieee", "infinity", "largest"),
+        )
+        if not (flush == "keep" and tiny == "before")
+    ]
+    for rule in results:
+        changed = map_encodes(datapath, lambda to, r=rule: replace(to, **r))  # type: ignore[misc]
+        for a, b, c in operands:
+            yield replace(changed, operand_a=a, operand_b=b, operand_c=c)
+
+
+def _overflows(datapath: Datapath) -> tuple[str, ...]:
+    """The overflow rules that differ from each other under the datapath's last rounding."""
+    rounding = encodes(datapath)[-1].rounding
+    if rounding in ("RZ", "RO"):
+        return ("ieee", "infinity")
+    return ("ieee", "infinity", "largest") if rounding in ("RU", "RD") else ("ieee", "largest")
+
+
+def zero_exponent_variants(datapath: Datapath) -> Iterator[Datapath]:
+    """Every zero exponent that the operands' and the result's range can show, and none."""
+    d = formats.get(datapath.d)
+    low = d.min_exponent - d.fraction_bits - 80
+    for value in (None, *range(low, 41)):
+        yield map_fused(datapath, lambda node, z=value: replace(node, zero_exponent=z))  # type: ignore[misc]
+
+
+def control_variants(datapath: Datapath) -> Iterator[Datapath]:
+    """What a control register can change: the rounding of everything, flushing of operands, of results, and of
+    results on their way into the next operation (an operand there)."""
+    for rounding, flush, read in product(formats.ROUNDINGS, SUBNORMALS, SUBNORMALS):
+        for tiny in ("after", "before") if flush != "keep" else ("after",):
+            changed = map_encodes(
+                datapath,
+                lambda to, r=rounding, f=flush, t=tiny: replace(to, rounding=r, subnormals=f, tininess=t),  # type: ignore[misc]
+            )
+            operand = Operand(read)
+            changed = replace(changed, operand_a=operand, operand_b=operand, operand_c=operand)
+            yield changed
+            if flush == "keep" and read != "keep":
+                yield _flush_inside(changed, read)
+
+
+def control_words(datapath: Datapath) -> str:
+    """A control variant in words: rounding, flushing of operands, of results, and in between."""
+    every = encodes(replace(datapath, product=Product(), result=None))
+    last, inner = every[-1], every[0]
+    words = f"{last.rounding}, operands {datapath.operand_a.subnormals}, results {last.subnormals} ({last.tininess})"
+    return words if inner == last else f"{words}, in between {inner.subnormals}"
+
+
+def _flush_inside(datapath: Datapath, policy: Subnormals) -> Datapath:
+    """Every result but the last is flushed as an operand of the next operation would be."""
+    inner = map_encodes(datapath, lambda to: replace(to, subnormals=policy, tininess="encoded"))
+    last = encodes(replace(datapath, product=Product(), result=None))[-1]
+    return replace(inner, tree=with_encode(inner.tree, lambda _: last), result=datapath.result)
+
+
+def special_variants(datapath: Datapath, codes: Iterable[int]) -> Iterator[Datapath]:
+    """NaN rules: one code, the first operand NaN of an order, or every node's own choice."""
+    for code in codes:
+        yield replace(datapath, special=Special("canonical", code))
+        for priority in _priorities(datapath):
+            for first in (False, True):
+                yield replace(datapath, special=Special("global", code, priority, True, first))
+        for swapped in _operand_swaps(datapath):
+            for order in permutations(("a", "b", "acc")):
+                for first in (False, True):
+                    yield replace(swapped, special=Special("local", code, order, True, first))
+
+
+def _priorities(datapath: Datapath) -> Iterator[tuple[str, ...]]:
+    lanes = list(range(datapath.k))
+    c = ["c"] if datapath.c is not None else []
+    for order in (lanes, lanes[::-1]):
+        for x, y in (("a", "b"), ("b", "a")):
+            paired = [f"{name}{lane}" for lane in order for name in (x, y)]
+            apart = [f"{name}{lane}" for name in (x, y) for lane in order]
+            for names in (paired, apart):
+                yield (*names, *c)
+                if c:
+                    yield (*c, *names)
+    for x, y in (("a", "b"), ("b", "a")):
+        swapped = [f"{name}{lane ^ 1}" for lane in lanes if lane ^ 1 < datapath.k for name in (x, y)]
+        if len(swapped) == 2 * datapath.k > 2:
+            yield (*swapped, *c)
+
+
+def _operand_swaps(datapath: Datapath) -> list[Datapath]:
+    """The datapath with every Add as written, and with each choice of swapped Adds (few Adds only)."""
+    adds = _count_adds(datapath.tree)
+    if adds > 4:
+        return [datapath, replace(datapath, tree=_swap(datapath.tree, [True] * adds))]
+    return [replace(datapath, tree=_swap(datapath.tree, list(flags))) for flags in product((False, True), repeat=adds)]
+
+
+def _count_adds(node: Node) -> int:
+    if isinstance(node, Add):
+        return 1 + _count_adds(node.x) + _count_adds(node.y)
+    return _count_adds(node.acc) if isinstance(node, Fma) else 0
+
+
+def _swap(node: Node, flags: list[bool]) -> Node:
+    if isinstance(node, Add):
+        flip = flags.pop(0)
+        x, y = _swap(node.x, flags), _swap(node.y, flags)
+        return replace(node, x=y, y=x) if flip else replace(node, x=x, y=y)
+    return replace(node, acc=_swap(node.acc, flags)) if isinstance(node, Fma) else node
+
+
+def has_fused(datapath: Datapath) -> bool:
+    """True where some node aligns terms."""
+    found: list[Fused] = []
+
+    def note(node: Fused) -> Fused:
+        found.append(node)
+        return node
+
+    map_fused(datapath, note)
+    return bool(found)

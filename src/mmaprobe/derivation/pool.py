@@ -1,0 +1,257 @@
+"""Vectors for telling hypotheses apart: the search's own, unlike the validation's generators.
+
+``safe_vectors`` are finite, normal and far from every range limit, so that only
+the structure, the precision and the roundings can show.  ``hard_vectors`` are
+the named families, for everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.generators import families_for, generate
+
+Ints = NDArray[np.int64]
+
+
+def hard_vectors(instruction: Instruction, families: tuple[str, ...], seed: int, count: int) -> Batch:
+    """``count`` vectors in all, the same number from each named family that fits the instruction."""
+    fitting = [name for name in families if name in families_for(instruction)] or list(families_for(instruction))
+    each = -(-count // len(fitting))
+    return join([generate(instruction, name, seed, 0, each) for name in fitting])
+
+
+def join(batches: list[Batch]) -> Batch:
+    """One batch of all the vectors, in order."""
+    return Batch(**{name: np.concatenate([getattr(b, name) for b in batches]) for name, _ in batches[0].items()})
+
+
+def take(vectors: Batch, indices: NDArray[Any] | list[int]) -> Batch:
+    """The vectors at these indices."""
+    return Batch(**{name: value[indices] for name, value in vectors.items()})
+
+
+def nan_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:
+    """Which vectors have a NaN among their operands, scales included."""
+    found = np.zeros(vectors.size, bool)
+    for name, fmt in instruction.formats().items():
+        value = getattr(vectors, name, None)
+        if value is not None:
+            found |= (formats.decode(fmt, value).kind == formats.NAN).reshape(vectors.size, -1).any(axis=1)
+    return found
+
+
+def mixed_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
+    """Every family that fits the instruction and, for floats, the search's own kinds: 7/4 of ``count`` vectors."""
+    pool = hard_vectors(instruction, families_for(instruction), seed, count)
+    if not formats.get(instruction.d).is_float:
+        return pool
+    own = (safe_vectors, special_vectors, edge_vectors)
+    return join([pool, *(make(instruction, seed, count // 4) for make in own)])
+
+
+def safe_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
+    """Finite normal vectors whose sums can neither overflow nor become subnormal.
+
+    A third cancels in pairs, a third sets terms near half a place of the
+    largest, the rest is spread; significands are random, sparse or full.
+    """
+    rng = np.random.default_rng([seed, instruction.k])
+    a, b = formats.get(instruction.a), formats.get(instruction.b)
+    d = formats.get(instruction.d)
+    low, high = _window(instruction, a, b, d)
+    shape = (count, instruction.k)
+    anchor = rng.integers((low + high + 1) // 2, high + 1, (count, 1))
+    exponents = np.clip(anchor - _spread(rng, shape, d.fraction_bits, high - low), low, high)
+    e_a, e_b = _split(rng, exponents, a, b)
+    operands = [_code(rng, fmt, e) for fmt, e in ((a, e_a), (b, e_b))]
+    _cancel_pairs(rng, operands[0], operands[1], b)
+    batch: dict[str, Bits] = {"a": operands[0], "b": operands[1]}
+    if instruction.c is not None:
+        c = formats.get(instruction.c)
+        top = np.clip(anchor[:, 0] - rng.integers(-c.fraction_bits, d.fraction_bits + 4, count), None, high)
+        e_c = np.clip(top, max(c.min_exponent, d.min_exponent + c.fraction_bits), c.max_exponent - 2)
+        batch["c"] = _code(rng, c, e_c)
+        _cancel_c(rng, batch, a, b, c)
+    for role in ("scale_a", "scale_b"):
+        if instruction.scale is not None:
+            batch[role] = np.full((count, instruction.k // instruction.scale_size), _unit(instruction.scale))
+    return Batch(**batch)
+
+
+def special_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
+    """Safe vectors with one to four special operands each: NaNs of distinct payloads, invalid products, infinities.
+
+    Few specials a vector, so that every pair of operands meets alone and it
+    shows which of two NaNs, or of a NaN and an invalid operation, comes out.
+    """
+    rng = np.random.default_rng([seed, 0x5BEC])
+    vectors = safe_vectors(instruction, seed, count)
+    operands = {name: value.copy() for name, value in vectors.items()}
+    k = instruction.k
+    for _ in range(4):
+        rows = np.flatnonzero(rng.integers(0, 4, count) < 2 + (_ == 0) * 2)
+        lane = rng.integers(0, k + (instruction.c is not None), rows.size)
+        kind = rng.integers(0, 6, rows.size)
+        for name in ("a", "b"):
+            fmt = formats.get(getattr(instruction, name))
+            mine = (lane < k) & ((kind < 4) == (rng.integers(0, 2, rows.size) == (name == "a")))
+            place = rows[mine], lane[mine]
+            operands[name][place] = _special(rng, fmt, kind[mine])
+        invalid = (lane < k) & (kind == 5)
+        for name, code in (("a", _infinity), ("b", _zero)) if rng.integers(0, 2) else (("b", _infinity), ("a", _zero)):
+            operands[name][rows[invalid], lane[invalid]] = code(formats.get(getattr(instruction, name)))
+        if instruction.c is not None:
+            mine = lane == k
+            operands["c"][rows[mine]] = _special(rng, formats.get(instruction.c), kind[mine])
+    return Batch(**operands)
+
+
+def edge_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
+    """Two terms at an end of the result's range, the other lanes zero.
+
+    Three quarters lie a hair below (and above) the lowest normal, where tininess
+    before and after rounding differ: one term is the lowest normal, the other,
+    of opposite sign, about half a last place of it.  The rest are two terms of
+    one sign near the largest, whose sum overflows or just does not.
+    """
+    rng = np.random.default_rng([seed, 0xED6E])
+    a, b, d = (formats.get(name) for name in (instruction.a, instruction.b, instruction.d))
+    k, has_c = instruction.k, instruction.c is not None
+    places = k + has_c
+    first = rng.integers(0, places, count)
+    second = (first + rng.integers(1, max(places, 2), count)) % places
+    high = d.min_exponent + (rng.integers(0, 4, count) == 0)
+    low = high - 1 - d.fraction_bits + rng.integers(-3, 2, count)
+    negative = rng.integers(0, 2, count).astype(bool)
+    top = rng.integers(0, 4, count) == 0
+    high = np.where(top, d.max_exponent - (rng.integers(0, 3, count) == 0), high)
+    low = np.where(top, high - rng.integers(0, 3, count), low)
+    operands = {name: np.zeros((count, k), fmt.dtype) for name, fmt in (("a", a), ("b", b))}
+    if instruction.c is not None:
+        operands["c"] = np.zeros(count, formats.get(instruction.c).dtype)
+    for place, exponent, sign, plain in ((second, low, negative ^ ~top, False), (first, high, negative, True)):
+        e_a, e_b = _split(rng, exponent, a, b)
+        rows = np.flatnonzero(place < k)
+        for name, fmt, e, s in (("a", a, e_a, sign), ("b", b, e_b, np.zeros(count, bool))):
+            operands[name][rows, place[rows]] = _signed(_code(rng, fmt, e), fmt, s, plain)[rows]
+        if instruction.c is not None:
+            c = formats.get(instruction.c)
+            mine = place == k
+            operands["c"][mine] = _signed(_code(rng, c, exponent), c, sign, plain)[mine]
+    for role in ("scale_a", "scale_b"):
+        if instruction.scale is not None:
+            operands[role] = np.full((count, k // instruction.scale_size), _unit(instruction.scale))
+    return Batch(**operands)
+
+
+def _signed(code: Bits, fmt: formats.Format, negative: NDArray[np.bool_], plain: bool) -> Bits:
+    """The codes with this sign; ``plain`` clears the fraction."""
+    size = code & fmt.dtype.type(fmt.code_limit - 1 - fmt.sign_mask)
+    if plain:
+        size = (
+            size >> fmt.dtype.type(fmt.fraction_bits + fmt.padding) << fmt.dtype.type(fmt.fraction_bits + fmt.padding)
+        )
+    found: Bits = np.where(negative, size | fmt.dtype.type(fmt.sign_mask), size).astype(fmt.dtype)
+    return found
+
+
+def _infinity(fmt: formats.Format) -> int:
+    return fmt.infinity_code if fmt.infinity_code is not None else fmt.largest
+
+
+def _zero(fmt: formats.Format) -> int:
+    return 0
+
+
+def _special(rng: np.random.Generator, fmt: formats.Format, kind: Ints) -> Bits:
+    """Quiet NaN (0, 1), signalling NaN (2), infinity (3, 4) or zero (5), of random sign and payload."""
+    size = kind.shape
+    infinity, nan = _infinity(fmt), fmt.nan_code if fmt.nan_code is not None else fmt.largest
+    payload = np.zeros(size, np.uint64)
+    if fmt.nan == "ieee" and fmt.fraction_bits > 1:
+        payload = rng.integers(1, 1 << (fmt.fraction_bits - 1), size).astype(np.uint64) << np.uint64(fmt.padding)
+    signalling = np.where(fmt.quiet_bit != 0, np.uint64(infinity) | payload, np.uint64(nan))
+    code = np.where(kind <= 1, np.uint64(nan) | payload, np.where(kind == 2, signalling, np.uint64(infinity)))
+    code = np.where(kind == 5, np.uint64(0), code)
+    signs = np.where(rng.integers(0, 2, size).astype(bool), np.uint64(fmt.sign_mask), np.uint64(0))
+    found: Bits = (code | signs).astype(fmt.dtype)
+    return found
+
+
+def _unit(name: str) -> Any:
+    fmt = formats.get(name)
+    return fmt.dtype.type(fmt.one)
+
+
+def _window(instruction: Instruction, a: formats.Format, b: formats.Format, d: formats.Format) -> tuple[int, int]:
+    """Lowest and highest exponent of a product such that every partial sum is normal and finite."""
+    bits = a.fraction_bits + b.fraction_bits
+    low = max(a.min_exponent + b.min_exponent, d.min_exponent + bits)
+    high = min(a.max_exponent + b.max_exponent, d.max_exponent - 4 - instruction.k.bit_length())
+    return (low, high) if low <= high else (high, high)
+
+
+def _spread(rng: np.random.Generator, shape: tuple[int, int], precision: int, room: int) -> Ints:
+    """How far below the anchor each product lies: nearby, near one place of the result, or anywhere."""
+    kind = rng.integers(0, 4, shape)
+    near = rng.integers(0, 4, shape)
+    place = precision + rng.integers(-3, 6, shape)
+    anywhere = rng.integers(0, max(2, min(room, 2 * precision + 8)), shape)
+    return np.where(kind == 0, near, np.where(kind == 1, place, anywhere)).astype(np.int64)
+
+
+def _split(rng: np.random.Generator, total: Ints, a: formats.Format, b: formats.Format) -> tuple[Ints, Ints]:
+    """Exponents of a and b, each inside its format, that add up to ``total``."""
+    lowest = np.maximum(a.min_exponent, total - b.max_exponent)
+    highest = np.minimum(a.max_exponent - 1, total - b.min_exponent)
+    highest = np.maximum(highest, lowest)
+    e_a = rng.integers(lowest, highest + 1)
+    return e_a, total - e_a
+
+
+def _code(rng: np.random.Generator, fmt: formats.Format, exponent: Ints) -> Bits:
+    """Codes of random sign with this exponent; fractions random, sparse, full or zero."""
+    field = np.clip(exponent + fmt.bias, 1 if fmt.subnormal else 0, fmt.max_exponent + fmt.bias)
+    limit = 1 << fmt.fraction_bits
+    size = exponent.shape
+    kind = rng.integers(0, 4, size)
+    random = rng.integers(0, limit, size)
+    sparse = (1 << rng.integers(0, max(fmt.fraction_bits, 1), size)) & (limit - 1)
+    fraction = np.where(kind == 0, 0, np.where(kind == 1, sparse, np.where(kind == 2, limit - 1, random)))
+    fraction = np.where(field == fmt.max_exponent + fmt.bias, np.minimum(fraction, fmt.max_fraction), fraction)
+    code = (field.astype(np.uint64) << np.uint64(fmt.fraction_bits)) | fraction.astype(np.uint64)
+    code <<= np.uint64(fmt.padding)
+    negative = rng.integers(0, 2, size).astype(bool)
+    return np.where(negative, code | np.uint64(fmt.sign_mask), code).astype(fmt.dtype)
+
+
+def _cancel_pairs(rng: np.random.Generator, a: Bits, b: Bits, fmt: formats.Format) -> None:
+    """In a third of the vectors make one lane the negative of another, in place."""
+    count, k = a.shape
+    if k < 2 or not fmt.sign_mask:
+        return
+    rows = np.flatnonzero(rng.integers(0, 3, count) == 0)
+    first = rng.integers(0, k, rows.size)
+    second = (first + rng.integers(1, k, rows.size)) % k
+    a[rows, second] = a[rows, first]
+    b[rows, second] = b[rows, first] ^ fmt.dtype.type(fmt.sign_mask)
+
+
+def _cancel_c(
+    rng: np.random.Generator, batch: dict[str, Bits], a: formats.Format, b: formats.Format, c: formats.Format
+) -> None:
+    """In a third of the vectors make c the negative of one product, rounded to c's format, in place."""
+    count, k = batch["a"].shape
+    rows = np.flatnonzero(rng.integers(0, 3, count) == 0)
+    lane = rng.integers(0, k, rows.size)
+    x, y = formats.decode(a, batch["a"][rows, lane]), formats.decode(b, batch["b"][rows, lane])
+    significand = x.significand.astype(object) * y.significand.astype(object)
+    negative = ~(x.negative ^ y.negative)
+    batch["c"][rows] = formats.encode(c, negative, significand, x.exponent + y.exponent, "RZ", "largest")

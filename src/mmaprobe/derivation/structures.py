@@ -1,0 +1,210 @@
+"""The summation structures a derivation tries: trees over the lanes of a step, and the steps of K."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+)
+
+Build = Callable[[Encode], Node]
+ACC = Accumulator()
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One way to add up K products and c.
+
+    ``build`` makes the tree of a step from the Encode of every rounding in it;
+    ``rounded`` says that products are rounded before they are added; ``fused``
+    that the tree is one aligned sum, whose precision is still to be chosen.
+    """
+
+    name: str
+    step: int
+    build: Build
+    order: tuple[int, ...] | None = None
+    rounded: bool = False
+    fused: bool = False
+
+
+def rounded_structures(k: int, has_c: bool) -> Iterator[Structure]:
+    """Chains, trees and exact sums whose every operation rounds to a format."""
+    for step in _divisors(k):
+        if step < k and not has_c:
+            continue
+        for name, build, rounded in _trees(step, has_c):
+            for label, order in _orders(k, step):
+                yield Structure(f"{name}{label} over {step}", step, build, order, rounded)
+
+
+def fused_structures(k: int, has_c: bool) -> Iterator[Structure]:
+    """Aligned sums of a step's products, with c inside or added after; ``build`` leaves the precision open."""
+    for step in _divisors(k):
+        if step < k and not has_c:
+            continue
+        products = Term(Products(tuple(range(step))))
+        for label, order in _orders(k, step):
+            if has_c:
+                inside = (products, Term(ACC))
+                yield Structure(f"fused with c{label} over {step}", step, _fused(inside), order, fused=True)
+                yield Structure(f"fused, c after{label} over {step}", step, _after(products), order, fused=True)
+            else:
+                yield Structure(f"fused{label} over {step}", step, _fused((products,)), order, fused=True)
+
+
+def _fused(terms: tuple[Term, ...]) -> Build:
+    return lambda to: Fused(terms, None, "RZ", None, to)
+
+
+def _after(products: Term) -> Build:
+    return lambda to: Add(Fused((products,), None, "RZ", None, to), ACC, to)
+
+
+def _divisors(k: int) -> list[int]:
+    return [step for step in range(k, 0, -1) if k % step == 0]
+
+
+def _orders(k: int, step: int) -> Iterator[tuple[str, tuple[int, ...] | None]]:
+    """Ascending; and, where there are several steps, descending and the usual interleavings."""
+    yield "", None
+    if step == k:
+        return
+    count = k // step
+    lanes = range(k)
+    yield " descending", tuple(lane for s in reversed(range(count)) for lane in lanes[s * step : (s + 1) * step])
+    for modulus in (2, 4, 8):
+        if modulus < k and k % modulus == 0:
+            chunk = modulus // 2
+            order = tuple(sorted(lanes, key=lambda lane: (lane % modulus // chunk, lane)))
+            yield f" interleaved by {modulus}", order
+
+
+def _trees(step: int, has_c: bool) -> Iterator[tuple[str, Build, bool]]:
+    """(name, builder, products rounded) of every tree over ``step`` lanes."""
+    starts: tuple[tuple[str, Node, bool], ...] = (("from zero, then c", Zero(), True), ("from c", ACC, False))
+    for name, lanes in _lane_orders(step):
+        for label, start, add_c in reversed(starts) if has_c else starts[:1]:
+            yield f"fma {name} {label}", _fma(lanes, start, add_c and has_c), False
+    if step > 1:
+        yield "exact", _exact(step, has_c), False
+    if step == 1 and not has_c:
+        return
+    for name, tree in _add_trees(step):
+        for place in ("last", "first") if has_c else ("none",):
+            yield f"rounded products, {name}, c {place}", _adds(tree, place), True
+    if has_c:
+        for name, lanes in _lane_orders(step):
+            yield f"rounded products added {name} to c", _chain(lanes), True
+    for chains in (2, 4):
+        if step % chains == 0 and step > chains:
+            for interleaved in (True, False):
+                kind = "interleaved" if interleaved else "contiguous"
+                yield f"{chains} {kind} fma chains", _split(step, chains, interleaved, has_c), False
+
+
+def _lane_orders(step: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    ascending = tuple(range(step))
+    yield "ascending", ascending
+    if step > 1:
+        yield "descending", ascending[::-1]
+    if step > 2 and step % 2 == 0:
+        yield "pairs swapped", tuple(lane ^ 1 for lane in ascending)
+        yield "even then odd", ascending[::2] + ascending[1::2]
+        yield "odd then even", ascending[1::2] + ascending[::2]
+
+
+def _fma(lanes: tuple[int, ...], start: Node, add_c: bool) -> Build:
+    def build(to: Encode) -> Node:
+        chain = Fma(start, lanes, to)
+        return Add(chain, ACC, to) if add_c else chain
+
+    return build
+
+
+def _exact(step: int, has_c: bool) -> Build:
+    terms: tuple[Node, ...] = (Products(tuple(range(step))), *((ACC,) if has_c else ()))
+    return lambda to: Exact(terms, to)
+
+
+Tree = int | tuple["Tree", "Tree"]
+
+
+def _add_trees(step: int) -> Iterator[tuple[str, Tree]]:
+    """Binary trees over lanes as nested pairs; sequential only up to 16 lanes."""
+    lanes: list[Tree] = list(range(step))
+    yield "pairwise", _halve(lanes, adjacent=True)
+    if step > 2:
+        if step & (step - 1) == 0:
+            yield "pairwise across halves", _halve(lanes, adjacent=False)
+        if step <= 16:
+            yield "ascending", _sequence(lanes)
+            yield "descending", _sequence(lanes[::-1])
+
+
+def _halve(lanes: list[Tree], adjacent: bool) -> Tree:
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        if adjacent:
+            pairs: list[Tree] = [(lanes[i], lanes[i + 1]) for i in range(0, 2 * half, 2)]
+            lanes = pairs + lanes[2 * half :]
+        else:
+            lanes = [(lanes[i], lanes[i + half]) for i in range(half)]
+    return lanes[0]
+
+
+def _sequence(lanes: list[Tree]) -> Tree:
+    tree = lanes[0]
+    for lane in lanes[1:]:
+        tree = (tree, lane)
+    return tree
+
+
+def _adds(tree: Tree, place: str) -> Build:
+    def node(part: Tree, to: Encode) -> Node:
+        return Products((part,)) if isinstance(part, int) else Add(node(part[0], to), node(part[1], to), to)
+
+    def build(to: Encode) -> Node:
+        total = node(tree, to)
+        if place == "none":
+            return total
+        return Add(total, ACC, to) if place == "last" else Add(ACC, total, to)
+
+    return build
+
+
+def _chain(lanes: tuple[int, ...]) -> Build:
+    def build(to: Encode) -> Node:
+        node: Node = ACC
+        for lane in lanes:
+            node = Add(node, Products((lane,)), to)
+        return node
+
+    return build
+
+
+def _split(step: int, chains: int, interleaved: bool, has_c: bool) -> Build:
+    length = step // chains
+    lanes = [
+        tuple(range(i, step, chains)) if interleaved else tuple(range(i * length, (i + 1) * length))
+        for i in range(chains)
+    ]
+
+    def build(to: Encode) -> Node:
+        nodes: list[Node] = [Fma(Zero(), group, to) for group in lanes]
+        while len(nodes) > 1:
+            nodes = [Add(nodes[i], nodes[i + 1], to) for i in range(0, len(nodes), 2)]
+        return Add(ACC, nodes[0], to) if has_c else nodes[0]
+
+    return build
