@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from mmaprobe import formats
 from mmaprobe.models.numbers import Numbers
 
 
@@ -38,3 +41,16 @@ def difference(x: Numbers, y: Numbers, index: tuple[int, ...] = (0,)) -> str:
     ]
     gap = size[0] - size[1]
     return hexfloat(gap < 0, abs(gap), low) if gap else ""
+
+
+def code_value(fmt: formats.Format, code: int) -> str:
+    """The exact value of one code of a format."""
+    x = formats.decode(fmt, np.array([code], fmt.dtype))
+    negative = bool(x.negative[0])
+    if x.kind[0] == formats.NAN:
+        return "nan"
+    if x.kind[0] == formats.INFINITE:
+        return "-inf" if negative else "inf"
+    if not fmt.is_float:
+        return str(-int(x.significand[0]) if negative else int(x.significand[0]))
+    return hexfloat(negative, int(x.significand[0]), int(x.exponent[0]))

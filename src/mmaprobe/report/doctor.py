@@ -1,0 +1,144 @@
+"""What is here, what is missing, and the command that gets it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mmaprobe import _native
+from mmaprobe.devices.base import open_device, schemes
+from mmaprobe.errors import MmaprobeError
+
+EXTRAS = {
+    "plot": ("matplotlib",),
+    "report": ("jinja2", "matplotlib"),
+    "cluster": ("pyarrow", "duckdb"),
+    "test": ("pytest", "xdist", "hypothesis", "gfloat"),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that may be here: ``ok``, what was found, and what to type when it is missing."""
+
+    subject: str
+    ok: bool
+    found: str
+    command: str = ""
+
+
+def doctor_rows() -> list[dict[str, Any]]:
+    """Every check, in the order a person would go through them."""
+    checks = [
+        *_package(),
+        *_cpu(),
+        *_gpu("NVIDIA", "nvidia-smi", "libcuda.so.1"),
+        *_gpu("AMD", "rocminfo", "libamdhip64.so"),
+    ]
+    checks += [*_extras(), *_tools(), *_corpus()]
+    return [asdict(check) for check in checks]
+
+
+def _package() -> list[Check]:
+    version = metadata.version("mmaprobe")
+    builds = ", ".join(_native.engine_builds())
+    return [
+        Check(
+            "mmaprobe",
+            True,
+            f"{version} on Python {platform.python_version()}, {platform.system()} {platform.machine()}",
+        ),
+        Check("native module", True, f"builds here: {builds}"),
+        Check("devices registered", True, ", ".join(schemes())),
+    ]
+
+
+def _cpu() -> list[Check]:
+    try:
+        cpu = open_device("cpu")
+    except MmaprobeError as error:
+        return [Check("cpu", False, str(error))]
+    info = cpu.info()
+    here = [i for i in cpu.instructions() if cpu.supports(i)]
+    absent: dict[str, list[str]] = {}
+    for instruction in cpu.instructions():
+        support = cpu.supports(instruction)
+        if not support:
+            absent.setdefault(support.reason, []).append(instruction.id)
+    checks = [
+        Check("cpu", True, f"{info.get('model_name', '')} ({info['architecture']}): {len(here)} instructions run here")
+    ]
+    return checks + [Check("  not here", False, f"{', '.join(ids)}: {reason}") for reason, ids in absent.items()]
+
+
+def _gpu(vendor: str, program: str, library: str) -> list[Check]:
+    nodes = (
+        [p for p in ("/dev/nvidiactl", "/dev/dxg") if Path(p).exists()]
+        if vendor == "NVIDIA"
+        else [p for p in ("/dev/kfd",) if Path(p).exists()]
+    )
+    tool = shutil.which(program)
+    if not nodes and not tool:
+        return [Check(f"{vendor} GPU", False, f"no device node and no {program}", "run on a machine with one")]
+    found = f"{', '.join(nodes) or 'no device node'}; {program}: {tool or 'not found'}"
+    return [
+        Check(f"{vendor} GPU", False, f"{found}; this version has no {vendor} back end yet ({library} is not used)")
+    ]
+
+
+def _extras() -> list[Check]:
+    checks = []
+    for extra, modules in EXTRAS.items():
+        missing = [name for name in modules if importlib.util.find_spec(name) is None]
+        found = f"missing {', '.join(missing)}" if missing else ", ".join(modules)
+        checks.append(
+            Check(f"extra [{extra}]", not missing, found, f"pip install 'mmaprobe[{extra}]'" if missing else "")
+        )
+    return checks
+
+
+def _tools() -> list[Check]:
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    arm = shutil.which("aarch64-linux-gnu-g++")
+    emulator = shutil.which("qemu-aarch64-static")
+    return [
+        Check(
+            "C++ compiler (to build from source)",
+            bool(compiler),
+            compiler or "not found",
+            "" if compiler else "apt-get install g++",
+        ),
+        Check(
+            "Arm cross compiler (optional)",
+            bool(arm),
+            arm or "not found",
+            "" if arm else "apt-get install g++-aarch64-linux-gnu",
+        ),
+        Check(
+            "Arm emulator (optional)",
+            bool(emulator),
+            emulator or "not found",
+            "" if emulator else "apt-get install qemu-user-static",
+        ),
+    ]
+
+
+def _corpus() -> list[Check]:
+    path = os.environ.get("MMAPROBE_CORPUS", "")
+    if path and (Path(path) / "manifest.json").exists():
+        return [Check("recorded corpus", True, path)]
+    found = f"MMAPROBE_CORPUS={path} holds no manifest.json" if path else "MMAPROBE_CORPUS is not set"
+    return [
+        Check(
+            "recorded corpus",
+            False,
+            found,
+            "mmaprobe corpus import model_validation/ corpus/; export MMAPROBE_CORPUS=$PWD/corpus",
+        )
+    ]

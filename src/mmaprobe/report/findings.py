@@ -1,0 +1,132 @@
+"""Findings, derivations and comparisons as text for a person and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+
+from mmaprobe.derivation import Derivation
+from mmaprobe.derivation.comparison import Comparison
+from mmaprobe.evidence.documents import finding_to_json, mismatch_to_json
+from mmaprobe.evidence.records import Finding, Mismatch, Witness
+from mmaprobe.parameters.table import fields
+from mmaprobe.report.listing import table
+from mmaprobe.validation import Summary
+
+
+def findings_json(findings: Mapping[str, Finding]) -> dict[str, Any]:
+    """Every finding by its question."""
+    return {name: finding_to_json(finding) for name, finding in findings.items()}
+
+
+def findings_table(console: Console, instruction: str, findings: Mapping[str, Finding]) -> None:
+    """One line a question: its answer, how sure, what it cost."""
+    rows = [
+        {"question": f.question, "answer": f.text, "status": f.status, "witnesses": len(f.witnesses), "tiles": f.tiles}
+        for f in findings.values()
+    ]
+    console.print(table(rows, ("question", "answer", "status", "witnesses", "tiles"), instruction))
+
+
+def findings_code(findings: Mapping[str, Finding]) -> int:
+    """5 for a contradiction, 4 where nothing was found out, else 0."""
+    statuses = {finding.status for finding in findings.values()}
+    if "contradictory" in statuses:
+        return 5
+    return 0 if statuses & {"exact", "bounded"} else 4
+
+
+def vector_text(vector: Witness) -> str:
+    """A vector as the command line takes it: a.. b.. c."""
+    parts = [f"a={_codes(vector.a)}", f"b={_codes(vector.b)}"]
+    if vector.c is not None:
+        parts.append(f"c={vector.c:#x}")
+    for name in ("scale_a", "scale_b", "metadata"):
+        if getattr(vector, name):
+            parts.append(f"{name}={_codes(getattr(vector, name))}")
+    return " ".join(parts)
+
+
+def _codes(values: tuple[int, ...]) -> str:
+    """Lanes as the command line takes them: ``x*n`` for a run."""
+    runs = [(code, len(list(group))) for code, group in groupby(values)]
+    return ",".join(f"{code:#x}" if count == 1 else f"{code:#x}*{count}" for code, count in runs)
+
+
+def print_derivation(console: Console, derivation: Derivation, comparison: Comparison) -> None:
+    """The derived datapath field by field, the certificate's verdicts, and the shipped file's difference."""
+    console.print(
+        f"{derivation.instruction}: {derivation.status}" + (f" ({derivation.reason})" if derivation.reason else "")
+    )
+    datapath = derivation.datapath or derivation.closest
+    if datapath is not None:
+        rows = [{"field": path, "value": value} for path, value in fields(datapath)]
+        console.print(table(rows, ("field", "value"), "derived" if derivation.datapath else "closest"))
+    if derivation.counterexample is not None:
+        console.print(f"counterexample: {vector_text(derivation.counterexample)} -> {derivation.counterexample.d:#x}")
+    certificate = derivation.certificate
+    console.print(
+        f"certificate: {certificate.refuted} of {len(certificate.entries)} neighbours refuted, each with a vector; "
+        f"{derivation.vectors} vectors asked in {derivation.launches} launches, {derivation.fresh} fresh ones agree"
+    )
+    for name, values in certificate.open_fields.items():
+        console.print(f"  open: {name} could also be {', '.join(values)} (no vector found that tells)")
+    print_comparison(console, comparison)
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """How the derived datapath stands to the shipped parameter file."""
+    words = {
+        "same": "the same as the shipped parameter file",
+        "equivalent": f"the shipped file says it in other words; {comparison.searched} vectors do not tell them apart",
+        "changed": "DIFFERS from the shipped parameter file",
+        "unknown": "nothing is shipped for it",
+        "not derived": "nothing was derived to compare with the shipped file",
+    }
+    console.print(f"shipped: {words[comparison.outcome]}")
+    for line in comparison.lines:
+        console.print(f"  {line}")
+    if comparison.witness is not None:
+        console.print(
+            f"  witness: {vector_text(comparison.witness)} -> {comparison.witness.d:#x} ({comparison.witness.note})"
+        )
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    """The verdict, counts by family, and the examples of mismatches."""
+    rate = summary.vectors / summary.seconds / 1e6 if summary.seconds else 0.0
+    console.print(
+        f"{summary.instruction}: {summary.verdict}: {summary.mismatches:,} mismatches in {summary.vectors:,} vectors "
+        f"({summary.dut} against {summary.ref}, seed {summary.seed}, nan={summary.nan}, "
+        f"{summary.seconds:.1f} s, {rate:.1f} M/s)"
+    )
+    rows = [{"generator": name, "vectors": c.vectors, "mismatches": c.mismatches} for name, c in summary.families]
+    if rows:
+        console.print(table(rows, ("generator", "vectors", "mismatches")))
+    for example in summary.examples:
+        print_mismatch(console, example)
+
+
+def print_mismatch(console: Console, mismatch: Mismatch) -> None:
+    """A mismatch: its recipe, the vector, both answers, and the smallest vector that still shows it."""
+    kind = "stable" if mismatch.stable else "NOT STABLE on a retest"
+    console.print(f"mismatch ({kind}): {mismatch.recipe}")
+    console.print(f"  {vector_text(mismatch.vector)} -> {mismatch.vector.d:#x}, expected {mismatch.expected:#x}")
+    if mismatch.shrunk is not None and mismatch.shrunk_expected is not None:
+        console.print(
+            f"  smallest: {vector_text(mismatch.shrunk)} -> {mismatch.shrunk.d:#x}, "
+            f"expected {mismatch.shrunk_expected:#x}"
+        )
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """A summary with its examples."""
+    return summary.form() | {
+        "instruction": summary.instruction,
+        "verdict": summary.verdict,
+        "seconds": round(summary.seconds, 3),
+        "examples": [mismatch_to_json(example) for example in summary.examples],
+    }

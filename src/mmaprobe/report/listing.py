@@ -1,0 +1,188 @@
+"""Tables of what exists: devices, instructions, parameters, recorded sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from mmaprobe.catalog import lookup
+from mmaprobe.devices.base import open_device, pad_lanes, run_vectors, schemes
+from mmaprobe.errors import MmaprobeError, UsageError
+from mmaprobe.evidence import importing
+from mmaprobe.evidence.corpus import Corpus
+from mmaprobe.generators import Recipe, regenerate
+from mmaprobe.parameters.diff import diff
+from mmaprobe.parameters.files import ParameterFile, read
+from mmaprobe.parameters.lookup import entry_for, load
+from mmaprobe.report.hexfloat import code_value
+from mmaprobe.report.naming import headline
+
+Row = Mapping[str, Any]
+
+
+def table(rows: Sequence[Row], columns: Iterable[str], title: str = "") -> Table:
+    """A plain table of these columns of the rows; ids fold rather than being cut."""
+    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        numeric = bool(rows) and all(isinstance(row.get(name), int) for row in rows)
+        drawn.add_column(name.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(_cell(row.get(name))) for name in columns))
+    return drawn
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+SETS = ("set", "gpu", "architecture", "instruction", "lanes", "vectors")
+
+
+def device_rows() -> list[dict[str, Any]]:
+    """Every registered device scheme: whether it opens here, and what it is."""
+    rows = []
+    for scheme in schemes():
+        usage = USAGE.get(scheme, f"{scheme}:...")
+        if scheme != usage:
+            rows.append({"device": usage, "here": "-", "what": SCHEMES.get(scheme, "third-party device")})
+            continue
+        try:
+            device = open_device(scheme)
+            here = [i for i in device.instructions() if device.supports(i)]
+            info = device.info()
+            what = f"{info.get('model_name', '')} {info.get('architecture', '')}: {len(here)} instructions run here"
+            rows.append({"device": scheme, "here": "yes", "what": what.strip()})
+        except MmaprobeError as error:
+            rows.append({"device": scheme, "here": "no", "what": str(error)})
+    return rows
+
+
+USAGE = {
+    "model": "model:ARCH",
+    "mutant": "mutant:ARCH/PRIMITIVE/FIELD=VALUE",
+    "replay": "replay:PATH",
+    "process": "process:COMMAND",
+    "function": "function:MODULE:NAME",
+    "misbehaving": "misbehaving:KIND?of=DEVICE",
+}
+SCHEMES = {
+    "model": "a parameter file, as a device",
+    "mutant": "a model with one seeded fault",
+    "replay": "recorded inputs and outputs",
+    "process": "another program over lines or frames",
+    "function": "a Python callable that computes dot products",
+    "misbehaving": "a device that lies, for testing the harness",
+}
+
+
+def instruction_rows(architecture: str | None, pattern: str) -> list[dict[str, Any]]:
+    """Instructions of an architecture: what they are, what they lower to, what is known."""
+    cpu = open_device("cpu")
+    name = architecture or cpu.info()["architecture"]
+    known = load(name)
+    rows = []
+    for instruction in lookup.match(name, pattern):
+        way = lookup.lowering(instruction, name)
+        try:
+            basis: str = entry_for(name, instruction, known).basis
+        except UsageError:
+            basis = "unknown"
+        support = cpu.supports(instruction)
+        rows.append(
+            {
+                "instruction": instruction.id,
+                "shape": f"m{instruction.m}n{instruction.n}k{instruction.k}",
+                "formats": f"{instruction.a} {instruction.b} {instruction.c or '-'} -> {instruction.d}",
+                "lowering": " + ".join(way.primitives),
+                "kind": way.kind,
+                "datapath": basis,
+                "here": "yes" if support else f"no: {support.reason}",
+            }
+        )
+    return rows
+
+
+def vector_rows(recipe: str) -> list[dict[str, Any]]:
+    """The vector of a recipe: a row a lane and operand, as code and exact value."""
+    instruction = lookup.instruction(Recipe.parse(recipe).instruction)
+    vector = regenerate(recipe, instruction)
+    named = instruction.formats()
+    rows = []
+    for operand, codes in vector.items():
+        for lane, code in enumerate(codes.reshape(-1).tolist()):
+            value = code_value(named[operand], code) if operand in named else str(code)
+            rows.append({"operand": operand, "lane": str(lane), "code": f"{code:#x}", "value": value})
+    return rows
+
+
+def import_corpus(source: Path, destination: Path) -> list[dict[str, Any]]:
+    """Import a public model_validation folder; the sets that it gave."""
+    importing.import_corpus(source, destination)
+    return corpus_rows(destination)
+
+
+def corpus_rows(path: Path) -> list[dict[str, Any]]:
+    """The recorded sets of a corpus."""
+    return [
+        {"set": s.key, "gpu": s.gpu, "architecture": s.architecture, "instruction": s.instruction, "lanes": s.k,
+         "vectors": s.count}
+        for s in Corpus.open(path).sets()
+    ]  # fmt: skip
+
+
+def check_corpus(path: Path) -> list[dict[str, Any]]:
+    """Every recorded set against the model of its architecture: mismatches, or why there is no model."""
+    corpus = Corpus.open(path)
+    rows: list[dict[str, Any]] = []
+    for recorded in corpus.sets():
+        row: dict[str, Any] = {"set": recorded.key, "instruction": recorded.instruction, "vectors": recorded.count}
+        try:
+            instruction = lookup.instruction(recorded.instruction)
+            vectors, expected = corpus.vectors(recorded.key)
+            model = open_device(f"model:{recorded.architecture}")
+            got = run_vectors(model, instruction, pad_lanes(instruction, vectors))
+            bad = int((got != expected).sum())
+            row |= {"mismatches": bad, "outcome": "mismatch" if bad else "equal"}
+        except UsageError as error:
+            row |= {"mismatches": None, "outcome": str(error)}
+        rows.append(row)
+    return rows
+
+
+def check_code(rows: Sequence[Row]) -> int:
+    """1 with a mismatch, 4 where nothing was compared, else 0."""
+    if any(row["mismatches"] for row in rows):
+        return 1
+    return 0 if any(row["mismatches"] == 0 for row in rows) else 4
+
+
+def parameter_rows(architecture: str) -> list[dict[str, Any]]:
+    """Every primitive that a parameter file knows: its basis, its datapath in words, its source."""
+    return [
+        {
+            "primitive": name,
+            "basis": entry.basis,
+            "datapath": headline(entry.datapath),
+            "source": entry.source + (f" (evidence {entry.evidence})" if entry.evidence else ""),
+        }
+        for name, entry in sorted(load(architecture).entries.items())
+    ]
+
+
+def parameter_diff(first: str, second: str) -> list[str]:
+    """How two architectures' parameters differ, a line a field."""
+    return [str(change) for change in diff(load(first), load(second))]
+
+
+def file_changes(path: Path, new: ParameterFile) -> list[str]:
+    """What a parameter file would say anew; the whole of it where there is none yet."""
+    old = read(path) if path.exists() else ParameterFile(new.architecture)
+    return [str(change) for change in diff(old, new)]

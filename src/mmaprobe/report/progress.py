@@ -1,0 +1,101 @@
+"""Progress of long work, on standard error, only where a person watches."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device
+
+
+def _bars() -> Progress:
+    console = Console(stderr=True)
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", justify="left"),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+
+
+def human(count: int) -> str:
+    """A count of vectors as people say it: 12.3 M."""
+    for limit, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= limit:
+            return f"{count / limit:.3g} {unit}" if count % limit else f"{count // limit} {unit}"
+    return str(count)
+
+
+class _Bars:
+    def __init__(self) -> None:
+        self.bars = _bars()
+
+    def __enter__(self) -> _Bars:
+        self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.stop()
+
+
+class CountProgress(_Bars):
+    """One bar that counts vectors; call it with the number just compared."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__()
+        self.total = total
+        self.task = self.bars.add_task("comparing", total=total, count="")
+
+    def __enter__(self) -> CountProgress:
+        super().__enter__()
+        return self
+
+    def __call__(self, vectors: int) -> None:
+        self.bars.advance(self.task, vectors)
+        done = int(self.bars.tasks[self.task].completed)
+        self.bars.update(self.task, count=f"{human(done)} of {human(self.total)} vectors")
+
+
+class RunProgress(_Bars):
+    """Two bars of the main job: instructions derived, vectors compared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states = self.vectors = self.done = self.seen = 0
+        self.derive = self.bars.add_task("deriving", total=None, count="")
+        self.compare = self.bars.add_task("comparing", total=None, count="")
+
+    def __enter__(self) -> RunProgress:
+        super().__enter__()
+        return self
+
+    def begin(self, device: Device, states: int, vectors: int) -> None:
+        """The run knows its size now."""
+        self.states, self.vectors = states, vectors
+        self.bars.update(self.derive, total=states, description=f"{device.name}: deriving")
+        self.bars.update(self.compare, total=vectors)
+
+    def deriving(self, instruction: Instruction, step: str) -> None:
+        """A step of the derivation of an instruction begins."""
+        self.bars.update(self.derive, description=f"{instruction.id}: {step}")
+
+    def derived(self, instruction: Instruction) -> None:
+        """An instruction's derivation ended."""
+        self.done += 1
+        self.bars.update(self.derive, completed=self.done, count=f"{self.done} of {self.states} states")
+
+    def compared(self, vectors: int) -> None:
+        """So many vectors more were compared."""
+        self.seen += vectors
+        self.bars.update(
+            self.compare, completed=self.seen, count=f"{human(self.seen)} of {human(self.vectors)} vectors"
+        )
