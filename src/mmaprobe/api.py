@@ -1,0 +1,122 @@
+"""The Python API: devices, instructions and models by name, and the verbs that work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.bound import BoundInstruction
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation import Derivation
+from mmaprobe.derivation import derive as _derive
+from mmaprobe.devices.base import Device, Support, open_device, run_vectors
+from mmaprobe.errors import NotHereError
+from mmaprobe.evidence.records import Finding
+from mmaprobe.models.model import Model
+from mmaprobe.models.model import model as _model
+from mmaprobe.probing import probe as _probe
+from mmaprobe.validation import Summary
+from mmaprobe.validation import validate as _validate
+
+
+class OpenDevice:
+    """A device with callables for its instructions; itself a device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.name = device.name
+        self.concurrent = getattr(device, "concurrent", False)
+
+    def info(self) -> dict[str, str]:
+        """Identity: what evidence records about the device."""
+        return self._device.info()
+
+    def instructions(self) -> Sequence[Instruction]:
+        """Every instruction of the device's architecture, whether or not it runs here."""
+        return self._device.instructions()
+
+    def supports(self, instruction: Instruction | str) -> Support:
+        """Whether the instruction runs here, and if not, why."""
+        return self._device.supports(_named(self._device, instruction))
+
+    def run(self, instruction: Instruction | str, batch: Batch) -> Bits:
+        """D of shape (batch, [blocks,] M, N)."""
+        return self._device.run(_named(self._device, instruction), batch)
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        """d of shape (n,) for separate vectors."""
+        return run_vectors(self._device, instruction, vectors)
+
+    def instruction(self, identifier: str | Instruction) -> BoundInstruction:
+        """The instruction as a callable ``m(A, B, C)`` with ``m.dot(a, b, c)``, like ``mmaprobe.model``."""
+        wanted = _named(self._device, identifier)
+        support = self._device.supports(wanted)
+        if not support:
+            raise NotHereError(f"{wanted.id} does not run on {self.name}: {support.reason}")
+        return BoundInstruction(
+            wanted,
+            lambda batch: self._device.run(wanted, batch),
+            lambda vectors: run_vectors(self._device, wanted, vectors),
+        )
+
+    def __repr__(self) -> str:
+        return f"<mmaprobe device {self.name}>"
+
+
+def device(name: str) -> OpenDevice:
+    """The device called ``name``: ``cpu``, ``model:sm_90a``, ``replay:PATH``, ``process:CMD``, ...
+
+    UsageError (a ValueError) with the near names for an unknown one, NotHereError
+    where its hardware or driver is missing.
+    """
+    return OpenDevice(open_device(name))
+
+
+def instruction(identifier: str) -> Instruction:
+    """The instruction with this id (or its short form); UsageError with the near ids otherwise."""
+    return lookup.instruction(identifier)
+
+
+def model(architecture: str, instruction: str | Instruction) -> Model:
+    """The bit-accurate model of an instruction: ``m(A, B, C)`` on tiles, ``m.dot(a, b, c)`` on vectors."""
+    return _model(architecture, instruction if isinstance(instruction, str) else instruction.id)
+
+
+def probe(device: str | Device, instruction: str | Instruction, **options: Any) -> dict[str, Finding]:
+    """Ask a device every question about one instruction; findings by question."""
+    opened = _opened(device)
+    return _probe(opened, _named(opened, instruction), **options)
+
+
+def derive(device: str | Device, instruction: str | Instruction, **options: Any) -> Derivation:
+    """Find an instruction's datapath from the device's answers alone, with its certificate."""
+    opened = _opened(device)
+    return _derive(opened, _named(opened, instruction), **options)
+
+
+def validate(
+    dut: str | Device,
+    ref: str | Device,
+    instruction: str | Instruction,
+    vectors: int = 1_000_000,
+    seed: int = 0,
+    generators: Sequence[str] | None = None,
+    **options: Any,
+) -> Summary:
+    """Run vectors through two devices and compare every bit."""
+    tested = _opened(dut)
+    return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed, generators, **options)
+
+
+def _opened(device: str | Device) -> Device:
+    return open_device(device) if isinstance(device, str) else device
+
+
+def _named(device: Device, wanted: str | Instruction) -> Instruction:
+    """The device's own instruction of that id where it has one, else the catalog's."""
+    if isinstance(wanted, Instruction):
+        return wanted
+    own = {i.id: i for i in device.instructions()}
+    return own[wanted] if wanted in own else lookup.instruction(wanted)

@@ -1,0 +1,239 @@
+"""The main job: probe, derive, compare with the shipped file, validate, record, for every instruction of a device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+import mmaprobe
+from mmaprobe.bringup.result import Report, Result, to_part
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import modes, short
+from mmaprobe.derivation import derive
+from mmaprobe.derivation.comparison import compare_with_shipped
+from mmaprobe.devices.base import Device, open_device, schemes
+from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
+from mmaprobe.evidence.store import Header, Store
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.validation import validate
+
+PREFERRED = ("cuda:0", "hip:0", "cpu")
+LEAST_PER_MODE = 100_000
+
+
+class Listener(Protocol):
+    """Who is told how the run goes."""
+
+    def begin(self, device: Device, states: int, vectors: int) -> None: ...
+    def deriving(self, instruction: Instruction, step: str) -> None: ...
+    def derived(self, instruction: Instruction) -> None: ...
+    def compared(self, vectors: int) -> None: ...
+
+
+def best_device() -> Device:
+    """The best device here: a GPU where there is one, else the CPU."""
+    for name in PREFERRED:
+        if name.partition(":")[0] in schemes():
+            try:
+                return open_device(name)
+            except NotHereError:
+                continue
+    raise NotHereError("no device is here, not even the CPU; see: mmaprobe doctor")
+
+
+def run(
+    device: Device | str | None = None,
+    *,
+    instruction: str = "*",
+    vectors: int = 10_000_000,
+    seed: int = 0,
+    out: str | Path | None = None,
+    budget: float | None = None,
+    resume: bool = False,
+    listener: Listener | None = None,
+) -> Report:
+    """Probe, derive and validate every supported instruction that ``instruction`` (an id or glob) names.
+
+    ``vectors`` are compared per instruction, divided among its control states
+    (at least 10**5 each).  ``budget`` minutes end the run cleanly; ``resume`` goes
+    on in ``out``.  Evidence is written as each part ends.
+
+    Raises UsageError, NotHereError, CannotWriteError; what a device does wrong is
+    in the report.
+    """
+    if vectors < 0:
+        raise UsageError(f"--vectors is {vectors}; it must not be negative")
+    opened = open_device(device) if isinstance(device, str) else device or best_device()
+    chosen, absent = select(opened, instruction)
+    folder = Path(out) if out else Path("mmaprobe-evidence") / f"{opened.name.replace(':', '-')}-{_stamp()}"
+    header = Header(
+        device=opened.name,
+        identity=opened.info(),
+        version=mmaprobe.__version__,
+        seed=seed,
+        settings={"instruction": instruction, "vectors": vectors},
+    )
+    store = _resume(folder, header) if resume else Store.create(folder, header)
+    deadline = None if budget is None else time.monotonic() + 60 * budget
+    campaign = _Campaign(opened, store, vectors, seed, deadline, listener)
+    return campaign.run(chosen, absent)
+
+
+def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]], list[tuple[str, str]]]:
+    """What of the device a glob names: groups of control states that run here, and what does not run and why.
+
+    An id or glob with braces names single control states, one without them
+    whole instructions with all their states.
+    """
+    states = [modes(base) for base in device.instructions()]
+    groups: list[tuple[Instruction, ...]]
+    if "{" in pattern:
+        groups = [(state,) for group in states for state in group if _matches(state, pattern)]
+    else:
+        groups = [group for group in states if _matches(group[0], pattern)]
+    if not groups:
+        known = [group[0].id for group in states]
+        raise UsageError(f"{device.name} has no instruction {pattern!r}{near(pattern, known)}")
+    here = [group for group in groups if device.supports(group[0])]
+    absent = [(group[0].id, device.supports(group[0]).reason) for group in groups if not device.supports(group[0])]
+    if not here:
+        raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
+    return here, absent
+
+
+def _matches(instruction: Instruction, pattern: str) -> bool:
+    names = (instruction.id, short(instruction.id))
+    return pattern in names or any(fnmatchcase(name, pattern) for name in names)
+
+
+def _stamp() -> str:
+    return datetime.now().strftime("%Y%m%d-%H%M%S")
+
+
+def _resume(folder: Path, header: Header) -> Store:
+    if not (folder / "manifest.json").exists():
+        return Store.create(folder, header)
+    store = Store.open(folder)
+    for name in ("device", "identity", "version", "seed", "settings"):
+        before, now = getattr(store.header, name), getattr(header, name)
+        if before != now:
+            raise UsageError(
+                f"{folder} was begun with another {name} ({before!r}, now {now!r}); "
+                "start anew with another --out, or give the same options"
+            )
+    return store
+
+
+@dataclass
+class _Campaign:
+    device: Device
+    store: Store
+    vectors: int
+    seed: int
+    deadline: float | None
+    listener: Listener | None
+    results: list[Result] = field(default_factory=list)
+    stopping: bool = False
+
+    def run(self, groups: list[tuple[Instruction, ...]], absent: list[tuple[str, str]]) -> Report:
+        begin = time.monotonic()
+        if self.listener:
+            total = sum(len(group) * self._share(group) for group in groups)
+            self.listener.begin(self.device, sum(map(len, groups)), total)
+        interrupted = False
+        pending: list[Future[Result]] = []
+        with ThreadPoolExecutor(1) as validator:
+            try:
+                self._derive_all(groups, validator, pending)
+                results = [future.result() for future in pending]
+            except KeyboardInterrupt:
+                self.stopping = interrupted = True
+                results = [future.result() for future in pending if not future.cancel()]
+        ended = "interrupted" if interrupted else "the budget was spent" if self._late() else ""
+        if not ended:
+            self.store.finish()
+        return Report(
+            device=self.device,
+            results=tuple(results),
+            absent=tuple(absent),
+            out=self.store.path,
+            run=self.store.header.run,
+            seed=self.seed,
+            seconds=time.monotonic() - begin,
+            ended=ended,
+            interrupted=interrupted,
+        )
+
+    def _share(self, group: Sequence[Instruction]) -> int:
+        return max(self.vectors // len(group), min(LEAST_PER_MODE, self.vectors))
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def _stop(self) -> bool:
+        return self.stopping or self._late()
+
+    def _derive_all(
+        self, groups: list[tuple[Instruction, ...]], validator: ThreadPoolExecutor, pending: list[Future[Result]]
+    ) -> None:
+        """Derive on this thread; validate on the other, one part behind."""
+        known: dict[str, Datapath] = {}
+        for group in groups:
+            for state in group:
+                if self._stop():
+                    return
+                if self.store.is_finished(state.id):
+                    part = self.store.parts[state.id]
+                    pending.append(validator.submit(lambda s=state, p=part: Result(s, resumed=p)))  # type: ignore[misc]
+                    continue
+                result = self._derive(state, known.get(state.opcode))
+                if result.datapath is not None:
+                    known.setdefault(state.opcode, result.datapath)
+                pending.append(validator.submit(self._finish, result, self._share(group)))
+
+    def _derive(self, state: Instruction, start: Datapath | None) -> Result:
+        begin = time.monotonic()
+        say: Callable[[str], None] = lambda step: self.listener.deriving(state, step) if self.listener else None  # noqa: E731
+        say("probing" if start is None else "a known relative")
+        try:
+            derivation = derive(self.device, state, seed=self.seed, start=start, say=say)
+            comparison = compare_with_shipped(self.device.info()["architecture"], state, derivation, self.seed)
+        except MmaprobeError as error:
+            return Result(state, seconds=time.monotonic() - begin, error=str(error), error_code=error.exit_code)
+        finally:
+            if self.listener:
+                self.listener.derived(state)
+        return Result(state, derivation.datapath, derivation, comparison, seconds=time.monotonic() - begin)
+
+    def _finish(self, result: Result, vectors: int) -> Result:
+        """Validate against the derived datapath (the shipped one where none was found), and save the part."""
+        begin = time.monotonic()
+        reference = result.datapath or (result.comparison.shipped if result.comparison else None)
+        if not result.error and reference is not None:
+            result = self._validate(result, reference, vectors)
+        result = replace(result, seconds=result.seconds + time.monotonic() - begin)
+        self.store.save(to_part(result))
+        return result
+
+    def _validate(self, result: Result, reference: Datapath, vectors: int) -> Result:
+        model = DatapathDevice(result.instruction, reference)
+        try:
+            summary = validate(
+                self.device,
+                model,
+                result.instruction,
+                vectors,
+                self.seed + 1,
+                progress=self.listener.compared if self.listener else None,
+                stop=self._stop,
+            )
+        except DeviceError as error:
+            return replace(result, error=str(error), error_code=error.exit_code)
+        return replace(result, summary=summary)

@@ -1,0 +1,112 @@
+"""What the main job found: results by control state, the report over all of them, and their evidence form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation import Derivation
+from mmaprobe.derivation.comparison import Comparison
+from mmaprobe.devices.base import Device
+from mmaprobe.evidence.store import Part
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.report.rows import PRECEDENCE
+from mmaprobe.validation import Summary
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found of one instruction in one control state."""
+
+    instruction: Instruction
+    datapath: Datapath | None = None
+    derivation: Derivation | None = None
+    comparison: Comparison | None = None
+    summary: Summary | None = None
+    seconds: float = 0.0
+    error: str = ""
+    error_code: int = 0
+    resumed: Part | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Of this instruction alone; a changed datapath counts as a mismatch."""
+        if self.error:
+            return self.error_code
+        if self.resumed is not None:
+            return int(self.resumed.validation.get("exit_code", 0))
+        codes = [self.summary.exit_code if self.summary else 4]
+        if self.comparison is not None and self.comparison.changed:
+            codes.append(1)
+        if self.derivation is None or self.derivation.datapath is None:
+            codes.append(4)
+        return worst(codes)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything a run found; ``out`` holds the evidence."""
+
+    device: Device
+    results: tuple[Result, ...]
+    absent: tuple[tuple[str, str], ...]
+    out: Path
+    run: str
+    seed: int
+    seconds: float
+    ended: str = ""  # why the run stopped early, if it did
+    interrupted: bool = False
+
+    @property
+    def vectors(self) -> int:
+        return sum(vectors_of(result) for result in self.results)
+
+    @property
+    def mismatches(self) -> int:
+        return sum(mismatches_of(result) for result in self.results)
+
+    @property
+    def exit_code(self) -> int:
+        if self.interrupted:
+            return 130
+        return worst([result.exit_code for result in self.results] or [4])
+
+
+def worst(codes: Sequence[int]) -> int:
+    """Of several outcomes the first of 5, 1, 6, 4, 3, 0."""
+    return next((code for code in PRECEDENCE if code in codes), max(codes, default=4))
+
+
+def vectors_of(result: Result) -> int:
+    """Vectors compared of one result, in this run or before it was resumed."""
+    if result.resumed is not None:
+        return result.resumed.vectors
+    return result.summary.vectors if result.summary else 0
+
+
+def mismatches_of(result: Result) -> int:
+    """Mismatches of one result, in this run or before it was resumed."""
+    if result.resumed is not None:
+        return result.resumed.mismatch_count
+    return result.summary.mismatches if result.summary else 0
+
+
+def to_part(result: Result) -> Part:
+    """The evidence of one result."""
+    done = result.summary is not None and not result.summary.interrupted and not result.error
+    derivation = result.derivation
+    return Part(
+        instruction=result.instruction.id,
+        status="finished" if done else "partial",
+        findings=tuple(derivation.findings.values()) if derivation else (),
+        datapath=derivation.form() if derivation else None,
+        comparison=result.comparison.form() if result.comparison else None,
+        validation={**(result.summary.form() if result.summary else {}), "exit_code": result.exit_code}
+        | ({"error": result.error} if result.error else {}),
+        vectors=vectors_of(result),
+        mismatch_count=mismatches_of(result),
+        mismatches=result.summary.examples if result.summary else (),
+        witnesses=derivation.witnesses if derivation else (),
+    )
