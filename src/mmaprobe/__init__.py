@@ -1,12 +1,15 @@
 """mmaprobe: find out, bit for bit, what a matrix unit computes, and prove it."""
 
-from importlib import metadata
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.errors import CannotWriteError, DeviceError, MmaprobeError, NotHereError, UsageError
+
+if TYPE_CHECKING:
+    from mmaprobe.api import derive, device, instruction, model, probe, validate
+    from mmaprobe.bringup import run
 
 __version__ = metadata.version("mmaprobe")
-
-from mmaprobe.api import derive, device, instruction, model, probe, validate
-from mmaprobe.bringup import run
-from mmaprobe.errors import CannotWriteError, DeviceError, MmaprobeError, NotHereError, UsageError
 
 __all__ = [
     "CannotWriteError",
@@ -23,3 +26,13 @@ __all__ = [
     "run",
     "validate",
 ]
+
+_HOMES = dict.fromkeys(("derive", "device", "instruction", "model", "probe", "validate"), "mmaprobe.api")
+_HOMES["run"] = "mmaprobe.bringup"
+
+
+def __getattr__(name: str) -> Any:
+    """A public verb, loaded when it is first asked for: a probe that is imported alone never loads a model."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mmaprobe' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
