@@ -44,4 +44,4 @@ def near(name: str, choices: Iterable[str], count: int = 4) -> str:
         found = [o for o in options if name.lower() in o.lower() or o.lower() in name.lower()][:count]
     if found:
         return f"; did you mean {', '.join(found)}?"
-    return f"; known: {', '.join(sorted(options))}" if 0 < len(options) <= 12 else ""
+    return f"; known: {', '.join(sorted(options))}" if 0 < len(options) <= 16 else ""

@@ -100,7 +100,9 @@ def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]],
         groups = [group for group in states if _matches(group[0], pattern)]
     if not groups:
         known = [group[0].id for group in states]
-        raise UsageError(f"{device.name} has no instruction {pattern!r}{near(pattern, known)}")
+        raise UsageError(
+            f"{device.name} has no instruction {pattern!r}{near(pattern, known)}; see: mmaprobe instructions"
+        )
     here = [group for group in groups if device.supports(group[0])]
     absent = [(group[0].id, device.supports(group[0]).reason) for group in groups if not device.supports(group[0])]
     if not here:

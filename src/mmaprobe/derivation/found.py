@@ -101,4 +101,4 @@ def _fused(tree: Tree, k: int) -> Iterator[Structure]:
 
 
 def _sum(products: Products, has_c: bool, to: Encode) -> Fused:
-    return Fused((Term(products), *((Term(ACC),) if has_c else ())), None, "RZ", None, to)
+    return Fused((*((Term(ACC),) if has_c else ()), Term(products)), None, "RZ", None, to)

@@ -30,6 +30,7 @@ from mmaprobe.parameters.datapath import (
     Scale,
     Special,
     Subnormals,
+    walk,
 )
 
 DIRECTED = ("RZ", "RD", "RU", "RNE", "RNA")
@@ -55,7 +56,7 @@ def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
         if instruction.c is not None:
             terms = (*terms, Accumulator())
         for overflow in ("wrap", "largest"):
-            to = Encode(instruction.d, "RZ", overflow)
+            to = Encode(instruction.d, overflow=overflow)
             found.append(_datapath(instruction, Structure("exact", step, lambda _: None), Exact(terms, to)))  # type: ignore[arg-type, return-value]
     return found
 
@@ -182,13 +183,14 @@ def _flush_inside(datapath: Datapath, policy: Subnormals) -> Datapath:
 
 def special_variants(datapath: Datapath, codes: Iterable[int]) -> Iterator[Datapath]:
     """NaN rules: one code, the first operand NaN of an order, or every node's own choice."""
+    names = ("a", "b", "acc") if any(isinstance(node, Fma) for node in walk(datapath.tree)) else ("a", "b")
     for code in codes:
         yield replace(datapath, special=Special("canonical", code))
-        for priority in _priorities(datapath):
+        for priority in _priorities(datapath) if datapath.k > 1 else ():
             for first in (False, True):
                 yield replace(datapath, special=Special("global", code, priority, True, first))
         for swapped in _operand_swaps(datapath):
-            for order in permutations(("a", "b", "acc")):
+            for order in permutations(names):
                 for first in (False, True):
                     yield replace(swapped, special=Special("local", code, order, True, first))
 

@@ -57,7 +57,7 @@ def fused_structures(k: int, has_c: bool) -> Iterator[Structure]:
         products = Term(Products(tuple(range(step))))
         for label, order in _orders(k, step):
             if has_c:
-                inside = (products, Term(ACC))
+                inside = (Term(ACC), products)
                 yield Structure(f"fused with c{label} over {step}", step, _fused(inside), order, fused=True)
                 yield Structure(f"fused, c after{label} over {step}", step, _after(products), order, fused=True)
             else:

@@ -12,8 +12,9 @@ from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.comparison import Comparison
 from mmaprobe.evidence.documents import finding_to_json, mismatch_to_json
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
-from mmaprobe.parameters.table import fields
 from mmaprobe.report.listing import table
+from mmaprobe.report.phrases import describe
+from mmaprobe.report.tree import datapath_text
 from mmaprobe.validation import Summary
 
 
@@ -63,13 +64,17 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     )
     datapath = derivation.datapath or derivation.closest
     if datapath is not None:
-        rows = [{"field": path, "value": value} for path, value in fields(datapath)]
-        console.print(table(rows, ("field", "value"), "derived" if derivation.datapath else "closest"))
+        console.print("derived:" if derivation.datapath else "closest:")
+        console.print(datapath_text(datapath), markup=False)
+        for name, phrase in describe(datapath).items():
+            if phrase != "-":
+                console.print(f"  {name}: {phrase}", markup=False)
     if derivation.counterexample is not None:
         console.print(f"counterexample: {vector_text(derivation.counterexample)} -> {derivation.counterexample.d:#x}")
     certificate = derivation.certificate
     console.print(
-        f"certificate: {certificate.refuted} of {len(certificate.entries)} neighbours refuted, each with a vector; "
+        f"certificate: of {len(certificate.entries)} neighbours {certificate.refuted} refuted, each with a vector, "
+        f"{certificate.equivalent} the same function, {sum(map(len, certificate.open_fields.values()))} open; "
         f"{derivation.vectors} vectors asked in {derivation.launches} launches, {derivation.fresh} fresh ones agree"
     )
     for name, values in certificate.open_fields.items():

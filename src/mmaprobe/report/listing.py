@@ -19,7 +19,7 @@ from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read
 from mmaprobe.parameters.lookup import entry_for, load
 from mmaprobe.report.hexfloat import code_value
-from mmaprobe.report.naming import headline
+from mmaprobe.report.phrases import describe
 
 Row = Mapping[str, Any]
 
@@ -50,9 +50,8 @@ def device_rows() -> list[dict[str, Any]]:
     """Every registered device scheme: whether it opens here, and what it is."""
     rows = []
     for scheme in schemes():
-        usage = USAGE.get(scheme, f"{scheme}:...")
-        if scheme != usage:
-            rows.append({"device": usage, "here": "-", "what": SCHEMES.get(scheme, "third-party device")})
+        if scheme in USAGE:
+            rows.append({"device": USAGE[scheme], "here": "yes", "what": SCHEMES[scheme]})
             continue
         try:
             device = open_device(scheme)
@@ -88,6 +87,7 @@ def instruction_rows(architecture: str | None, pattern: str) -> list[dict[str, A
     cpu = open_device("cpu")
     name = architecture or cpu.info()["architecture"]
     known = load(name)
+    local = set(cpu.instructions())
     rows = []
     for instruction in lookup.match(name, pattern):
         way = lookup.lowering(instruction, name)
@@ -104,7 +104,7 @@ def instruction_rows(architecture: str | None, pattern: str) -> list[dict[str, A
                 "lowering": " + ".join(way.primitives),
                 "kind": way.kind,
                 "datapath": basis,
-                "here": "yes" if support else f"no: {support.reason}",
+                "here": "yes" if support else f"no: {support.reason}" if instruction in local else "no",
             }
         )
     return rows
@@ -170,7 +170,7 @@ def parameter_rows(architecture: str) -> list[dict[str, Any]]:
         {
             "primitive": name,
             "basis": entry.basis,
-            "datapath": headline(entry.datapath),
+            "datapath": ", ".join(phrase for phrase in describe(entry.datapath).values() if phrase != "-"),
             "source": entry.source + (f" (evidence {entry.evidence})" if entry.evidence else ""),
         }
         for name, entry in sorted(load(architecture).entries.items())
