@@ -171,6 +171,8 @@ class _Search:
         self.seed = seed
         self.say = say
         self.others: list[Datapath] = []
+        self.untried: list[Datapath] = []
+        self.codes: list[int] = []
         self.current: Datapath
         self.peeked: tuple[Batch, Bits]
         self.relative_of: Datapath | None = None
@@ -191,16 +193,18 @@ class _Search:
                 self.relative_of = start
                 return self._choose(alive)
         alive = self._structures(findings)
-        codes = self._nan_codes()
+        self.codes, self.untried = self._nan_codes(), alive
+        return self._next_structure(Special("canonical", self.codes[0]))
+
+    def _next_structure(self, special: Special) -> Datapath:
+        """The first of the structures not tried yet that can be refined; a repair comes back for the rest."""
         failure = OutsideError("structures", None)
-        for number, datapath in enumerate(alive):
+        while self.untried:
+            datapath, *self.untried = self.untried
             try:
-                found = self._refine(replace(datapath, special=Special("canonical", codes[0])), codes)
+                return self._choose(self._refine(replace(datapath, special=special), self.codes))
             except OutsideError as error:
                 failure = error
-                continue
-            self.others += alive[number + 1 :]
-            return self._choose(found)
         raise failure
 
     def _refine(self, datapath: Datapath, codes: list[int]) -> list[Datapath]:
@@ -399,10 +403,16 @@ class _Search:
     def _repair(self, more: list[Datapath] | None = None) -> None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything."""
         self.proofs.clear()
-        for candidates in (more or [], self.others, [n.datapath for n in neighbours(self.current)], self._two_away()):
+        for candidates in (more or [], self.others, [n.datapath for n in neighbours(self.current)]):
             if self._move(list(candidates)):
                 return
-        raise OutsideError("the last datapath standing was refuted", self.current)
+        closest = self.current
+        try:
+            self._next_structure(closest.special)
+        except OutsideError:
+            self.current = closest
+            if not self._move(self._two_away()):
+                raise OutsideError("the last datapath standing was refuted", closest) from None
 
     def _move(self, candidates: list[Datapath]) -> bool:
         """Make the first candidate that agrees with everything the current datapath."""
