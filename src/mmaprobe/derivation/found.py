@@ -97,7 +97,7 @@ def _fused(tree: Tree, k: int) -> Iterator[Structure]:
         yield Structure("fused, c after", length, lambda to: Add(_sum(products, False, to), ACC, to), taken, fused=True)
         return
     yield Structure("fused", length, lambda to: _sum(products, has_c, to), taken, fused=True)
-    yield Structure("exact", length, lambda to: Exact((products, *((ACC,) if has_c else ())), to), taken)
+    yield Structure("exact", length, lambda to: Exact((*((ACC,) if has_c else ()), products), to), taken)
 
 
 def _sum(products: Products, has_c: bool, to: Encode) -> Fused:

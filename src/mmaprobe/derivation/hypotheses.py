@@ -54,7 +54,7 @@ def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
             continue
         terms: tuple[Node, ...] = (Products(tuple(range(step))),)
         if instruction.c is not None:
-            terms = (*terms, Accumulator())
+            terms = (Accumulator(), *terms)
         for overflow in ("wrap", "largest"):
             to = Encode(instruction.d, overflow=overflow)
             found.append(_datapath(instruction, Structure("exact", step, lambda _: None), Exact(terms, to)))  # type: ignore[arg-type, return-value]

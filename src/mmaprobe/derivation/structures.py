@@ -134,7 +134,7 @@ def _fma(lanes: tuple[int, ...], start: Node, add_c: bool) -> Build:
 
 
 def _exact(step: int, has_c: bool) -> Build:
-    terms: tuple[Node, ...] = (Products(tuple(range(step))), *((ACC,) if has_c else ()))
+    terms: tuple[Node, ...] = (*((ACC,) if has_c else ()), Products(tuple(range(step))))
     return lambda to: Exact(terms, to)
 
 
