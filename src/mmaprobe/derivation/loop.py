@@ -14,7 +14,8 @@ from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import hypotheses as grammar
-from mmaprobe.derivation.certificate import Certificate, Entry, Verdict, argument
+from mmaprobe.derivation.arguments import argument
+from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
 from mmaprobe.derivation.found import found_structures
 from mmaprobe.derivation.hints import read_hints
 from mmaprobe.derivation.hypotheses import Hints

@@ -1,0 +1,51 @@
+"""Every argument that two datapaths are the same function is held against vectors of every kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instructions, modes
+from mmaprobe.derivation.arguments import argument
+from mmaprobe.derivation.pool import mixed_vectors
+from mmaprobe.errors import UsageError
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.neighbours import neighbours
+
+ARCHITECTURES = ("x86-64+intel", "x86-64+amd", "aarch64", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
+
+
+def distinct(architecture: str) -> dict[Datapath, Instruction]:
+    found: dict[Datapath, Instruction] = {}
+    for state in (state for base in instructions(architecture) for state in modes(base)):
+        try:
+            found.setdefault(datapath_for(architecture, state), state)
+        except UsageError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_neighbours_called_equivalent_are(architecture: str) -> None:
+    checked = 0
+    for datapath, instruction in distinct(architecture).items():
+        same = [n for n in neighbours(datapath) if argument(datapath, n)]
+        if not same:
+            continue
+        answers = evaluate_many([datapath, *(n.datapath for n in same)], mixed_vectors(instruction, 3, 4000))
+        for neighbour, answer in zip(same, answers[1:], strict=True):
+            assert (answer == answers[0]).all(), (instruction.id, neighbour.field, neighbour.value)
+        checked += len(same)
+    assert checked
+
+
+def test_arguments_do_not_cover_what_differs() -> None:
+    """The other way round: most neighbours differ on vectors, and none of those has an argument."""
+    for datapath, instruction in distinct("sm_90a").items():
+        near = neighbours(datapath)
+        answers = evaluate_many([datapath, *(n.datapath for n in near)], mixed_vectors(instruction, 5, 4000))
+        wrong = (answers[1:] != answers[0]).any(axis=1)
+        assert wrong.sum() > len(near) / 2
+        assert not any(argument(datapath, n) for n, differs in zip(near, wrong, strict=True) if differs)
