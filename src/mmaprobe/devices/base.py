@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Protocol, runtime_checkable
@@ -11,9 +11,11 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.errors import DeviceError, UsageError, near
+from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, near
 
 GROUP = "mmaprobe.devices"
+
+_Run = Callable[[Instruction, Batch], Bits]
 
 
 @dataclass(frozen=True)
@@ -100,15 +102,18 @@ def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bit
         raise UsageError(f"{instruction.id}: operand {', '.join(sorted(missing))} is missing")
     vectors = pad_lanes(instruction, vectors)
     if isinstance(device, VectorDevice):
-        return _answer(device, instruction, device.run_vectors(instruction, vectors), (vectors.size,))
+        return _answer(device, instruction, vectors, device.run_vectors, (vectors.size,))
     if instruction.lane_wise and instruction.blocks == 1:
-        d = device.run(instruction, _as_lanes(instruction, vectors))
-        return _answer(device, instruction, d, (vectors.size, 1, 1)).reshape(-1)
+        return run_tiles(device, instruction, _as_lanes(instruction, vectors)).reshape(-1)
     per = min(instruction.m, instruction.n)
-    tiles = _on_diagonals(instruction, vectors, per)
-    d = _answer(device, instruction, device.run(instruction, tiles), (*tiles.a.shape[:-1], instruction.n))
+    d = run_tiles(device, instruction, _on_diagonals(instruction, vectors, per))
     diagonal = np.arange(per)
     return d.reshape(-1, instruction.m, instruction.n)[:, diagonal, diagonal].reshape(-1)[: vectors.size]
+
+
+def run_tiles(device: Device, instruction: Instruction, batch: Batch) -> Bits:
+    """D of whole tiles; DeviceError where the device breaks down or its answer has not the shape and type of D."""
+    return _answer(device, instruction, batch, device.run, (*batch.a.shape[:-1], instruction.n))
 
 
 def _as_lanes(instruction: Instruction, vectors: Batch) -> Batch:
@@ -139,11 +144,17 @@ def _on_diagonals(instruction: Instruction, vectors: Batch, per: int) -> Batch:
     return Batch(**full)
 
 
-def _answer(device: Device, instruction: Instruction, d: Bits, shape: tuple[int, ...]) -> Bits:
-    """``d`` if it is bit patterns of D in this shape, DeviceError otherwise."""
+def _answer(device: Device, instruction: Instruction, batch: Batch, run: _Run, shape: tuple[int, ...]) -> Bits:
+    """What the device answers, if it is bit patterns of D in this shape; DeviceError otherwise."""
+    try:
+        d = run(instruction, batch)
+    except (MmaprobeError, MemoryError):
+        raise
+    except Exception as error:
+        raise DeviceError(f"{device.name}: {instruction.id} broke down: {type(error).__name__}: {error}") from error
     dtype = instruction.formats()["d"].dtype
-    came = f"{getattr(d, 'dtype', type(d).__name__)} of shape {np.shape(d)}"
     if not isinstance(d, np.ndarray) or d.dtype != dtype or d.shape != shape:
+        came = f"{getattr(d, 'dtype', type(d).__name__)} of shape {np.shape(d)}"
         raise DeviceError(f"{device.name}: {instruction.id} answered {came}, not {dtype} of shape {shape}")
     return d
 

@@ -10,19 +10,27 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators.families import FAMILIES, VERSIONS, generate
+from mmaprobe.generators.tiles import generate_tiles, vector_at
 
-_FORM = re.compile(r"(?P<instruction>.+)/(?P<family>[^/.]+)\.(?P<version>\d+)/(?P<seed>\d+)/(?P<index>\d+)")
+_FORM = re.compile(
+    r"(?P<instruction>.+)/(?P<family>[^/.]+)\.(?P<version>\d+)/(?P<seed>\d+)/(?P<index>\d+)"
+    r"(@(?P<row>\d+),(?P<column>\d+))?"
+)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """``<instruction id>/<family>.<version>/<seed>/<index>``."""
+    """``<instruction id>/<family>.<version>/<seed>/<index>``, and ``@<row>,<column>`` for an output of a whole tile.
+
+    The tile is the one whose first vector is ``index`` (``generators.tiles``).
+    """
 
     instruction: str
     family: str
     version: int
     seed: int
     index: int
+    place: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -35,12 +43,15 @@ class Recipe:
             raise UsageError(f"recipe: seed {self.seed} and index {self.index} must fit 64 bits")
 
     def __str__(self) -> str:
-        return f"{self.instruction}/{self.family}.{self.version}/{self.seed}/{self.index}"
+        place = "" if self.place is None else f"@{self.place[0]},{self.place[1]}"
+        return f"{self.instruction}/{self.family}.{self.version}/{self.seed}/{self.index}{place}"
 
     @classmethod
-    def of(cls, instruction: Instruction, family: str, seed: int, index: int) -> Recipe:
-        """The recipe of a vector that ``generate`` makes now."""
-        return cls(instruction.id, family, VERSIONS.get(family, 0), seed, index)
+    def of(
+        cls, instruction: Instruction, family: str, seed: int, index: int, place: tuple[int, int] | None = None
+    ) -> Recipe:
+        """The recipe of a vector that ``generate`` makes now, or of the output at ``place`` of a tile."""
+        return cls(instruction.id, family, VERSIONS.get(family, 0), seed, index, place)
 
     @classmethod
     def parse(cls, text: str) -> Recipe:
@@ -51,7 +62,9 @@ class Recipe:
                 f"not a recipe: {text!r}; the form is INSTRUCTION/FAMILY.VERSION/SEED/INDEX, "
                 "for example x86.vdpbf16ps/tie.1/0/17"
             )
-        return cls(match["instruction"], match["family"], *(int(match[key]) for key in ("version", "seed", "index")))
+        version, seed, index = (int(match[key]) for key in ("version", "seed", "index"))
+        place = None if match["row"] is None else (int(match["row"]), int(match["column"]))
+        return cls(match["instruction"], match["family"], version, seed, index, place)
 
 
 def regenerate(recipe: Recipe | str, instruction: Instruction | None = None) -> Batch:
@@ -64,4 +77,9 @@ def regenerate(recipe: Recipe | str, instruction: Instruction | None = None) -> 
     instruction = instruction or lookup.instruction(found.instruction)
     if instruction.id != found.instruction:
         raise UsageError(f"recipe {found} is for {found.instruction}, not for {instruction.id}")
-    return generate(instruction, found.family, found.seed, found.index, 1)
+    if found.place is None:
+        return generate(instruction, found.family, found.seed, found.index, 1)
+    row, column = found.place
+    if row >= instruction.m or column >= instruction.n or instruction.blocks > 1:
+        raise UsageError(f"recipe {found}: {instruction.id} has tiles of {instruction.m} rows, {instruction.n} columns")
+    return vector_at(generate_tiles(instruction, found.family, found.seed, found.index, 1), 0, row, column)

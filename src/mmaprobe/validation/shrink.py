@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 
-Answer = Callable[[Batch], Bits]
+Differ = Callable[[Batch], NDArray[np.bool_]]
 ROUNDS = 200
 
 
-def shrink(instruction: Instruction, vector: Batch, dut: Answer, ref: Answer, rounds: int = ROUNDS) -> Batch:
-    """The simplest neighbour chain's end on which ``dut`` and ``ref`` differ still.
+def shrink(instruction: Instruction, vector: Batch, differ: Differ, rounds: int = ROUNDS) -> Batch:
+    """The end of a chain of simplifications, on which two devices still ``differ``.
 
-    Each round tries every one-operand simplification of the vector in one batch
-    and keeps the simplest that still differs; simplicity is the sum over the
-    operands of the number of set bits, a zero being simplest and 1 next.
+    Each round tries every simplification of one operand, and of runs of lanes to
+    zero, in one batch and keeps the simplest that still differs; simplicity is the
+    sum over the operands of ``_weight``, a zero being simplest and 1 next.
     """
     current = vector
     for _ in range(rounds):
@@ -27,10 +29,10 @@ def shrink(instruction: Instruction, vector: Batch, dut: Answer, ref: Answer, ro
         if not candidates:
             break
         batch = concatenate([candidate for _, candidate in candidates])
-        differ = np.flatnonzero(dut(batch) != ref(batch))
-        if not differ.size:
+        left = np.flatnonzero(differ(batch))
+        if not left.size:
             break
-        current = candidates[differ[0]][1]
+        current = candidates[left[0]][1]
     return current
 
 
@@ -50,7 +52,8 @@ def _weight(fmt: formats.Format, code: int) -> int:
 
 
 def _simpler(instruction: Instruction, vector: Batch) -> Iterator[tuple[int, Batch]]:
-    """(change of complexity, vector) of every simplification of one code."""
+    """(change of complexity, vector) of every simplification of one code, and of runs of lanes that become zero."""
+    yield from _fewer_lanes(instruction, vector)
     for name, value in vector.items():
         fmt = instruction.formats().get(name)
         if fmt is None:
@@ -64,6 +67,27 @@ def _simpler(instruction: Instruction, vector: Batch) -> Iterator[tuple[int, Bat
                     changed = flat.copy()
                     changed[position] = simple
                     yield gain, Batch(**{**dict(vector.items()), name: changed.reshape(value.shape)})
+
+
+def _fewer_lanes(instruction: Instruction, vector: Batch) -> Iterator[tuple[int, Batch]]:
+    """Aligned runs of 2, 4, ... lanes of a and b that become zero."""
+    lanes = {name: getattr(vector, name) for name in ("a", "b")}
+    length = min(value.shape[1] for value in lanes.values())
+    weights = {
+        name: np.array([_weight(instruction.formats()[name], int(code)) for code in value[0]])
+        for name, value in lanes.items()
+    }
+    size = length
+    while size > 1:
+        for start in range(0, length, size):
+            run = slice(start, start + size)
+            gain = -sum(int(weight[run].sum()) for weight in weights.values())
+            if gain < 0:
+                zeroed = {name: value.copy() for name, value in lanes.items()}
+                for value in zeroed.values():
+                    value[:, run] = 0
+                yield gain, replace(vector, **zeroed)
+        size = (size + 1) // 2
 
 
 def _simpler_codes(fmt: formats.Format, code: int) -> set[int]:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.devices.base import Device, run_tiles, run_vectors
 from mmaprobe.errors import UsageError, near
-from mmaprobe.evidence.records import Mismatch, Witness
-from mmaprobe.generators import MIX, Recipe, families_for, generate, plan
-from mmaprobe.validation.shrink import shrink
+from mmaprobe.evidence.records import Mismatch
+from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
+from mmaprobe.generators.tiles import vector_at
+from mmaprobe.validation.examine import Example, examine
 from mmaprobe.validation.summary import FamilyCount, Summary
 
 CHUNK = 1 << 15
@@ -52,30 +53,38 @@ class _Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
     recorded: Batch | None = None
     counts: dict[str, FamilyCount] = field(default_factory=dict)
-    examples: list[tuple[str, Batch]] = field(default_factory=list)
+    examples: list[Example] = field(default_factory=list)
 
     def answer(self, device: Device, vectors: Batch) -> Bits:
+        """d of separate vectors."""
         if getattr(device, "concurrent", False):
             return run_vectors(device, self.instruction, vectors)
         with self.lock:
             return run_vectors(device, self.instruction, vectors)
 
-    def run(self, device: Device, batch: Batch) -> Bits:
+    def answer_tiles(self, device: Device, batch: Batch) -> Bits:
+        """D of whole tiles."""
         if getattr(device, "concurrent", False):
-            return device.run(self.instruction, batch)
+            return run_tiles(device, self.instruction, batch)
         with self.lock:
-            return device.run(self.instruction, batch)
+            return run_tiles(device, self.instruction, batch)
 
     def differences(self, x: Bits, y: Bits) -> tuple[int, NDArray[np.int64]]:
         """How many items differ, and the indices of the first few."""
         x, y = np.ascontiguousarray(x.reshape(-1)), np.ascontiguousarray(y.reshape(-1))
-        count, where = _native.compare(x, y, 1 << 12 if self.nan == "any" else EXAMPLES)
+        count, where = _native.compare(x, y, EXAMPLES)
         if count == 0 or self.nan == "bits":
             return int(count), np.asarray(where, dtype=np.int64)
-        fmt = formats.get(self.instruction.d)
-        both = (formats.decode(fmt, x).kind == formats.NAN) & (formats.decode(fmt, y).kind == formats.NAN)
-        indices = np.flatnonzero((x != y) & ~both)
+        indices = np.flatnonzero(self.unequal(x, y))
         return int(indices.size), indices[:EXAMPLES]
+
+    def unequal(self, x: Bits, y: Bits) -> NDArray[np.bool_]:
+        """Where two answers differ; two NaNs do not under ``nan="any"``."""
+        differ: NDArray[np.bool_] = x != y
+        if self.nan == "any":
+            fmt = formats.get(self.instruction.d)
+            differ &= ~((formats.decode(fmt, x).kind == formats.NAN) & (formats.decode(fmt, y).kind == formats.NAN))
+        return differ
 
 
 def validate(
@@ -118,7 +127,7 @@ def validate(
         vectors=sum(count.vectors for count in job.counts.values()),
         mismatches=mismatches,
         families=tuple(sorted(job.counts.items())),
-        examples=tuple(_examine(job, recipe, vector) for recipe, vector in job.examples[:EXAMPLES]),
+        examples=tuple(_examined(job)),
         seconds=time.monotonic() - begin,
         nan=nan,
         interrupted=interrupted,
@@ -141,6 +150,8 @@ def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> list[_
         count = min(vectors, job.recorded.size)
         starts = range(0, count, CHUNK)
         return [_Chunk(RECORDED, start, min(CHUNK, count - start)) for start in starts]
+    if vectors == 0:
+        return []
     known = families_for(instruction)
     for name in generators or ():
         if name not in known:
@@ -168,21 +179,24 @@ def _split(instruction: Instruction, family: str, start: int, count: int) -> Ite
 def _drain(job: _Job, chunks: list[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> bool:
     """Run the chunks on worker threads; True when Ctrl-C or ``stop`` ended it early."""
     waiting: set[Future[int]] = set()
-    queue: Iterator[_Chunk] = iter(chunks)
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for chunk in queue:
+            for chunk in chunks:
                 if stop is not None and stop():
-                    return True
+                    break
                 waiting.add(pool.submit(_run_chunk, job, chunk))
                 if len(waiting) > 2 * threads:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     _collect(done, progress)
+            else:
+                _collect(waiting, progress)
+                return False
             _collect(waiting, progress)
-        except KeyboardInterrupt:
+        except BaseException as error:
             pool.shutdown(wait=True, cancel_futures=True)
-            return True
-    return False
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+    return True
 
 
 def _collect(done: set[Future[int]], progress: Progress | None) -> None:
@@ -199,7 +213,7 @@ def _run_chunk(job: _Job, chunk: _Chunk) -> int:
         vectors = _vectors(job, chunk)
         bad, where = job.differences(job.answer(job.dut, vectors), job.answer(job.ref, vectors))
         compared = chunk.count
-        examples = [(_recipe(job, chunk, int(i)), vectors.slice(int(i), int(i) + 1)) for i in where[:EXAMPLES]]
+        examples = [Example(_recipe(job, chunk, int(i)), vectors.slice(int(i), int(i) + 1)) for i in where[:EXAMPLES]]
     with job.lock:
         job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + FamilyCount(compared, bad)
         job.examples.extend(examples)
@@ -218,46 +232,29 @@ def _recipe(job: _Job, chunk: _Chunk, offset: int) -> str:
     return str(Recipe.of(job.instruction, chunk.family, job.seed, chunk.start + offset))
 
 
-def _compare_tiles(job: _Job, chunk: _Chunk) -> tuple[int, int, list[tuple[str, Batch]]]:
-    """Whole tiles: row i of A from vector i, column j of B from vector j, c of either; every output is compared."""
+def _compare_tiles(job: _Job, chunk: _Chunk) -> tuple[int, int, list[Example]]:
+    """Every output of whole tiles."""
     instruction = job.instruction
     m, n = instruction.m, instruction.n
-    side = max(m, n)
-    vectors = generate(instruction, chunk.family, job.seed, chunk.start, chunk.tiles * side)
-    parts = {}
-    for name in instruction.shapes(1):
-        value = getattr(vectors, name).reshape(chunk.tiles, side, -1)
-        if name == "c":
-            rows, columns = value[:, :m], value[:, :n].swapaxes(1, 2)
-            parts[name] = np.where(np.add.outer(np.arange(m), np.arange(n)) % 2 == 0, rows, columns)
-        else:
-            parts[name] = value[:, :n].swapaxes(1, 2) if name in ("b", "scale_b") else value[:, :m]
-    batch = Batch(**{name: np.ascontiguousarray(value) for name, value in parts.items()})
-    got, expected = job.run(job.dut, batch), job.run(job.ref, batch)
+    tiles = generate_tiles(instruction, chunk.family, job.seed, chunk.start, chunk.tiles)
+    got, expected = job.answer_tiles(job.dut, tiles), job.answer_tiles(job.ref, tiles)
     count, where = job.differences(got, expected)
     examples = []
     for index in where[:EXAMPLES].tolist():
-        tile, row, column = index // (m * n), index // n % m, index % n
-        vector = {"a": batch.a[tile, row][None], "b": batch.b[tile, :, column][None]}
-        if batch.c is not None:
-            vector["c"] = batch.c[tile, row, column][None]
-        if batch.scale_a is not None and batch.scale_b is not None:
-            vector |= {"scale_a": batch.scale_a[tile, row][None], "scale_b": batch.scale_b[tile, :, column][None]}
-        if batch.metadata is not None:
-            vector["metadata"] = batch.metadata[tile, row][None]
-        place = f"{_recipe(job, chunk, tile * side)} and the next {side - 1} as a tile, row {row}, column {column}"
-        examples.append((place, Batch(**vector)))
+        tile, *place = np.unravel_index(index, (chunk.tiles, m, n))
+        row, column = map(int, place)
+        first = chunk.start + int(tile) * max(m, n)
+        recipe = Recipe.of(instruction, chunk.family, job.seed, first, (row, column))
+        alone = tiles.slice(int(tile), int(tile) + 1)
+        examples.append(Example(str(recipe), vector_at(tiles, int(tile), row, column), alone, (row, column)))
     return chunk.count, count, examples
 
 
-def _examine(job: _Job, recipe: str, vector: Batch) -> Mismatch:
-    """Retest a mismatching vector and, if it stays, shrink it."""
-    answers = [int(job.answer(job.dut, vector)[0]) for _ in range(4)]
-    expected = int(job.answer(job.ref, vector)[0])
-    if len(set(answers)) > 1 or answers[0] == expected:
-        return Mismatch(Witness.of(vector, answers[0]), expected, recipe, stable=False)
-    if job.recorded is not None:
-        return Mismatch(Witness.of(vector, answers[0]), expected, recipe)
-    small = shrink(job.instruction, vector, lambda v: job.answer(job.dut, v), lambda v: job.answer(job.ref, v))
-    d, want = int(job.answer(job.dut, small)[0]), int(job.answer(job.ref, small)[0])
-    return Mismatch(Witness.of(vector, answers[0]), expected, recipe, True, Witness.of(small, d), want)
+def _examined(job: _Job) -> Iterator[Mismatch]:
+    """The first few examples, retested and shrunk."""
+    for example in job.examples[:EXAMPLES]:
+        yield examine(
+            example, job.instruction, job.unequal, job.recorded is None,
+            lambda v: job.answer(job.dut, v), lambda v: job.answer(job.ref, v),
+            lambda t: job.answer_tiles(job.dut, t), lambda t: job.answer_tiles(job.ref, t),
+        )  # fmt: skip
