@@ -1,13 +1,14 @@
 """Sessions of the project: ``nox -s lint tests`` runs what every change must pass.
 
-``compile`` builds what users install and tries it outside the checkout;
+``wheel`` builds what users install and uses it outside the checkout;
 ``recovery`` derives datapaths blind from models whose answer is known;
-``mutants`` counts which seeded faults the tests kill; ``gpu`` runs what needs
-a GPU and fails where there is none.
+``mutants`` counts which seeded faults the tests kill; ``compile`` and ``gpu``
+wait for the GPU devices of a later version.
 """
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import nox
@@ -15,6 +16,13 @@ import nox
 nox.options.sessions = ["lint", "tests"]
 nox.options.default_venv_backend = "venv"
 
+MODEL_CALL = """
+import numpy as np, mmaprobe
+hopper = mmaprobe.model("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")
+ones = np.ones((1, 16), np.float16)
+assert float(hopper.dot(ones, ones, np.zeros(1, np.float32))[0]) == 16.0
+print("model called from", mmaprobe.__file__)
+"""
 RECOVERED = ("x86-64+amd", "x86-64+intel", "aarch64")
 
 
@@ -45,17 +53,31 @@ def arm(session: nox.Session) -> None:
 
 
 @nox.session
-def compile(session: nox.Session) -> None:
-    """Build sdist and wheel, install the wheel, run its doctor outside the checkout.
-
-    Kernels for GPUs are not compiled yet; the doctor names what is missing.
-    """
-    session.install("build")
+def wheel(session: nox.Session) -> None:
+    """Build the sdist, a wheel from it, install that alone, and use it outside the checkout."""
+    session.install("build", "auditwheel")
     built = Path(session.create_tmp()).resolve()
+    for old in built.glob("mmaprobe-*"):
+        old.unlink()
     session.run("python", "-m", "build", "--outdir", str(built))
-    session.install("--force-reinstall", *map(str, built.glob("*.whl")))
+    (made,) = built.glob("*.whl")
+    session.run("auditwheel", "show", str(made))
+    bare = built / "bare"
+    session.run("python", "-m", "venv", "--clear", str(bare))
     with session.chdir(built):
-        session.run("mmaprobe", "doctor")
+        session.run(str(bare / "bin" / "pip"), "install", "--quiet", str(made), external=True)
+        session.run(str(bare / "bin" / "python"), "-I", "-c", MODEL_CALL, external=True)
+        mmaprobe = str(bare / "bin" / "mmaprobe")
+        session.run(mmaprobe, "doctor", external=True)
+        job = ("run", "--instruction", "x86.pmaddwd", "--vectors", "10000", "--out", str(bare / "evidence"))
+        if platform.machine() == "x86_64":
+            session.run(mmaprobe, *job, external=True)
+
+
+@nox.session
+def compile(session: nox.Session) -> None:
+    """Kernels for GPUs: none yet."""
+    session.skip("NVIDIA and AMD kernels are not part of this version: nothing to compile yet")
 
 
 @nox.session
@@ -77,10 +99,8 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session
 def gpu(session: nox.Session) -> None:
-    """What this machine lacks, then the suites that need a GPU, which fail without one."""
-    session.install(".[test]")
-    session.run("mmaprobe", "doctor")
-    session.run("pytest", "--require-gpu", "--device", "cuda:0", *session.posargs)
+    """The suites that need a GPU; never green without one."""
+    session.error("GPU devices are not part of this version: nothing was tested on a GPU")
 
 
 @nox.session
@@ -88,7 +108,7 @@ def docs(session: nox.Session) -> None:
     """Redraw the pictures from the shipped parameters, and run README's Python."""
     session.install(".[plot]")
     session.run("python", "docs/pictures.py")
-    session.run("python", "-m", "doctest", "-o", "NORMALIZE_WHITESPACE", "README.md")
+    session.run("python", "-m", "doctest", "README.md")
 
 
 @nox.session

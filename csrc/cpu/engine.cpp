@@ -13,6 +13,10 @@
 
 #include "model/program.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace py = pybind11;
 
 namespace mmaprobe {
@@ -23,13 +27,21 @@ struct Build {
     EngineFunction run;
 };
 
+#if defined(__x86_64__)
+// CPUID 0x80000001, ECX bit 5; not every compiler takes its name.
+bool has_lzcnt() {
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c >> 5 & 1);
+}
+#endif
+
 // The builds that this machine can run, the widest last.
 std::vector<Build> builds() {
     std::vector<Build> out{{"baseline", baseline::evaluate}};
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("lzcnt"))
+        has_lzcnt())
         out.push_back({"avx2", avx2::evaluate});
     if (out.size() > 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))

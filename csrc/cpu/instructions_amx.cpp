@@ -16,6 +16,11 @@ namespace {
 
 constexpr int tile_bytes = 1024;
 
+#if defined(MMAPROBE_WITHOUT_AMX)
+constexpr decltype(Unit::begin) configure = nullptr, release = nullptr;
+constexpr decltype(Unit::step) tdpbf16ps = nullptr, tdpfp16ps = nullptr, tdpbssd = nullptr, tdpbsud = nullptr,
+                               tdpbusd = nullptr, tdpbuud = nullptr;
+#else
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {64, 64, 64};
@@ -74,6 +79,7 @@ TILE(tdpbssd, "amx-tile,amx-int8", quadruples, "tdpbssd %tmm2, %tmm1, %tmm0")
 TILE(tdpbsud, "amx-tile,amx-int8", quadruples, "tdpbsud %tmm2, %tmm1, %tmm0")
 TILE(tdpbusd, "amx-tile,amx-int8", quadruples, "tdpbusd %tmm2, %tmm1, %tmm0")
 TILE(tdpbuud, "amx-tile,amx-int8", quadruples, "tdpbuud %tmm2, %tmm1, %tmm0")
+#endif
 
 constexpr Unit tile(const char* id, const char* features, decltype(Unit::step) step) {
   return {id, features, 1, tile_bytes, tile_bytes, tile_bytes, tile_bytes, step, configure, release};

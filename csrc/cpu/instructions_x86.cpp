@@ -37,15 +37,24 @@ using Zmm = Register<64>::type;
     std::memcpy(d, &x, BYTES);                                                             \
   }
 
+// What this build's compiler is too old for has no step.
+#if defined(MMAPROBE_WITHOUT_AVX512BF16)
+constexpr decltype(Unit::step) vdpbf16ps_128 = nullptr, vdpbf16ps_256 = nullptr, vdpbf16ps_512 = nullptr;
+#else
 ACCUMULATE(vdpbf16ps_128, "avx512bf16,avx512vl", Xmm, "vdpbf16ps")
 ACCUMULATE(vdpbf16ps_256, "avx512bf16,avx512vl", Ymm, "vdpbf16ps")
 ACCUMULATE(vdpbf16ps_512, "avx512bf16,avx512f", Zmm, "vdpbf16ps")
+#endif
 
 // Form 231: destination = first source * second source + destination, so a and b are the
 // multiplicands and c the addend; the form decides which NaN operand wins.
 ACCUMULATE(vfmadd_f32, "fma", Xmm, "vfmadd231ps")
 ACCUMULATE(vfmadd_f64, "fma", Xmm, "vfmadd231pd")
+#if defined(MMAPROBE_WITHOUT_AVX512FP16)
+constexpr decltype(Unit::step) vfmadd_f16 = nullptr;
+#else
 ACCUMULATE(vfmadd_f16, "avx512fp16,avx512vl", Xmm, "vfmadd231ph")
+#endif
 
 ACCUMULATE(vpdpbusd_128, "avx512vnni,avx512vl", Xmm, "vpdpbusd")
 ACCUMULATE(vpdpbusd_256, "avx512vnni,avx512vl", Ymm, "vpdpbusd")
@@ -60,6 +69,12 @@ ACCUMULATE(vpdpwssds_128, "avx512vnni,avx512vl", Xmm, "vpdpwssds")
 ACCUMULATE(vpdpwssds_256, "avx512vnni,avx512vl", Ymm, "vpdpwssds")
 ACCUMULATE(vpdpwssds_512, "avx512vnni,avx512f", Zmm, "vpdpwssds")
 
+#if defined(MMAPROBE_WITHOUT_AVXVNNI)
+constexpr decltype(Unit::step) vex_vpdpbusd_128 = nullptr, vex_vpdpbusd_256 = nullptr,
+                               vex_vpdpbusds_128 = nullptr, vex_vpdpbusds_256 = nullptr,
+                               vex_vpdpwssd_128 = nullptr, vex_vpdpwssd_256 = nullptr,
+                               vex_vpdpwssds_128 = nullptr, vex_vpdpwssds_256 = nullptr;
+#else
 ACCUMULATE(vex_vpdpbusd_128, "avxvnni", Xmm, "%{vex%} vpdpbusd")
 ACCUMULATE(vex_vpdpbusd_256, "avxvnni", Ymm, "%{vex%} vpdpbusd")
 ACCUMULATE(vex_vpdpbusds_128, "avxvnni", Xmm, "%{vex%} vpdpbusds")
@@ -68,6 +83,7 @@ ACCUMULATE(vex_vpdpwssd_128, "avxvnni", Xmm, "%{vex%} vpdpwssd")
 ACCUMULATE(vex_vpdpwssd_256, "avxvnni", Ymm, "%{vex%} vpdpwssd")
 ACCUMULATE(vex_vpdpwssds_128, "avxvnni", Xmm, "%{vex%} vpdpwssds")
 ACCUMULATE(vex_vpdpwssds_256, "avxvnni", Ymm, "%{vex%} vpdpwssds")
+#endif
 
 // Immediate: every product taken (0xf., 0x3.), the sum written to element 0 (0x.1).
 COMBINE(dpps, "sse4.1", "dpps $0xf1,", 4)

@@ -86,6 +86,7 @@ const Unit* find_unit(const std::string& id) {
 
 std::string missing(const Unit& unit) {
   const std::string names = unit.features;
+  if (!unit.step) return "this build's compiler lacks " + names.substr(0, names.find(' '));
   for (std::size_t start = 0; start < names.size();) {
     const std::size_t stop = std::min(names.find(' ', start), names.size());
     const std::string reason = missing_feature(names.substr(start, stop - start));

@@ -16,7 +16,7 @@ struct Unit {
   const char* features;  // all that it needs, space-separated, in the compiler's spelling
   int lanes;             // vectors or tiles that one step computes
   int a, b, c, d;        // bytes of one vector or tile; c = 0: no accumulator
-  void (*step)(const void* a, const void* b, const void* c, void* d);
+  void (*step)(const void* a, const void* b, const void* c, void* d);  // null: the compiler knew no such instruction
   void (*begin)() = nullptr;  // before the first step of a batch, and
   void (*end)() = nullptr;    // after the last one
 };
@@ -34,7 +34,7 @@ const Unit* find_unit(const std::string& id);
 std::vector<std::string> features();
 // Why a feature cannot be used: "needs amx-fp16"; empty where it can.
 std::string missing_feature(const std::string& name);
-// The same for all features of a unit.
+// The same for all features of a unit, or that this build could not compile it.
 std::string missing(const Unit& unit);
 // vendor, family, model, stepping, model_name, as far as the CPU itself tells.
 std::vector<std::pair<std::string, std::string>> identity();
