@@ -110,8 +110,12 @@ def test_hang_answers_late() -> None:
 
 
 def test_crash_raises_something_that_is_not_ours() -> None:
+    device = open_misbehaving(f"crash?{OF}")
+    tiles = Batch(vectors(1).a[:, None], vectors(1).b[:, :, None])
     with pytest.raises(RuntimeError, match="crashed on purpose"):
-        answer(open_misbehaving(f"crash?{OF}"), vectors(1))
+        device.run(HONEST.instruction, tiles)
+    with pytest.raises(DeviceError, match="broke down: RuntimeError: .*crashed on purpose"):
+        answer(device, vectors(1))
 
 
 def test_exit_ends_the_process() -> None:
