@@ -17,7 +17,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import modes, short
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare_with_shipped
-from mmaprobe.devices.base import Device, open_device, schemes
+from mmaprobe.devices.base import Device, open_device, schemes, serial
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
 from mmaprobe.evidence.store import Header, Store
@@ -82,7 +82,7 @@ def run(
     )
     store = _resume(folder, header) if resume else Store.create(folder, header)
     deadline = None if budget is None else time.monotonic() + 60 * budget
-    campaign = _Campaign(opened, store, vectors, seed, deadline, listener)
+    campaign = _Campaign(serial(opened), store, vectors, seed, deadline, listener)
     return campaign.run(chosen, absent)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -157,6 +158,53 @@ def _answer(device: Device, instruction: Instruction, batch: Batch, run: _Run, s
         came = f"{getattr(d, 'dtype', type(d).__name__)} of shape {np.shape(d)}"
         raise DeviceError(f"{device.name}: {instruction.id} answered {came}, not {dtype} of shape {shape}")
     return d
+
+
+class Serial:
+    """A device that answers one call at a time, whoever asks: for devices that are not concurrent."""
+
+    concurrent = True
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._lock = threading.Lock()
+        if hasattr(device, "run_vectors"):
+            self.run_vectors = self._run_vectors
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    @property
+    def name(self) -> str:
+        """The device's own name."""
+        return self._device.name
+
+    def info(self) -> dict[str, str]:
+        """The device's own identity."""
+        return self._device.info()
+
+    def instructions(self) -> Sequence[Instruction]:
+        """The device's own instructions."""
+        return self._device.instructions()
+
+    def supports(self, instruction: Instruction) -> Support:
+        """Whether the instruction runs on the device."""
+        with self._lock:
+            return self._device.supports(instruction)
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        """D of the batch, once the device is free."""
+        with self._lock:
+            return self._device.run(instruction, batch)
+
+    def _run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        with self._lock:
+            return run_vectors(self._device, instruction, vectors)
+
+
+def serial(device: Device) -> Device:
+    """The device itself where several threads may call it, else behind a lock."""
+    return device if getattr(device, "concurrent", False) else Serial(device)
 
 
 def vectors_per_tile(instruction: Instruction) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device, run_tiles, run_vectors
+from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
@@ -57,17 +57,11 @@ class _Job:
 
     def answer(self, device: Device, vectors: Batch) -> Bits:
         """d of separate vectors."""
-        if getattr(device, "concurrent", False):
-            return run_vectors(device, self.instruction, vectors)
-        with self.lock:
-            return run_vectors(device, self.instruction, vectors)
+        return run_vectors(device, self.instruction, vectors)
 
     def answer_tiles(self, device: Device, batch: Batch) -> Bits:
         """D of whole tiles."""
-        if getattr(device, "concurrent", False):
-            return run_tiles(device, self.instruction, batch)
-        with self.lock:
-            return run_tiles(device, self.instruction, batch)
+        return run_tiles(device, self.instruction, batch)
 
     def differences(self, x: Bits, y: Bits) -> tuple[int, NDArray[np.int64]]:
         """How many items differ, and the indices of the first few."""
@@ -113,7 +107,7 @@ def validate(
         raise UsageError(f"nan is {nan!r}; it must be bits or any")
     if vectors < 0:
         raise UsageError(f"vectors is {vectors}; it must not be negative")
-    job = _Job(dut, ref, instruction, seed, nan, recorded=_recording(dut, ref, instruction))
+    job = _Job(serial(dut), serial(ref), instruction, seed, nan, recorded=_recording(dut, ref, instruction))
     begin = time.monotonic()
     chunks = _chunks(job, vectors, generators)
     interrupted = _drain(job, chunks, threads, progress, stop)

@@ -1,0 +1,49 @@
+"""The kinds of vectors that each stage of a search draws from, for one instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.observations import Pool
+from mmaprobe.derivation.pool import (
+    edge_vectors,
+    hard_vectors,
+    join,
+    mixed_vectors,
+    nan_operands,
+    safe_vectors,
+    special_vectors,
+    take,
+)
+
+RANGE_FAMILIES = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
+SPECIAL_FAMILIES = ("specials", "uniform")
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Each method makes about ``count`` vectors from a seed."""
+
+    instruction: Instruction
+
+    def safe(self, seed: int, count: int) -> Batch:
+        return safe_vectors(self.instruction, seed, count)
+
+    def special(self, seed: int, count: int) -> Batch:
+        own = special_vectors(self.instruction, seed, count)
+        return join([own, hard_vectors(self.instruction, SPECIAL_FAMILIES, seed, count // 2)])
+
+    def whole(self, seed: int, count: int) -> Batch:
+        return mixed_vectors(self.instruction, seed, 4 * count)
+
+    def range(self, seed: int, count: int) -> Batch:
+        hard = hard_vectors(self.instruction, RANGE_FAMILIES, seed, 2 * count)
+        vectors = join([hard, edge_vectors(self.instruction, seed, count)])
+        return take(vectors, np.flatnonzero(~nan_operands(self.instruction, vectors)))
+
+    def hard(self, *families: str) -> Pool:
+        return lambda seed, count: hard_vectors(self.instruction, families, seed, count)

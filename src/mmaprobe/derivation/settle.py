@@ -1,0 +1,152 @@
+"""Settle a datapath: refute its neighbours, validate it afresh, repair it when the device disagrees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.derivation import hypotheses as grammar
+from mmaprobe.derivation.arguments import argument
+from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
+from mmaprobe.derivation.observations import Observations
+from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, take
+from mmaprobe.derivation.search import Search
+from mmaprobe.derivation.state import OutsideError
+from mmaprobe.evidence.records import Witness
+from mmaprobe.generators import families_for
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.neighbours import Neighbour, neighbours
+
+POOL = 1500
+ROUNDS = 6
+
+
+class Settlement:
+    """What happens to the datapath that a search came up with."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.state = search.state
+        self.instruction = search.instruction
+
+    def run(self, datapath: Datapath, fresh: int) -> Certificate:
+        """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
+        self.state.believed = datapath
+        for turn in range(ROUNDS):
+            certificate = (
+                self._refute(turn) if self.state.relative_of is None else self._refute_relatives(self.state.relative_of)
+            )
+            disagreement = self._validate(fresh, turn)
+            if disagreement is None:
+                self.state.observations.check_stable()
+                return certificate
+            self.state.say("a fresh vector disagrees: searching on")
+            self.state.observations.ask(disagreement)
+            if not self.state.move(self.state.others):
+                self.state.relative_of = None
+                self._repair()
+        raise OutsideError("fresh vectors kept disagreeing", self.state.current)
+
+    def _refute(self, turn: int) -> Certificate:
+        """Every neighbour of the current datapath: a witness against it, or open."""
+        searched = 0
+        for sweep in range(ROUNDS):
+            near = neighbours(self.state.current)
+            left = [
+                n for n in near if (n.field, n.value) not in self.state.proofs and not argument(self.state.current, n)
+            ]
+            moved = False
+            for attempt in range(3):
+                if not left:
+                    break
+                pool = mixed_vectors(
+                    self.instruction, self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt, POOL << attempt
+                )
+                searched += pool.size
+                left, moved = self._attack(left, pool)
+                if moved:
+                    break
+            if not moved:
+                return self._certificate(near, searched)
+            self.state.proofs.clear()
+        raise OutsideError("neighbours kept replacing each other", self.state.current)
+
+    def _refute_relatives(self, start: Datapath) -> Certificate:
+        """What the control register could have changed instead: every other variant of the relative, by observation."""
+        others = [path for path in dict.fromkeys(grammar.control_variants(start)) if path != self.state.current]
+        vectors, answers = self.state.observations.everything()
+        wrong = evaluate_many(others, vectors) != answers
+        entries = []
+        for path, misses in zip(others, wrong, strict=True):
+            name = grammar.control_words(path)
+            hit = np.flatnonzero(misses)
+            proof = Witness.of(take(vectors, hit[:1]), int(answers[hit[0]]), f"not {name}") if hit.size else None
+            if proof is not None:
+                self.state.proofs["control state", name] = proof
+            entries.append(
+                Entry("control state", name, "refuted" if proof else "equivalent", proof,
+                      "" if proof else f"the same on all of {vectors.size} vectors", vectors.size)
+            )  # fmt: skip
+        return Certificate(tuple(entries))
+
+    def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
+        """Ask the device about the vectors that tell neighbours from the current datapath."""
+        base = evaluate_many([self.state.current], pool)[0]
+        table = evaluate_many([n.datapath for n in left], pool) != base
+        columns = np.unique(table[table.any(axis=1)].argmax(axis=1)) if table.any() else np.empty(0, np.int64)
+        if not columns.size:
+            return left, False
+        asked = take(pool, columns)
+        answers = self.state.observations.ask(asked)
+        if (answers != base[columns]).any():
+            self._repair([n.datapath for n in left])
+            return left, True
+        still = []
+        for neighbour, differs in zip(left, table[:, columns], strict=True):
+            hit = np.flatnonzero(differs)
+            if hit.size:
+                note = f"{neighbour.field} is not {neighbour.value}"
+                self.state.proofs[neighbour.field, neighbour.value] = Witness.of(
+                    take(asked, hit[:1]), int(answers[hit[0]]), note
+                )
+            else:
+                still.append(neighbour)
+        return still, False
+
+    def _repair(self, more: list[Datapath] | None = None) -> None:
+        """The current datapath is wrong somewhere: move to one near it that agrees with everything."""
+        self.state.proofs.clear()
+        for candidates in (more or [], self.state.others, [n.datapath for n in neighbours(self.state.current)]):
+            if self.state.move(list(candidates)):
+                return
+        closest = self.state.current
+        try:
+            self.search.next_structure(closest.special)
+        except OutsideError:
+            self.state.believed = closest
+            if not self.state.move(self._two_away()):
+                raise OutsideError("the last datapath standing was refuted", closest) from None
+
+    def _two_away(self) -> list[Datapath]:
+        """Two changes away, from the ten neighbours that get the least wrong."""
+        near = sorted((n.datapath for n in neighbours(self.state.current)), key=self.state.observations.mismatches)[:10]
+        return list(dict.fromkeys(n[2] for datapath in near for n in neighbours(datapath)))
+
+    def _validate(self, fresh: int, turn: int) -> Batch | None:
+        """The first fresh vectors on which device and datapath differ, if any."""
+        vectors = hard_vectors(
+            self.instruction, families_for(self.instruction), self.state.seed ^ 0x5EED0000 + turn, fresh
+        )
+        device = Observations(self.state.observations.device, self.instruction)
+        answers = device.ask(vectors)
+        wrong = np.flatnonzero(evaluate_many([self.state.current], vectors)[0] != answers)
+        return take(vectors, wrong[:8]) if wrong.size else None
+
+    def _certificate(self, near: list[Neighbour], searched: int) -> Certificate:
+        entries = []
+        for n in near:
+            proof, reason = self.state.proofs.get((n.field, n.value)), argument(self.state.current, n)
+            verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
+            entries.append(Entry(n.field, n.value, verdict, proof, reason, searched))
+        return Certificate(tuple(entries))

@@ -1,0 +1,60 @@
+"""A derivation under way: what was asked, what is believed, what is kept for when that turns out wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mmaprobe.catalog.batch import Witness
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.observations import Observations
+from mmaprobe.parameters.datapath import Datapath
+
+Say = Callable[[str], None]
+
+
+class OutsideError(Exception):
+    """No hypothesis of the grammar agrees with all observations; ``closest`` is the one with the least wrong."""
+
+    def __init__(self, stage: str, closest: Datapath | None) -> None:
+        super().__init__(stage)
+        self.stage = stage
+        self.closest = closest
+
+
+@dataclass
+class State:
+    """``current`` is the datapath believed now; ``others`` agreed as well when they were last looked at.
+
+    ``relative_of`` is the known datapath that ``current`` is a control variant
+    of; ``proofs`` are the witnesses against neighbours, by field and value.
+    """
+
+    instruction: Instruction
+    observations: Observations
+    seed: int
+    say: Say
+    believed: Datapath | None = None
+    others: list[Datapath] = field(default_factory=list)
+    relative_of: Datapath | None = None
+    proofs: dict[tuple[str, str], Witness] = field(default_factory=dict)
+
+    @property
+    def current(self) -> Datapath:
+        """The datapath believed now."""
+        if self.believed is None:
+            raise OutsideError("nothing was found yet", None)
+        return self.believed
+
+    def choose(self, alive: list[Datapath]) -> Datapath:
+        """Believe the first of these; the rest are kept."""
+        self.believed = alive[0]
+        self.others = alive[1:] + self.others
+        return alive[0]
+
+    def move(self, candidates: list[Datapath]) -> bool:
+        """Believe the first candidate that agrees with everything asked; False where none does."""
+        alive = self.observations.alive(candidates)
+        if alive:
+            self.believed, self.others = alive[0], alive[1:]
+        return bool(alive)
