@@ -53,7 +53,7 @@ class _Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
     recorded: Batch | None = None
     counts: dict[str, FamilyCount] = field(default_factory=dict)
-    examples: list[Example] = field(default_factory=list)
+    examples: list[tuple[str, int, list[Example]]] = field(default_factory=list)
 
     def answer(self, device: Device, vectors: Batch) -> Bits:
         """d of separate vectors."""
@@ -210,7 +210,8 @@ def _run_chunk(job: _Job, chunk: _Chunk) -> int:
         examples = [Example(_recipe(job, chunk, int(i)), vectors.slice(int(i), int(i) + 1)) for i in where[:EXAMPLES]]
     with job.lock:
         job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + FamilyCount(compared, bad)
-        job.examples.extend(examples)
+        if examples:
+            job.examples.append((chunk.family, chunk.start, examples))
     return compared
 
 
@@ -246,7 +247,8 @@ def _compare_tiles(job: _Job, chunk: _Chunk) -> tuple[int, int, list[Example]]:
 
 def _examined(job: _Job) -> Iterator[Mismatch]:
     """The first few examples, retested and shrunk."""
-    for example in job.examples[:EXAMPLES]:
+    ordered = sorted(job.examples, key=lambda found: found[:2])  # whatever thread was first
+    for example in [example for *_, found in ordered for example in found][:EXAMPLES]:
         yield examine(
             example, job.instruction, job.unequal, job.recorded is None,
             lambda v: job.answer(job.dut, v), lambda v: job.answer(job.ref, v),
