@@ -43,6 +43,8 @@ def argument(datapath: Datapath, neighbour: Neighbour) -> str:
         return "products are too small to carry the largest C over the largest finite value"
     if name == "underflow" and _never_underflows(datapath, path):
         return "every term is a multiple of the result's lowest place, so no sum underflows to zero"
+    if path == "product.to" and name in ("rounding", "tininess") and _products_fit(datapath):
+        return "normal products fit the format without rounding, tiny ones are flushed in any case"
     if name == "step" and _wraps(datapath) and _wraps(other):
         return "sums that wrap do not depend on their grouping"
     if name == "step" and (chain := _chain(datapath)) is not None and chain == _chain(other):
@@ -74,6 +76,16 @@ def _chain(datapath: Datapath) -> tuple[object, ...] | None:
     if datapath.result is not None or datapath.operand_c != Operand():
         return None
     return tree.to, *(step[lane] for step in datapath.steps for lane in tree.lanes)
+
+
+def _products_fit(datapath: Datapath) -> bool:
+    """Products have no more bits than the format they are rounded to, which flushes; overflow ignores the rounding."""
+    to = datapath.product.to
+    a, b = formats.get(datapath.a), formats.get(datapath.b)
+    if to is None or to.first is not None or datapath.scale is not None or not a.is_float:
+        return False
+    width = a.fraction_bits + b.fraction_bits + 2
+    return width <= formats.get(to.format).fraction_bits and to.subnormals != "keep" and to.overflow != "ieee"
 
 
 def _sums_on_grid(datapath: Datapath, path: str) -> bool:
