@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
 from mmaprobe.probing.terms import power, say
-
-if TYPE_CHECKING:
-    from mmaprobe.probing.session import Session
 
 ENOUGH = 64
 """Bits of window that no unit's precision needs more of."""

@@ -61,6 +61,14 @@ def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
     return place, least if least is None else least + len(place.anchors).bit_length() - 1
 
 
+def roundings_that_fit(session: Session) -> tuple[str, ...]:
+    """The names that the question leaves, without keeping its witnesses; empty where none could be read."""
+    kept = len(session.witnesses)
+    answer = probe_result_rounding(session).answer
+    del session.witnesses[kept:]
+    return tuple(answer["rounding"]) if answer else ()
+
+
 def last_place(node: Node) -> Place:
     """Anchors and term on leaves that meet only in this node; four anchors if it has that many terms."""
     heads = [leaves_of(child)[0] for child in sorted(node.children, key=lambda child: isinstance(child, Node))]

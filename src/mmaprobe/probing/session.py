@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.evidence.records import Finding, Status, Witness
 from mmaprobe.formats import Format
-from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
 from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import ContradictionError, UnrepresentableError, Value, code_of, say, split, values_of
 from mmaprobe.probing.vectors import Vector, pack
 
-if TYPE_CHECKING:
-    from mmaprobe.probing.summation_tree import Measured
+Fact = Callable[["Session"], Any]
 
 
 @dataclass
@@ -30,16 +28,19 @@ class Session:
 
     ``leaves`` are what a sum is made of: ``"c"`` where the instruction takes
     C, and the lanes 0 .. K-1 (their products).  ``unstable`` says how the device
-    contradicted itself, if it did.
+    contradicted itself, if it did.  ``facts`` names what several questions need
+    to know first, and who finds it out (``suite.FACTS``).
     """
 
     device: Device
     instruction: Instruction
+    facts: Mapping[str, Fact]
     seed: int = 0
     tiles: int = 0
     launches: int = 0
     witnesses: list[Witness] = field(default_factory=list)
     unstable: str | None = None
+    _known: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def formats(self) -> dict[str, Format]:
@@ -133,47 +134,43 @@ class Session:
         vector = self.vector(terms, rest)
         self.note(vector, self.ask([vector])[0], text)
 
-    @cached_property
+    def fact(self, name: str) -> Any:
+        """What ``facts`` can find out under this name, asked once a session."""
+        if name not in self._known:
+            self._known[name] = self.facts[name](self)
+        return self._known[name]
+
+    @property
     def high(self) -> int:
         """Anchor exponent m (``limits.anchor_exponent``)."""
-        return anchor_exponent(self)
+        return int(self.fact("high"))
 
-    @cached_property
+    @property
     def low(self) -> int:
         """Exponent of the lowest unit (``limits.unit_exponent``)."""
-        return unit_exponent(self)
+        return int(self.fact("low"))
 
     @property
     def window(self) -> int:
         """Bits between the anchor and the lowest unit: a probe sees no further."""
         return self.high - self.low
 
-    @cached_property
-    def measured(self) -> Measured:
-        """The summation tree as measured, once a session."""
-        from mmaprobe.probing.summation_tree import measure
-
-        return measure(self)
-
     @property
     def tree(self) -> Node | None:
-        """The summation tree, None where it could not be read."""
-        return self.measured.tree
+        """The summation tree (``summation_tree.measure``), None where it could not be read."""
+        tree: Node | None = self.fact("measured").tree
+        return tree
 
-    @cached_property
+    @property
     def rounding(self) -> tuple[str, ...]:
         """The result roundings that fit, of the eleven; empty where none could be read."""
-        from mmaprobe.probing.result_rounding import probe_result_rounding
+        return tuple(self.fact("rounding"))
 
-        kept = len(self.witnesses)
-        answer = probe_result_rounding(self).answer
-        del self.witnesses[kept:]
-        return tuple(answer["rounding"]) if answer else ()
-
-    @cached_property
+    @property
     def fault(self) -> str | None:
         """What the device gets wrong that every unit gets right (``limits.fault``)."""
-        return fault(self)
+        fault: str | None = self.fact("fault")
+        return fault
 
     def finding(self, question: str, status: Status, answer: Any, text: str) -> Finding:
         """A finding with this question's witnesses; ``probe`` fills in the costs."""

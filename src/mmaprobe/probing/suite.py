@@ -15,13 +15,14 @@ from mmaprobe.probing.c_position import probe_c_position
 from mmaprobe.probing.determinism import probe_determinism
 from mmaprobe.probing.independence import probe_independence
 from mmaprobe.probing.intermediate_rounding import probe_intermediate_rounding
+from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
 from mmaprobe.probing.nan import probe_nan
 from mmaprobe.probing.overflow import probe_overflow
-from mmaprobe.probing.result_rounding import probe_result_rounding
-from mmaprobe.probing.session import Session
+from mmaprobe.probing.result_rounding import probe_result_rounding, roundings_that_fit
+from mmaprobe.probing.session import Fact, Session
 from mmaprobe.probing.signed_zero import probe_signed_zero
 from mmaprobe.probing.subnormals import probe_subnormals
-from mmaprobe.probing.summation_tree import probe_summation_tree
+from mmaprobe.probing.summation_tree import measure, probe_summation_tree
 from mmaprobe.probing.terms import ContradictionError, UnrepresentableError
 from mmaprobe.probing.zero_exponent import probe_zero_exponent
 
@@ -43,6 +44,15 @@ PROBES: dict[str, Callable[[Session], Finding]] = {
 
 QUESTIONS = tuple(PROBES)
 
+FACTS: dict[str, Fact] = {
+    "high": anchor_exponent,
+    "low": unit_exponent,
+    "measured": measure,
+    "rounding": roundings_that_fit,
+    "fault": fault,
+}
+"""What several questions need to know first; each is found out once a session."""
+
 
 def probe(
     device: Device, instruction: Instruction, questions: Sequence[str] | None = None, seed: int = 0
@@ -62,7 +72,7 @@ def probe(
     support = device.supports(instruction)
     if not support:
         raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
-    session = Session(device, instruction, seed)
+    session = Session(device, instruction, FACTS, seed)
     if instruction.chunk:
         reason = "sparse instructions are not probed yet"
         return {name: Finding(name, "inconclusive", None, reason) for name in names}

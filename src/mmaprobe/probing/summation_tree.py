@@ -112,7 +112,7 @@ def probe_summation_tree(session: Session) -> Finding:
     """The summation tree (see the module) with three witnesses of the mask experiment."""
     if not session.is_float:
         return probe_integer_order(session, QUESTION)
-    found = session.measured
+    found: Measured = session.fact("measured")
     if found.tree is None and len(session.leaves) == 1:
         return session.finding(QUESTION, "exact", 0, "one product, no sum")
     if found.tree is None:
