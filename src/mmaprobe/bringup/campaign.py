@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -72,7 +73,7 @@ def run(
         raise UsageError(f"--vectors is {vectors}; it must not be negative")
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     chosen, absent = select(opened, instruction)
-    folder = Path(out) if out else Path("mmaprobe-evidence") / f"{opened.name.replace(':', '-')}-{_stamp()}"
+    folder = Path(out) if out else Path("mmaprobe-evidence") / f"{_file_name(opened.name)}-{_stamp()}"
     header = Header(
         device=opened.name,
         identity=opened.info(),
@@ -113,6 +114,11 @@ def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]],
 def _matches(instruction: Instruction, pattern: str) -> bool:
     names = (instruction.id, short(instruction.id))
     return pattern in names or any(fnmatchcase(name, pattern) for name in names)
+
+
+def _file_name(device: str) -> str:
+    """A device's name with everything that does not belong in a file name as a hyphen."""
+    return re.sub(r"[^A-Za-z0-9_+]+", "-", device)
 
 
 def _stamp() -> str:
