@@ -114,7 +114,7 @@ def test_crash_raises_something_that_is_not_ours() -> None:
     tiles = Batch(vectors(1).a[:, None], vectors(1).b[:, :, None])
     with pytest.raises(RuntimeError, match="crashed on purpose"):
         device.run(HONEST.instruction, tiles)
-    with pytest.raises(DeviceError, match="broke down: RuntimeError: .*crashed on purpose"):
+    with pytest.raises(DeviceError, match=r"broke down: RuntimeError: .*crashed on purpose"):
         answer(device, vectors(1))
 
 
