@@ -130,6 +130,9 @@ def derive(
     device: Device = "cpu",
     seed: Seed = 0,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file.")] = False,
+    certificate: Annotated[
+        bool, typer.Option("--certificate", help="Print the vector against every neighbour.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Derive one instruction's datapath from the device's answers alone."""
@@ -142,6 +145,8 @@ def derive(
         emit(derivation.form() | {"comparison": comparison.form()})
     else:
         findings.print_derivation(out(), derivation, comparison)
+        if certificate:
+            findings.print_certificate(out(), derivation)
     if derivation.datapath is None:
         return 4
     return 1 if check and comparison.changed else 0

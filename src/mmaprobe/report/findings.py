@@ -82,6 +82,17 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     print_comparison(console, comparison)
 
 
+def print_certificate(console: Console, derivation: Derivation) -> None:
+    """Every neighbour with what refutes it: the vector and the device's answer, or the argument."""
+    rows = []
+    for entry in derivation.certificate.entries:
+        proof = entry.argument or f"no difference in {entry.searched:,} vectors"
+        if entry.witness is not None:
+            proof = f"{vector_text(entry.witness)} -> {entry.witness.d:#x}"
+        rows.append({"neighbour": f"{entry.field} = {entry.value}", "verdict": entry.verdict, "because": proof})
+    console.print(table(rows, ("neighbour", "verdict", "because")))
+
+
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """How the derived datapath stands to the shipped parameter file."""
     words = {
