@@ -20,7 +20,7 @@ from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import save
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.report import doctor, explain, findings, listing, progress
+from mmaprobe.report import doctor, explain, findings, junit, listing, progress
 from mmaprobe.report.json import to_json
 from mmaprobe.report.table import SummaryTable
 
@@ -64,6 +64,8 @@ def run(
     out_folder: Annotated[Path | None, typer.Option("--out", "-o", help="Evidence folder.")] = None,
     budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends cleanly.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 where a datapath is not the shipped one.")] = False,
+    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit file too.")] = None,
     as_json: Json = False,
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
@@ -78,8 +80,11 @@ def run(
             out=out_folder,
             budget=budget,
             resume=resume,
+            check=check,
             listener=bars,
         )
+    if junit_file is not None:
+        junit.write(summary_of(report), junit_file)
     if as_json:
         emit(to_json(summary_of(report)))
     else:

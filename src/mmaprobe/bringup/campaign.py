@@ -58,13 +58,15 @@ def run(
     out: str | Path | None = None,
     budget: float | None = None,
     resume: bool = False,
+    check: bool = False,
     listener: Listener | None = None,
 ) -> Report:
     """Probe, derive and validate every supported instruction that ``instruction`` (an id or glob) names.
 
     ``vectors`` are compared per instruction, divided among its control states
     (at least 10**5 each).  ``budget`` minutes end the run cleanly; ``resume`` goes
-    on in ``out``.  Evidence is written as each part ends.
+    on in ``out``; with ``check`` a datapath that is not the shipped one is a
+    failure (exit code 1).  Evidence is written as each part ends.
 
     Raises UsageError, NotHereError, CannotWriteError; what a device does wrong is
     in the report.
@@ -83,7 +85,7 @@ def run(
     )
     store = _resume(folder, header) if resume else Store.create(folder, header)
     deadline = None if budget is None else time.monotonic() + 60 * budget
-    campaign = _Campaign(serial(opened), store, vectors, seed, deadline, listener)
+    campaign = _Campaign(serial(opened), store, vectors, seed, deadline, listener, check)
     return campaign.run(chosen, absent)
 
 
@@ -147,6 +149,7 @@ class _Campaign:
     seed: int
     deadline: float | None
     listener: Listener | None
+    check: bool
     results: list[Result] = field(default_factory=list)
     stopping: bool = False
 
@@ -177,6 +180,7 @@ class _Campaign:
             seconds=time.monotonic() - begin,
             ended=ended,
             interrupted=interrupted,
+            check=self.check,
         )
 
     def _share(self, group: Sequence[Instruction]) -> int:

@@ -32,17 +32,22 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """Of this instruction alone; a changed datapath counts as a mismatch."""
+        """Of this instruction alone; that its datapath is not the shipped one is another matter (``changed``)."""
         if self.error:
             return self.error_code
         if self.resumed is not None:
             return int(self.resumed.validation.get("exit_code", 0))
         codes = [self.summary.exit_code if self.summary else 4]
-        if self.comparison is not None and self.comparison.changed:
-            codes.append(1)
         if self.derivation is None or self.derivation.datapath is None:
             codes.append(4)
         return worst(codes)
+
+    @property
+    def changed(self) -> bool:
+        """Whether a vector tells the derived datapath from the shipped one."""
+        if self.comparison is not None:
+            return self.comparison.changed
+        return bool(self.resumed and self.resumed.comparison and self.resumed.comparison["outcome"] == "changed")
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Report:
     seconds: float
     ended: str = ""  # why the run stopped early, if it did
     interrupted: bool = False
+    check: bool = False  # whether a changed datapath is a failure
 
     @property
     def vectors(self) -> int:
@@ -71,7 +77,8 @@ class Report:
     def exit_code(self) -> int:
         if self.interrupted:
             return 130
-        return worst([result.exit_code for result in self.results] or [4])
+        codes = [result.exit_code for result in self.results] or [4]
+        return worst([*codes, 1] if self.check and any(result.changed for result in self.results) else codes)
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -31,6 +31,7 @@ def summary_of(report: Report) -> Summary:
         not_here=report.absent,
         evidence=str(report.out),
         seconds=report.seconds,
+        check=report.check,
     )
 
 
@@ -39,7 +40,7 @@ def _row(name: str, states: list[Result]) -> InstructionRow:
     parameters = _parameters(states)
     outcome = OUTCOMES.get(code, "inconclusive")
     mismatches = sum(mismatches_of(state) for state in states)
-    if outcome == "mismatch" and not mismatches:
+    if outcome == "equal" and any(state.changed for state in states):
         outcome = "changed"
     datapath = _datapath(states[0])
     return InstructionRow(

@@ -19,7 +19,7 @@ def to_junit(summary: Summary) -> str:
     A mismatch or a change is a ``failure``; failed, inconclusive and unwritten
     instructions are an ``error``; instructions that are not here are ``skipped``.
     """
-    elements = [_ELEMENTS.get(row.outcome, "error") for row in summary.rows if row.outcome != "equal"]
+    elements = [_ELEMENTS.get(row.outcome, "error") for row in summary.rows if not _passed(row, summary.check)]
     suite = ElementTree.Element(
         "testsuite", name=_clean(f"mmaprobe {summary.device}"),
         tests=str(len(summary.rows) + len(summary.not_here)), failures=str(elements.count("failure")),
@@ -31,7 +31,7 @@ def to_junit(summary: Summary) -> str:
         ElementTree.SubElement(properties, "property", name=_clean(name), value=_clean(value))
     group = _clean(summary.identity.get("architecture", summary.device))
     for row in summary.rows:
-        _add_case(suite, group, row)
+        _add_case(suite, group, row, _passed(row, summary.check))
     for name, reason in summary.not_here:
         case = ElementTree.SubElement(suite, "testcase", classname=group, name=_clean(name), time="0.000")
         ElementTree.SubElement(case, "skipped", message=_clean(f"not here: {reason}"))
@@ -39,11 +39,15 @@ def to_junit(summary: Summary) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
-def _add_case(suite: ElementTree.Element, group: str, row: InstructionRow) -> None:
+def _passed(row: InstructionRow, check: bool) -> bool:
+    return row.outcome == "equal" or (row.outcome == "changed" and not check)
+
+
+def _add_case(suite: ElementTree.Element, group: str, row: InstructionRow, passed: bool) -> None:
     case = ElementTree.SubElement(
         suite, "testcase", classname=group, name=_clean(row.instruction), time=f"{row.seconds:.3f}"
     )
-    if row.outcome == "equal":
+    if passed:
         return
     message = f"{row.outcome}: {row.mismatches} of {row.vectors} vectors differ"
     trouble = ElementTree.SubElement(case, _ELEMENTS.get(row.outcome, "error"), type=row.outcome, message=message)

@@ -11,12 +11,13 @@ Outcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unw
 EXIT_CODES: dict[Outcome, int] = {
     "equal": 0,
     "mismatch": 1,
-    "changed": 1,
+    "changed": 0,
     "inconclusive": 4,
     "failed": 5,
     "unwritten": 6,
 }
-"""What each outcome of an instruction makes the command return."""
+"""What each outcome of an instruction makes the command return; ``changed`` (the derived datapath is not the shipped
+one) returns 1 under ``--check``."""
 
 PRECEDENCE = (5, 1, 6, 4, 3, 0)
 
@@ -58,6 +59,7 @@ class Summary:
     not_here: tuple[tuple[str, str], ...] = ()
     evidence: str = ""
     seconds: float = 0.0
+    check: bool = False
 
     @property
     def vectors(self) -> int:
@@ -75,4 +77,5 @@ class Summary:
         if not self.rows:
             return 3 if self.not_here else 4
         codes = {EXIT_CODES[row.outcome] for row in self.rows} | (set() if self.vectors else {4})
+        codes |= {1} if self.check and any(row.outcome == "changed" for row in self.rows) else set()
         return next(code for code in PRECEDENCE if code in codes)

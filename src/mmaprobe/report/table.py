@@ -24,7 +24,7 @@ _HEADINGS = {
 _NUMBERS = {"vectors": 10, "mismatches": 12, "time": 7}
 """Headings of the numbers and the least width of each."""
 
-_STYLES = {"equal": "green", "mismatch": "bold red", "changed": "bold red", "failed": "bold red"}
+_STYLES = {"equal": "green", "mismatch": "bold red", "changed": "yellow", "failed": "bold red"}
 
 
 class SummaryTable:
@@ -100,9 +100,11 @@ def _footer(summary: Summary) -> list[RenderableType]:
         f"{len(summary.rows)} instructions, {summary.vectors:,} vectors compared, {summary.mismatches:,} mismatches"
     )
     lines = [Text(f"{verdict}, {summary.seconds:.1f} s", style="bold red" if unequal else "bold green")]
-    changed = [f"{row.instruction} ({row.parameters})" for row in summary.rows if row.parameters not in ("", "same")]
+    changed = [
+        f"{row.instruction} ({row.parameters})" for row in summary.rows if row.parameters in ("changed", "unknown")
+    ]
     if changed:
-        lines.append(Text("differs from the shipped parameters: " + ", ".join(changed), style="yellow"))
+        lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
     if summary.not_here:
         missing = ", ".join(f"{name} ({reason})" for name, reason in summary.not_here)
         lines.append(Text(f"not here: {missing}", style="dim"))
