@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import os
 import re
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -140,6 +136,11 @@ primitive = "P{K}"
         ("m = 1", "m = 0", "t.toml, row 1 (f): op4: shape 0x1x4"),
         ('["one"]\nprimitive', '["two"]\nprimitive', "t.toml, row 1 (f): unknown architecture 'two'"),
         ('"P{K}"', '"P"\nlanes = "0..2"', "t.toml, row 1 (f): the lanes of op4 are not 0..3"),
+        (
+            '"P{K}"',
+            '"P"\nunplaced = "Q"\nkind = "emulated"',
+            "t.toml, row 1 (f): lowering of op4: primitives are placed",
+        ),
         ('"P{K}"', '"P"\nkind = "real"', "t.toml, row 1 (f): lowering of op4: kind 'real'"),
         ("schema = 1", "schema = 2", "t.toml: schema 2; this version reads 1"),
         ("schema = 1", "schema = ", "t.toml: "),
@@ -164,43 +165,6 @@ def test_the_schema_carries_what_later_families_need() -> None:
     }  # fmt: skip
 
 
-FAMILIES = ("mma.f16", "mma.bf16", "mma.tf32", "mma.f64", "mma.fp8")
-INVENTORY = Path(os.environ.get("MMAPROBE_CORPUS", "")) / ".." / ".." / "reference" / "nvidia_instructions.csv"
-
-
-def _matrix_opcodes(cell: str) -> dict[str, int]:
-    """How often each matrix opcode stands in a cell of the inventory; steps of one sequence are one opcode."""
-    counts: Counter[str] = Counter()
-    for opcode, count in re.findall(r"\b([DHQ]MMA\.[\w.]+) x(\d+)", cell):
-        counts[re.sub(r"\.STEP\d", "", opcode)] += int(count)
-    return dict(counts)
-
-
-def _kind(cell: str) -> str:
-    return "emulated" if "[emulated" in cell else "split" if "[split]" in cell else "native"
-
-
-@pytest.mark.skipif(not INVENTORY.is_file(), reason="the inventory of compiled forms is not beside the corpus")
-def test_nvidia_rows_are_what_the_compiler_made() -> None:
-    with INVENTORY.open(newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if row["family"] in FAMILIES]
-    archs = [name for name in rows[0] if name.startswith("sm_")]
-    assert set(archs) == {name for name in architectures() if name.startswith("sm_")}
-    for arch in archs:
-        expected = {
-            (row["family"], row["ptx"], _kind(row[arch]), tuple(sorted(_matrix_opcodes(row[arch]).items())))
-            for row in rows
-            if row[arch]
-        }
-        found = set()
-        for made in instructions(arch):
-            if made.family in FAMILIES:
-                way = lowering(made, arch)
-                opcodes = tuple((name.partition("[")[0], way.count) for name in way.primitives)
-                found.add((made.family, made.id, way.kind, opcodes))
-        assert found == expected, arch
-
-
 def test_lowerings_say_what_happens_around_a_primitive() -> None:
     fp8 = lowering(instruction("mma.m16n8k32.f32.e4m3.e5m2.f32"), "sm_90a")
     assert (fp8.kind, fp8.convert, fp8.add, fp8.count) == ("emulated", "f16", "FADD", 2)
@@ -211,3 +175,7 @@ def test_lowerings_say_what_happens_around_a_primitive() -> None:
     assert [step.lanes[0] for step in f64.applications] == [0, 4, 8, 12]
     assert f64.toolchain.startswith("ptxas 13")
     assert lowering(instruction("mma.m8n8k4.f32.f16.f16.f32"), "sm_80").applications == ()
+    int4 = lowering(instruction("mma.m16n8k64.s32.s4.u4.s32"), "sm_90a")
+    assert (int4.kind, int4.applications, int4.count) == ("emulated", (), 2)
+    assert int4.primitives == int4.unplaced == ("IMMA.16832.S8.U8[s8,u8->s32]",)
+    assert lowering(instruction("mma.sp.m16n8k16.f32.f16.f16.f32"), "sm_100a").sort == "sm_10x_hmma_mdata_m16n8k16"

@@ -27,7 +27,10 @@ _NUMBERS = ("m", "n", "k", "blocks", "chunk", "scale_size")
 _FORMATS = ("a", "b", "c", "d", "scale")
 _LISTS = ("controls", "requires")
 _ROW = {"family", "opcode", "modifiers", "defaults", "axes", "source", "on", *_NUMBERS, *_FORMATS, *_LISTS}
-_ON = {"architectures", "kind", "primitive", "step", "lanes", "start", "count", "convert", "add", "toolchain", "note"}
+_ON = {
+    "architectures", "kind", "primitive", "unplaced", "step", "lanes", "start", "count",
+    "convert", "add", "sort", "toolchain", "note",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ def _lowerings(
     _known(on, _ON)
     groups = data.get("groups", {})
     toolchains = data.get("toolchains", {})
-    convert, add = (_fill(on[key], bound) if key in on else None for key in ("convert", "add"))
+    convert, add, sort = (_fill(on[key], bound) if key in on else None for key in ("convert", "add", "sort"))
+    unplaced = (_fill(on["unplaced"], bound),) if "unplaced" in on else ()
     for name in on["architectures"]:
         name = _fill(name, bound)
         for architecture in groups.get(name, [name]):
@@ -144,6 +148,7 @@ def _lowerings(
                 made.id, architecture, on.get("kind", "native"), _applications(on, bound, made),
                 on.get("toolchain", toolchains.get(architecture, toolchains.get("default", ""))),
                 int(_fill(on.get("count", 1), bound)), convert, add, on.get("note", ""),
+                unplaced, sort,
             )  # fmt: skip
 
 

@@ -36,6 +36,9 @@ class Lowering:
     times, over M, N or K.  ``emulated``: conversions or a software routine
     around or instead of primitives; ``convert`` is the format that A and B are
     converted to first, ``add`` the scalar instruction that adds C at the end.
+    ``unplaced`` are primitives that a called routine runs on lanes which the
+    compiled code alone does not tell; such a lowering has no applications.
+    ``sort`` is the routine that orders sparse metadata (and A with it) first.
     ``count`` is the number of matrix instructions in the compiled code, M and
     N splits included.
     """
@@ -49,14 +52,18 @@ class Lowering:
     convert: str | None = None
     add: str | None = None
     note: str = ""
+    unplaced: tuple[str, ...] = ()
+    sort: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UsageError(f"lowering of {self.instruction}: kind {self.kind!r}; it is one of {', '.join(KINDS)}")
-        if self.kind != "emulated" and (not self.applications or self.convert or self.add):
+        if self.kind != "emulated" and (not self.applications or self.convert or self.add or self.unplaced):
             raise UsageError(f"lowering of {self.instruction}: {self.kind} means primitives and nothing else")
+        if self.applications and self.unplaced:
+            raise UsageError(f"lowering of {self.instruction}: primitives are placed on lanes or unplaced, not both")
 
     @property
     def primitives(self) -> tuple[str, ...]:
         """The primitives used, each once, in order of use."""
-        return tuple(dict.fromkeys(step.primitive for step in self.applications))
+        return tuple(dict.fromkeys([*(step.primitive for step in self.applications), *self.unplaced]))
