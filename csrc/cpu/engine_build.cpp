@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "model/integer_dot.hpp"
 #include "model/machine.hpp"
 
 namespace mmaprobe {
@@ -26,6 +27,13 @@ static bool evaluate_as(const EngineCall& call) {
 }
 
 bool evaluate(const EngineCall& call) {
+    const Header header{call.program};
+    if (header[Header::kernel] != INTERPRETER) {
+        const IntegerDot dots{call.base[0], call.base[1], header[Header::c] == ABSENT ? nullptr : call.base[2],
+                              call.out,     call.vectors, int(header[Header::k]),
+                              header[Header::kernel] == INTEGER_SATURATES};
+        if (run_integer_dot(call.program, dots, call.out_bytes)) return true;
+    }
     switch (Header{call.program}[Header::width]) {
         case 64: return evaluate_as<u64, 64>(call);
         case 128: return evaluate_as<u128, 32>(call);

@@ -13,7 +13,7 @@
     X(a) X(b) X(c) X(scale) X(scale_size) X(scale_where) X(d)                                     \
     X(label) X(overflow_exponent) X(multiply) X(product_encode)                                   \
     X(nan) X(nan_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
-    X(priority) X(priority_count)
+    X(priority) X(priority_count) X(kernel)
 
 // How an operand is read. Codes in nan_above, infinity and nan_exact are without sign and padding.
 #define MMAPROBE_OPERAND(X)                                                                       \
@@ -62,9 +62,10 @@ MMAPROBE_ROW(StoreRow, MMAPROBE_STORE)
 #undef MMAPROBE_ROW
 #undef MMAPROBE_NAME
 
-constexpr i64 PROGRAM_VERSION = 1;
+constexpr i64 PROGRAM_VERSION = 2;
 constexpr i64 ABSENT = -1;  // in columns that hold an offset or a code
 enum Kind : i64 { FLOAT, INTEGER, MAGNITUDE };
+enum Kernel : i64 { INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES };
 enum Flush : i64 { KEEP, TO_ZERO, TO_SIGNED_ZERO };
 enum Label : i64 { ENCODED, OPERANDS, NORMALISED };
 enum Multiply : i64 { EXACT, AND, XOR };

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
 from mmaprobe.models.budget import addends, measure
+from mmaprobe.models.kernels import kernel
 from mmaprobe.models.rows import (
     ABSENT,
     ADD,
@@ -236,6 +237,7 @@ class _Builder:
             "fma_order": fma_order,
             "priority": at,
             "priority_count": len(names),
+            "kernel": kernel(self.datapath),
         }
 
 

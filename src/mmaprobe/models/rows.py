@@ -12,7 +12,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import Encode, Operand
 
-VERSION = 1
+VERSION = 2
 OPCODES = ("PRODUCT", "LOAD_C", "ZERO", "FMA", "ADD", "SUM", "CONVERT", "STORE")
 PRODUCT, LOAD_C, ZERO, FMA, ADD, SUM, CONVERT, STORE = range(len(OPCODES))
 
@@ -20,7 +20,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "header": (
         "version", "words", "width", "k", "registers", "code", "code_end", "a", "b", "c", "scale", "scale_size",
         "scale_where", "d", "label", "overflow_exponent", "multiply", "product_encode", "nan", "nan_code", "quiet",
-        "signalling_first", "product_order", "fma_order", "priority", "priority_count",
+        "signalling_first", "product_order", "fma_order", "priority", "priority_count", "kernel",
     ),
     "operand": (
         "bytes", "kind", "mask", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
