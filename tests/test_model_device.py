@@ -103,14 +103,14 @@ def test_zero_exponents_show_where_they_can() -> None:
 
 def test_what_is_unknown_says_so() -> None:
     device = open_model("sm_90a")
-    fp8 = instruction("mma.m16n8k32.f32.e4m3.e4m3.f32")
-    answer = device.supports(fp8)
+    routine = instruction("mma.m8n8k4.f32.f16.f16.f32")
+    answer = device.supports(routine)
     assert not answer
-    assert answer.reason.startswith("no datapath is known for mma.sync.aligned.m16n8k32")
-    assert "emulated: HMMA.16816.F32" in answer.reason
+    assert answer.reason.startswith("no datapath is known for mma.sync.aligned.m8n8k4")
+    assert "(emulated: a routine of SHFL and FFMA" in answer.reason
     assert "run `mmaprobe derive --device" in answer.reason
     with pytest.raises(UsageError, match="no datapath is known"):
-        device.run(fp8, Batch(np.zeros((1, 16, 32), np.uint8), np.zeros((1, 32, 8), np.uint8)))
+        device.run(routine, Batch(np.zeros((1, 8, 4), np.uint16), np.zeros((1, 4, 8), np.uint16)))
     assert "does not exist on sm_90a" in device.supports(instruction("x86.dpps")).reason
     assert not any(map(open_model("sm_107a").supports, instructions("sm_107a")))
     for name, said in (("model:sm_91", "did you mean sm_89, sm_90a"), ("model", "of which architecture")):

@@ -128,7 +128,7 @@ def instructions() -> dict[str, tuple[Instruction, Datapath]]:
     for architecture in (*lookup.architectures(), "x86-64+intel"):
         for instruction in lookup.instructions(architecture):
             way = lookup.lowering(instruction, architecture)
-            if way.kind != "emulated" and set(way.primitives) <= load(architecture).entries.keys():
+            if way.primitives and set(way.primitives) <= load(architecture).entries.keys():
                 datapath = datapath_for(architecture, instruction)
                 known.setdefault(datapath, (f"{architecture}/{instruction.id}", instruction))
     return {name: (instruction, datapath) for datapath, (name, instruction) in known.items()}

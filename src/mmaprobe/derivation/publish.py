@@ -42,6 +42,9 @@ def parameter_file(store: Store) -> ParameterFile:
 
 
 def _entry(store: Store, architecture: str, base: Instruction, parts: Sequence[Part]) -> Entry:
+    way = lowering(base, architecture)
+    if way.kind == "emulated":
+        raise UsageError(f"{store.path}: {base.id} is emulated on {architecture}; it has no primitive to publish")
     states = {part.instruction: _datapath(store, part) for part in parts}
     if base.id not in states:
         raise UsageError(f"{store.path}: {base.id} was not run in its default control state")
@@ -49,7 +52,7 @@ def _entry(store: Store, architecture: str, base: Instruction, parts: Sequence[P
     default = next(part for part in parts if part.instruction == base.id)
     vectors = sum(part.vectors for part in parts)
     return Entry(
-        primitive=lowering(base, architecture).primitives[0],
+        primitive=way.primitives[0],
         datapath=datapath,
         basis="measured",
         source=f"derived from the device alone; {vectors:,} vectors agree in {len(parts)} control states",

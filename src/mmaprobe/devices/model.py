@@ -15,7 +15,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.model import evaluate_tiles, evaluator
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile
-from mmaprobe.parameters.lookup import datapath_for, entry_for, load
+from mmaprobe.parameters.lookup import datapath_for, load
 
 
 def open_model(architecture: str) -> ModelDevice:
@@ -48,7 +48,7 @@ class ModelDevice:
     def supports(self, instruction: Instruction) -> Support:
         """Yes where a datapath is known, else the reason: ``no datapath is known for ...``."""
         try:
-            entry_for(self.architecture, instruction, self.parameters)
+            self.datapath(instruction)
         except UsageError as error:
             return Support(False, str(error))
         return Support(True)

@@ -12,6 +12,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architecture_base, lowering
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.errors import UsageError
+from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
 from mmaprobe.parameters.files import Entry, ParameterFile, from_text
 
@@ -35,10 +36,13 @@ def load(architecture: str) -> ParameterFile:
 
 
 def entry_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Entry:
-    """The entry of the one primitive that an instruction is made of; UsageError where there is none."""
+    """The entry of the one primitive that an instruction is made of; UsageError where there is none.
+
+    Where the compiler emulates the instruction that is the primitive inside.
+    """
     way = lowering(instruction, architecture)
     known = (file or load(architecture)).entries
-    if way.kind == "emulated" or len(way.primitives) != 1 or way.primitives[0] not in known:
+    if len(way.primitives) != 1 or way.primitives[0] not in known:
         raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")
     return known[way.primitives[0]]
 
@@ -48,9 +52,13 @@ def datapath_for(architecture: str, instruction: Instruction, file: ParameterFil
 
     The control state that the instruction's modifiers name is applied where
     the primitive follows it.  ``file`` replaces the shipped parameters.
+    UsageError where nothing is known or the lowering is no datapath.
     """
     entry = entry_for(architecture, instruction, file)
-    whole = chain(entry.datapath, lowering(instruction, architecture))
+    way = lowering(instruction, architecture)
+    if way.kind == "emulated":
+        return compose(entry.datapath, way, instruction)
+    whole = chain(entry.datapath, way)
     return in_control_state(whole, instruction.modifier, entry.follows)
 
 
