@@ -87,7 +87,7 @@ def recovery(session: nox.Session) -> None:
     out = Path(session.create_tmp()).resolve()
     for architecture in RECOVERED:
         report = ("--vectors", "1000000", "--out", str(out / architecture))
-        session.run("mmaprobe", "run", "--device", f"model:{architecture}", *report)
+        session.run("mmaprobe", "run", "--check", "--device", f"model:{architecture}", *report)
 
 
 @nox.session
