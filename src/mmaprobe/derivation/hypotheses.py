@@ -160,7 +160,8 @@ def control_variants(datapath: Datapath) -> Iterator[Datapath]:
                 lambda to, r=rounding, f=flush, t=tiny: replace(to, rounding=r, subnormals=f, tininess=t),  # type: ignore[misc]
             )
             operand = Operand(read)
-            changed = replace(changed, operand_a=operand, operand_b=operand, operand_c=operand)
+            of_c = operand if datapath.c is not None else Operand()
+            changed = replace(changed, operand_a=operand, operand_b=operand, operand_c=of_c)
             yield changed
             if flush == "keep" and read != "keep":
                 yield _flush_inside(changed, read)

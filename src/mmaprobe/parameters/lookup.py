@@ -96,7 +96,8 @@ def in_control_state(datapath: Datapath, state: Mapping[str, str], follows: tupl
         encode["subnormals"] = "signed_zero"
     changed: Datapath = _map_encodes(datapath, encode) if encode else datapath
     if "daz" in active:
-        flushed = {name: replace(getattr(changed, name), subnormals="signed_zero") for name in _OPERANDS}
+        operands = ("operand_a", "operand_b", *(("operand_c",) if changed.c is not None else ()))
+        flushed: Any = {name: replace(getattr(changed, name), subnormals="signed_zero") for name in operands}
         changed = replace(changed, **flushed)
         if "ftz" not in active:
             before: Any = changed.tree  # a root always has ``to``
@@ -104,9 +105,6 @@ def in_control_state(datapath: Datapath, state: Mapping[str, str], follows: tupl
             after: Any = changed.tree
             changed = replace(changed, tree=replace(after, to=before.to))
     return changed
-
-
-_OPERANDS = ("operand_a", "operand_b", "operand_c")
 
 
 def _map_encodes(value: Any, changes: Mapping[str, Any]) -> Any:
