@@ -30,7 +30,6 @@ from mmaprobe.validation import validate
 DOT = lookup.instruction("x86.vdpbf16ps")
 HMMA = lookup.instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
 MODELS = {DOT: open_device("model:x86-64+intel"), HMMA: open_device("model:sm_90a")}
-both = pytest.mark.parametrize("instruction", [DOT, HMMA], ids=lambda known: known.id)
 
 Fault = Callable[[np.random.Generator, Batch, Bits], Bits]
 
@@ -63,8 +62,8 @@ def outcome(device: Device, instruction: Instruction) -> Derivation | None:
     try:
         return derive(device, instruction, seed=2)
     except DeviceError as error:
-        assert error.exit_code == 5
-        assert "nothing can be derived" in str(error) or "another answer" in str(error)
+        if "another answer" not in str(error):
+            raise
         return None
 
 
@@ -91,7 +90,7 @@ def data_bug(random: np.random.Generator, batch: Batch, d: Bits) -> Bits:
 
 def rounds_at_random(random: np.random.Generator, batch: Batch, d: Bits) -> Bits:
     """One more in the last place, or not."""
-    finite = formats.decode(formats.get("f32"), d).kind == formats.FINITE
+    finite = formats.decode(formats.get("f32"), d).kind < formats.INFINITE
     return d + (finite & (random.integers(0, 2, d.shape) == 1)).astype(d.dtype)
 
 
@@ -103,8 +102,7 @@ OUTSIDE: dict[str, Callable[[], Fault]] = {
 }
 
 
-@both
-@pytest.mark.parametrize("kind", OUTSIDE)
+@pytest.mark.parametrize(("kind", "instruction"), [*((kind, DOT) for kind in OUTSIDE), ("stochastic", HMMA)])
 def test_what_is_outside_the_grammar_is_not_derived(kind: str, instruction: Instruction) -> None:
     found = outcome(Faulty(instruction, OUTSIDE[kind]()), instruction)
     if found is None:

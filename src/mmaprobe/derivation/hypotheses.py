@@ -169,7 +169,7 @@ def control_variants(datapath: Datapath) -> Iterator[Datapath]:
 
 def control_words(datapath: Datapath) -> str:
     """A control variant in words: rounding, flushing of operands, of results, and in between."""
-    every = encodes(replace(datapath, product=Product(), result=None))
+    every = encodes(replace(datapath, result=None))
     last, inner = every[-1], every[0]
     words = f"{last.rounding}, operands {datapath.operand_a.subnormals}, results {last.subnormals} ({last.tininess})"
     return words if inner == last else f"{words}, in between {inner.subnormals}"

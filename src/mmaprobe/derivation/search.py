@@ -22,6 +22,9 @@ from mmaprobe.derivation.structures import Structure, fused_structures, rounded_
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Datapath, Special
 
+MOST_STRUCTURES = 10
+"""Of the structures that plain vectors leave alive so many are refined; a unit of the grammar leaves fewer."""
+
 
 class Search:
     """Stage after stage, each a list of hypotheses that the device's answers thin out."""
@@ -49,7 +52,7 @@ class Search:
                 self.state.relative_of = start
                 return self.state.choose(alive)
         alive = self._structures(findings)
-        self.codes, self.untried = self._nan_codes(), alive
+        self.codes, self.untried = self._nan_codes(), alive[:MOST_STRUCTURES]
         return self.next_structure(Special("canonical", self.codes[0]))
 
     def next_structure(self, special: Special) -> Datapath:
