@@ -1,0 +1,142 @@
+"""The main job: its evidence folder is whole after every end, and resuming does nothing twice."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mmaprobe
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.publish import parameter_file
+from mmaprobe.devices.base import Device, Support, open_device
+from mmaprobe.errors import CannotWriteError, UsageError
+from mmaprobe.evidence import files
+from mmaprobe.evidence.store import Store
+from mmaprobe.parameters.files import read, save
+
+MODEL = "model:x86-64+intel"
+QUICK: dict[str, Any] = {"instruction": "x86.vpdpbusd*", "vectors": 2000, "seed": 3}
+
+
+@dataclass
+class Breaking:
+    """The model, but one instruction raises ``error``."""
+
+    error: BaseException
+    opcode: str = "x86.vpdpbusds"
+    name: str = "breaking"
+    inner: Device = open_device(MODEL)  # noqa: RUF009
+
+    def info(self) -> dict[str, str]:
+        return {"architecture": "x86-64+intel"}
+
+    def instructions(self) -> Sequence[Instruction]:
+        return self.inner.instructions()
+
+    def supports(self, instruction: Instruction) -> Support:
+        return self.inner.supports(instruction)
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        if instruction.opcode == self.opcode:
+            raise self.error
+        return self.inner.run(instruction, batch)
+
+
+def test_evidence_is_complete(tmp_path: Path) -> None:
+    report = mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    assert (report.exit_code, report.mismatches, report.ended) == (0, 0, "")
+    store = Store.open(tmp_path / "e")
+    assert store.finished
+    assert set(store.parts) == {result.instruction.id for result in report.results}
+    for part in store.parts.values():
+        assert part.status == "finished"
+        assert part.datapath
+        assert part.datapath["datapath"]
+        assert part.vectors == 2000
+    assert report.vectors == sum(part.vectors for part in store.parts.values())
+
+
+def test_resume_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    monkeypatch.setattr("mmaprobe.bringup.campaign.derive", lambda *_, **__: pytest.fail("derived again"))
+    again = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK)
+    assert (again.vectors, again.exit_code) == (first.vectors, 0)
+    assert all(result.resumed for result in again.results)
+
+
+@pytest.mark.parametrize("change", [{"seed": 4}, {"vectors": 3000}, {"instruction": "x86.pmaddwd"}])
+def test_resume_needs_the_same_options(tmp_path: Path, change: dict[str, Any]) -> None:
+    mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    with pytest.raises(UsageError, match="was begun with another"):
+        mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **(QUICK | change))
+    with pytest.raises(UsageError, match="holds evidence already"):
+        mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+
+
+def test_a_tiny_budget_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
+    report = mmaprobe.run(MODEL, out=tmp_path / "e", budget=0, **QUICK)
+    assert report.ended == "the budget was spent"
+    assert report.exit_code == 4
+    assert not Store.open(tmp_path / "e").finished
+    again = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK)
+    assert again.exit_code == 0
+    assert Store.open(tmp_path / "e").finished
+
+
+@pytest.mark.parametrize(("error", "code"), [(RuntimeError("dead"), 5), (KeyboardInterrupt(), 130)])
+def test_one_instruction_dies(tmp_path: Path, error: BaseException, code: int) -> None:
+    report = mmaprobe.run(Breaking(error), out=tmp_path / "e", **QUICK)
+    assert report.exit_code == code
+    parts = Store.open(tmp_path / "e").parts
+    assert parts["x86.vpdpbusd"].status == "finished"
+    if code == 5:
+        assert {name for name, part in parts.items() if part.status == "partial"} == {
+            name for name in parts if name.startswith("x86.vpdpbusds")
+        }
+        assert "dead" in parts["x86.vpdpbusds"].validation["error"]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "e").write_text("a file")
+    with pytest.raises(CannotWriteError) as caught:
+        mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    assert caught.value.exit_code == 6
+
+
+def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, left = files._write_through, iter(range(100))
+
+    def full(path: Path, content: bytes) -> None:
+        if next(left) >= 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content)
+
+    monkeypatch.setattr(files, "_write_through", full)
+    with pytest.raises(CannotWriteError, match="No space left"):
+        mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    monkeypatch.undo()
+    store = Store.open(tmp_path / "e")
+    assert [part.status for part in store.parts.values()] == ["finished"]
+    assert not list((tmp_path / "e").rglob(".*"))
+    assert mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK).exit_code == 0
+
+
+def test_parameters_from_evidence(tmp_path: Path) -> None:
+    mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    derived = parameter_file(Store.open(tmp_path / "e"))
+    save(derived, tmp_path / "x86-64+intel.toml")
+    assert read(tmp_path / "x86-64+intel.toml").entries.keys() == derived.entries.keys()
+    assert {entry.basis for entry in derived.entries.values()} == {"measured"}
+
+
+def test_no_parameters_from_a_device_that_fails(tmp_path: Path) -> None:
+    mmaprobe.run(f"misbehaving:flaky?p=0.02&of={MODEL}", out=tmp_path / "e", **QUICK)
+    with pytest.raises(UsageError, match="nothing is written"):
+        parameter_file(Store.open(tmp_path / "e"))

@@ -1,0 +1,96 @@
+"""The command line as users and CI meet it: JSON that parses, one line for an error, the promised exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import mmaprobe
+from mmaprobe.cli import main
+
+X86 = "model:x86-64+intel"
+HMMA = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
+
+
+@pytest.mark.parametrize("arguments", [
+    ["devices"], ["instructions"], ["instructions", "sm_90a"], ["probe", "x86.pmaddwd", "-d", X86],
+    ["derive", "x86.pmaddwd", "-d", X86], ["validate", X86, X86, "x86.vdpbf16ps", "-n", "1000"],
+    ["vectors", "show", "x86.vdpbf16ps/tie.1/0/17"], ["parameters", "show", "sm_90a"], ["doctor"],
+], ids=" ".join)  # fmt: skip
+def test_text_and_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.strip()
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), [
+    (["probe", "x86.pmaddwd", "-d", "cpuu"], 2, "did you mean cpu"),
+    (["probe", "x86.pmadwd", "-d", X86], 2, "x86.pmaddwd"),
+    (["run", "-d", "model:sm_90b"], 2, "sm_90a"),
+    (["run", "-d", X86, "-i", "x86.pmadwd"], 2, "x86.pmaddwd"),
+    (["run", "--resume"], 2, "--out"),
+    (["instructions", "sm_90b"], 2, "sm_90a"),
+    (["validate", X86, X86, "x86.vdpbf16ps", "-g", "unifrom"], 2, "uniform"),
+    (["validate", X86, X86, "x86.vdpbf16ps", "-n", "-1"], 2, "negative"),
+    (["validate", X86, X86, "x86.vdpbf16ps", "--nan", "some"], 2, "bits or any"),
+    (["validate", f"misbehaving:shape?of={X86}", X86, "x86.vdpbf16ps"], 5, "answered"),
+    (["validate", f"misbehaving:crash?of={X86}", X86, "x86.vdpbf16ps"], 5, "broke down"),
+    (["vectors", "show", "x86.vdpbf16ps/tie/17"], 2, "not a recipe"),
+    (["vectors", "show", "x86.vdpbf16ps/tei.1/0/17"], 2, "tie"),
+    (["corpus", "list", "/nowhere"], 2, "/nowhere"),
+    (["explain", "sm_90a", "x86.vdpbf16ps", "1"], 2, ""),
+    (["probe"], 2, "INSTRUCTION"),
+    (["nosuch"], 2, "nosuch"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else None)  # fmt: skip
+def test_errors_are_one_line(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == code
+    said = capsys.readouterr().err
+    assert message.lower() in said.lower()
+    assert len(said.strip().splitlines()) == 1, said
+
+
+@pytest.mark.parametrize(("device", "options", "code"), [
+    (X86, ["-n", "0"], 4), ("misbehaving:zeros?of=" + X86, [], 1), ("misbehaving:flaky?of=" + X86, [], 5),
+    ("misbehaving:nan?p=0.5&of=" + X86, ["--nan", "any"], 0),
+])  # fmt: skip
+def test_validate_exit_codes(device: str, options: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", device, X86, "x86.vdpbf16ps", "-n", "20000", *options]) == code
+    if code == 4:
+        assert "nothing compared" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("operands", [["1.5", "-2"], ["0x3fc00000", "0xc0000000"]])
+def test_explain_takes_numbers_and_codes(operands: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "x86-64+intel", "x86.vfmadd.f32", *operands, "-0.5"]) == 0
+    assert "d = c0600000" in capsys.readouterr().out.lower()
+
+
+def test_run_writes_evidence_and_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "e")
+    command = ["run", "-d", X86, "-i", "x86.pmaddwd", "-n", "1000", "--out", folder, "--json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert main(command) == 2
+    assert main([*command, "--resume"]) == 0
+    capsys.readouterr()
+    assert main(["parameters", "write", folder, "--out", str(tmp_path / "p.toml")]) == 0
+    assert main(["parameters", "write", folder, "--out", str(tmp_path / "p.toml"), "--check"]) == 0
+    (tmp_path / "file").write_text("")
+    assert main([*command[:-3], "--out", str(tmp_path / "file" / "e")]) == 6
+
+
+def test_importing_every_module_shadows_no_verb() -> None:
+    for module in pkgutil.walk_packages(mmaprobe.__path__, "mmaprobe."):
+        importlib.import_module(module.name)
+    device = mmaprobe.device(X86)
+    known = mmaprobe.instruction("x86.pmaddwd")
+    assert callable(mmaprobe.model("x86-64+intel", known).dot)
+    assert mmaprobe.probe(device, known)
+    assert mmaprobe.derive(device, known).datapath is not None
+    assert mmaprobe.validate(device, device, known, 1000).exit_code == 0
+    assert callable(mmaprobe.run)
