@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.loader import merge, shelves
 from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering
 from mmaprobe.catalog.lowering import Lowering
 
@@ -24,8 +25,6 @@ ROWS = list(csv.DictReader(io.StringIO(lzma.decompress(GOLDEN.read_bytes()).deco
 ARCHITECTURES = [name for name in ROWS[0] if name.startswith("sm_")]
 
 MISSING = {
-    *(f"wgmma.{name}" for name in ("f16", "bf16", "tf32", "fp8", "int8", "b1")),
-    *(f"wgmma.sp.{name}" for name in ("f16", "bf16", "tf32", "fp8", "int8")),
     *(f"tcgen05.{sparse}{kind}"
       for sparse in ("", "sp.")
       for kind in ("tf32", "f16", "ti16", "i8", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")),
@@ -34,17 +33,43 @@ MISSING = {
 }  # fmt: skip
 """Families of the golden file that the catalog does not hold yet."""
 
-STARTED = {"wgmma.fp8"}
-"""Families of which the catalog holds a part; they count as missing."""
+MODIFIERS = {
+    "A regs": ["a=regs"],
+    "imm-scale-a=-1 imm-scale-b=1": ["neg_a"],
+    "imm-scale-a=1 imm-scale-b=-1": ["neg_b"],
+    "imm-scale-a=-1 imm-scale-b=-1": ["neg_a", "neg_b"],
+    "trans-a=1 trans-b=0": ["trans_a"],
+    "trans-a=0 trans-b=1": ["trans_b"],
+    "trans-b=1": ["trans_b"],
+    "trans-a=1 trans-b=1": ["trans_a", "trans_b"],
+}
+"""What the golden file's ``extra`` says beyond the opcode, as modifiers of the id; the rest repeats the opcode."""
 
-DONE = [row for row in ROWS if row["family"] not in MISSING]
+BY_EIGHT = tuple(range(8, 257, 8))
+BY_SIXTEEN = (8, 16, 24, *range(32, 257, 16))
+"""N of wgmma, tried one by one on the compiler; the golden file lists six of them, and modifiers at N = 64 only."""
+
+
+def identifier(row: dict[str, str]) -> str:
+    """The id of a row: its opcode, and in braces what the opcode does not say."""
+    inside = sorted(name for part in row["extra"].split(";") for name in MODIFIERS.get(part, ()))
+    return f"{row['ptx']}{{{','.join(inside)}}}" if inside else row["ptx"]
+
+
+DONE = {identifier(row): row for row in ROWS if row["family"] not in MISSING}
 
 
 def matrix_opcodes(cell: str) -> dict[str, int]:
-    """How often each matrix opcode stands in a cell; the steps of one sequence are one opcode."""
+    """How often each matrix opcode stands in a cell, as primitives spell it.
+
+    The steps of one sequence are one opcode; wgmma's tile and its transposed
+    operands are left out, for they do not enter what it computes.
+    """
     counts: Counter[str] = Counter()
-    for opcode, count in re.findall(r"\b([A-Z]+MMA\.[\w.]+) x(\d+)", cell):
-        counts[re.sub(r"\.STEP\d", "", opcode)] += int(count)
+    for opcode, marks, count in re.findall(r"\b([A-Z]+MMA\.[\w.]+)(?:\{([\w,]+)\})? x(\d+)", cell):
+        opcode = re.sub(r"\.STEP\d|\.64x\d+x\d+", "", opcode)
+        signs = ",".join(mark for mark in marks.split(",") if mark and not mark.startswith("tnsp"))
+        counts[opcode + (f"{{{signs}}}" if signs else "")] += int(count)
     return dict(counts)
 
 
@@ -69,43 +94,83 @@ def described(made: Instruction) -> tuple[object, ...]:
     return (made.family, made.m, made.n, made.k, *types, bool(made.chunk), made.scale or "")
 
 
+def plain_forms(made: Instruction) -> list[str]:
+    """What a wgmma rests on in the golden file: its own form at N = 64, bare and with each one modifier."""
+    opcode = re.sub(r"m64n\d+k", "m64n64k", made.opcode)
+    place = [f"a={value}" for key, value in made.modifiers if key == "a"]
+    marks = [[], *([key] for key, _ in made.modifiers if key != "a")]
+    return [f"{opcode}{{{','.join(place + mark)}}}".removesuffix("{}") for mark in marks]
+
+
 def test_every_family_is_done_or_named_as_missing() -> None:
     held = {made.family for name in ARCHITECTURES for made in instructions(name)}
     known = {row["family"] for row in ROWS}
     assert known >= MISSING
-    assert held - STARTED == known - MISSING
+    assert held == known - MISSING
     assert set(ARCHITECTURES) == {name for name in architectures() if name.startswith("sm_")}
+
+
+def test_shelves_do_not_contradict_each_other() -> None:
+    assert merge(shelves()).instructions.keys() >= DONE.keys()
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_lowerings_are_what_the_compiler_made(architecture: str) -> None:
-    expected = {row["ptx"]: compiled(row[architecture]) for row in DONE if row[architecture]}
-    held = [made for made in instructions(architecture) if made.family not in STARTED]
-    found = {made.id: said(lowering(made, architecture)) for made in held}
-    assert found.keys() - expected.keys() == set()
-    assert expected.keys() - found.keys() == set()
+    expected = {name: compiled(row[architecture]) for name, row in DONE.items() if row[architecture]}
+    held = {made.id: made for made in instructions(architecture)}
+    assert expected.keys() - held.keys() == set()
+    assert {name for name in held.keys() - expected.keys() if not name.startswith("wgmma")} == set()
+    found = {name: said(lowering(held[name], architecture)) for name in expected}
     assert {name: (found[name], expected[name]) for name in found if found[name] != expected[name]} == {}
     stamp = "ptxas 12.9.86" if architecture == "sm_70" else "ptxas 13.5.37"
-    assert {lowering(made, architecture).toolchain for made in instructions(architecture)} == {stamp}
+    assert {lowering(made, architecture).toolchain for made in held.values()} == {stamp}
+
+
+def test_wgmma_has_every_n_and_every_combination_of_modifiers() -> None:
+    """What the golden file does not list follows from what it lists, and there is nothing beside it."""
+    found: Counter[str] = Counter()
+    for made in instructions("sm_90a"):
+        if not made.family.startswith("wgmma"):
+            continue
+        bare, *marked = plain_forms(made)
+        assert {bare, *marked} <= DONE.keys(), made.id
+        assert made.n in (BY_SIXTEEN if made.d == "s32" else BY_EIGHT), made.id
+        signs = ",".join({"neg_a": "negA", "neg_b": "negB"}[key] for key in made.modifier if key.startswith("neg"))
+        ((opcode, count),) = matrix_opcodes(DONE[bare]["sm_90a"]).items()
+        expected = ("native", {opcode + (f"{{{signs}}}" if signs else ""): count}, None, None, None)
+        assert said(lowering(made, "sm_90a")) == expected, made.id
+        found[bare] += 1
+    for bare, count in found.items():
+        made = instruction(bare)
+        singles = [name for name in ("neg_a", "neg_b", "trans_a", "trans_b")
+                   if f"{bare.removesuffix('}')}{',' if bare.endswith('}') else '{'}{name}}}" in DONE]  # fmt: skip
+        assert count == len(BY_SIXTEEN if made.d == "s32" else BY_EIGHT) * 2 ** len(singles)
+    assert found.keys() == {name for name in DONE if "m64n64k" in name and not re.search("neg|trans", name)}
+
+
+def test_transposed_operands_are_compiled_as_such() -> None:
+    for name, row in DONE.items():
+        marks = {f"tnsp{side.upper()}" for side in "ab" if f"trans_{side}" in name}
+        assert marks == set(re.findall("tnsp[AB]", "".join(row[arch] for arch in ARCHITECTURES))), name
 
 
 def test_shapes_types_and_scales() -> None:
-    assert len({row["ptx"] for row in DONE}) == len(DONE)
-    for row in DONE:
-        shape = (int(row[name]) for name in "mnk")
-        types = (row[f"{name}_type"] for name in "dabc")
+    assert len(DONE) == sum(row["family"] not in MISSING for row in ROWS)
+    for name, row in DONE.items():
+        shape = (int(row[key]) for key in "mnk")
+        types = (row[f"{key}_type"] for key in "dabc")
         expected = (row["family"], *shape, *types, bool(row["sparse"]), row["scale_type"])
-        assert described(instruction(row["ptx"])) == expected, row["ptx"]
+        assert described(instruction(name)) == expected, name
 
 
 def test_scale_and_metadata_sizes() -> None:
     """PTX ISA 9.1: NX gives N scales a row of A; metadata covers 4 lanes, 2 of tf32, 8 of 4 bits."""
     default = {"mxf8f6f4": 1, "mxf4": 2}
-    for row in DONE:
-        made = instruction(row["ptx"])
+    for name, row in DONE.items():
+        made = instruction(name)
         if made.scale:
             scales = int(row["scale_vec"].rstrip("X") or default[row["block_scale"]])
-            assert made.k // made.scale_size == scales, made.id
+            assert made.k // made.scale_size == scales, name
         if made.chunk:
             wide = "int4" in made.family or "mxf4" in made.family
-            assert made.chunk == (8 if wide else 2 if made.a == "tf32" else 4), made.id
+            assert made.chunk == (8 if wide else 2 if made.a == "tf32" else 4), name

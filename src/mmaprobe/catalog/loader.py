@@ -2,7 +2,8 @@
 
 A row is a table ``[[row]]``.  Its texts are templates: ``{k}`` is replaced by
 what an axis binds or by the row's own field, ``{K}`` by the same in capitals.
-``axes`` is a list of axes, an axis a list of tables, a table what it binds.
+``axes`` is a list of axes, an axis a list of tables, a table what it binds;
+a list of values in it stands for one table each.
 ``[[row.on]]`` says on which architectures the row exists and what it becomes
 there.  A row that contradicts itself is refused with the file and its number.
 """
@@ -11,9 +12,9 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -47,31 +48,61 @@ def spell(opcode: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     return f"{opcode}{{{inside}}}" if inside else opcode
 
 
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """One data file; its rows expand when an instruction of it is first asked for."""
+
+    file: str
+    data: Mapping[str, Any]
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        return tuple(self.data["architectures"])
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The first words (up to a dot) that an id on this shelf may begin with."""
+        return frozenset(row["opcode"].partition(".")[0] for row in self.data["row"])
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        return merge([self])
+
+
 @cache
-def catalog() -> Catalog:
-    """The catalog that ships with the package, read once."""
+def shelves() -> tuple[Shelf, ...]:
+    """The data files that ship with the package, by name, parsed once and not yet expanded."""
     folder = resources.files("mmaprobe.catalog") / "data"
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda f: f.name)
-    return read({entry.name: entry.read_text("utf-8") for entry in files})
+    return tuple(_parse(entry.name, entry.read_text("utf-8")) for entry in files)
 
 
 def read(texts: Mapping[str, str]) -> Catalog:
     """The catalog in these TOML texts, by file name; UsageError naming file and row where one is wrong."""
+    return merge([_parse(file, text) for file, text in texts.items()])
+
+
+def _parse(file: str, text: str) -> Shelf:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: {error}") from None
+    if data.get("schema") != SCHEMA:
+        raise UsageError(f"{file}: schema {data.get('schema')!r}; this version reads {SCHEMA}")
+    return Shelf(file, data)
+
+
+def merge(parts: Iterable[Shelf]) -> Catalog:
+    """What stands on several shelves as one catalog; UsageError naming file and row where they disagree."""
     instructions: dict[str, Instruction] = {}
     lowerings: dict[str, dict[str, Lowering]] = {}
-    for file, text in texts.items():
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"{file}: {error}") from None
-        if data.get("schema") != SCHEMA:
-            raise UsageError(f"{file}: schema {data.get('schema')!r}; this version reads {SCHEMA}")
-        for name in data["architectures"]:
+    for shelf in parts:
+        for name in shelf.architectures:
             lowerings.setdefault(name, {})
-        for number, row in enumerate(data["row"], 1):
-            where = f"{file}, row {number} ({row.get('family', 'no family')})"
+        for number, row in enumerate(shelf.data["row"], 1):
+            where = f"{shelf.file}, row {number} ({row.get('family', 'no family')})"
             try:
-                for made, ways in _expand(row, data):
+                for made, ways in _expand(row, shelf.data):
                     _enter(made, ways, instructions, lowerings)
             except (MmaprobeError, KeyError, ValueError, TypeError) as error:
                 reason = f"nothing binds {error}" if isinstance(error, KeyError) else error
@@ -95,15 +126,28 @@ def _enter(
 
 def _expand(row: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[tuple[Instruction, list[Lowering]]]:
     _known(row, _ROW)
-    for choice in itertools.product(*row.get("axes", [])):
+    for on in row["on"]:
+        _known(on, _ON)
+    for choice in itertools.product(*map(_choices, row.get("axes", []))):
         bound: dict[str, Any] = {}
         for table in choice:
             bound |= table
         made = _instruction(row, bound)
-        bound = {**bound, **{name: getattr(made, name) for name in (*_NUMBERS, *_FORMATS)}}
-        ways = [way for on in row["on"] for way in _lowerings(on, bound, made, data)]
+        words = _words({**bound, **{name: getattr(made, name) for name in (*_NUMBERS, *_FORMATS)}})
+        ways = [way for on in row["on"] for way in _lowerings(on, words, made, data)]
         if ways:
             yield made, ways
+
+
+def _choices(axis: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The choices of an axis: its tables, one with lists of values standing for each combination of them."""
+    return [
+        dict(zip(table, values, strict=True))
+        for table in axis
+        for values in itertools.product(
+            *([value] if key in _LISTS or not isinstance(value, list) else value for key, value in table.items())
+        )
+    ]
 
 
 def _known(table: Mapping[str, Any], names: set[str]) -> None:
@@ -112,56 +156,64 @@ def _known(table: Mapping[str, Any], names: set[str]) -> None:
             raise UsageError(f"unknown key {key!r}{near(key, names)}")
 
 
-def _fill(template: Any, bound: Mapping[str, Any]) -> str:
-    capitals = {key.upper(): str(value).upper() for key, value in bound.items()}
-    return str(template).format_map({**capitals, **bound})
+def _words(bound: Mapping[str, Any]) -> dict[str, Any]:
+    """What templates may name: everything bound, and under its key in capitals the same in capitals."""
+    return {key.upper(): str(value).upper() for key, value in bound.items()} | dict(bound)
+
+
+def _fill(template: Any, words: Mapping[str, Any]) -> str:
+    text = str(template)
+    return text.format_map(words) if "{" in text else text
 
 
 def _instruction(row: Mapping[str, Any], bound: Mapping[str, Any]) -> Instruction:
-    fields: dict[str, Any] = {name: _fill(row[name], bound) for name in _FORMATS if name in row}
-    fields |= {name: int(_fill(row[name], bound)) for name in _NUMBERS if name in row}
+    words = _words(bound)
+    fields: dict[str, Any] = {name: _fill(row[name], words) for name in _FORMATS if name in row}
+    fields |= {name: int(_fill(row[name], words)) for name in _NUMBERS if name in row}
     fields.setdefault("c", None)
-    bound = {**bound, **fields}
-    opcode = _fill(row["opcode"], bound)
+    words |= _words(fields)
+    opcode = _fill(row["opcode"], words)
     defaults = row.get("defaults", {})
-    written = {key: _fill(value, bound) for key, value in row.get("modifiers", {}).items()}
+    written = {key: _fill(value, words) for key, value in row.get("modifiers", {}).items()}
     modifiers = tuple(sorted((key, value) for key, value in written.items() if value != defaults.get(key)))
     lists: dict[str, Any] = {name: tuple(bound.get(name, row.get(name, ()))) for name in _LISTS}
     return Instruction(
-        spell(opcode, modifiers), opcode, _fill(row["family"], bound),
+        spell(opcode, modifiers), opcode, _fill(row["family"], words),
         modifiers=modifiers, source=row.get("source", ""), **fields, **lists,
     )  # fmt: skip
 
 
 def _lowerings(
-    on: Mapping[str, Any], bound: Mapping[str, Any], made: Instruction, data: Mapping[str, Any]
+    on: Mapping[str, Any], words: Mapping[str, Any], made: Instruction, data: Mapping[str, Any]
 ) -> Iterator[Lowering]:
-    _known(on, _ON)
     groups = data.get("groups", {})
     toolchains = data.get("toolchains", {})
-    convert, add, sort = (_fill(on[key], bound) if key in on else None for key in ("convert", "add", "sort"))
-    unplaced = (_fill(on["unplaced"], bound),) if "unplaced" in on else ()
-    for name in on["architectures"]:
-        name = _fill(name, bound)
-        for architecture in groups.get(name, [name]):
-            yield Lowering(
-                made.id, architecture, on.get("kind", "native"), _applications(on, bound, made),
-                on.get("toolchain", toolchains.get(architecture, toolchains.get("default", ""))),
-                int(_fill(on.get("count", 1), bound)), convert, add, on.get("note", ""),
-                unplaced, sort,
-            )  # fmt: skip
+    named = [_fill(name, words) for name in on["architectures"]]
+    homes = [home for name in named for home in groups.get(name, [name])]
+    if not homes:
+        return
+    convert, add, sort = (_fill(on[key], words) if key in on else None for key in ("convert", "add", "sort"))
+    unplaced = (_fill(on["unplaced"], words),) if "unplaced" in on else ()
+    applications = _applications(on, words, made)
+    for architecture in homes:
+        yield Lowering(
+            made.id, architecture, on.get("kind", "native"), applications,
+            on.get("toolchain", toolchains.get(architecture, toolchains.get("default", ""))),
+            int(_fill(on.get("count", 1), words)), convert, add, on.get("note", ""),
+            unplaced, sort,
+        )  # fmt: skip
 
 
-def _applications(on: Mapping[str, Any], bound: Mapping[str, Any], made: Instruction) -> tuple[Application, ...]:
+def _applications(on: Mapping[str, Any], words: Mapping[str, Any], made: Instruction) -> tuple[Application, ...]:
     if "primitive" not in on:
         return ()
     if "lanes" in on:
-        pieces = [parse_lanes(part) for part in _fill(on["lanes"], bound).split(";")]
+        pieces = [parse_lanes(part) for part in _fill(on["lanes"], words).split(";")]
     else:
-        step = int(_fill(on.get("step", made.k), bound))
+        step = int(_fill(on.get("step", made.k), words))
         pieces = [tuple(range(first, first + step)) for first in range(0, made.k, step)]
     if sorted(lane for piece in pieces for lane in piece) != list(range(made.k)):
         raise UsageError(f"the lanes of {made.id} are not 0..{made.k - 1}, each once")
-    name = _fill(on["primitive"], bound)
+    name = _fill(on["primitive"], words)
     start = on.get("start", "c")
     return tuple(Application(name, piece, "previous" if i else start) for i, piece in enumerate(pieces))

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
+from heapq import nlargest
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.loader import catalog, spell
+from mmaprobe.catalog.loader import Shelf, shelves, spell
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.errors import UsageError, near
 
 CONTROL_VALUES = {"rounding": ("rn", "rd", "ru", "rz"), "ftz": ("off", ""), "daz": ("off", "")}
 """What each control may be; the first value is the default and is left out of the id."""
+
+MOST_COMPARED = 1000
+"""An unknown id is held against at most so many known ones."""
 
 
 def short(identifier: str) -> str:
@@ -22,23 +27,39 @@ def short(identifier: str) -> str:
     return identifier.replace(".sync", "").replace(".aligned", "").replace(".row.col", "")
 
 
+def _shelves_for(identifier: str) -> list[Shelf]:
+    """The data files that may hold an id, by its first word."""
+    word = identifier.partition(".")[0]
+    return [shelf for shelf in shelves() if word in shelf.words]
+
+
 @cache
-def _short_forms() -> dict[str, tuple[str, ...]]:
+def _short_forms(shelf: Shelf) -> dict[str, tuple[str, ...]]:
     forms: dict[str, list[str]] = defaultdict(list)
-    for identifier in catalog().instructions:
+    for identifier in shelf.catalog.instructions:
         forms[short(identifier)].append(identifier)
     return {form: tuple(ids) for form, ids in forms.items()}
 
 
+def _near(identifier: str, choices: Iterable[str]) -> str:
+    """``near`` among the choices that begin most like the identifier: comparing thousands takes seconds."""
+
+    def alike(choice: str) -> int:
+        return next((i for i, (x, y) in enumerate(zip(identifier, choice, strict=False)) if x != y), len(identifier))
+
+    options = list(choices)
+    return near(identifier, options if len(options) <= MOST_COMPARED else nlargest(MOST_COMPARED, options, alike))
+
+
 def architectures() -> tuple[str, ...]:
     """Every architecture the catalog knows, in its own spelling."""
-    return tuple(catalog().lowerings)
+    return tuple(dict.fromkeys(name for shelf in shelves() for name in shelf.architectures))
 
 
 def architecture_base(name: str) -> str:
     """The catalog's name of an architecture: ``x86-64+intel`` is ``x86-64`` here; UsageError if unknown."""
     base = name.partition("+")[0]
-    if base not in catalog().lowerings:
+    if base not in architectures():
         raise UsageError(f"unknown architecture {name!r}{near(base, architectures())}")
     return base
 
@@ -50,20 +71,23 @@ def instruction(identifier: str) -> Instruction:
     instructions whose ``controls`` name them.  Raises UsageError with the near
     ids otherwise.
     """
-    known = catalog().instructions
-    exact = known.get(identifier) or known.get(_canonical(identifier))
-    if exact is not None:
-        return exact
-    forms = _short_forms().get(short(identifier), ())
+    home = _shelves_for(identifier)
+    for name in dict.fromkeys((identifier, _canonical(identifier))):
+        for shelf in home:
+            if name in shelf.catalog.instructions:
+                return shelf.catalog.instructions[name]
+    forms = {form: shelf for shelf in home for form in _short_forms(shelf).get(short(identifier), ())}
     if len(forms) == 1:
-        return known[forms[0]]
+        ((name, shelf),) = forms.items()
+        return shelf.catalog.instructions[name]
     if forms:
         raise UsageError(f"instruction {identifier!r} is ambiguous: {', '.join(forms)}")
     stateful = _with_state(identifier)
     if stateful is not None:
         return stateful
-    choices = dict.fromkeys([*known, *_short_forms()])
-    raise UsageError(f"unknown instruction {identifier!r}{near(identifier, choices)}; see `mmaprobe instructions`")
+    known = [name for shelf in home or shelves() for name in shelf.catalog.instructions]
+    choices = dict.fromkeys([*known, *map(short, known)])
+    raise UsageError(f"unknown instruction {identifier!r}{_near(identifier, choices)}; see `mmaprobe instructions`")
 
 
 def _split(identifier: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -117,18 +141,24 @@ def default_state(stateful: Instruction) -> Instruction:
 
 def instructions(architecture: str) -> tuple[Instruction, ...]:
     """Every instruction of an architecture, in the catalog's order, each in its default state."""
-    known = catalog()
-    return tuple(known.instructions[name] for name in known.lowerings[architecture_base(architecture)])
+    base = architecture_base(architecture)
+    here = [shelf.catalog for shelf in shelves() if base in shelf.architectures]
+    return tuple(known.instructions[name] for known in here for name in known.lowerings[base])
 
 
 def lowering(wanted: Instruction, architecture: str) -> Lowering:
     """What an instruction becomes on an architecture; UsageError where it does not exist there."""
-    table = catalog().lowerings[architecture_base(architecture)]
+    here = architecture_base(architecture)
     base = default_state(wanted).id
-    if base not in table:
-        homes = [name for name, ids in catalog().lowerings.items() if base in ids]
-        raise UsageError(f"{wanted.id} does not exist on {architecture}; it exists on {', '.join(homes) or 'none'}")
-    return table[base]
+    ways = {
+        name: table[base]
+        for shelf in _shelves_for(base)
+        for name, table in shelf.catalog.lowerings.items()
+        if base in table
+    }
+    if here not in ways:
+        raise UsageError(f"{wanted.id} does not exist on {architecture}; it exists on {', '.join(ways) or 'none'}")
+    return ways[here]
 
 
 def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
@@ -147,5 +177,5 @@ def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
     found = tuple(c for c in candidates if fnmatchcase(c.id, glob) or fnmatchcase(short(c.id), glob))
     if not found:
         stem = glob.replace("*", "").replace("?", "")
-        raise UsageError(f"no instruction of {architecture} matches {glob!r}{near(stem, [c.id for c in here])}")
+        raise UsageError(f"no instruction of {architecture} matches {glob!r}{_near(stem, [c.id for c in here])}")
     return found
