@@ -51,6 +51,7 @@ def _near(identifier: str, choices: Iterable[str]) -> str:
     return near(identifier, options if len(options) <= MOST_COMPARED else nlargest(MOST_COMPARED, options, alike))
 
 
+@cache
 def architectures() -> tuple[str, ...]:
     """Every architecture the catalog knows, in its own spelling."""
     return tuple(dict.fromkeys(name for shelf in shelves() for name in shelf.architectures))
@@ -136,7 +137,7 @@ def modes(base: Instruction) -> tuple[Instruction, ...]:
 
 def default_state(stateful: Instruction) -> Instruction:
     """The same instruction in the default control state."""
-    return in_state(stateful, {})
+    return in_state(stateful, {}) if stateful.controls else stateful
 
 
 def instructions(architecture: str) -> tuple[Instruction, ...]:
