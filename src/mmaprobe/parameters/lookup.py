@@ -42,7 +42,7 @@ def entry_for(architecture: str, instruction: Instruction, file: ParameterFile |
     """
     way = lowering(instruction, architecture)
     known = (file or load(architecture)).entries
-    if len(way.primitives) != 1 or way.primitives[0] not in known:
+    if way.unplaced or len(way.primitives) != 1 or way.primitives[0] not in known:
         raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")
     return known[way.primitives[0]]
 
