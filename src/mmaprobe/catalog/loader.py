@@ -61,12 +61,17 @@ class Shelf:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The first words (up to a dot) that an id on this shelf may begin with."""
-        return frozenset(row["opcode"].partition(".")[0] for row in self.data["row"])
+        """The first words of the ids on this shelf."""
+        return frozenset(first_word(row["opcode"]) for row in self.data["row"])
 
     @cached_property
     def catalog(self) -> Catalog:
         return merge([self])
+
+
+def first_word(identifier: str) -> str:
+    """An id up to its first dot or underscore."""
+    return identifier.partition(".")[0].partition("_")[0]
 
 
 @cache

@@ -11,7 +11,7 @@ from functools import cache
 from heapq import nlargest
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.loader import Shelf, shelves, spell
+from mmaprobe.catalog.loader import Shelf, first_word, shelves, spell
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.errors import UsageError, near
 
@@ -29,7 +29,7 @@ def short(identifier: str) -> str:
 
 def _shelves_for(identifier: str) -> list[Shelf]:
     """The data files that may hold an id, by its first word."""
-    word = identifier.partition(".")[0]
+    word = first_word(identifier)
     return [shelf for shelf in shelves() if word in shelf.words]
 
 
