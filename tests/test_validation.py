@@ -313,7 +313,7 @@ def test_stop_is_asked_between_chunks() -> None:
     assert summary.interrupted
     assert summary.vectors == sum(seen)
     assert 0 < summary.vectors < 3_000_000
-    assert validate(MODEL, MODEL, DOT, 1000, stop=lambda: True).exit_code == 130
+    assert validate(MODEL, MODEL, DOT, 1000, stop=lambda: True).exit_code == 4
 
 
 def test_a_device_that_is_not_concurrent_is_called_by_one_thread_at_a_time() -> None:

@@ -17,6 +17,7 @@ import oracle
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import default_state, instructions, modes
 from mmaprobe.derivation import Derivation, derive
+from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.derivation.hypotheses import control_variants, control_words
 from mmaprobe.devices.base import open_device
@@ -27,7 +28,7 @@ from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.parameters.neighbours import Neighbour, neighbours
 from mmaprobe.parameters.table import flatten, to_table
 
 ARCHITECTURES = ("x86-64+intel", "x86-64+amd", "aarch64", "sm_70", "sm_80", "sm_89", "sm_90a")
@@ -71,7 +72,7 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
 
     Steps may be written out as one tree, the operands of an addition have no
     order, where nothing is flushed nobody judges what is tiny, and a zero exponent
-    that cuts nothing (the function is the same) may be left out.
+    may be another one where the formats prove that neither cuts anything.
     """
     changes = list(datapath_changes(truth, found))
     if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
@@ -80,7 +81,7 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     return [
         change
         for change in changes
-        if (not change[0].endswith(".zero_exponent") or change[2] != "none")
+        if (not change[0].endswith(".zero_exponent") or not argument(truth, Neighbour(change[0], "", found)))
         and (
             not change[0].endswith(".tininess")
             or any(table.get(change[0].replace("tininess", "subnormals")) != "keep" for table in tables)

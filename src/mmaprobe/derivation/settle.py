@@ -84,10 +84,7 @@ class Settlement:
             proof = Witness.of(take(vectors, hit[:1]), int(answers[hit[0]]), f"not {name}") if hit.size else None
             if proof is not None:
                 self.state.proofs["control state", name] = proof
-            entries.append(
-                Entry("control state", name, "refuted" if proof else "equivalent", proof,
-                      "" if proof else f"the same on all of {vectors.size} vectors", vectors.size)
-            )  # fmt: skip
+            entries.append(Entry("control state", name, "refuted" if proof else "open", proof, searched=vectors.size))
         return Certificate(tuple(entries))
 
     def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:

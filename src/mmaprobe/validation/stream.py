@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ TILES_OF = 4
 
 Progress = Callable[[int], None]
 Stop = Callable[[], bool]
+Ended = Literal["", "stopped", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def validate(
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, recorded=_recording(dut, ref, instruction))
     begin = time.monotonic()
     chunks = _chunks(job, vectors, generators)
-    interrupted = _drain(job, chunks, threads, progress, stop)
+    ended = _drain(job, chunks, threads, progress, stop)
     mismatches = sum(count.mismatches for count in job.counts.values())
     return Summary(
         instruction=instruction.id,
@@ -124,7 +126,8 @@ def validate(
         examples=tuple(_examined(job)),
         seconds=time.monotonic() - begin,
         nan=nan,
-        interrupted=interrupted,
+        interrupted=bool(ended),
+        stopped=ended == "stopped",
     )
 
 
@@ -170,8 +173,8 @@ def _split(instruction: Instruction, family: str, start: int, count: int) -> Ite
         yield _Chunk(family, start + done, min(CHUNK, count - tiles * outputs - done))
 
 
-def _drain(job: _Job, chunks: list[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> bool:
-    """Run the chunks on worker threads; True when Ctrl-C or ``stop`` ended it early."""
+def _drain(job: _Job, chunks: list[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> Ended:
+    """Run the chunks on worker threads; what ended it early, if anything did."""
     waiting: set[Future[int]] = set()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -184,13 +187,14 @@ def _drain(job: _Job, chunks: list[_Chunk], threads: int, progress: Progress | N
                     _collect(done, progress)
             else:
                 _collect(waiting, progress)
-                return False
+                return ""
             _collect(waiting, progress)
+            return "stopped"
         except BaseException as error:
             pool.shutdown(wait=True, cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
                 raise
-    return True
+    return "interrupted"
 
 
 def _collect(done: set[Future[int]], progress: Progress | None) -> None:

@@ -25,7 +25,8 @@ class Summary:
 
     ``examples`` holds a few mismatches, retested and shrunk; ``planned`` is what
     was asked for, ``vectors`` what was compared.  ``nan`` names the comparison
-    of NaN results: ``bits`` or ``any``.
+    of NaN results: ``bits`` or ``any``.  ``interrupted``: it ended early, by
+    Ctrl-C or, where ``stopped``, because its caller asked for that (a budget).
     """
 
     instruction: str
@@ -40,6 +41,7 @@ class Summary:
     seconds: float
     nan: str = "bits"
     interrupted: bool = False
+    stopped: bool = False
 
     @property
     def unstable(self) -> bool:
@@ -53,7 +55,7 @@ class Summary:
             return 5
         if self.mismatches:
             return 1
-        if self.interrupted:
+        if self.interrupted and not self.stopped:
             return 130
         return 0 if self.vectors else 4
 
