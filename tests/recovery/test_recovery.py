@@ -15,7 +15,7 @@ import pytest
 
 import oracle
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import default_state, instructions, modes
+from mmaprobe.catalog.lookup import default_state, instruction, instructions, lowering, modes
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare_with_shipped
@@ -37,12 +37,16 @@ SEED = 11
 
 
 def distinct() -> dict[Datapath, tuple[str, Instruction]]:
-    """Every distinct datapath, under the first instruction and state that has it."""
+    """Every distinct datapath of a native or split form, under the first instruction and state that has it.
+
+    Emulated forms are compositions with conversions in front, which the derivation's grammar does not hold.
+    """
     found: dict[Datapath, tuple[str, Instruction]] = {}
     for architecture in ARCHITECTURES:
         for state in (state for base in instructions(architecture) for state in modes(base)):
             try:
-                found.setdefault(datapath_for(architecture, state), (architecture, state))
+                if lowering(state, architecture).kind != "emulated":
+                    found.setdefault(datapath_for(architecture, state), (architecture, state))
             except UsageError:
                 continue
     return found
@@ -178,3 +182,12 @@ def test_control_states_from_their_relative(architecture: str, instruction: Inst
         elif entry.verdict == "equivalent":
             same.append(variants[entry.value])
     assert not differing(instruction, [found, *same], FRESH // 10).any()
+
+
+def test_an_emulated_form_is_not_derived_wrongly() -> None:
+    wanted = instruction("mma.m16n8k32.f32.e4m3.e4m3.f32")
+    assert lowering(wanted, "sm_90a").kind == "emulated"
+    derivation = derive(open_device("model:sm_90a"), wanted, seed=SEED)
+    found = derivation.datapath
+    assert found is None or differing(wanted, [datapath_for("sm_90a", wanted), found])[1] == 0
+    assert found is not None or derivation.counterexample is not None
