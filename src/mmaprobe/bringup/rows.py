@@ -83,6 +83,8 @@ def _detail(result: Result) -> str:
         if example.shrunk is not None and example.shrunk_expected is not None:
             vector, expected = example.shrunk, example.shrunk_expected
         return f"{where}: {vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"
+    if result.summary is not None and not result.summary.vectors:
+        return f"{where}: nothing was compared"
     if result.derivation is not None and result.derivation.datapath is None:
         return f"{where}: {result.derivation.reason}"
     if result.comparison is not None and result.comparison.changed:

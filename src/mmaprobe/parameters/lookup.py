@@ -140,5 +140,5 @@ def _unknown(instruction: Instruction, architecture: str, way: Lowering) -> str:
     made_of = " + ".join(way.primitives) or way.note or "no matrix instruction"
     return (
         f"{instruction.id} on {architecture} ({way.kind}: {made_of}); "
-        f"run `mmaprobe derive --device ... --instruction '{instruction.id}'` on that hardware"
+        f"run `mmaprobe derive --device ... '{instruction.id}'` on that hardware"
     )
