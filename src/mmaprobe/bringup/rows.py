@@ -74,7 +74,8 @@ def _parameters(states: list[Result]) -> str:
 
 def _detail(result: Result) -> str:
     """Why the result is not plainly equal: the error, the reason, the first mismatch, or the changed parameters."""
-    where = result.instruction.id
+    state = result.instruction
+    where = "" if state == default_state(state) else f"{state.id}: "
     if result.error:
         return result.error
     if result.summary is not None and result.summary.examples:
@@ -82,13 +83,13 @@ def _detail(result: Result) -> str:
         vector, expected = example.vector, example.expected
         if example.shrunk is not None and example.shrunk_expected is not None:
             vector, expected = example.shrunk, example.shrunk_expected
-        return f"{where}: {vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"
+        return f"{where}{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"
     if result.summary is not None and not result.summary.vectors:
-        return f"{where}: nothing was compared"
+        return f"{where}nothing was compared"
     if result.derivation is not None and result.derivation.datapath is None:
-        return f"{where}: {result.derivation.reason}"
+        return f"{where}{result.derivation.reason}"
     if result.comparison is not None and result.comparison.changed:
         proof = result.comparison.witness
         lines = "; ".join(result.comparison.lines)
-        return f"{where}: {lines}" + (f"; {vector_text(proof)} gives {proof.d:#x}, {proof.note}" if proof else "")
+        return f"{where}{lines}" + (f"; {vector_text(proof)} gives {proof.d:#x}, {proof.note}" if proof else "")
     return ""
