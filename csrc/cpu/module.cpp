@@ -4,10 +4,12 @@
 #include "cpu/bind_units.hpp"
 #include "cpu/engine.hpp"
 #include "cpu/generators.hpp"
+#include "cpu/sparse.hpp"
 
 PYBIND11_MODULE(_native, m) {
   m.doc() = "Native core of mmaprobe: engine, generators, compare, CPU instructions";
   mmaprobe::cpu::register_units(m);
   mmaprobe::cpu::register_generators(m);
   mmaprobe::cpu::register_engine(m);
+  mmaprobe::cpu::register_sparse(m);
 }

@@ -19,7 +19,6 @@ from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import save
-from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.report import doctor, explain, findings, junit, listing, progress
 from mmaprobe.report.json import to_json
 from mmaprobe.report.table import SummaryTable
@@ -186,8 +185,12 @@ def explain_command(
 ) -> int:
     """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
     wanted = lookup.instruction(instruction)
+    found = mmaprobe.model(architecture, wanted)
     vector = literal.parse_vector(wanted, operands)
-    out().print(explain.render(datapath_for(architecture, wanted), vector))
+    dense = found.dense(vector)
+    if vector.metadata is not None:
+        out().print(explain.selection(wanted, vector.metadata))
+    out().print(explain.render(found.datapath, dense))
     return 0
 
 

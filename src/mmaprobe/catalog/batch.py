@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.sparsity import check_metadata
 from mmaprobe.errors import UsageError
 
 Bits = NDArray[np.unsignedinteger[Any]]
@@ -71,7 +72,8 @@ def check_batch(instruction: Instruction, batch: Batch) -> Batch:
     """The batch with every operand held against the instruction's shapes and formats.
 
     Non-contiguous and big-endian arrays are copied to native layout.  Raises
-    ValueError naming the operand, the expected shape and what came.
+    ValueError naming the operand, the expected shape and what came, and for
+    metadata that is illegal on every architecture (``sparsity.check_metadata``).
     """
     return _check(instruction, batch, instruction.shapes(batch.a.shape[0] if np.ndim(batch.a) else 0))
 
@@ -100,19 +102,23 @@ def _check(instruction: Instruction, batch: Batch, shapes: dict[str, tuple[int, 
             raise UsageError(f"{instruction.id}: operand {name} of shape {shape} is missing")
         dtype = np.dtype(np.uint8) if name == "metadata" else operand_formats[name].dtype
         limit = None if name == "metadata" else operand_formats[name].code_limit
-        ready[name] = _check_operand(instruction.id, name, given[name], shape, dtype, limit)
+        each = {"metadata": instruction.chunk}.get(name, instruction.scale_size if "scale" in name else 0)
+        ready[name] = _check_operand(instruction.id, name, given[name], shape, dtype, limit, each)
+    if instruction.chunk:
+        check_metadata(instruction, ready["metadata"], sorts=True)
     return Batch(**ready)
 
 
 def _check_operand(
-    who: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], limit: int | None
+    who: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], limit: int | None, each: int = 0
 ) -> Bits:
     array = np.asarray(value)
     if array.dtype.newbyteorder("=") != dtype:
         hint = "; bits are meant: use .view()" if array.dtype.kind in "fV" else ""
         raise UsageError(f"{who}: operand {name} must be {dtype.name} of shape {shape}, got {array.dtype}{hint}")
     if array.shape != shape:
-        raise UsageError(f"{who}: operand {name} must have shape {shape}, got {array.shape}")
+        note = f" (one for {each} lanes)" if each else ""
+        raise UsageError(f"{who}: operand {name} must have shape {shape}{note}, got {array.shape}")
     if limit is not None and limit < 1 << (8 * dtype.itemsize) and array.size and int(array.max()) >= limit:
         raise UsageError(
             f"{who}: operand {name} holds {int(array.max()):#x}, outside its {limit.bit_length() - 1} bits"

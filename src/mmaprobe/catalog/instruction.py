@@ -15,7 +15,8 @@ class Instruction:
 
     ``blocks`` counts independent MFMA blocks (an extra axis after the batch
     where above 1); ``chunk`` is the number of lanes one sparse metadata item
-    covers (0: dense); ``scale_size`` is the number of lanes that share a scale.
+    covers (0: dense), ``unordered`` whether it may name the later lane first
+    (catalog/sparsity.py); ``scale_size`` is the number of lanes that share a scale.
     ``modifiers`` are sorted (key, value) pairs, defaults left out.
     """
 
@@ -32,6 +33,7 @@ class Instruction:
     modifiers: tuple[tuple[str, str], ...] = ()
     blocks: int = 1
     chunk: int = 0
+    unordered: bool = False
     scale: str | None = None
     scale_size: int = 0
     controls: tuple[str, ...] = ()  # which control state the instruction may obey: rounding, ftz, daz
@@ -44,6 +46,8 @@ class Instruction:
                 formats.get(name)
         if min(self.m, self.n, self.k, self.blocks) < 1:
             raise UsageError(f"{self.id}: shape {self.m}x{self.n}x{self.k} with {self.blocks} blocks")
+        if self.chunk not in (0, 2, 4, 8) or self.k % (self.chunk or 1):
+            raise UsageError(f"{self.id}: a metadata item covers 2, 4 or 8 lanes that divide K = {self.k}")
         if bool(self.scale) != bool(self.scale_size):
             raise UsageError(f"{self.id}: a scale format goes with a scale size")
 
@@ -57,11 +61,15 @@ class Instruction:
         """True where M = N = 1: the unit's lanes are consecutive items of the batch."""
         return self.m == self.n == 1
 
+    @property
+    def selected(self) -> int:
+        """How many lanes are multiplied: K, or half of them where A is sparse."""
+        return self.k // 2 if self.chunk else self.k
+
     def shapes(self, batch: int) -> dict[str, tuple[int, ...]]:
         """Shape of each operand for ``batch`` items; absent operands are left out."""
         lead = (batch, self.blocks) if self.blocks > 1 else (batch,)
-        k_a = self.k // 2 if self.chunk else self.k
-        out: dict[str, tuple[int, ...]] = {"a": (*lead, self.m, k_a), "b": (*lead, self.k, self.n)}
+        out: dict[str, tuple[int, ...]] = {"a": (*lead, self.m, self.selected), "b": (*lead, self.k, self.n)}
         if self.c is not None:
             out["c"] = (*lead, self.m, self.n)
         if self.scale is not None:

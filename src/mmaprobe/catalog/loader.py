@@ -27,7 +27,8 @@ SCHEMA = 1
 _NUMBERS = ("m", "n", "k", "blocks", "chunk", "scale_size")
 _FORMATS = ("a", "b", "c", "d", "scale")
 _LISTS = ("controls", "requires")
-_ROW = {"family", "opcode", "modifiers", "defaults", "axes", "source", "on", *_NUMBERS, *_FORMATS, *_LISTS}
+_FLAGS = ("unordered",)
+_ROW = {"family", "opcode", "modifiers", "defaults", "axes", "source", "on", *_NUMBERS, *_FORMATS, *_LISTS, *_FLAGS}
 _ON = {
     "architectures", "kind", "primitive", "unplaced", "step", "lanes", "start", "count",
     "convert", "add", "sort", "toolchain", "note",
@@ -175,6 +176,7 @@ def _instruction(row: Mapping[str, Any], bound: Mapping[str, Any]) -> Instructio
     words = _words(bound)
     fields: dict[str, Any] = {name: _fill(row[name], words) for name in _FORMATS if name in row}
     fields |= {name: int(_fill(row[name], words)) for name in _NUMBERS if name in row}
+    fields |= {name: {"true": True, "false": False}[_fill(row[name], words).lower()] for name in _FLAGS if name in row}
     fields.setdefault("c", None)
     words |= _words(fields)
     opcode = _fill(row["opcode"], words)

@@ -12,6 +12,7 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, near
 
 GROUP = "mmaprobe.devices"
@@ -93,7 +94,8 @@ def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bit
     """d of shape (n,) for n separate vectors (a (n, K), b (n, K), c (n,), ...): packed into tiles.
 
     Vector j of a tile uses row j of A and column j of B, so a tile carries
-    min(M, N) vectors (times the MFMA blocks); the rest of the tile is zero.
+    min(M, N) vectors (times the MFMA blocks); the rest of the tile is zero
+    (with legal metadata).
     Vectors of fewer lanes are filled up by ``pad_lanes``.  A ``VectorDevice``
     (a model, a recording) needs no tiles.  DeviceError where the answer does
     not have the shape and type of D.
@@ -131,10 +133,11 @@ def _on_diagonals(instruction: Instruction, vectors: Batch, per: int) -> Batch:
     full: dict[str, Bits] = {}
     for name, shape in instruction.shapes(tiles).items():
         value = getattr(vectors, name)
-        flat = np.zeros((pieces * per, *value.shape[1:]), value.dtype)
+        blank = legal_items(instruction.chunk)[0] if name == "metadata" else 0
+        flat = np.full((pieces * per, *value.shape[1:]), blank, value.dtype)
         flat[: vectors.size] = value
         rows = flat.reshape(pieces, per, *value.shape[1:])
-        tile = np.zeros((pieces, *shape[-2:]), value.dtype)
+        tile = np.full((pieces, *shape[-2:]), blank, value.dtype)
         if name == "c":
             tile[:, diagonal, diagonal] = rows
         elif name in ("b", "scale_b"):

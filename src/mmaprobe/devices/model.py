@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from mmaprobe.catalog import lookup
@@ -12,7 +11,7 @@ from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.errors import UsageError
-from mmaprobe.models.model import evaluate_tiles, evaluator
+from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.lookup import datapath_for, load
@@ -59,13 +58,17 @@ class ModelDevice:
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """D of shape (batch, [blocks,] M, N)."""
-        datapath = self.datapath(instruction)
-        return evaluate_tiles(partial(evaluator(datapath), datapath), check_batch(instruction, batch))
+        return run_tiles(
+            instruction, self.datapath(instruction), check_batch(instruction, batch), self.sorts(instruction)
+        )
 
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
         """d (n,) of separate vectors, without packing them into tiles."""
-        datapath = self.datapath(instruction)
-        return evaluator(datapath)(datapath, vectors)
+        return run_vectors(instruction, self.datapath(instruction), vectors, self.sorts(instruction))
+
+    def sorts(self, instruction: Instruction) -> bool:
+        """Whether the compiled code puts sparse metadata in order before the primitive."""
+        return lookup.lowering(instruction, self.architecture).sort is not None
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,8 @@ class DatapathDevice:
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """D of shape (batch, [blocks,] M, N)."""
-        return evaluate_tiles(partial(evaluator(self.datapath), self.datapath), check_batch(instruction, batch))
+        return run_tiles(instruction, self.datapath, check_batch(instruction, batch))
 
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
         """d (n,) of separate vectors."""
-        return evaluator(self.datapath)(self.datapath, vectors)
+        return run_vectors(instruction, self.datapath, vectors)

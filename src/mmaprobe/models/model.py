@@ -12,7 +12,9 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.models import engine, stages
+from mmaprobe.catalog.lookup import lowering
+from mmaprobe.catalog.sparsity import check_metadata
+from mmaprobe.models import engine, sparse, stages
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 
@@ -28,15 +30,28 @@ def evaluator(datapath: Datapath) -> Evaluate:
 
 @dataclass(frozen=True)
 class Model(BoundInstruction):
-    """The bit-accurate model of an instruction; call it with tiles, or ``dot`` with vectors."""
+    """The bit-accurate model of an instruction; call it with tiles, or ``dot`` with vectors.
+
+    ``sorts``: the compiled code puts sparse metadata in order first.
+    """
 
     datapath: Datapath
+    sorts: bool = False
+
+    def dense(self, vectors: Batch) -> Batch:
+        """What the datapath sees of the vectors: of sparse ones, the selected lanes."""
+        return sparse.dense_vectors(self.instruction, vectors, self.sorts) if self.instruction.chunk else vectors
 
 
-def bind(instruction: Instruction, datapath: Datapath) -> Model:
-    """The instruction computed by this datapath."""
-    evaluate = partial(evaluator(datapath), datapath)
-    return Model(instruction, partial(evaluate_tiles, evaluate), evaluate, datapath)
+def bind(instruction: Instruction, datapath: Datapath, sorts: bool = False) -> Model:
+    """The instruction computed by this datapath; ``sorts``: sparse metadata is put in order first."""
+    return Model(
+        instruction,
+        partial(run_tiles, instruction, datapath, sorts=sorts),
+        partial(run_vectors, instruction, datapath, sorts=sorts),
+        datapath,
+        sorts,
+    )
 
 
 def model(architecture: str, instruction: str) -> Model:
@@ -47,7 +62,29 @@ def model(architecture: str, instruction: str) -> Model:
     unknown name, or where no datapath is known.
     """
     found = lookup.instruction(instruction)
-    return bind(found, datapath_for(architecture, found))
+    return bind(found, datapath_for(architecture, found), lowering(found, architecture).sort is not None)
+
+
+def run_vectors(instruction: Instruction, datapath: Datapath, vectors: Batch, sorts: bool = False) -> Bits:
+    """d (n,) of separate vectors, sparse ones by the lanes that their metadata selects."""
+    dense = sparse.dense_vectors(instruction, vectors, sorts) if instruction.chunk else vectors
+    return evaluator(datapath)(datapath, dense)
+
+
+def run_tiles(instruction: Instruction, datapath: Datapath, tiles: Batch, sorts: bool = False) -> Bits:
+    """D of tiles of ``Instruction.shapes``."""
+    evaluate = partial(evaluator(datapath), datapath)
+    if not instruction.chunk:
+        return evaluate_tiles(evaluate, tiles)
+    assert tiles.metadata is not None
+    check_metadata(instruction, tiles.metadata, sorts)
+    flat = Batch(**{name: value.reshape(-1, *value.shape[-2:]) for name, value in tiles.items()})
+    size = max(1, VECTORS_AT_A_TIME // (instruction.m * instruction.n))
+    d = [
+        evaluate_tiles(evaluate, sparse.dense_rows(instruction, flat.slice(start, start + size)))
+        for start in range(0, max(flat.size, 1), size)
+    ]
+    return np.concatenate(d).reshape(*tiles.a.shape[:-1], instruction.n)
 
 
 def evaluate_tiles(evaluate: Callable[[Batch], Bits], tiles: Batch) -> Bits:

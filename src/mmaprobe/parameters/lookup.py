@@ -58,7 +58,7 @@ def datapath_for(architecture: str, instruction: Instruction, file: ParameterFil
     way = lowering(instruction, architecture)
     if way.kind == "emulated":
         return compose(entry.datapath, way, instruction)
-    whole = chain(entry.datapath, way)
+    whole = selected(entry.datapath, way, instruction) if instruction.chunk else chain(entry.datapath, way)
     return in_control_state(whole, instruction.modifier, entry.follows)
 
 
@@ -79,6 +79,16 @@ def chain(datapath: Datapath, way: Lowering) -> Datapath:
         raise UsageError(f"{way.instruction}: results of {way.primitives[0]} cannot be chained into its next use")
     ascending = order == tuple(range(len(order)))
     return replace(datapath, k=len(order), step=datapath.step_length, order=None if ascending else order)
+
+
+def selected(datapath: Datapath, way: Lowering, made: Instruction) -> Datapath:
+    """The datapath of a sparse instruction: its primitive's, whose lanes are the selected ones alone.
+
+    UsageError where the lowering applies it more than once or it has another number of lanes.
+    """
+    if len(way.applications) != 1 or datapath.k != made.selected:
+        raise UsageError(f"{made.id}: {way.primitives[0]} has {datapath.k} lanes and selects {made.selected} once")
+    return datapath
 
 
 def in_control_state(datapath: Datapath, state: Mapping[str, str], follows: tuple[str, ...]) -> Datapath:

@@ -15,8 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lanes import format_lanes
+from mmaprobe.catalog.sparsity import kept_positions
 from mmaprobe.models.numbers import ABSENT, Numbers
 from mmaprobe.models.rounding import first_cut
 from mmaprobe.models.stages import evaluate
@@ -48,6 +50,20 @@ def render(datapath: Datapath, vector: Batch) -> Group:
             parts.append(Rule(f"step {number + 1} of {len(steps)}: lanes {format_lanes(lanes)}", align="left"))
         parts += _step(datapath, vector, lanes, number, list(events))
     return Group(*parts)
+
+
+def selection(instruction: Instruction, metadata: Bits) -> Table:
+    """What legal metadata (1, K/chunk) of one sparse vector selects: the lane of b that each element of a meets.
+
+    In what follows lane j is stored element j of a and the lane of b beside it here.
+    """
+    lanes = kept_positions(instruction, metadata)[0].reshape(metadata.shape[1], -1)
+    width = lanes.shape[1]
+    table = _table("selected by the metadata", "chunk", "item", "a with b")
+    for chunk, (item, kept) in enumerate(zip(metadata[0].tolist(), lanes.tolist(), strict=True)):
+        pairs = " ".join(f"a{chunk * width + i}·b{lane}" for i, lane in enumerate(kept))
+        table.add_row(str(chunk), f"{item:#x}", pairs)
+    return table
 
 
 def _step(
