@@ -131,7 +131,8 @@ def operands(draw: st.DrawFn, name: str) -> Operand:
     fmt = formats.get(name)
     low_bits = draw(st.integers(0, fmt.fraction_bits))
     mask = draw(st.none() | st.none() | st.just((fmt.code_limit - 1) & ~((1 << low_bits) - 1)))
-    return Operand(draw(subnormals), mask)
+    sign = draw(st.sampled_from(["keep", "keep", "flip", "clear", "set"])) if fmt.has_sign_bit else "keep"
+    return Operand(draw(subnormals), mask, sign)
 
 
 @st.composite

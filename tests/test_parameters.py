@@ -263,3 +263,58 @@ def test_chains_become_steps() -> None:
         chain(FUSED, way(once[:8]))
     with pytest.raises(UsageError, match="cannot be chained"):
         chain(replace(FUSED, result=Encode("f32")), way(once, twice))
+
+
+AXES = """
+schema = 1
+architecture = "arch"
+[texts]
+us = "our own"
+[[primitive]]
+name = "P.{A}{neg}[{a},{a}->{d},k{k}]"
+axes = [
+  [{ a = ["f16", "bf16"] }],
+  [{ neg = "", sign = "keep" }, { neg = "{negA}", sign = "flip" }],
+  [{ d = "f32", k = 4, to = { rounding = "RZ" }, from = "{us} 4" }],
+]
+basis = "published"
+source = "{from} runs"
+notes = { "tree.to" = "as {us} say" }
+[primitive.datapath]
+a = "{a}"
+b = "{a}"
+c = "{d}"
+d = "{d}"
+k = "{k}"
+operand_a = { sign = "{sign}" }
+tree = { node = "exact", terms = ["c", "0..3"], to = "{to}" }
+[end]
+primitives = 4
+"""
+
+
+def test_a_table_with_axes_is_many_primitives() -> None:
+    made = from_text(AXES, "a.toml")
+    names = [f"P.{a.upper()}{neg}[{a},{a}->f32,k4]" for a in ("f16", "bf16") for neg in ("", "{negA}")]
+    assert list(made.entries) == names
+    last = made.entries[names[3]]
+    assert (last.source, last.notes) == ("our own 4 runs", (("tree.to", "as our own say"),))
+    tree = Exact((C, Products((0, 1, 2, 3))), Encode(rounding="RZ"))
+    assert last.datapath == Datapath("bf16", "bf16", "f32", "f32", 4, tree, operand_a=Operand(sign="flip"))
+    assert from_text(to_text(made), "b.toml") == made
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{from} runs", "{form} runs", "nothing binds {form}; did you mean from"),
+        ("primitives = 4", "primitives = 1", "a.toml: truncated: it holds 4 primitives"),
+        ('[{ a = ["f16", "bf16"] }]', '{ a = "f16" }', "axes: expected a list of lists of tables"),
+        ("k = 4", 'k = "4"', "a.toml: P.F16[f16,f16->f32,k4]: datapath.k: expected int, got '4'"),
+        ("{neg}[", "[", "a.toml: P.F16[f16,f16->f32,k4] is there twice"),
+    ],
+)
+def test_wrong_axes_are_named(old: str, new: str, said: str) -> None:
+    assert old in AXES
+    with pytest.raises(UsageError, match=re.escape(said)):
+        from_text(AXES.replace(old, new), "a.toml")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from by_hand import C, code, dot, exact, f32_sum, fma, lanes, p, raw
+from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,
@@ -262,3 +264,30 @@ def test_single_bit_lanes(multiply: str, expected: int) -> None:
         product=Product(multiply=multiply),  # type: ignore[arg-type]
     )  # fmt: skip
     assert raw(path, [0, 0, 1, 1], [0, 1, 0, 1], 7) == expected
+
+
+@pytest.mark.parametrize(
+    ("sign", "of_one", "of_minus_zero", "of_nan"),
+    [("keep", 0x3F800000, 1 << 31, 0xFFC00001), ("flip", 0xBF800000, 0, 0x7FC00001),
+     ("clear", 0x3F800000, 0, 0x7FC00001), ("set", 0xBF800000, 1 << 31, 0xFFC00001)],
+)  # fmt: skip
+def test_the_sign_bit_changes_before_the_operand_is_read(
+    sign: Any, of_one: int, of_minus_zero: int, of_nan: int
+) -> None:
+    """Of A, of B and of C: a number, a zero, a NaN that is handed on."""
+    one, minus_zero, nan = 0x3F800000, 1 << 31, 0xFFC00001
+    local = Special("local", QNAN, ("a", "b", "acc"))
+    for place, name in enumerate(("operand_a", "operand_b", "operand_c")):
+        path = fma(special=local, **{name: Operand(sign=sign)})
+        for given, expected in ((one, of_one), (minus_zero, of_minus_zero), (nan, of_nan)):
+            a, b, c = [(given, one, minus_zero), (one, given, minus_zero), (minus_zero, one, given)][place]
+            assert raw(path, [a], [b], c) == expected, (name, hex(given))
+
+
+def test_formats_without_a_sign_bit_have_no_negation() -> None:
+    for fmt in ("e4m3fnuz", "s8"):
+        to = Encode("f32") if fmt != "s8" else Encode("s32", overflow="wrap")
+        with pytest.raises(UsageError, match=f"operand sign is 'flip'; {fmt} has no sign bit"):
+            Datapath(fmt, fmt, None, to.format, 1, Exact((lanes(0),), to), operand_a=Operand(sign="flip"))
+    with pytest.raises(UsageError, match="an absent operand has no sign bit"):
+        Datapath("f16", "f16", None, "f32", 1, Exact((lanes(0),), Encode()), operand_c=Operand(sign="set"))

@@ -15,9 +15,9 @@
     X(nan) X(nan_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
     X(priority) X(priority_count) X(kernel)
 
-// How an operand is read. Codes in nan_above, infinity and nan_exact are without sign and padding.
+// How an operand is read: (code & mask) ^ flip is decoded. Codes in nan_above, infinity and nan_exact are without sign and padding.
 #define MMAPROBE_OPERAND(X)                                                                       \
-    X(bytes) X(kind) X(mask) X(padding) X(bits) X(fraction_bits) X(exponent_bits) X(bias)         \
+    X(bytes) X(kind) X(mask) X(flip) X(padding) X(bits) X(fraction_bits) X(exponent_bits) X(bias) \
     X(min_exponent) X(is_signed) X(subnormal) X(flush) X(nan_above) X(infinity) X(nan_exact) X(ieee)
 
 #define MMAPROBE_ENCODE(X)                                                                        \
@@ -62,7 +62,7 @@ MMAPROBE_ROW(StoreRow, MMAPROBE_STORE)
 #undef MMAPROBE_ROW
 #undef MMAPROBE_NAME
 
-constexpr i64 PROGRAM_VERSION = 2;
+constexpr i64 PROGRAM_VERSION = 3;
 constexpr i64 ABSENT = -1;  // in columns that hold an offset or a code
 enum Kind : i64 { FLOAT, INTEGER, MAGNITUDE };
 enum Kernel : i64 { INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES };

@@ -15,8 +15,8 @@ struct Nan {
 // The NaN that an operand holds as a code of d: sign kept, payload left-aligned.
 MMAPROBE_CALL Nan operand_nan(const OperandRow& o, const Source& s, i64 index, const EncodeRow& d) {
     if (!s.base || o[OperandRow::kind] != FLOAT) return {false, false, 0};
-    const u64 code = ((raw_code(o, s, index) & u64(o[OperandRow::mask])) >> o[OperandRow::padding]) &
-                     low_bits(o[OperandRow::bits]);
+    const u64 read = (raw_code(o, s, index) & u64(o[OperandRow::mask])) ^ u64(o[OperandRow::flip]);
+    const u64 code = (read >> o[OperandRow::padding]) & low_bits(o[OperandRow::bits]);
     const u64 absolute = code & (low_bits(o[OperandRow::bits]) >> o[OperandRow::is_signed]);
     if (absolute <= u64(o[OperandRow::nan_above]) && code != u64(o[OperandRow::nan_exact])) return {false, false, 0};
     const i64 fraction_bits = o[OperandRow::fraction_bits];

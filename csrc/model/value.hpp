@@ -54,7 +54,7 @@ MMAPROBE_HD void gather(const Source& s, i64 index, int count, u64* codes) {
     MMAPROBE_EACH(i, count) codes[i] = from[i * s.row];
 }
 
-// Codes of item k of vectors first .. first + count - 1, without padding and unread bits.
+// Codes of item k of vectors first .. first + count - 1, as the operand's row says, without padding.
 MMAPROBE_HD void read_codes(const OperandRow& o, const Source& s, i64 first, i64 k, int count, u64* codes) {
     const i64 index = first * s.row + k;
     switch (o[OperandRow::bytes]) {
@@ -63,9 +63,9 @@ MMAPROBE_HD void read_codes(const OperandRow& o, const Source& s, i64 first, i64
         case 4: gather<uint32_t>(s, index, count, codes); break;
         default: gather<u64>(s, index, count, codes); break;
     }
-    const u64 mask = u64(o[OperandRow::mask]), value = low_bits(o[OperandRow::bits]);
+    const u64 mask = u64(o[OperandRow::mask]), flip = u64(o[OperandRow::flip]), value = low_bits(o[OperandRow::bits]);
     const int padding = int(o[OperandRow::padding]);
-    MMAPROBE_EACH(i, count) codes[i] = ((codes[i] & mask) >> padding) & value;
+    MMAPROBE_EACH(i, count) codes[i] = (((codes[i] & mask) ^ flip) >> padding) & value;
 }
 
 template <int V>

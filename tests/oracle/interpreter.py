@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from oracle.numbers import Inf, Nan, Num, round_to_multiple
-from oracle.rules import NanRule, Table, Value, code_in, encode, masked, multiply, option, product, read
+from oracle.rules import NanRule, Table, Value, code_in, conditioned, encode, multiply, option, product, read
 
 
 def lanes_in(text: str | Sequence[int]) -> list[int]:
@@ -77,10 +77,10 @@ def evaluate(
     last = option(datapath, "result", None) or {"format": datapath["d"]}
     value = encode(accumulator, last, rule)
     if isinstance(value, Nan):
-        operands = {f"a{i}": (datapath["a"], masked(policy_a, code)) for i, code in enumerate(a)}
-        operands |= {f"b{i}": (datapath["b"], masked(policy_b, code)) for i, code in enumerate(b)}
+        operands = {f"a{i}": (datapath["a"], conditioned(datapath["a"], policy_a, code)) for i, code in enumerate(a)}
+        operands |= {f"b{i}": (datapath["b"], conditioned(datapath["b"], policy_b, code)) for i, code in enumerate(b)}
         if c_format is not None and c is not None:
-            operands["c"] = (c_format, masked(policy_c, c))
+            operands["c"] = (c_format, conditioned(c_format, policy_c, c))
         return rule.result(value, operands)
     return code_in(datapath["d"], value)
 

@@ -120,13 +120,21 @@ class NanRule:
 # --- reading operands (section 1)
 
 
-def masked(policy: Table, code: int) -> int:
+def conditioned(fmt: str, policy: Table, code: int) -> int:
+    """The code with the bits that are read, its sign bit as the unit sees it."""
     mask = option(policy, "mask", None)
-    return code if mask is None else code & mask
+    code = code if mask is None else code & mask
+    sign = policy.get("sign", "keep")
+    if sign == "keep":
+        return code
+    f = spec(fmt)
+    bit = 1 << (f.padding + f.fraction + f.exponent)
+    negative = {"flip": not code & bit, "clear": False, "set": True}[sign]
+    return code | bit if negative else code & ~bit
 
 
 def read(fmt: str, code: int, policy: Table, rule: NanRule) -> Value:
-    code = masked(policy, code)
+    code = conditioned(fmt, policy, code)
     value = decode(fmt, code)
     if isinstance(value, Nan):
         return rule.read(fmt, code)

@@ -97,6 +97,11 @@ class Format:
         return 1 << (self.bits - 1 + self.padding) if self.signed else 0
 
     @property
+    def has_sign_bit(self) -> bool:
+        """True where flipping one bit negates every value: not in two's complement, nor where -0 is the NaN."""
+        return self.signed and self.kind in ("float", "magnitude") and self.nan != "negative_zero"
+
+    @property
     def infinity_code(self) -> int | None:
         """Code of +infinity, None where the format has none."""
         return ((1 << self.exponent_bits) - 1) << (self.fraction_bits + self.padding) if self.infinity else None

@@ -107,14 +107,16 @@ def zeros(count: int, rule: NanRule) -> Numbers:
     return Numbers(none, np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, ABSENT), none, nan, 0)
 
 
-def masked(bits: Bits, operand: Operand) -> Bits:
-    """The container bits that the unit looks at."""
-    return bits if operand.mask is None else bits & bits.dtype.type(operand.mask)
+def conditioned(fmt: Format, bits: Bits, operand: Operand) -> Bits:
+    """The container bits that the unit looks at, and their sign bit as it sees it."""
+    mask, flip = operand.code_bits(fmt)
+    every = (1 << fmt.container_bits) - 1
+    return bits if (mask, flip) == (-1, 0) else bits & bits.dtype.type(mask & every) ^ bits.dtype.type(flip)
 
 
 def read(fmt: Format, bits: Bits, operand: Operand, rule: NanRule) -> Numbers:
-    """Operands as numbers: masked, decoded, subnormals flushed as ``operand`` says."""
-    bits = masked(bits, operand)
+    """Operands as numbers: masked, their sign changed, decoded, subnormals flushed as ``operand`` says."""
+    bits = conditioned(fmt, bits, operand)
     parts = decode(fmt, bits)
     infinite, nan = parts.kind == INFINITE, parts.kind == NAN
     dead, negative = infinite | nan, parts.negative

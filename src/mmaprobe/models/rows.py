@@ -12,7 +12,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import Encode, Operand
 
-VERSION = 2
+VERSION = 3
 OPCODES = ("PRODUCT", "LOAD_C", "ZERO", "FMA", "ADD", "SUM", "CONVERT", "STORE")
 PRODUCT, LOAD_C, ZERO, FMA, ADD, SUM, CONVERT, STORE = range(len(OPCODES))
 
@@ -23,7 +23,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "signalling_first", "product_order", "fma_order", "priority", "priority_count", "kernel",
     ),
     "operand": (
-        "bytes", "kind", "mask", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
+        "bytes", "kind", "mask", "flip", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
         "is_signed", "subnormal", "flush", "nan_above", "infinity", "nan_exact", "ieee",
     ),
     "encode": (
@@ -83,9 +83,10 @@ def operand_row(name: str, operand: Operand) -> tuple[int, ...]:
     ones = (1 << (fmt.bits - fmt.signed)) - 1
     above = {"ieee": infinity, "all_ones": ones - 1}.get(fmt.nan, (1 << 64) - 1)
     exact = 1 << (fmt.bits - 1) if fmt.nan == "negative_zero" else ABSENT
+    mask, flip = operand.code_bits(fmt)
     values = {
-        "bytes": fmt.container_bits // 8, "kind": _KINDS[fmt.kind],
-        "mask": ABSENT if operand.mask is None else operand.mask, "padding": fmt.padding, "bits": fmt.bits,
+        "bytes": fmt.container_bits // 8, "kind": _KINDS[fmt.kind], "mask": mask & (1 << 64) - 1, "flip": flip,
+        "padding": fmt.padding, "bits": fmt.bits,
         "fraction_bits": fmt.fraction_bits, "exponent_bits": fmt.exponent_bits, "bias": fmt.bias,
         "min_exponent": fmt.min_exponent, "is_signed": fmt.signed, "subnormal": fmt.subnormal,
         "flush": _FLUSH[operand.subnormals], "nan_above": above, "infinity": infinity, "nan_exact": exact,

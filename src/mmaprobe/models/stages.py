@@ -14,7 +14,7 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.models.nodes import Step, form_products, run
-from mmaprobe.models.numbers import Numbers, masked, read, zeros
+from mmaprobe.models.numbers import Numbers, conditioned, read, zeros
 from mmaprobe.models.rounding import encode
 from mmaprobe.models.special import NanRule
 from mmaprobe.models.trace import Trace
@@ -113,9 +113,11 @@ def _operands(datapath: Datapath, vectors: Batch) -> dict[str, tuple[Format, Bit
     """The bits behind each name that ``special.priority`` may hold."""
     if datapath.special.nan != "global":
         return {}
-    a, b = masked(vectors.a, datapath.operand_a), masked(vectors.b, datapath.operand_b)
-    found = {f"a{k}": (formats.get(datapath.a), a[:, k]) for k in range(datapath.k)}
-    found |= {f"b{k}": (formats.get(datapath.b), b[:, k]) for k in range(datapath.k)}
+    of_a, of_b = formats.get(datapath.a), formats.get(datapath.b)
+    a, b = conditioned(of_a, vectors.a, datapath.operand_a), conditioned(of_b, vectors.b, datapath.operand_b)
+    found = {f"a{k}": (of_a, a[:, k]) for k in range(datapath.k)}
+    found |= {f"b{k}": (of_b, b[:, k]) for k in range(datapath.k)}
     if datapath.c is not None and vectors.c is not None:
-        found["c"] = (formats.get(datapath.c), masked(vectors.c, datapath.operand_c))
+        of_c = formats.get(datapath.c)
+        found["c"] = (of_c, conditioned(of_c, vectors.c, datapath.operand_c))
     return found

@@ -16,6 +16,7 @@ from mmaprobe.errors import UsageError
 
 Subnormals = Literal["keep", "zero", "signed_zero"]
 SUBNORMALS: tuple[Subnormals, ...] = ("keep", "zero", "signed_zero")
+SIGNS = ("keep", "flip", "clear", "set")
 
 
 def _one_of(what: str, value: object, choices: tuple[object, ...]) -> None:
@@ -25,13 +26,26 @@ def _one_of(what: str, value: object, choices: tuple[object, ...]) -> None:
 
 @dataclass(frozen=True)
 class Operand:
-    """How an operand is read: subnormals kept or flushed, container bits ANDed with ``mask`` first."""
+    """How an operand is read: subnormals kept or flushed, container bits ANDed with ``mask`` first.
+
+    ``sign`` is what happens to the sign bit before the operand is decoded:
+    ``flip`` is a negation modifier, ``clear`` an absolute value, ``set`` both.
+    """
 
     subnormals: Subnormals = "keep"
     mask: int | None = None
+    sign: Literal["keep", "flip", "clear", "set"] = "keep"
 
     def __post_init__(self) -> None:
         _one_of("operand subnormals", self.subnormals, SUBNORMALS)
+        _one_of("operand sign", self.sign, SIGNS)
+
+    def code_bits(self, fmt: formats.Format) -> tuple[int, int]:
+        """(mask, flip): what is decoded is ``(code & mask) ^ flip``; a mask of -1 keeps every bit."""
+        mask = -1 if self.mask is None else self.mask
+        if self.sign in ("clear", "set"):
+            mask &= ~fmt.sign_mask
+        return mask, fmt.sign_mask if self.sign in ("flip", "set") else 0
 
 
 @dataclass(frozen=True)
@@ -230,6 +244,9 @@ class Datapath:
     def __post_init__(self) -> None:
         for name in (self.a, self.b, self.d, *([self.c] if self.c else [])):
             formats.get(name)
+        for operand, of in ((self.operand_a, self.a), (self.operand_b, self.b), (self.operand_c, self.c)):
+            if operand.sign != "keep" and not (of and formats.get(of).has_sign_bit):
+                raise UsageError(f"operand sign is {operand.sign!r}; {of or 'an absent operand'} has no sign bit")
         length = self.step_length
         if self.k % length:
             raise UsageError(f"a step of {length} lanes does not divide K = {self.k}")

@@ -110,7 +110,7 @@ _WORDS = {
     "overflow_exponent": "exponent from which it is infinite", "size": "lanes that share one",
     "where": "place of use", "nan": "rule", "code": "code", "priority": "priority", "quiet": "quieting",
     "signalling_first": "signalling ones first", "scaled": "block scales", "follows": "control state obeyed",
-    "basis": "basis", "to": "rounding to a format",
+    "basis": "basis", "sign": "what happens to the sign bit", "to": "rounding to a format",
 }  # fmt: skip
 
 

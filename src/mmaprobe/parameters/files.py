@@ -15,6 +15,7 @@ import tomli_w
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Witness
 from mmaprobe.errors import CannotWriteError, UsageError, near
+from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import Table, from_table, to_table
 
@@ -108,9 +109,9 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     schema = data.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA:
         raise UsageError(f"{name}: schema is {schema!r}; this version of mmaprobe reads up to {SCHEMA}")
-    keys = {"schema", "architecture", "toolchain", "source", "same_as", "basis", "primitive", "end"}
+    keys = {"schema", "architecture", "toolchain", "source", "same_as", "basis", "texts", "primitive", "end"}
     _check_keys(data, keys, {"architecture"} | ({"basis", "source"} if "same_as" in data else set()), name)
-    tables = data.get("primitive", [])
+    tables = [table for raw in data.get("primitive", []) for table in _expanded(raw, data.get("texts", {}), name)]
     if data.get("end") != {"primitives": len(tables)}:
         raise UsageError(f"{name}: truncated: it holds {len(tables)} primitives and its [end] says {data.get('end')}")
     inherited = _whole_file(data, inherit, name) if "same_as" in data else {}
@@ -151,6 +152,13 @@ def _whole_file(data: Table, inherit: Mapping[str, Mapping[str, Entry]] | None, 
         }  # fmt: skip
     except UsageError as error:
         raise UsageError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
+
+
+def _expanded(table: Any, texts: Mapping[str, str], name: str) -> list[Table]:
+    try:
+        return expand(table, texts)
+    except UsageError as error:
+        raise UsageError(f"{name}: {table.get('name', 'a primitive without name')}: {error}") from None
 
 
 def _check_keys(table: Any, known: set[str], needed: set[str], where: str) -> None:

@@ -190,6 +190,10 @@ def _label(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield from _float_only(_others("encoded", "operands", "normalised"))(value, holder, datapath)
 
 
+def _sign(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    yield {"keep": "flip", "flip": "keep", "clear": "set", "set": "clear"}[value]
+
+
 def _flip(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     yield str(not value).lower()
 
@@ -202,6 +206,7 @@ _RULES: dict[str, Rule] = {
     "rounding": _rounding,
     "first": _first,
     "overflow": _overflow,
+    "sign": _sign,
     "subnormals": _float_only(_others("keep", "zero", "signed_zero")),
     "tininess": _tininess,
     "zero": _float_only(_others("ieee", "positive")),

@@ -22,6 +22,7 @@ from mmaprobe.parameters.datapath import (
 )
 
 COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
+_SIGNS = {"flip": "{} negated", "clear": "|{}|", "set": "-|{}|"}
 _FLUSHED = {"keep": "kept", "signed_zero": "flushed, sign kept", "zero": "flushed to +0"}
 
 
@@ -37,9 +38,11 @@ def describe(datapath: Datapath) -> dict[str, str]:
     """
     steps = len(datapath.steps)
     text = _outermost(datapath.tree)
+    signs = {"a": datapath.operand_a.sign, "b": datapath.operand_b.sign, "c": datapath.operand_c.sign}
+    changed = "".join(f", {_SIGNS[sign].format(name)}" for name, sign in signs.items() if sign != "keep")
     integer = not formats.get(datapath.d).is_float
     return {
-        "order": ("fma" if text == "fma 0" else text) + (f", {steps} steps" if steps > 1 else ""),
+        "order": ("fma" if text == "fma 0" else text) + (f", {steps} steps" if steps > 1 else "") + changed,
         "precision": _precision(datapath),
         "rounding": _rounding(datapath),
         "subnormals": "-" if integer else _subnormals(datapath),

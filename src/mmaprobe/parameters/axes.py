@@ -1,0 +1,74 @@
+"""One table of a parameter file for many primitives: its axes' choices fill its texts.
+
+``axes`` is a list of axes, an axis a list of tables, a table what it binds; a
+list of values in it stands for one table each.  Every choice of one table from
+each axis makes a primitive.  In the table's texts ``{k}`` stands for what is
+bound or for a text of the file's ``[texts]``, ``{K}`` for the same in capitals;
+a text that is one such word alone becomes the value itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mmaprobe.errors import UsageError, near
+from mmaprobe.parameters.table import Table
+
+_WORD = re.compile(r"\{(\w+)\}")
+
+
+def expand(table: Any, texts: Mapping[str, str]) -> list[Table]:
+    """The tables, one a primitive, that a table stands for; one without ``axes`` stands for itself.
+
+    UsageError where a text names what nothing binds, or an axis is no list of tables.
+    """
+    if not isinstance(table, dict) or "axes" not in table:
+        return [table]
+    plain = {key: value for key, value in table.items() if key != "axes"}
+    return [_filled(plain, _words(bound, texts)) for bound in _choices(table["axes"])]
+
+
+def _choices(axes: Any) -> Iterator[Table]:
+    tables = isinstance(axes, list) and all(isinstance(axis, list) for axis in axes)
+    if not tables or not all(isinstance(item, dict) for axis in axes for item in axis):
+        raise UsageError(f"axes: expected a list of lists of tables, got {axes!r}")
+    for choice in itertools.product(*(list(_single(axis)) for axis in axes)):
+        bound: Table = {}
+        for table in choice:
+            bound |= table
+        yield bound
+
+
+def _single(axis: list[Table]) -> Iterator[Table]:
+    """The tables of an axis, one with lists of values as one for each combination of them."""
+    for table in axis:
+        values = [value if isinstance(value, list) else [value] for value in table.values()]
+        yield from (dict(zip(table, some, strict=True)) for some in itertools.product(*values))
+
+
+def _words(bound: Table, texts: Mapping[str, str]) -> Table:
+    """What texts may name: everything bound (texts of the file in it spelt out), and the same in capitals."""
+    known = {key: _WORD.sub(lambda found: texts.get(found[1], found[0]), value) if isinstance(value, str) else value
+             for key, value in bound.items()}  # fmt: skip
+    capitals = {key.upper(): value.upper() if isinstance(value, str) else value for key, value in known.items()}
+    return {**texts, **capitals, **known}
+
+
+def _filled(value: Any, words: Table) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(item, words) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, words) for item in value]
+    if not isinstance(value, str):
+        return value
+    alone = _WORD.fullmatch(value)
+    return _bound(alone[1], words) if alone else _WORD.sub(lambda found: str(_bound(found[1], words)), value)
+
+
+def _bound(name: str, words: Table) -> Any:
+    if name not in words:
+        raise UsageError(f"nothing binds {{{name}}}{near(name, words)}")
+    return words[name]
