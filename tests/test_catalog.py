@@ -41,8 +41,8 @@ def test_ids_are_unique_and_found(arch: str) -> None:
     ids = [made.id for made in instructions(arch)]
     assert len(ids) == len(set(ids)) > 0
     for made in instructions(arch):
-        assert instruction(made.id) is made
-        assert instruction(short(made.id)) is made
+        assert instruction(made.id, arch) is made
+        assert instruction(short(made.id), arch) is made
         assert re.fullmatch(r"[\w.:]+(\{[\w.:=,]+\})?", made.id)
 
 

@@ -112,7 +112,8 @@ def test_every_family_is_done_or_named_as_missing() -> None:
 
 
 def test_shelves_do_not_contradict_each_other() -> None:
-    assert merge(shelves()).instructions.keys() >= DONE.keys()
+    nvidia = [shelf for shelf in shelves() if shelf.file.startswith("nvidia")]
+    assert merge(nvidia).instructions.keys() >= DONE.keys()
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -184,7 +184,7 @@ def explain_command(
     operands: Annotated[list[str], typer.Argument(help="K of a, K of b, c: hex codes (0x3c00) or numbers (1.5).")],
 ) -> int:
     """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
-    wanted = lookup.instruction(instruction)
+    wanted = lookup.instruction(instruction, architecture)
     found = mmaprobe.model(architecture, wanted)
     vector = literal.parse_vector(wanted, operands)
     dense = found.dense(vector)

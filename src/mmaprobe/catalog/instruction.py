@@ -9,6 +9,12 @@ from mmaprobe import formats
 from mmaprobe.errors import UsageError
 
 
+def spell(opcode: str, modifiers: tuple[tuple[str, str], ...]) -> str:
+    """The id: the opcode, then the modifiers in braces, keys sorted."""
+    inside = ",".join(f"{key}={value}" if value else key for key, value in sorted(modifiers))
+    return f"{opcode}{{{inside}}}" if inside else opcode
+
+
 @dataclass(frozen=True)
 class Instruction:
     """One matrix or dot-product instruction with its modifiers.
@@ -38,6 +44,7 @@ class Instruction:
     scale_size: int = 0
     controls: tuple[str, ...] = ()  # which control state the instruction may obey: rounding, ftz, daz
     requires: tuple[str, ...] = ()  # CPU features
+    takes: tuple[str, ...] = ()  # roles of the modifiers resolved by rule (catalog.modifiers)
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -12,21 +12,22 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lanes import parse_lanes
 from mmaprobe.catalog.lowering import Application, Lowering
+from mmaprobe.catalog.modifiers import ROLES
 from mmaprobe.errors import MmaprobeError, UsageError, near
 
 SCHEMA = 1
 _NUMBERS = ("m", "n", "k", "blocks", "chunk", "scale_size")
 _FORMATS = ("a", "b", "c", "d", "scale")
-_LISTS = ("controls", "requires")
+_LISTS = ("controls", "requires", "takes")
 _FLAGS = ("unordered",)
 _ROW = {"family", "opcode", "modifiers", "defaults", "axes", "source", "on", *_NUMBERS, *_FORMATS, *_LISTS, *_FLAGS}
 _ON = {
@@ -42,11 +43,9 @@ class Catalog:
     instructions: Mapping[str, Instruction]
     lowerings: Mapping[str, Mapping[str, Lowering]]
 
-
-def spell(opcode: str, modifiers: tuple[tuple[str, str], ...]) -> str:
-    """The id: the opcode, then the modifiers in braces, keys sorted."""
-    inside = ",".join(f"{key}={value}" if value else key for key, value in sorted(modifiers))
-    return f"{opcode}{{{inside}}}" if inside else opcode
+    def homes(self, identifier: str) -> list[str]:
+        """The architectures that have an instruction."""
+        return [name for name, ways in self.lowerings.items() if identifier in ways]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +155,7 @@ def _choices(axis: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _known(table: Mapping[str, Any], names: set[str]) -> None:
+def _known(table: Mapping[str, Any], names: Set[str]) -> None:
     for key in table:
         if key not in names:
             raise UsageError(f"unknown key {key!r}{near(key, names)}")
@@ -183,7 +182,10 @@ def _instruction(row: Mapping[str, Any], bound: Mapping[str, Any]) -> Instructio
     defaults = row.get("defaults", {})
     written = {key: _fill(value, words) for key, value in row.get("modifiers", {}).items()}
     modifiers = tuple(sorted((key, value) for key, value in written.items() if value != defaults.get(key)))
-    lists: dict[str, Any] = {name: tuple(bound.get(name, row.get(name, ()))) for name in _LISTS}
+    lists: dict[str, Any] = {
+        name: tuple(_fill(item, words) for item in bound.get(name, row.get(name, ()))) for name in _LISTS
+    }
+    _known(dict.fromkeys(lists["takes"]), ROLES)
     return Instruction(
         spell(opcode, modifiers), opcode, _fill(row["family"], words),
         modifiers=modifiers, source=row.get("source", ""), **fields, **lists,

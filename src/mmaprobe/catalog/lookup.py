@@ -10,9 +10,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 from heapq import nlargest
 
-from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.loader import Shelf, first_word, shelves, spell
+from mmaprobe.catalog.instruction import Instruction, spell
+from mmaprobe.catalog.loader import Shelf, first_word, shelves
 from mmaprobe.catalog.lowering import Lowering
+from mmaprobe.catalog.modifiers import resolve, unmodified
 from mmaprobe.errors import UsageError, near
 
 CONTROL_VALUES = {"rounding": ("rn", "rd", "ru", "rz"), "ftz": ("off", ""), "daz": ("off", "")}
@@ -65,30 +66,68 @@ def architecture_base(name: str) -> str:
     return base
 
 
-def instruction(identifier: str) -> Instruction:
+def instruction(identifier: str, architecture: str | None = None) -> Instruction:
     """The instruction called ``identifier``: its id, or the short form where that names one only.
 
     Control-state modifiers (``{daz,ftz,rounding=rz}``) are accepted on the
-    instructions whose ``controls`` name them.  Raises UsageError with the near
-    ids otherwise.
+    instructions whose ``controls`` name them, modifiers that a row ``takes`` by
+    rule at their legal values.  ``architecture`` decides where one id takes
+    other formats on another architecture.  Raises UsageError with the near ids
+    otherwise.
     """
     home = _shelves_for(identifier)
+    if architecture is not None:
+        base = architecture_base(architecture)
+        home = [shelf for shelf in home if base in shelf.architectures] or home
     for name in dict.fromkeys((identifier, _canonical(identifier))):
-        for shelf in home:
-            if name in shelf.catalog.instructions:
-                return shelf.catalog.instructions[name]
+        found = _agreed({shelf: shelf.catalog.instructions.get(name) for shelf in home})
+        if found is not None:
+            return found
     forms = {form: shelf for shelf in home for form in _short_forms(shelf).get(short(identifier), ())}
     if len(forms) == 1:
         ((name, shelf),) = forms.items()
         return shelf.catalog.instructions[name]
     if forms:
         raise UsageError(f"instruction {identifier!r} is ambiguous: {', '.join(forms)}")
-    stateful = _with_state(identifier)
-    if stateful is not None:
-        return stateful
+    made = _with_state(identifier, architecture) or _by_rule(identifier, home)
+    if made is not None:
+        return made
+    if architecture is not None:
+        return instruction(identifier)  # of another architecture, or of none
     known = [name for shelf in home or shelves() for name in shelf.catalog.instructions]
     choices = dict.fromkeys([*known, *map(short, known)])
     raise UsageError(f"unknown instruction {identifier!r}{_near(identifier, choices)}; see `mmaprobe instructions`")
+
+
+def _agreed(records: dict[Shelf, Instruction | None]) -> Instruction | None:
+    """The record of one id on several shelves, the first where they compute alike; UsageError where they do not."""
+    found = {shelf: record for shelf, record in records.items() if record is not None}
+    kinds: dict[Instruction, list[str]] = defaultdict(list)
+    for shelf, record in found.items():
+        kinds[replace(record, takes=(), source="")] += shelf.catalog.homes(unmodified(record))
+    if len(kinds) > 1:
+        said = "; ".join(f"{made.a} and {made.b} on {', '.join(names)}" for made, names in kinds.items())
+        raise UsageError(f"{next(iter(kinds)).id} takes {said}: say on which architecture")
+    return next(iter(found.values()), None)
+
+
+def _by_rule(identifier: str, home: list[Shelf]) -> Instruction | None:
+    """The instruction of a row that takes the id's modifiers by rule; None where no row of the opcode takes any."""
+    opcode, given = _split(identifier)
+    made: dict[Shelf, Instruction | None] = {}
+    refusals: list[UsageError] = []
+    for shelf in home:
+        rows = [row for row in shelf.catalog.instructions.values() if row.opcode == opcode and row.takes]
+        fitting = [row for row in rows if set(row.modifiers) <= set(given)]
+        if fitting:
+            row = max(fitting, key=lambda row: len(row.modifiers))
+            try:
+                made[shelf] = resolve(row, dict(pair for pair in given if pair not in row.modifiers))
+            except UsageError as error:
+                refusals.append(error)
+    if refusals and not made:
+        raise refusals[0]
+    return _agreed(made)
 
 
 def _split(identifier: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -101,14 +140,14 @@ def _canonical(identifier: str) -> str:
     return spell(*_split(identifier))
 
 
-def _with_state(identifier: str) -> Instruction | None:
+def _with_state(identifier: str, architecture: str | None) -> Instruction | None:
     """The base instruction in the state its braces name, None where no such base exists."""
     opcode, modifiers = _split(identifier)
     own = tuple(pair for pair in modifiers if pair[0] not in CONTROL_VALUES)
     base_id = spell(opcode, own)
     if len(own) == len(modifiers) or base_id == identifier:
         return None
-    base = instruction(base_id)
+    base = instruction(base_id, architecture)
     for key, value in modifiers:
         if key not in CONTROL_VALUES:
             continue
@@ -150,16 +189,31 @@ def instructions(architecture: str) -> tuple[Instruction, ...]:
 def lowering(wanted: Instruction, architecture: str) -> Lowering:
     """What an instruction becomes on an architecture; UsageError where it does not exist there."""
     here = architecture_base(architecture)
-    base = default_state(wanted).id
-    ways = {
-        name: table[base]
-        for shelf in _shelves_for(base)
-        for name, table in shelf.catalog.lowerings.items()
-        if base in table
-    }
-    if here not in ways:
-        raise UsageError(f"{wanted.id} does not exist on {architecture}; it exists on {', '.join(ways) or 'none'}")
-    return ways[here]
+    base = unmodified(default_state(wanted))
+    homes = {name: shelf for shelf in _shelves_for(base) for name in shelf.catalog.homes(base)}
+    if here not in homes:
+        raise UsageError(f"{wanted.id} does not exist on {architecture}; it exists on {', '.join(homes) or 'none'}")
+    way, row = homes[here].catalog.lowerings[here][base], homes[here].catalog.instructions[base]
+    return way if wanted is row else _retyped(way, row, wanted, architecture)
+
+
+def _retyped(way: Lowering, row: Instruction, wanted: Instruction, architecture: str) -> Lowering:
+    """A row's lowering for the formats that an id's modifiers choose: its primitives take those instead."""
+    changed = dict(pair for pair in wanted.modifiers if pair not in row.modifiers and pair[0] not in CONTROL_VALUES)
+    made = resolve(row, changed)
+    if _types(made) != _types(wanted):
+        raise UsageError(f"{wanted.id} takes {_types(made)} on {architecture}, not {_types(wanted)}")
+    if _types(made) == _types(row):
+        return way
+    applications = tuple(
+        replace(step, primitive=step.primitive.replace(f"[{_types(row)}->", f"[{_types(made)}->"))
+        for step in way.applications
+    )
+    return replace(way, applications=applications)
+
+
+def _types(made: Instruction) -> str:
+    return ",".join(name for name in (made.a, made.b, made.scale) if name)
 
 
 def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
@@ -171,7 +225,7 @@ def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
     """
     here = instructions(architecture)
     if not any(mark in glob for mark in "*?"):
-        named = instruction(glob)
+        named = instruction(glob, architecture)
         lowering(named, architecture)
         return (named,)
     candidates = [mode for base in here for mode in modes(base)] if "{" in glob else here

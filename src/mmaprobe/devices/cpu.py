@@ -22,8 +22,7 @@ import numpy as np
 
 from mmaprobe import _native
 from mmaprobe.catalog.batch import Batch, Bits, check_batch
-from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.loader import spell
+from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.devices.base import Support
 from mmaprobe.errors import DeviceError, NotHereError, UsageError

@@ -26,8 +26,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.edge import from_bits, held_as, to_host
-from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.loader import spell
+from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near

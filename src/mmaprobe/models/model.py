@@ -61,7 +61,7 @@ def model(architecture: str, instruction: str) -> Model:
     parameters, in the control state that the id names.  UsageError for an
     unknown name, or where no datapath is known.
     """
-    found = lookup.instruction(instruction)
+    found = lookup.instruction(instruction, architecture)
     return bind(found, datapath_for(architecture, found), lowering(found, architecture).sort is not None)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architecture_base, lowering
 from mmaprobe.catalog.lowering import Lowering
+from mmaprobe.catalog.modifiers import unmodified
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
@@ -41,6 +42,8 @@ def entry_for(architecture: str, instruction: Instruction, file: ParameterFile |
     Where the compiler emulates the instruction that is the primitive inside.
     """
     way = lowering(instruction, architecture)
+    if instruction.takes and unmodified(instruction) != instruction.id:
+        raise UsageError(f"no datapath is known for {instruction.id}: its modifiers are not modelled")
     known = (file or load(architecture)).entries
     if way.unplaced or len(way.primitives) != 1 or way.primitives[0] not in known:
         raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")

@@ -148,7 +148,7 @@ def check_corpus(path: Path) -> list[dict[str, Any]]:
     for recorded in corpus.sets():
         row: dict[str, Any] = {"set": recorded.key, "instruction": recorded.instruction, "vectors": recorded.count}
         try:
-            instruction = lookup.instruction(recorded.instruction)
+            instruction = lookup.instruction(recorded.instruction, recorded.architecture)
             vectors, expected = corpus.vectors(recorded.key)
             model = open_device(f"model:{recorded.architecture}")
             got = run_vectors(model, instruction, pad_lanes(instruction, vectors))
