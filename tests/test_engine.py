@@ -13,7 +13,7 @@ from engine_cases import DATAPATHS, MODES, batch
 from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
-from mmaprobe.models import engine, rows, stages
+from mmaprobe.models import engine, kernels, rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Products, Special
 from mmaprobe.parameters.lookup import load
@@ -25,6 +25,7 @@ FMA64 = DATAPATHS["fma f64"]
 def test_layout_is_that_of_the_header() -> None:
     layout = _native.engine_layout()
     assert tuple(layout.pop("opcodes")) == rows.OPCODES
+    assert tuple(layout.pop("kernels")) == kernels.KERNELS
     assert {name: tuple(columns) for name, columns in layout.items()} == rows.COLUMNS
 
 

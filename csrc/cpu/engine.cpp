@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/tiles.hpp"
 #include "model/program.hpp"
 
 #if defined(__x86_64__)
@@ -25,6 +26,7 @@ namespace {
 struct Build {
     const char* name;
     EngineFunction run;
+    LayoutFunction run_layout;
 };
 
 #if defined(__x86_64__)
@@ -37,25 +39,25 @@ bool has_lzcnt() {
 
 // The builds that this machine can run, the widest last.
 std::vector<Build> builds() {
-    std::vector<Build> out{{"baseline", baseline::evaluate}};
+    std::vector<Build> out{{"baseline", baseline::evaluate, baseline::evaluate_layout}};
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
         has_lzcnt())
-        out.push_back({"avx2", avx2::evaluate});
+        out.push_back({"avx2", avx2::evaluate, avx2::evaluate_layout});
     if (out.size() > 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        out.push_back({"avx512", avx512::evaluate});
+        out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout});
 #endif
     return out;
 }
 
-EngineFunction find_build(const std::string& name) {
+const Build& find_build(const std::string& name) {
     static const std::vector<Build> all = builds();
-    if (name.empty()) return all.back().run;
+    if (name.empty()) return all.back();
     std::string known;
     for (const Build& b : all) {
-        if (name == b.name) return b.run;
+        if (name == b.name) return b;
         known += std::string(known.empty() ? "" : ", ") + b.name;
     }
     throw std::invalid_argument("no engine build " + name + " on this machine; there are: " + known);
@@ -103,7 +105,7 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
         }
         starts.push_back(p.data());
     }
-    const EngineFunction run = find_build(build);
+    const EngineFunction run = find_build(build).run;
     const int64_t stride = call.vectors * call.out_bytes;
     bool memory = true;
     {
@@ -118,6 +120,41 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
     if (!memory) throw std::bad_alloc();
 }
 
+// A program on arrays in the engine layout (tiles.hpp), flat and C-contiguous; false where no kernel takes it.
+bool evaluate_laid_out(const Program& program, const std::vector<py::object>& operands, py::array out, int64_t count,
+                       int m, int n, const std::string& build) {
+    using baseline::Header;
+    const Header h{program.data()};
+    if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
+    if (program.size() < Header::SIZE || h[Header::version] != baseline::PROGRAM_VERSION)
+        throw std::invalid_argument("not a program of this engine version");
+    const int64_t k = h[Header::k], groups = h[Header::scale] == baseline::ABSENT ? 0 : k / h[Header::scale_size];
+    const int64_t rows = n ? (m + STRIP - 1) / STRIP * STRIP : STRIP, columns = n ? n : STRIP;
+    const int64_t results = n ? rows * columns : rows;
+    const int64_t sizes[5] = {rows * k, columns * k, results, rows * groups, columns * groups};
+    const int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
+    const void* base[5] = {};
+    std::vector<py::array> held;
+    for (size_t i = 0; i < 5; ++i) {
+        const int64_t at = h[Header::Column(column[i])];
+        if ((at == baseline::ABSENT) != operands[i].is_none())
+            throw std::invalid_argument("an operand is missing or too much");
+        if (operands[i].is_none()) continue;
+        held.push_back(operands[i].cast<py::array>());
+        const py::array& x = held.back();
+        if (!(x.flags() & py::array::c_style) || x.itemsize() != program.data()[at + baseline::OperandRow::bytes] ||
+            x.size() != count * sizes[i])
+            throw std::invalid_argument("operand " + std::to_string(i) + " has not the size of the layout");
+        base[i] = x.data();
+    }
+    if (!(out.flags() & py::array::c_style) || out.size() != count * results)
+        throw std::invalid_argument("out has not the size of the layout");
+    const LayoutCall call{program.data(), base[0], base[1], base[2], base[3], base[4], out.mutable_data(), count, m, n};
+    const LayoutFunction run = find_build(build).run_layout;
+    py::gil_scoped_release release;
+    return run(call);
+}
+
 std::vector<std::string> build_names() {
     std::vector<std::string> names;
     for (const Build& b : builds()) names.push_back(b.name);
@@ -127,7 +164,8 @@ std::vector<std::string> build_names() {
 // Columns of every kind of row, and the opcodes, by name: what models/program.py must agree with.
 std::map<std::string, std::vector<std::string>> layout() {
 #define MMAPROBE_QUOTE(name) #name,
-    return {{"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}}, {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},
+    return {{"kernels", {MMAPROBE_KERNELS(MMAPROBE_QUOTE)}}, {"fused", {MMAPROBE_FUSED(MMAPROBE_QUOTE)}},
+            {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}}, {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},
             {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}}, {"encode", {MMAPROBE_ENCODE(MMAPROBE_QUOTE)}},
             {"PRODUCT", {MMAPROBE_PRODUCT(MMAPROBE_QUOTE)}}, {"LOAD_C", {MMAPROBE_LOAD_C(MMAPROBE_QUOTE)}},
             {"ZERO", {MMAPROBE_ZERO(MMAPROBE_QUOTE)}},       {"FMA", {MMAPROBE_FMA(MMAPROBE_QUOTE)}},
@@ -176,6 +214,9 @@ py::tuple compare(const py::array& x, const py::array& y, int64_t limit) {
 void cpu::register_engine(py::module_& m) {
     m.def("engine_evaluate", &evaluate, py::arg("programs"), py::arg("operands"), py::arg("out"), py::arg("build") = "",
           "Run engine programs on one set of operands; row i of out receives program i's results.");
+    m.def("engine_evaluate_layout", &evaluate_laid_out, py::arg("program"), py::arg("operands"), py::arg("out"),
+          py::arg("count"), py::arg("m"), py::arg("n"), py::arg("build") = "",
+          "Run a program's kernel on tiles (n > 0) or groups of vectors (n = 0) in the engine layout.");
     m.def("engine_builds", &build_names, "Names of the engine builds that this machine can run, the fastest last.");
     m.def("engine_layout", &layout, "Opcodes and columns of the engine's program rows.");
     m.def("compare", &compare, py::arg("x"), py::arg("y"), py::arg("limit") = 16,

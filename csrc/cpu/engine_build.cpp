@@ -28,7 +28,7 @@ static bool evaluate_as(const EngineCall& call) {
 
 bool evaluate(const EngineCall& call) {
     const Header header{call.program};
-    if (header[Header::kernel] != INTERPRETER) {
+    if (header[Header::kernel] == INTEGER_WRAPS || header[Header::kernel] == INTEGER_SATURATES) {
         const IntegerDot dots{call.base[0], call.base[1], header[Header::c] == ABSENT ? nullptr : call.base[2],
                               call.out,     call.vectors, int(header[Header::k]),
                               header[Header::kernel] == INTEGER_SATURATES};

@@ -8,12 +8,15 @@
 // What runs, in order; operands follow the opcode in the stream.
 #define MMAPROBE_OPCODES(X) X(PRODUCT) X(LOAD_C) X(ZERO) X(FMA) X(ADD) X(SUM) X(CONVERT) X(STORE)
 
+// Who evaluates a program: the interpreter can, always; a kernel where models/kernels.py gives it the datapath.
+#define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED)
+
 #define MMAPROBE_HEADER(X)                                                                        \
     X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
     X(a) X(b) X(c) X(scale) X(scale_size) X(scale_where) X(d)                                     \
     X(label) X(overflow_exponent) X(multiply) X(product_encode)                                   \
     X(nan) X(nan_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
-    X(priority) X(priority_count) X(kernel)
+    X(priority) X(priority_count) X(kernel) X(rules)
 
 // How an operand is read: (code & mask) ^ flip is decoded. Codes in nan_above, infinity and nan_exact are without sign and padding.
 #define MMAPROBE_OPERAND(X)                                                                       \
@@ -25,6 +28,9 @@
     X(is_signed) X(infinity) X(nan_code) X(quiet_bit) X(negative_zero) X(table) X(first_bits)     \
     X(first_table) X(beyond_positive) X(beyond_negative) X(flush) X(tiny_before) X(tiny_encoded)  \
     X(underflow_positive) X(zero_positive) X(ieee)
+
+// What a kernel needs beside the header, in a row of its own: the kernel of fused sums.
+#define MMAPROBE_FUSED(X) X(fraction_bits) X(zero_exponent) X(step) X(encode) X(carry)
 
 // Columns after the opcode.
 #define MMAPROBE_PRODUCT(X) X(to) X(lane)
@@ -51,6 +57,7 @@ enum class Opcode : i64 { MMAPROBE_OPCODES(MMAPROBE_NAME) };
 MMAPROBE_ROW(Header, MMAPROBE_HEADER)
 MMAPROBE_ROW(OperandRow, MMAPROBE_OPERAND)
 MMAPROBE_ROW(EncodeRow, MMAPROBE_ENCODE)
+MMAPROBE_ROW(FusedRow, MMAPROBE_FUSED)
 MMAPROBE_ROW(ProductRow, MMAPROBE_PRODUCT)
 MMAPROBE_ROW(LoadRow, MMAPROBE_LOAD_C)
 MMAPROBE_ROW(FmaRow, MMAPROBE_FMA)
@@ -65,7 +72,9 @@ MMAPROBE_ROW(StoreRow, MMAPROBE_STORE)
 constexpr i64 PROGRAM_VERSION = 3;
 constexpr i64 ABSENT = -1;  // in columns that hold an offset or a code
 enum Kind : i64 { FLOAT, INTEGER, MAGNITUDE };
-enum Kernel : i64 { INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES };
+#define MMAPROBE_NAME(name) name,
+enum Kernel : i64 { MMAPROBE_KERNELS(MMAPROBE_NAME) };
+#undef MMAPROBE_NAME
 enum Flush : i64 { KEEP, TO_ZERO, TO_SIGNED_ZERO };
 enum Label : i64 { ENCODED, OPERANDS, NORMALISED };
 enum Multiply : i64 { EXACT, AND, XOR };

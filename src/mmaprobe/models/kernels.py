@@ -1,15 +1,97 @@
-"""Datapaths that the engine runs with a kernel of their own instead of the interpreter."""
+"""Which kernel of the engine evaluates a datapath, told by its structure; the interpreter where none does it exactly.
+
+``csrc/model/program.hpp`` numbers the kernels in the same order (a test compares them).
+"""
 
 from __future__ import annotations
 
 from mmaprobe import formats
-from mmaprobe.parameters.datapath import Datapath, Exact, Operand, Product
+from mmaprobe.formats import Format
+from mmaprobe.models.rows import COLUMNS, encode_row
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Datapath,
+    Encode,
+    Exact,
+    Fused,
+    Operand,
+    Product,
+    Products,
+    Term,
+)
 
-INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES = range(3)
+KERNELS = ("INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED")
+INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED = range(len(KERNELS))
+
+MOST_LANES = 256
+MOST_FRACTION_BITS = 28  # a cut product stays below 2^30
+LEAST_ZERO_EXPONENT = -4096
 
 
 def kernel(datapath: Datapath) -> int:
-    """The engine's kernel for a datapath: an exact sum of plain integers that wraps or saturates, or the interpreter.
+    """The number of the kernel that evaluates a datapath, field by field as it stands."""
+    return FUSED if _is_fused(datapath) else _integer(datapath)
+
+
+def _is_fused(path: Datapath) -> bool:
+    """A chain of fused sums of all products of a step and C, cut towards zero, with canonical NaNs.
+
+    A zero exponent counts only where the largest label is below that of every
+    non-zero C: it then cannot be told from one that always takes part.
+    """
+    tree, scale = path.tree, path.scale
+    operands = (path.operand_a, path.operand_b, path.operand_c)
+    if not isinstance(tree, Fused) or tree.to is None or path.product != Product() or path.result is not None:
+        return False
+    if any(operand != Operand() for operand in operands) or path.order is not None or path.k > MOST_LANES:
+        return False
+    if tree.rounding != "RZ" or tree.fraction_bits is None or not 0 <= tree.fraction_bits <= MOST_FRACTION_BITS:
+        return False
+    if any(term != Term(term.of) or not isinstance(term.of, (Accumulator, Products)) for term in tree.terms):
+        return False
+    if sum(isinstance(term.of, Accumulator) for term in tree.terms) != 1:
+        return False
+    a, b = formats.get(path.a), formats.get(path.b)
+    addends = [formats.get(name) for name in (path.c or tree.to.format, tree.to.format)]
+    if not all(map(_is_plain, (a, b, *addends))) or a.fraction_bits + b.fraction_bits > 30:
+        return False
+    if scale is not None and (scale.where != "product" or not _is_power(formats.get(scale.format))):
+        return False
+    zero = tree.zero_exponent
+    if zero is not None and not LEAST_ZERO_EXPONENT <= zero <= min(addend.min_exponent for addend in addends):
+        return False
+    return _result_is_plain(path, tree.to)
+
+
+def _is_plain(fmt: Format) -> bool:
+    return fmt.is_float and fmt.signed and fmt.subnormal and fmt.fraction_bits > 0 and fmt.container_bits <= 32
+
+
+def _is_power(fmt: Format) -> bool:
+    """A format of powers of two in one byte, without zero, sign and infinity."""
+    plain = fmt.is_float and not (fmt.signed or fmt.subnormal or fmt.infinity)
+    return plain and fmt.fraction_bits == 0 and fmt.container_bits == 8
+
+
+def _result_is_plain(path: Datapath, to: Encode) -> bool:
+    """Codes of ``to`` are codes of d, NaN included; zeros are positive, overflow is the same for both signs."""
+    fmt, d = formats.get(to.format), formats.get(path.d)
+    same = fmt == d or (fmt.bits + fmt.padding == d.bits and (fmt.exponent_bits, fmt.bias) == (d.exponent_bits, d.bias))
+    if not same or fmt.nan != "ieee" or d.nan != "ieee" or d.container_bits not in (16, 32):
+        return False
+    infinity = fmt.infinity_code
+    if infinity is None or not 0 <= path.special.code < 1 << d.container_bits:
+        return False
+    is_nan = (path.special.code & ~fmt.sign_mask) >> fmt.padding > infinity >> fmt.padding
+    encode = dict(zip(COLUMNS["encode"], encode_row(to), strict=True))
+    beyond = encode["beyond_positive"]
+    overflow = beyond == encode["beyond_negative"] and beyond in (0, 1)
+    plain = to.zero == "positive" and to.subnormals == "keep" and to.first is None
+    return path.special.nan == "canonical" and is_nan and overflow and plain
+
+
+def _integer(datapath: Datapath) -> int:
+    """An exact sum of plain integers that wraps or saturates, or the interpreter.
 
     Plain: whole containers, nothing masked or flushed, all products and C (s32) in one sum.
     """

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
 from mmaprobe.models.budget import addends, measure
-from mmaprobe.models.kernels import kernel
+from mmaprobe.models.kernels import FUSED, LEAST_ZERO_EXPONENT, kernel
 from mmaprobe.models.rows import (
     ABSENT,
     ADD,
@@ -194,7 +194,7 @@ class _Builder:
 
     def finish(self) -> Program:
         """Rows, code and header together."""
-        header = self._operands() | self._rules()
+        header = self._operands() | self._rules() | self._kernel()
         self.steps()
         code = len(self.words)
         self.words += self.code
@@ -237,8 +237,21 @@ class _Builder:
             "fma_order": fma_order,
             "priority": at,
             "priority_count": len(names),
-            "kernel": kernel(self.datapath),
         }
+
+    def _kernel(self) -> dict[str, int]:
+        """Who evaluates the program, and the row of rules that it asks for."""
+        number, tree = kernel(self.datapath), self.datapath.tree
+        if number != FUSED or not isinstance(tree, Fused) or tree.to is None or tree.fraction_bits is None:
+            return {"kernel": number, "rules": ABSENT}
+        rules = {
+            "fraction_bits": tree.fraction_bits,
+            "zero_exponent": LEAST_ZERO_EXPONENT if tree.zero_exponent is None else tree.zero_exponent,
+            "step": self.datapath.step_length,
+            "encode": self.encode(tree.to),
+            "carry": self.place(operand_row(tree.to.format, Operand())),
+        }
+        return {"kernel": number, "rules": self.place(row("fused", rules))}
 
 
 def _term_columns(term: Term, node: Fused | Exact) -> list[int]:

@@ -20,7 +20,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "header": (
         "version", "words", "width", "k", "registers", "code", "code_end", "a", "b", "c", "scale", "scale_size",
         "scale_where", "d", "label", "overflow_exponent", "multiply", "product_encode", "nan", "nan_code", "quiet",
-        "signalling_first", "product_order", "fma_order", "priority", "priority_count", "kernel",
+        "signalling_first", "product_order", "fma_order", "priority", "priority_count", "kernel", "rules",
     ),
     "operand": (
         "bytes", "kind", "mask", "flip", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
@@ -32,6 +32,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "beyond_positive", "beyond_negative", "flush", "tiny_before", "tiny_encoded", "underflow_positive",
         "zero_positive", "ieee",
     ),
+    "fused": ("fraction_bits", "zero_exponent", "step", "encode", "carry"),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
     "ZERO": ("to",),

@@ -1,0 +1,27 @@
+// The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
+#include "cpu/fused.hpp"
+#include "cpu/tiles.hpp"
+#include "model/program.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+
+struct LayoutKernel {
+    Kernel number;
+    LayoutFunction run;
+};
+
+// One line a family.
+static const LayoutKernel KERNELS[] = {
+    {FUSED, fused::evaluate},
+};
+
+bool evaluate_layout(const LayoutCall& call) {
+    const i64 number = Header{call.program}[Header::kernel];
+    for (const LayoutKernel& kernel : KERNELS)
+        if (number == kernel.number) return kernel.run(call);
+    return false;
+}
+
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe
