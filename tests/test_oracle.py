@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,11 +29,13 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models import engine, stages
+from mmaprobe.models.model import bind, evaluator
 from mmaprobe.parameters import datapath as parameters
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Products, Special
 from mmaprobe.parameters.lookup import datapath_for, in_control_state, load
 from mmaprobe.parameters.table import from_table, to_table
 from oracle.numbers import encode_value
+from oracle.sparse import selected
 
 EXAMPLES = int(os.environ.get("MMAPROBE_EXAMPLES", "1"))
 VECTORS = 12
@@ -123,15 +127,14 @@ def test_shipped_datapaths(name: str) -> None:
 
 
 def instructions() -> dict[str, tuple[Instruction, Datapath]]:
-    """One instruction of each different whole datapath: lowering over its primitive's, chained along K."""
-    known: dict[Datapath, tuple[str, Instruction]] = {}
+    """One instruction of each different whole datapath and kind of metadata: lowering over its primitive's."""
+    known: dict[tuple[Datapath, int], tuple[str, Instruction]] = {}
     for architecture in (*lookup.architectures(), "x86-64+intel"):
         for instruction in lookup.instructions(architecture):
-            way = lookup.lowering(instruction, architecture)
-            if way.primitives and set(way.primitives) <= load(architecture).entries.keys():
-                datapath = datapath_for(architecture, instruction)
-                known.setdefault(datapath, (f"{architecture}/{instruction.id}", instruction))
-    return {name: (instruction, datapath) for datapath, (name, instruction) in known.items()}
+            with suppress(UsageError):  # no datapath is known
+                found = datapath_for(architecture, instruction), instruction.chunk
+                known.setdefault(found, (f"{architecture}/{instruction.id}", instruction))
+    return {name: (instruction, datapath) for (datapath, _), (name, instruction) in known.items()}
 
 
 INSTRUCTIONS = instructions()
@@ -142,7 +145,15 @@ def test_instructions_on_generated_vectors(name: str) -> None:
     """Every family of hard vectors."""
     instruction, datapath = INSTRUCTIONS[name]
     parts = [generate(instruction, family, 7, 0, 4 * EXAMPLES) for family in families_for(instruction)]
-    check(datapath, joined(parts))
+    vectors = joined(parts)
+    if vectors.metadata is not None:
+        rows = zip(vectors.b.tolist(), vectors.metadata.tolist(), strict=True)
+        b = np.array([selected(row, items, instruction.chunk) for row, items in rows], vectors.b.dtype)
+        dense = replace(vectors, b=b, metadata=None)
+        model = bind(instruction, datapath)
+        assert (model.run_vectors(vectors) == evaluator(datapath)(datapath, dense)).all()
+        vectors = dense
+    check(datapath, vectors)
 
 
 @pytest.mark.parametrize("name", engine_cases.DATAPATHS)

@@ -30,7 +30,9 @@ from mmaprobe.parameters.datapath import (
     Zero,
 )
 from mmaprobe.parameters.files import Entry, ParameterFile, from_text, read, save, to_text
-from mmaprobe.parameters.lookup import chain, in_control_state
+from mmaprobe.parameters.lookup import chain, in_control_state, load
+from mmaprobe.parameters.shared import entries_of
+from mmaprobe.parameters.shared import parse as parse_shared
 from mmaprobe.parameters.table import fields, from_table, set_field, to_table
 
 C = Accumulator()
@@ -318,3 +320,68 @@ def test_wrong_axes_are_named(old: str, new: str, said: str) -> None:
     assert old in AXES
     with pytest.raises(UsageError, match=re.escape(said)):
         from_text(AXES.replace(old, new), "a.toml")
+
+
+SHARED = """
+schema = 1
+[groups]
+two = ["x", "y"]
+[[primitive]]
+name = "I{k}.{A}[{a}]"
+architectures = ["two", "z"]
+axes = [[{ k = 4, last = 3 }], [{ a = ["s8", "u8"] }]]
+basis = "published"
+source = "a manual of {architecture}"
+datapath = { a = "{a}", b = "s8", c = "s32", d = "s32", k = "{k}", tree = { node = "exact", \
+terms = ["c", "0..{last}"], to = { format = "s32", overflow = "wrap" } } }
+[[primitive]]
+name = "{of}.SP"
+like = "{of}"
+architectures = ["x"]
+axes = [[{ of = ["P", "I4.S8[s8]", "unknown"] }]]
+basis = "predicted"
+source = "as {of}"
+[end]
+rows = 2
+"""
+
+
+def test_shared_rows_make_entries_of_the_architectures_they_name() -> None:
+    own = {"P": Entry("P", FMA, "published", "a manual", follows=("daz",))}
+    found = {name: entries_of(parse_shared(SHARED, "s.toml"), "s.toml", name, own) for name in "xyw"}
+    assert list(found["y"]) == ["I4.S8[s8]", "I4.U8[u8]"]
+    assert found["w"] == {}
+    integer = found["x"]["I4.U8[u8]"]
+    assert integer == Entry("I4.U8[u8]", SAMPLES["integer"], "published", "a manual of x", origin="x")
+    alike = found["x"]["P.SP"]
+    assert alike == Entry("P.SP", FMA, "predicted", "as P", follows=("daz",), origin="x")
+    assert found["x"]["I4.S8[s8].SP"].datapath == replace(SAMPLES["integer"], a="s8")
+    assert "unknown.SP" not in found["x"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("schema = 1", "schema = 2", "s.toml: schema is 2; this version of mmaprobe reads 1"),
+        ("schema = 1", "schema = ", "s.toml: Invalid value"),
+        ("rows = 2", "rows = 3", "s.toml: truncated: it holds 2 rows and its [end] says"),
+        ('architectures = ["x"]', "", "s.toml, row 2: key 'architectures' is missing"),
+        ("{last}", "{least}", "s.toml, row 1: nothing binds {least}; did you mean last"),
+        ('like = "{of}"', 'alike = "{of}"', "s.toml, row 2: P.SP: unknown key 'alike'"),
+        ('source = "as {of}"', 'same_as = "y"\nsource = ""', "s.toml, row 2: P.SP: needs either a datapath or same_as"),
+        ("{of}.SP", "P", "s.toml, row 2: P is there twice"),
+    ],
+)
+def test_broken_shared_rows_are_refused_by_file_and_row(old: str, new: str, said: str) -> None:
+    assert old in SHARED
+    own = {"P": Entry("P", FMA, "published", "a manual")}
+    with pytest.raises(UsageError, match="^" + re.escape(said)):
+        entries_of(parse_shared(SHARED.replace(old, new), "s.toml"), "s.toml", "x", own)
+
+
+def test_an_architectures_own_file_is_stronger() -> None:
+    """And what a whole file takes over from another does not hide what rows say of it."""
+    assert load("sm_86").entries["HMMA.SP.16832.F32[f16,f16->f32]"].basis == "predicted"
+    assert load("sm_86").entries["HMMA.16816.F32[f16,f16->f32]"].basis == "published"
+    assert load("sm_80").entries["IMMA.16832.S8.U8[s8,u8->s32]"].basis == "published"
+    assert load("sm_80").entries["IMMA.16832.S8.U8.SAT[s8,u8->s32]"].basis == "predicted"

@@ -59,7 +59,7 @@ def _is_legal(chunk: int, unordered: bool) -> NDArray[np.bool_]:
 
 
 def check_metadata(instruction: Instruction, metadata: Items, sorts: bool = False) -> None:
-    """UsageError naming the first illegal item of metadata (items, [blocks,] [M,] K/chunk), its place and what is legal.
+    """UsageError naming the first illegal item of metadata (items, [blocks,] [M,] K/chunk), its place, what is legal.
 
     ``sorts``: the places of a form without ordered metadata may come in either order.
     """

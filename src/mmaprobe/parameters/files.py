@@ -117,7 +117,7 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     inherited = _whole_file(data, inherit, name) if "same_as" in data else {}
     own: dict[str, Entry] = {}
     for table in tables:
-        entry = _read_entry(table, name, data["architecture"], inherit)
+        entry = read_entry(table, name, data["architecture"], inherit)
         if entry.primitive in own:
             raise UsageError(f"{name}: {entry.primitive} is there twice")
         own[entry.primitive] = entry
@@ -174,17 +174,24 @@ def _check_keys(table: Any, known: set[str], needed: set[str], where: str) -> No
 _ENTRY_KEYS = {"name", "basis", "source", "evidence", "follows", "same_as", "notes", "datapath", "witness"}
 
 
-def _read_entry(table: Any, file: str, architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | None) -> Entry:
+def read_entry(
+    table: Any,
+    file: str,
+    architecture: str,
+    inherit: Mapping[str, Mapping[str, Entry]] | None = None,
+    like: Entry | None = None,
+) -> Entry:
+    """The entry of one table; ``like``: the entry whose datapath it shares, in place of one of its own."""
     name = table.get("name", "a primitive without name") if isinstance(table, dict) else "primitive"
     where = f"{file}: {name}"
-    _check_keys(table, _ENTRY_KEYS, {"name", "basis", "source"}, where)
-    if ("datapath" in table) == ("same_as" in table):
+    _check_keys(table, _ENTRY_KEYS | ({"like"} if like else set()), {"name", "basis", "source"}, where)
+    if ("datapath" in table) + ("same_as" in table) + (like is not None) != 1:
         raise UsageError(f"{where}: needs either a datapath or same_as")
     follows = table.get("follows", [])
     if "datapath" in table:
         datapath = from_table(table["datapath"], f"{where}: datapath")
     else:
-        home = _inherited(table["same_as"], inherit, f"{where}: same_as")
+        home = {name: like} if like else _inherited(table["same_as"], inherit, f"{where}: same_as")
         if name not in home:
             raise UsageError(f"{where}: {table['same_as']} knows no such primitive{near(name, home)}")
         datapath, follows = home[name].datapath, table.get("follows", home[name].follows)

@@ -16,6 +16,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
 from mmaprobe.parameters.files import Entry, ParameterFile, from_text
+from mmaprobe.parameters.shared import shared_entries
 
 ROUNDING = {"rn": "RNE", "rd": "RD", "ru": "RU", "rz": "RZ"}
 """The control register's rounding modes as roundings."""
@@ -132,6 +133,12 @@ def _map_encodes(value: Any, changes: Mapping[str, Any]) -> Any:
 
 @cache
 def _shipped(architecture: str) -> ParameterFile:
+    own = _own(architecture)
+    return replace(own, entries={**shared_entries(architecture, own.entries), **own.entries})
+
+
+@cache
+def _own(architecture: str) -> ParameterFile:
     name = f"{architecture}.toml"
     found = resources.files("mmaprobe.parameters") / "data" / name
     if not found.is_file():
@@ -146,7 +153,7 @@ class _Shipped(dict[str, Mapping[str, Entry]]):
         return (resources.files("mmaprobe.parameters") / "data" / f"{architecture}.toml").is_file()
 
     def __getitem__(self, architecture: str) -> Mapping[str, Entry]:
-        return _shipped(architecture).entries
+        return _own(architecture).entries
 
 
 def _unknown(instruction: Instruction, architecture: str, way: Lowering) -> str:
