@@ -7,13 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from heapq import nlargest
 
+from mmaprobe.catalog.catalog import Catalog, Entry, Form
 from mmaprobe.catalog.instruction import Instruction, spell
-from mmaprobe.catalog.loader import Shelf, first_word, shelves
+from mmaprobe.catalog.loader import shelves
 from mmaprobe.catalog.lowering import Lowering
-from mmaprobe.catalog.modifiers import resolve, unmodified
+from mmaprobe.catalog.modifiers import resolve, retyped, unmodified
+from mmaprobe.catalog.search import glob as glob_pattern
+from mmaprobe.catalog.search import short as short
 from mmaprobe.errors import UsageError, near
 
 CONTROL_VALUES = {"rounding": ("rn", "rd", "ru", "rz"), "ftz": ("off", ""), "daz": ("off", "")}
@@ -23,23 +26,15 @@ MOST_COMPARED = 1000
 """An unknown id is held against at most so many known ones."""
 
 
-def short(identifier: str) -> str:
-    """The short form of an id: without ``.sync``, ``.aligned`` and ``.row.col``."""
-    return identifier.replace(".sync", "").replace(".aligned", "").replace(".row.col", "")
-
-
-def _shelves_for(identifier: str) -> list[Shelf]:
-    """The data files that may hold an id, by its first word."""
-    word = first_word(identifier)
-    return [shelf for shelf in shelves() if word in shelf.words]
-
-
 @cache
-def _short_forms(shelf: Shelf) -> dict[str, tuple[str, ...]]:
-    forms: dict[str, list[str]] = defaultdict(list)
-    for identifier in shelf.catalog.instructions:
-        forms[short(identifier)].append(identifier)
-    return {form: tuple(ids) for form, ids in forms.items()}
+def catalog() -> Catalog:
+    """The catalog that ships with the package."""
+    return Catalog(shelves())
+
+
+@lru_cache(maxsize=1 << 16)
+def _named(identifier: str) -> tuple[Entry, ...]:
+    return tuple(catalog().named(identifier))
 
 
 def _near(identifier: str, choices: Iterable[str]) -> str:
@@ -55,7 +50,7 @@ def _near(identifier: str, choices: Iterable[str]) -> str:
 @cache
 def architectures() -> tuple[str, ...]:
     """Every architecture the catalog knows, in its own spelling."""
-    return tuple(dict.fromkeys(name for shelf in shelves() for name in shelf.architectures))
+    return catalog().architectures
 
 
 def architecture_base(name: str) -> str:
@@ -75,57 +70,63 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
     other formats on another architecture.  Raises UsageError with the near ids
     otherwise.
     """
-    home = _shelves_for(identifier)
-    if architecture is not None:
-        base = architecture_base(architecture)
-        home = [shelf for shelf in home if base in shelf.architectures] or home
     for name in dict.fromkeys((identifier, _canonical(identifier))):
-        found = _agreed({shelf: shelf.catalog.instructions.get(name) for shelf in home})
-        if found is not None:
-            return found
-    forms = {form: shelf for shelf in home for form in _short_forms(shelf).get(short(identifier), ())}
-    if len(forms) == 1:
-        ((name, shelf),) = forms.items()
-        return shelf.catalog.instructions[name]
-    if forms:
-        raise UsageError(f"instruction {identifier!r} is ambiguous: {', '.join(forms)}")
-    made = _with_state(identifier, architecture) or _by_rule(identifier, home)
+        if _named(name):
+            return _agreed(_home(_named(name), architecture))
+    ids = catalog().shortened(_canonical(identifier))
+    if len(ids) == 1:
+        return _agreed(_home(_named(ids[0]), architecture))
+    if ids:
+        raise UsageError(f"instruction {identifier!r} is ambiguous: {', '.join(ids)}")
+    made = _with_state(identifier, architecture) or _by_rule(identifier, architecture)
     if made is not None:
         return made
-    if architecture is not None:
-        return instruction(identifier)  # of another architecture, or of none
-    known = [name for shelf in home or shelves() for name in shelf.catalog.instructions]
+    known = [form.first.id for name in architectures() for form in catalog().forms(name)]
     choices = dict.fromkeys([*known, *map(short, known)])
     raise UsageError(f"unknown instruction {identifier!r}{_near(identifier, choices)}; see `mmaprobe instructions`")
 
 
-def _agreed(records: dict[Shelf, Instruction | None]) -> Instruction | None:
-    """The record of one id on several shelves, the first where they compute alike; UsageError where they do not."""
-    found = {shelf: record for shelf, record in records.items() if record is not None}
+def _home(entries: tuple[Entry, ...], architecture: str | None) -> list[Entry]:
+    """The entries on an architecture, all where it has none of them."""
+    base = None if architecture is None else architecture_base(architecture)
+    return [entry for entry in entries if base in entry.ways] or list(entries)
+
+
+def _agreed(entries: Iterable[Entry]) -> Instruction:
+    """The one instruction of these entries, the first where they compute alike; UsageError where they do not."""
+    found = list(entries)
     kinds: dict[Instruction, list[str]] = defaultdict(list)
-    for shelf, record in found.items():
-        kinds[replace(record, takes=(), source="")] += shelf.catalog.homes(unmodified(record))
+    for entry in found:
+        kinds[replace(entry.instruction, takes=(), source="")] += entry.ways
     if len(kinds) > 1:
         said = "; ".join(f"{made.a} and {made.b} on {', '.join(names)}" for made, names in kinds.items())
-        raise UsageError(f"{next(iter(kinds)).id} takes {said}: say on which architecture")
-    return next(iter(found.values()), None)
+        raise UsageError(f"{found[0].instruction.id} takes {said}: say on which architecture")
+    return found[0].instruction
 
 
-def _by_rule(identifier: str, home: list[Shelf]) -> Instruction | None:
+def _by_rule(identifier: str, architecture: str | None) -> Instruction | None:
     """The instruction of a row that takes the id's modifiers by rule; None where no row of the opcode takes any."""
     opcode, given = _split(identifier)
-    made: dict[Shelf, Instruction | None] = {}
+    for size in range(len(given) - 1, -1, -1):
+        own = [_named(spell(opcode, pairs)) for pairs in itertools.combinations(given, size)]
+        rows = [row for entries in own for row in entries if row.instruction.takes]
+        if rows:
+            return _resolved(_home(tuple(rows), architecture), given)
+    return None
+
+
+def _resolved(rows: list[Entry], given: tuple[tuple[str, str], ...]) -> Instruction:
+    """The rows' instruction with these modifiers, of those that take them; UsageError where none does."""
+    made: list[Entry] = []
     refusals: list[UsageError] = []
-    for shelf in home:
-        rows = [row for row in shelf.catalog.instructions.values() if row.opcode == opcode and row.takes]
-        fitting = [row for row in rows if set(row.modifiers) <= set(given)]
-        if fitting:
-            row = max(fitting, key=lambda row: len(row.modifiers))
-            try:
-                made[shelf] = resolve(row, dict(pair for pair in given if pair not in row.modifiers))
-            except UsageError as error:
-                refusals.append(error)
-    if refusals and not made:
+    for row in rows:
+        base = row.instruction
+        try:
+            found = resolve(base, dict(pair for pair in given if pair not in base.modifiers))
+            made.append(Entry(found, row.ways))
+        except UsageError as error:
+            refusals.append(error)
+    if not made:
         raise refusals[0]
     return _agreed(made)
 
@@ -179,58 +180,58 @@ def default_state(stateful: Instruction) -> Instruction:
     return in_state(stateful, {}) if stateful.controls else stateful
 
 
-def instructions(architecture: str) -> tuple[Instruction, ...]:
-    """Every instruction of an architecture, in the catalog's order, each in its default state."""
+def forms(architecture: str, glob: str = "*") -> tuple[Form, ...]:
+    """The forms of an architecture with an id, or short form, that matches a glob, in the catalog's order.
+
+    A form stands for all instructions that differ in what its row's ranges
+    bind; its first is the first that matches, its count how many match.
+    """
     base = architecture_base(architecture)
-    here = [shelf.catalog for shelf in shelves() if base in shelf.architectures]
-    return tuple(known.instructions[name] for known in here for name in known.lowerings[base])
+    if glob == "*":
+        return catalog().forms(base)
+    return tuple(catalog().matching(base, glob_pattern(glob)))
+
+
+def instructions(architecture: str) -> tuple[Instruction, ...]:
+    """The first instruction of every form of an architecture, in the catalog's order, in its default state."""
+    return tuple(form.first for form in forms(architecture))
 
 
 def lowering(wanted: Instruction, architecture: str) -> Lowering:
     """What an instruction becomes on an architecture; UsageError where it does not exist there."""
     here = architecture_base(architecture)
-    base = unmodified(default_state(wanted))
-    homes = {name: shelf for shelf in _shelves_for(base) for name in shelf.catalog.homes(base)}
-    if here not in homes:
-        raise UsageError(f"{wanted.id} does not exist on {architecture}; it exists on {', '.join(homes) or 'none'}")
-    way, row = homes[here].catalog.lowerings[here][base], homes[here].catalog.instructions[base]
-    return way if wanted is row else _retyped(way, row, wanted, architecture)
-
-
-def _retyped(way: Lowering, row: Instruction, wanted: Instruction, architecture: str) -> Lowering:
-    """A row's lowering for the formats that an id's modifiers choose: its primitives take those instead."""
-    changed = dict(pair for pair in wanted.modifiers if pair not in row.modifiers and pair[0] not in CONTROL_VALUES)
-    made = resolve(row, changed)
-    if _types(made) != _types(wanted):
-        raise UsageError(f"{wanted.id} takes {_types(made)} on {architecture}, not {_types(wanted)}")
-    if _types(made) == _types(row):
-        return way
-    applications = tuple(
-        replace(step, primitive=step.primitive.replace(f"[{_types(row)}->", f"[{_types(made)}->"))
-        for step in way.applications
-    )
-    return replace(way, applications=applications)
-
-
-def _types(made: Instruction) -> str:
-    return ",".join(name for name in (made.a, made.b, made.scale) if name)
+    base = default_state(wanted)
+    entries = _named(unmodified(base))
+    for entry in entries:
+        if here in entry.ways:
+            way = entry.ways[here]
+            return way if base == entry.instruction else retyped(way, entry.instruction, base)
+    homes = [name for entry in entries for name in entry.ways]
+    raise UsageError(f"{wanted.id} does not exist on {architecture}; it exists on {', '.join(homes) or 'none'}")
 
 
 def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
-    """The instructions of an architecture whose id, or short form, matches a glob.
+    """The instructions of an architecture whose id, or short form, matches a glob: of each form the first.
 
     Without ``*`` or ``?`` the glob is an id.  With a ``{`` it is matched
     against every control state, else against default states only.  Raises
     UsageError with the near ids where nothing matches.
     """
-    here = instructions(architecture)
     if not any(mark in glob for mark in "*?"):
         named = instruction(glob, architecture)
         lowering(named, architecture)
         return (named,)
-    candidates = [mode for base in here for mode in modes(base)] if "{" in glob else here
-    found = tuple(c for c in candidates if fnmatchcase(c.id, glob) or fnmatchcase(short(c.id), glob))
+    found = [form.first for form in forms(architecture, glob) if not ("{" in glob and form.first.controls)]
+    if "{" in glob:
+        stateful = [base for base in instructions(architecture) if base.controls]
+        found += [mode for base in stateful for mode in modes(base) if matches(mode, glob)]
     if not found:
         stem = glob.replace("*", "").replace("?", "")
-        raise UsageError(f"no instruction of {architecture} matches {glob!r}{_near(stem, [c.id for c in here])}")
-    return found
+        known = [made.id for made in instructions(architecture)]
+        raise UsageError(f"no instruction of {architecture} matches {glob!r}{_near(stem, known)}")
+    return tuple(found)
+
+
+def matches(made: Instruction, glob: str) -> bool:
+    """Whether an instruction's id or short form is what a glob says."""
+    return fnmatchcase(made.id, glob) or fnmatchcase(short(made.id), glob)

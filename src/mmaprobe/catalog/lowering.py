@@ -12,6 +12,7 @@ from mmaprobe.errors import UsageError
 
 Kind = Literal["native", "split", "emulated"]
 KINDS = ("native", "split", "emulated")
+TARGETS = ("all", "family", "none")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,11 @@ class Lowering:
     converted to first, ``add`` the scalar instruction that adds C at the end.
     ``unplaced`` are primitives that a called routine runs on lanes which the
     compiled code alone does not tell; such a lowering has no applications.
+    ``convert_c`` and ``convert_d`` are the scalar instructions that convert C
+    before the first and D after the last primitive.
     ``sort`` is the routine that orders sparse metadata (and A with it) first.
+    ``targets`` are the compiler's other targets for the same silicon that
+    accept the instruction: ``all``, those of a ``family``, or ``none``.
     ``count`` is the number of matrix instructions in the compiled code, M and
     N splits included.
     """
@@ -54,10 +59,15 @@ class Lowering:
     note: str = ""
     unplaced: tuple[str, ...] = ()
     sort: str | None = None
+    convert_c: str | None = None
+    convert_d: str | None = None
+    targets: str = "all"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UsageError(f"lowering of {self.instruction}: kind {self.kind!r}; it is one of {', '.join(KINDS)}")
+        if self.targets not in TARGETS:
+            raise UsageError(f"lowering of {self.instruction}: targets {self.targets!r}; one of {', '.join(TARGETS)}")
         if self.kind != "emulated" and (not self.applications or self.convert or self.add or self.unplaced):
             raise UsageError(f"lowering of {self.instruction}: {self.kind} means primitives and nothing else")
         if self.applications and self.unplaced:

@@ -18,6 +18,7 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction, spell
+from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.errors import UsageError, near
 
 Choices = tuple[str, ...]
@@ -144,3 +145,21 @@ def _formats(base: Instruction, chosen: Chosen) -> dict[str, Any]:
             )
         changes["scale"] = SCALE_FORMATS[first]
     return changes
+
+
+def retyped(way: Lowering, row: Instruction, wanted: Instruction) -> Lowering:
+    """A row's lowering for the formats that an id's modifiers choose: its primitives take those instead."""
+    made = resolve(row, dict(pair for pair in wanted.modifiers if pair not in row.modifiers))
+    before, after = _types(row), _types(made)
+    if after != _types(wanted):
+        raise UsageError(f"{wanted.id} takes {after} on {way.architecture}, not {_types(wanted)}")
+    if before == after:
+        return way
+    applications = tuple(
+        replace(step, primitive=step.primitive.replace(f"[{before}->", f"[{after}->")) for step in way.applications
+    )
+    return replace(way, applications=applications)
+
+
+def _types(made: Instruction) -> str:
+    return ",".join(name for name in (made.a, made.b, made.scale) if name)

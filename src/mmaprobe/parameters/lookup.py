@@ -21,6 +21,9 @@ from mmaprobe.parameters.shared import shared_entries
 ROUNDING = {"rn": "RNE", "rd": "RD", "ru": "RU", "rz": "RZ"}
 """The control register's rounding modes as roundings."""
 
+SIGNS = {"neg_a", "neg_b"}
+"""Modifiers that no datapath follows yet."""
+
 
 @cache
 def load(architecture: str) -> ParameterFile:
@@ -43,7 +46,8 @@ def entry_for(architecture: str, instruction: Instruction, file: ParameterFile |
     Where the compiler emulates the instruction that is the primitive inside.
     """
     way = lowering(instruction, architecture)
-    if instruction.takes and unmodified(instruction) != instruction.id:
+    ruled = instruction.takes and unmodified(instruction) != instruction.id
+    if ruled or SIGNS & instruction.modifier.keys() or instruction.modifier.get("scale_d") == "0":
         raise UsageError(f"no datapath is known for {instruction.id}: its modifiers are not modelled")
     known = (file or load(architecture)).entries
     if way.unplaced or len(way.primitives) != 1 or way.primitives[0] not in known:

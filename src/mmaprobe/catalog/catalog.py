@@ -1,0 +1,129 @@
+"""The rows of all data files together: the forms of an architecture, and the instruction of an id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.loader import Shelf
+from mmaprobe.catalog.lowering import Lowering
+from mmaprobe.catalog.row import Picks, Row
+from mmaprobe.catalog.search import Exact, Pattern, search, short
+from mmaprobe.errors import UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The instructions of an architecture that differ only in what their row's ranges bind.
+
+    ``first`` is the first of them, ``way`` its lowering there, ``count`` how
+    many there are (of those that a glob asked for).
+    """
+
+    first: Instruction
+    way: Lowering
+    count: int
+    row: Row
+    picks: Picks
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One instruction and what it becomes on each architecture that has it."""
+
+    instruction: Instruction
+    ways: Mapping[str, Lowering]
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """The shelves, searched row by row; what an architecture lists is worked out once."""
+
+    shelves: tuple[Shelf, ...]
+    _forms: dict[str, tuple[Form, ...]] = field(default_factory=dict)
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        """Every architecture of a data file, in its order."""
+        return tuple(dict.fromkeys(name for shelf in self.shelves for name in shelf.architectures))
+
+    def forms(self, architecture: str) -> tuple[Form, ...]:
+        """Every form of an architecture, in the files' order; UsageError naming a row that contradicts another."""
+        if architecture not in self._forms:
+            self._forms[architecture] = tuple(self._listed(architecture))
+        return self._forms[architecture]
+
+    def matching(self, architecture: str, pattern: Pattern) -> Iterator[Form]:
+        """The forms with an id that matches: ``first`` is the first such id, ``count`` how many there are."""
+        for form in self.forms(architecture):
+            allowed = [form.row.allowed(axis, architecture) for axis in range(len(form.row.axes))]
+            allowed[: form.row.listed] = [(number,) for number in form.picks[: form.row.listed]]
+            count, picks = search(form.row, pattern, allowed)
+            if count and picks == form.picks:
+                yield Form(form.first, form.way, count, form.row, form.picks)
+            elif count:
+                made = form.row.instruction(picks)
+                yield Form(made, form.row.ways(picks, made, architecture)[0], count, form.row, picks)
+
+    def _listed(self, architecture: str) -> Iterator[Form]:
+        seen: set[str] = set()
+        for shelf in self.shelves:
+            if architecture not in shelf.architectures:
+                continue
+            for number, row in enumerate(shelf.rows):
+                for form in shelf.checked(number, partial(_row_forms, row, architecture)):
+                    if form.first.id in seen:
+                        shelf.checked(number, partial(_twice, form.first.id, architecture))
+                    seen.add(form.first.id)
+                    yield form
+
+    def named(self, identifier: str) -> list[Entry]:
+        """The instruction of this id; several where architectures mean different ones by it."""
+        pattern = Pattern(Exact(identifier), _NOTHING)
+        found: dict[Instruction, dict[str, Lowering]] = {}
+        for shelf, number, row in self._rows(lambda text: identifier.startswith(text)):
+            count, picks = search(row, pattern, row.everything)
+            if count > 1:
+                shelf.checked(number, partial(_twice, identifier, "the row's axes"))
+            elif count:
+                made = row.instruction(picks)
+                ways = found.setdefault(made, {})
+                for way in row.ways(picks, made):
+                    if way.architecture in ways:
+                        shelf.checked(number, partial(_twice, identifier, way.architecture))
+                    ways[way.architecture] = way
+        return [Entry(made, ways) for made, ways in found.items() if ways]
+
+    def shortened(self, identifier: str) -> list[str]:
+        """The ids with the same short form, the first of each row."""
+        brief = short(identifier)
+        pattern = Pattern(_NOTHING, Exact(brief))
+        rows = self._rows(lambda text: brief.startswith(short(text)))
+        found = [(row, search(row, pattern, row.everything)) for _, _, row in rows]
+        return list(dict.fromkeys(row.instruction(picks).id for row, (count, picks) in found if count))
+
+    def _rows(self, begins: Callable[[str], bool]) -> Iterator[tuple[Shelf, int, Row]]:
+        """The rows whose opcode's fixed beginning fits."""
+        for shelf in self.shelves:
+            for number, row in enumerate(shelf.rows):
+                if begins(row.table["opcode"].partition("{")[0]):
+                    yield shelf, number, row
+
+
+_NOTHING = Exact("\0")
+
+
+def _row_forms(row: Row, architecture: str) -> list[Form]:
+    if architecture not in row.architectures:
+        return []
+    found: list[Form] = []
+    for picks, count in row.forms(architecture):
+        made = row.instruction(picks)
+        found += (Form(made, way, count, row, picks) for way in row.ways(picks, made, architecture))
+    return found
+
+
+def _twice(name: str, where: str) -> None:
+    raise UsageError(f"{name} is there twice on {where}")
