@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import resources
 from typing import Any, TypeVar
 
@@ -31,7 +31,7 @@ class Shelf:
     def rows(self) -> tuple[Row, ...]:
         """The rows, in the file's order."""
         tables = enumerate(self.data["row"])
-        return tuple(self.checked(number, lambda table=table: Row(table, self.data)) for number, table in tables)
+        return tuple(self.checked(number, partial(Row, table, self.data)) for number, table in tables)
 
     def checked(self, number: int, make: Callable[[], T]) -> T:
         """What ``make`` gives; an error names the file and the row (counted from 0 here, from 1 in words)."""

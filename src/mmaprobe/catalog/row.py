@@ -102,7 +102,7 @@ class Row:
             return self._homes(name)
         binding = [axis for axis in self.axes if _binds(name, axis[0])]
         if not binding:
-            return self.data["architectures"]
+            return list(self.data["architectures"])
         return [home for choice in binding[0] for home in self._homes(Words(choice).fill(name))]
 
     def _homes(self, name: str) -> list[str]:

@@ -138,7 +138,7 @@ def search(row: Row, pattern: Pattern, allowed: Sequence[Picks]) -> tuple[int, P
         count *= len(options)
     if not count:
         return 0, ()
-    first = {axis: options[0] for axis, options in unseen.items()} | found.first
+    first = {**{axis: options[0] for axis, options in unseen.items()}, **found.first}
     return count, tuple(first[axis] for axis in range(len(allowed)))
 
 
