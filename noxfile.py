@@ -1,7 +1,8 @@
 """Sessions of the project: ``nox -s lint tests`` runs what every change must pass.
 
 ``wheel`` builds what users install and uses it outside the checkout;
-``recovery`` derives datapaths blind from models whose answer is known;
+``interpreters`` compares the engine with the NumPy stages and the oracle at
+length; ``recovery`` derives datapaths blind from models whose answer is known;
 ``mutants`` counts which seeded faults the tests kill; ``compile`` and ``gpu``
 wait for the GPU devices of a later version.
 """
@@ -41,6 +42,13 @@ def tests(session: nox.Session) -> None:
     """The test suite, two workers; arguments go to pytest."""
     session.install(".[test]")
     session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+def interpreters(session: nox.Session) -> None:
+    """Engine against stages (10^7 vectors) and oracle (20,000) on every distinct datapath; hours of processor time."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "auto", "tests/test_interpreters.py", *session.posargs, env={"MMAPROBE_DEPTH": "full"})
 
 
 @nox.session

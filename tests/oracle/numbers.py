@@ -3,12 +3,14 @@
 A format is one line of text: sign bits, exponent bits, fraction bits, bias,
 specials, bits to the right that are padding, and whether exponent field 0 holds
 subnormals.  Everything else is found by decoding codes one by one; rounding looks
-for the two codes around the exact value by bisection over the code space and
-compares distances, so no exponent or shift arithmetic is shared with the package.
+for the two codes around the exact value on a ruler of decoded codes (where the
+spacing changes) and compares distances, so no exponent or shift arithmetic is
+shared with the package.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -93,8 +95,8 @@ def magnitude(name: str, code: int) -> Fraction | str:
     if f.specials == "ones" and last:
         return "nan"
     if field == 0 and f.subnormals:
-        return Fraction(fraction, 1 << f.fraction) * Fraction(2) ** (1 - f.bias)
-    return (1 + Fraction(fraction, 1 << f.fraction)) * Fraction(2) ** (field - f.bias)
+        return Fraction(fraction, 1 << f.fraction) * power(1 - f.bias)
+    return Fraction((1 << f.fraction) + fraction, 1 << f.fraction) * power(field - f.bias)
 
 
 @cache
@@ -119,12 +121,18 @@ def lowest_exponent(name: str) -> int:
     return floor_log2(smallest)
 
 
+@cache
+def power(exponent: int) -> Fraction:
+    return Fraction(2) ** exponent
+
+
+@lru_cache(maxsize=1 << 16)
 def floor_log2(value: Fraction) -> int:
     """floor(log2(value)) of a positive number."""
     guess = value.numerator.bit_length() - value.denominator.bit_length()
-    while Fraction(2) ** guess > value:
+    while power(guess) > value:
         guess -= 1
-    while Fraction(2) ** (guess + 1) <= value:
+    while power(guess + 1) <= value:
         guess += 1
     return guess
 
@@ -136,6 +144,7 @@ def split(name: str, code: int) -> tuple[bool, int]:
     return code >= f.magnitude_codes, code % f.magnitude_codes
 
 
+@lru_cache(maxsize=1 << 17)
 def decode(name: str, code: int) -> Num | Inf | Nan:
     """The value of a code; labels are encoded exponents, zeros have none; integers have label 0."""
     if name not in FLOATS:
@@ -177,10 +186,12 @@ def choose(below: Fraction, above: Fraction, size: Fraction, negative: bool, odd
 
 def round_to_multiple(value: Fraction, exponent: int, mode: str) -> Fraction:
     """``value`` rounded to a multiple of 2**exponent; even and odd are those of the multiple."""
-    unit = Fraction(2) ** exponent
+    unit = power(exponent)
     size = abs(value)
     count = size // unit
-    if count * unit != size and choose(count * unit, (count + 1) * unit, size, value < 0, count % 2 == 1, mode):
+    if count * unit == size:
+        return value
+    if choose(count * unit, (count + 1) * unit, size, value < 0, count % 2 == 1, mode):
         count += 1
     return -count * unit if value < 0 else count * unit
 
@@ -200,16 +211,32 @@ def round_fraction(name: str, value: Fraction, mode: str) -> Fraction | str:
         if size >= largest + step or choose(largest, largest + step, size, negative, top % 2 == 1, mode):
             return "over"
         return -largest if negative else largest
-    low, high = 0, top
     if size <= finite(name, 0):
         return round_below_lowest(name, size, negative, mode)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if finite(name, middle) <= size else (low, middle)
-    below, above = finite(name, low), finite(name, high)
-    size = above if size == above else below if size == below else (
-        above if choose(below, above, size, negative, low % 2 == 1, mode) else below)  # fmt: skip
+    low = last_code_up_to(name, size)
+    below = finite(name, low)
+    if below == size:
+        return value
+    above = finite(name, low + 1)
+    size = above if choose(below, above, size, negative, low % 2 == 1, mode) else below
     return -size if negative else size
+
+
+@cache
+def ruler(name: str) -> tuple[list[int], list[Fraction]]:
+    """The codes from which on a format's numbers are spaced evenly (one for each exponent field), and those numbers."""
+    codes = list(range(0, largest_code(name) + 1, 1 << spec(name).fraction))
+    return codes, [finite(name, code) for code in codes]
+
+
+def last_code_up_to(name: str, size: Fraction) -> int:
+    """The code of the largest number that is not above ``size``, which is neither below all of them nor above."""
+    codes, numbers = ruler(name)
+    mark = bisect_right(numbers, size) - 1
+    if codes[mark] == largest_code(name):
+        return codes[mark]
+    spacing = finite(name, codes[mark] + 1) - numbers[mark]
+    return min(codes[mark] + int((size - numbers[mark]) // spacing), largest_code(name))
 
 
 def round_below_lowest(name: str, size: Fraction, negative: bool, mode: str) -> Fraction:
@@ -227,10 +254,7 @@ def finite(name: str, code: int) -> Fraction:
 def code_of(name: str, value: Fraction, negative: bool) -> int:
     """The code (with sign and padding) of a number that the format holds exactly."""
     f = spec(name)
-    low, high = 0, largest_code(name)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if finite(name, middle) <= abs(value) else (low, middle - 1)
+    low = last_code_up_to(name, abs(value))
     assert finite(name, low) == abs(value), f"{value} is not a number of {name}"
     signed = f.sign and negative and not (f.specials == "fnuz" and low == 0)
     return (low + (f.magnitude_codes if signed else 0)) << f.padding

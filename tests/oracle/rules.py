@@ -21,6 +21,7 @@ from oracle.numbers import (
     largest_code,
     lowest_exponent,
     nan_code,
+    power,
     round_fraction,
     round_to_multiple,
     spec,
@@ -28,10 +29,6 @@ from oracle.numbers import (
 
 Value = Num | Inf | Nan
 Table = dict[str, Any]
-
-
-def power(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
 
 
 def option(table: Table, key: str, default: Any) -> Any:

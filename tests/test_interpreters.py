@@ -1,0 +1,156 @@
+"""Engine, NumPy stages and oracle on every distinct datapath of the shipped parameter files.
+
+Three checks a datapath: structured vectors through engine and stages, fewer through engine and oracle, and for
+operands of at most 8 bits every pair of codes with one live lane beside seven values of C.
+``MMAPROBE_DEPTH`` is how deep they go: quick, ci or full (``nox -s interpreters``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.formats import Format
+from mmaprobe.generators import generate
+from mmaprobe.generators.families import plan
+from mmaprobe.models import engine, stages
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.table import to_table
+from test_oracle import by_oracle
+
+
+@dataclass(frozen=True)
+class Depth:
+    """Vectors a datapath through engine and stages, through engine and oracle; one of how many pairs is taken."""
+
+    stages: int
+    oracle: int
+    pairs_apart: int
+    oracle_pairs_apart: int
+
+
+DEPTHS = {
+    "quick": Depth(1_000, 40, 1009, 65_537),
+    "ci": Depth(100_000, 2_000, 5, 4_999),
+    "full": Depth(10_000_000, 20_000, 1, 499),
+}
+"""Steps between pairs are primes, so that no bit of either code stands still."""
+DEPTH = DEPTHS[os.environ.get("MMAPROBE_DEPTH", "quick")]
+PIECE = 1 << 14
+
+
+def distinct() -> dict[str, Datapath]:
+    """Every different datapath of the shipped files, under the first name it has."""
+    data = resources.files("mmaprobe.parameters") / "data"
+    architectures = sorted(path.name.removesuffix(".toml") for path in data.iterdir() if path.name.endswith(".toml"))
+    known: dict[Datapath, str] = {}
+    for architecture in architectures:
+        for primitive, entry in load(architecture).entries.items():
+            known.setdefault(entry.datapath, f"{architecture}/{primitive}")
+    return {name: datapath for datapath, name in known.items()}
+
+
+DATAPATHS = distinct()
+
+
+def dot_product(datapath: Datapath) -> Instruction:
+    """An instruction whose vectors are the datapath's, for the generators."""
+    scale = datapath.scale
+    return Instruction(
+        "dot", "dot", "dot", 1, 1, datapath.k, datapath.a, datapath.b, datapath.c, datapath.d,
+        scale=scale.format if scale else None, scale_size=scale.size if scale else 0,
+    )  # fmt: skip
+
+
+def structured(datapath: Datapath, seed: int, count: int) -> Iterator[Batch]:
+    """At least ``count`` vectors, every family by its weight, in pieces."""
+    made = dot_product(datapath)
+    for family, start, share in plan(made, count):
+        for at in range(start, start + share, PIECE):
+            yield generate(made, family, seed, at, min(PIECE, start + share - at))
+
+
+def differing(datapath: Datapath, vectors: Batch, found: Bits, expected: Bits) -> str:
+    """The first vector on which two results differ, in words; empty where none does."""
+    wrong = np.flatnonzero(found != expected)
+    if not wrong.size:
+        return ""
+    i = wrong[0]
+    one = {name: value[i].tolist() for name, value in vectors.items()}
+    return f"{wrong.size} of {vectors.size}: {found[i]:#x} for {expected[i]:#x}\n{one}\n{to_table(datapath)}"
+
+
+@pytest.mark.parametrize("name", DATAPATHS)
+def test_engine_is_the_stages(name: str) -> None:
+    datapath = DATAPATHS[name]
+    assert engine.refusal(datapath) is None
+    seen = 0
+    for vectors in structured(datapath, 1, DEPTH.stages):
+        found, expected = engine.evaluate(datapath, vectors), stages.evaluate(datapath, vectors)
+        assert (found == expected).all(), differing(datapath, vectors, found, expected)
+        seen += vectors.size
+    assert seen >= DEPTH.stages
+
+
+@pytest.mark.parametrize("name", DATAPATHS)
+def test_engine_is_the_oracle(name: str) -> None:
+    datapath = DATAPATHS[name]
+    for vectors in structured(datapath, 2, DEPTH.oracle):
+        found = engine.evaluate(datapath, vectors)
+        expected = np.array(by_oracle(datapath, vectors), found.dtype)
+        assert (found == expected).all(), differing(datapath, vectors, found, expected)
+
+
+def operand_c(fmt: Format) -> list[int]:
+    """+0, -0, 1, the largest, the smallest subnormal, infinity, NaN; of an integer format 0, 1, -1 and both ends."""
+    if not fmt.is_float:
+        ends = [fmt.sign_mask, fmt.sign_mask - 1] if fmt.signed else [fmt.code_limit - 1]
+        return [0, 1, fmt.code_limit - 1, *ends]
+    special = [code for code in (fmt.infinity_code, fmt.nan_code) if code is not None]
+    return [0, fmt.sign_mask, fmt.one, fmt.largest, 1 << fmt.padding, *special]
+
+
+NARROW = [name for name, path in DATAPATHS.items() if max(formats.get(f).bits for f in (path.a, path.b)) <= 8]
+
+
+def pairs(datapath: Datapath, apart: int) -> Iterator[Batch]:
+    """Every ``apart``-th of all (code of a, code of b, C): one lane live, by turns, and scales of 1."""
+    a, b = formats.get(datapath.a), formats.get(datapath.b)
+    values = np.array([0] if datapath.c is None else operand_c(formats.get(datapath.c)), np.uint64)
+    square = a.code_limit * b.code_limit
+    for start in range(0, square * values.size, apart * PIECE):
+        index = np.arange(start, min(square * values.size, start + apart * PIECE), apart)
+        code_a, code_b = index % a.code_limit, index // a.code_limit % b.code_limit
+        lane = (code_a + code_b + index // square) % datapath.k
+        items = {}
+        for name, fmt, code in (("a", a, code_a), ("b", b, code_b)):
+            items[name] = np.zeros((index.size, datapath.k), fmt.dtype)
+            items[name][np.arange(index.size), lane] = code << fmt.padding
+        if datapath.c is not None:
+            items["c"] = values[index // square].astype(formats.get(datapath.c).dtype)
+        if datapath.scale is not None:
+            scale, groups = formats.get(datapath.scale.format), datapath.k // datapath.scale.size
+            items |= {name: np.full((index.size, groups), scale.one, scale.dtype) for name in ("scale_a", "scale_b")}
+        yield Batch(**items)
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_every_pair_of_narrow_operands(name: str) -> None:
+    """With one live lane: engine against stages, and a share of them against the oracle."""
+    datapath = DATAPATHS[name]
+    for vectors in pairs(datapath, DEPTH.pairs_apart):
+        found, expected = engine.evaluate(datapath, vectors), stages.evaluate(datapath, vectors)
+        assert (found == expected).all(), differing(datapath, vectors, found, expected)
+    for vectors in pairs(datapath, DEPTH.oracle_pairs_apart):
+        found = engine.evaluate(datapath, vectors)
+        expected = np.array(by_oracle(datapath, vectors), found.dtype)
+        assert (found == expected).all(), differing(datapath, vectors, found, expected)
