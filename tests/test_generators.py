@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from mmaprobe import _native, formats
+from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
-from mmaprobe.generators import FAMILIES, MIX, Recipe, families_for, generate, plan, regenerate
-from mmaprobe.generators.families import native_batch, reference_batch
+from mmaprobe.generators import FAMILIES, MIX, Recipe, families_for, generate, generate_tiles, plan, regenerate
+from mmaprobe.generators.families import KEPT, native_batch, reference_batch, stream_number
 from mmaprobe.generators.operands import bit_length, normalised_product
 from mmaprobe.generators.philox import philox
+from mmaprobe.generators.space import target
 
 
 def make(a: str, b: str, c: str | None, d: str, k: int, chunk: int = 0, scale: str | None = None, size: int = 0):
@@ -42,6 +46,8 @@ FLOATS = [
     make("e4m3", "e5m2", "f32", "f32", 32, scale="ue8m0", size=32),
     make("e4m3fnuz", "e5m2fnuz", "f32", "f32", 16),
     make("e2m1", "e2m1", "f32", "f32", 32),
+    make("tf32", "tf32", "f32", "f32", 8),
+    make("bf16", "bf16", "bf16", "bf16", 3),
 ]  # fmt: skip
 SPARSE = [
     make("e4m3", "e5m2", "f16", "f16", 64, chunk=4),
@@ -119,6 +125,68 @@ def test_native_equals_reference(instruction, build):
             for name, codes in expected.items():
                 assert np.array_equal(dict(got.items())[name], codes), (family, name)
             assert same(expected, got)
+
+
+@pytest.mark.parametrize("build", _native.generator_builds())
+@pytest.mark.parametrize("instruction", ALL, **by_id)
+def test_earlier_versions_stay(instruction, build):
+    for family in set(KEPT) & set(families_for(instruction)):
+        for version in KEPT[family]:
+            expected = reference_batch(instruction, family, 5, 1000, 97, version)
+            assert same(expected, native_batch(instruction, family, 5, 1000, 97, build, version))
+            assert not same(expected, native_batch(instruction, family, 5, 1000, 97, build))
+
+
+def laid_out(instruction, batch, m, n):
+    """Operands in the engine layout (csrc/cpu/tiles.hpp): ``batch`` holds whole tiles, or with n = 0 vectors."""
+    out = {}
+    for name, value in batch.items():
+        if name == "metadata":
+            continue
+        if n == 0:
+            value = value.reshape(len(value), -1)
+            padded = np.zeros((-(-len(value) // 16) * 16, value.shape[1]), value.dtype)
+            padded[: len(value)] = value
+            out[name] = padded.reshape(-1, 16, value.shape[1]).swapaxes(1, 2)
+        elif name in ("b", "scale_b"):
+            out[name] = value.swapaxes(1, 2)
+        else:
+            padded = np.zeros((len(value), -(-m // 16) * 16, value.shape[2]), value.dtype)
+            padded[:, :m] = value
+            out[name] = padded.reshape(len(value), -1, 16, value.shape[2]).swapaxes(2, 3)
+    return out
+
+
+def made_layout(instruction, family, seed, start, count, m, n, build, shapes):
+    outputs = [
+        np.zeros(shapes[name].shape, shapes[name].dtype) if name in shapes else None
+        for name in ("a", "b", "c", "scale_a", "scale_b")
+    ]
+    packed, number = target(instruction).packed(), FAMILIES.index(family)
+    _native.generate_layout(packed, number, stream_number(family), seed, start, count, m, n, outputs, build)
+    return dict(zip(("a", "b", "c", "scale_a", "scale_b"), outputs, strict=True))
+
+
+@pytest.mark.parametrize("build", _native.generator_builds())
+@pytest.mark.parametrize("instruction", ALL, **by_id)
+def test_engine_layout_holds_the_same_vectors(instruction, build):
+    """``generate_layout`` makes the tiles of ``generate_tiles`` and the vectors of ``generate``."""
+    shapes = [(16, 8), (8, 8), (64, 24), (8, 32), (24, 4), (1, 0)]
+    for family, (m, n) in itertools.product(families_for(instruction), shapes):
+        shaped = replace(instruction, m=m, n=max(n, 1))
+        count = 37 if n == 0 else 3
+        batch = (generate if n == 0 else generate_tiles)(shaped, family, 9, 2**32 - 40, count)
+        expected = laid_out(shaped, batch, m, n)
+        got = made_layout(instruction, family, 9, 2**32 - 40, count, m, n, build, expected)
+        for name, value in expected.items():
+            kept = got[name]
+            if n == 0:
+                keep = (np.arange(16 * len(value)) < count).reshape(len(value), 1, 16)
+            elif name in ("b", "scale_b"):
+                keep = np.True_
+            else:
+                keep = (np.arange(16 * value.shape[1]) < m).reshape(1, -1, 1, 16)
+            assert np.array_equal(np.where(keep, kept, 0), np.where(keep, value, 0)), (family, name)
 
 
 def test_native_carries_into_the_upper_index_word():
@@ -301,6 +369,8 @@ def test_recipe_round_trip():
     own = Recipe.of(F16, "cancel", 9, 1234)
     assert same(regenerate(own, F16), generate(F16, "cancel", 9, 1234, 1))
     assert regenerate("x86.vdpbf16ps/ulp.1/0/3").a.shape == (1, 2)
+    old = Recipe.parse("x86.vdpbf16ps/clustered.1/7/20")
+    assert same(regenerate(old), reference_batch(lookup.instruction("x86.vdpbf16ps"), "clustered", 7, 20, 1, 1))
 
 
 @pytest.mark.parametrize(

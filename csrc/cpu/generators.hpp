@@ -2,6 +2,8 @@
 #pragma once
 #include <stdint.h>
 
+#include <string>
+
 namespace pybind11 {
 class module_;
 }
@@ -18,19 +20,33 @@ struct GeneratorCall {
 };
 
 using GeneratorFunction = void (*)(const GeneratorCall&);
+using LayoutGeneratorFunction = void (*)(const GeneratorCall&, int m, int n);
 
-namespace baseline {
-void generate(const GeneratorCall& call);
-}
-namespace avx2 {
-void generate(const GeneratorCall& call);
-}
-namespace avx512 {
-void generate(const GeneratorCall& call);
-}
+// generate: separate vectors, row by row.  generate_layout: in the engine layout (tiles.hpp), `count` tiles of m rows and
+// n columns from vector `start` on, or with n = 0 groups of 16 vectors; no metadata.
+#define MMAPROBE_DECLARE(build)                                             \
+    namespace build {                                                       \
+    void generate(const GeneratorCall& call);                               \
+    void generate_layout(const GeneratorCall& call, int m, int n);          \
+    }
+MMAPROBE_DECLARE(baseline)
+MMAPROBE_DECLARE(avx2)
+MMAPROBE_DECLARE(avx512)
+#undef MMAPROBE_DECLARE
 
 namespace cpu {
+
+struct GeneratorBuild {
+    GeneratorFunction vectors;
+    LayoutGeneratorFunction layout;
+};
+
+// The named build, or the widest that this machine can run; std::invalid_argument where there is none.
+const GeneratorBuild& generator_build(const std::string& name);
+// std::invalid_argument where the numbers are no target, or one of too many lanes.
+void check_target(const int64_t* target, int64_t numbers);
 void register_generators(pybind11::module_& m);
-}
+
+}  // namespace cpu
 
 }  // namespace mmaprobe

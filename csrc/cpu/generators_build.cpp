@@ -2,12 +2,17 @@
 #include <memory>
 
 #include "generators.hpp"
+#include "generators_layout.hpp"
 #include "generators_tile.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
+
+bool streamed(const GeneratorCall& call) {
+    return call.family == UNIFORM || (call.family == CLUSTERED && call.stream >> 16 >= 2);
+}
 
 struct Maker {
     Target t;
@@ -23,7 +28,6 @@ struct Maker {
 
     explicit Maker(const GeneratorCall& c);
     void run();
-    void uniform();
     void floats(i64 done, int count);
     void integers(i64 done, int count);
     template <class Family>
@@ -48,7 +52,7 @@ Maker::Maker(const GeneratorCall& c)
       tile(larger(1, WANTED / larger(t.space.live, 3))), lanes(t.space.live) {}
 
 void Maker::run() {
-    if (call.family == UNIFORM) return uniform();
+    if (streamed(call)) return StreamMaker(t, stream, call, call.family == CLUSTERED).run();
     for (i64 done = 0; done < call.count; done += tile) {
         const int count = int(call.count - done < tile ? call.count - done : tile);
         words.fill(stream, call.start + u64(done), vectors, 3 * count, VECTOR);
@@ -258,37 +262,29 @@ void Maker::integers(i64 done, int count) {
     }
 }
 
-void Maker::uniform() {
-    const Space& s = t.space;
-    Span spans[5] = {{&t.a, call.out[0], s.live, 0},
-                     {&t.b, call.out[1], s.k, 0},
-                     {&t.c, call.out[2], t.c.present, 0},
-                     {&t.scale, call.out[3], s.groups, 0},
-                     {&t.scale, call.out[4], s.groups, 0}};
-    int length = 0;
-    for (Span& span : spans) {
-        span.offset = length;
-        length += span.items * span.format->item;
-    }
-    const Grid grid((length + 15) / 16);
-    const int step = larger(1, WANTED / grid.per);
-    for (i64 done = 0; done < call.count; done += step) {
-        const int count = int(call.count - done < step ? call.count - done : step);
-        u32 bytes[4 * LANES];
-        words.fill(stream, call.start + u64(done), grid, count * grid.per, VECTOR);
-        words.interleave(bytes, count * grid.per);
-        for (const Span& span : spans)
-            if (span.items) cut_bytes(span, done, count, reinterpret_cast<const char*>(bytes), 16 * grid.per);
-        for (int vector = 0; s.chunk && vector < count; ++vector)
-            for (int chunk = 0; chunk < s.k / s.chunk; ++chunk) metadata(done, vector, chunk);
-    }
-}
-
 }  // namespace
 }  // namespace generators
 
 void generate(const GeneratorCall& call) {
     std::make_unique<generators::Maker>(call)->run();
+}
+
+void generate_layout(const GeneratorCall& call, int m, int n) {
+    using namespace generators;
+    const Target t = read_target(call.target);
+    const Place place(t, m, n, call.out);
+    const i64 units = n ? call.count : (call.count + STRIP - 1) / STRIP;
+    if (streamed(call)) {
+        Streams streams(t, {call.seed, call.stream}, call.family == CLUSTERED, call.out);
+        if (LayoutStreams::fits(streams)) return LayoutStreams(streams, place).run(call.start, units);
+    }
+    const auto maker = std::make_unique<Maker>(call);
+    turn_vectors(place, units, n ? units * place.side : call.count, [&](i64 first, i64 count, void* const* out) {
+        maker->call.start = call.start + u64(first);
+        maker->call.count = count;
+        memcpy(maker->call.out, out, sizeof maker->call.out);
+        maker->run();
+    });
 }
 
 }  // namespace MMAPROBE_BUILD

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 
+#include "generators_words.hpp"
 #include "model/families.hpp"
 
 namespace mmaprobe {
@@ -27,19 +28,31 @@ struct Grid {
     }
 };
 
+U64 load(const u32* words) {
+    U64 out;
+    memcpy(&out, words, WIDTH);
+    return out;
+}
+
 struct Words {
     u32 w0[LANES], w1[LANES], w2[LANES], w3[LANES];
 
     void fill(const Stream& stream, u64 start, const Grid& grid, int places, Purpose purpose) {
-        const u32 low = u32(start), high = u32(start >> 32), k0 = u32(stream.seed), k1 = u32(stream.seed >> 32);
-        const u32 tag = purpose << 16, number = stream.number;
-        for (int n = 0; n < places; ++n) {
-            const u32 c0 = low + grid.vector[n], c1 = high + (c0 < low);
-            const Block b = philox(c0, c1, tag | grid.number[n], number, k0, k1);
-            w0[n] = b.w0;
-            w1[n] = b.w1;
-            w2[n] = b.w2;
-            w3[n] = b.w3;
+        constexpr int SETS = 2;
+        for (int n = 0; n < places; n += SETS * PER) {
+            Counters counters[SETS];
+            Four words[SETS];
+            for (int i = 0; i < SETS; ++i) {
+                const U64 vector = load(grid.vector + n + i * PER), block = load(grid.number + n + i * PER);
+                const U64 index[2] = {start + (vector & 0xFFFFFFFFu), start + (vector >> 32)};
+                const U64 tag = U64{} + (u32(purpose) << 16);
+                counters[i] = {{index[0], index[1]}, {index[0] >> 32, index[1] >> 32}, {tag | block, tag | block >> 32}};
+            }
+            philox_sets<SETS>(counters, stream, words);
+            for (int i = 0; i < SETS; ++i) {
+                u32* out[4] = {w0, w1, w2, w3};
+                for (int w = 0; w < 4; ++w) memcpy(out[w] + n + i * PER, &words[i].w[w], WIDTH);
+            }
         }
     }
     void interleave(u32* out, int places) const {
@@ -119,47 +132,6 @@ Target read_target(const i64* p) {
                        &s.d_fraction})
         *field = i32(number(p));
     return t;
-}
-
-// An operand's share of a vector's byte stream.
-struct Span {
-    const Layout* format;
-    void* out;
-    int items, offset;
-};
-
-// Size 0: known at run time only.
-template <int Size>
-void gather_bytes(char* out, const char* bytes, int count, int pitch, int size) {
-    for (int vector = 0; vector < count; ++vector, bytes += pitch, out += Size ? Size : size)
-        memcpy(out, bytes, size_t(Size ? Size : size));
-}
-
-template <class Item>
-void cut_unused(void* out, i64 items, int bits) {
-    const Item mask = Item(~u64(0) >> (64 - bits));
-    for (i64 n = 0; mask != Item(~Item(0)) && n < items; ++n) static_cast<Item*>(out)[n] &= mask;
-}
-
-// The operand's bytes out of `count` byte streams that lie `pitch` apart.
-void cut_bytes(const Span& span, i64 first, int count, const char* bytes, int pitch) {
-    const int item = span.format->item, size = span.items * item;
-    char* out = static_cast<char*>(span.out) + first * size;
-    bytes += span.offset;
-    switch (size) {
-        case 4: gather_bytes<4>(out, bytes, count, pitch, size); break;
-        case 8: gather_bytes<8>(out, bytes, count, pitch, size); break;
-        case 16: gather_bytes<16>(out, bytes, count, pitch, size); break;
-        case 32: gather_bytes<32>(out, bytes, count, pitch, size); break;
-        default: gather_bytes<0>(out, bytes, count, pitch, size);
-    }
-    const i64 items = i64(count) * span.items;
-    switch (item) {
-        case 1: return cut_unused<uint8_t>(out, items, span.format->bits);
-        case 2: return cut_unused<uint16_t>(out, items, span.format->bits);
-        case 4: return cut_unused<uint32_t>(out, items, span.format->bits);
-        default: return cut_unused<uint64_t>(out, items, span.format->bits);
-    }
 }
 
 }  // namespace

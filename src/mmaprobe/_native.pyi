@@ -21,6 +21,10 @@ def generate(
     target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int,
     outputs: list[_Array | None], build: str = "",
 ) -> None: ...  # fmt: skip
+def generate_layout(
+    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
+    outputs: list[_Array | None], build: str = "",
+) -> None: ...  # fmt: skip
 def generator_builds() -> list[str]: ...
 
 # Engine and comparison

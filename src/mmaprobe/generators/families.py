@@ -14,10 +14,13 @@ from mmaprobe.generators import reference
 from mmaprobe.generators.space import target
 
 VERSIONS: dict[str, int] = {
-    "uniform": 1, "clustered": 1, "cancel": 1, "ulp": 1, "tie": 1, "zlad": 1, "tiny": 1, "subnormals": 1,
+    "uniform": 1, "clustered": 2, "cancel": 1, "ulp": 1, "tie": 1, "zlad": 1, "tiny": 1, "subnormals": 1,
     "extremes": 1, "conly": 1, "zeros": 1, "specials": 1,
 }  # fmt: skip
 """Every family with the version of its rule; a recipe names both.  The order numbers the families: append only."""
+
+KEPT: dict[str, tuple[int, ...]] = {"clustered": (1,)}
+"""Earlier versions that recipes may name."""
 
 FAMILIES: tuple[str, ...] = tuple(VERSIONS)
 
@@ -62,33 +65,48 @@ def check_family(instruction: Instruction, family: str) -> None:
         raise UsageError(f"{instruction.id}: family {family!r} does not fit it; it has {', '.join(known)}")
 
 
-def stream_number(family: str) -> int:
+def versions_of(family: str) -> tuple[int, ...]:
+    """Every version of a family that this package makes, the present one last."""
+    return (*KEPT.get(family, ()), VERSIONS[family])
+
+
+def stream_number(family: str, version: int | None = None) -> int:
     """Counter word 3 of a family's random words: version in the upper half, number in the lower."""
-    return VERSIONS[family] << 16 | FAMILIES.index(family)
+    return (version or VERSIONS[family]) << 16 | FAMILIES.index(family)
 
 
-def generate(instruction: Instruction, family: str, seed: int, start: int, count: int) -> Batch:
+def generate(
+    instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
+) -> Batch:
     """Vectors ``start`` to ``start + count - 1`` of a family, in one-vector shapes: a (n, K or K/2), b (n, K), c (n,),
     scale_* (n, K/S), metadata (n, K/chunk).
 
     A pure function of its arguments: vector i depends on (instruction, family
-    and its version, seed, i) alone.  Raises UsageError for an unknown family,
-    a seed or index outside 64 bits, or a negative count.
+    and its version, seed, i) alone; the version is the present one where none
+    is named.  Raises UsageError for an unknown family or version, a seed or
+    index outside 64 bits, or a negative count.
     """
     check_family(instruction, family)
+    if version not in (None, *versions_of(family)):
+        known = ", ".join(map(str, versions_of(family)))
+        raise UsageError(f"{family} has no version {version}; this package makes {known}")
     if not 0 <= seed < 1 << 64 or not 0 <= start <= start + count <= 1 << 64:
         raise UsageError(f"seed {seed} and vectors {start}+{count} must fit 64 bits without sign")
     if target(instruction).space.k > MOST_LANES:
-        return reference_batch(instruction, family, seed, start, count)
-    return native_batch(instruction, family, seed, start, count)
+        return reference_batch(instruction, family, seed, start, count, version)
+    return native_batch(instruction, family, seed, start, count, "", version)
 
 
-def native_batch(instruction: Instruction, family: str, seed: int, start: int, count: int, build: str = "") -> Batch:
+def native_batch(
+    instruction: Instruction, family: str, seed: int, start: int, count: int, build: str = "",
+    version: int | None = None,
+) -> Batch:  # fmt: skip
     """``generate`` by the native module, GIL released; ``build`` names one instruction set's code, else the best."""
     t = target(instruction)
     arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in vector_shapes(instruction, count).items()}
     outputs = [arrays.get(name) for name in ("a", "b", "c", "scale_a", "scale_b", "metadata")]
-    _native.generate(t.packed(), FAMILIES.index(family), stream_number(family), seed, start, count, outputs, build)
+    stream = stream_number(family, version)
+    _native.generate(t.packed(), FAMILIES.index(family), stream, seed, start, count, outputs, build)
     return Batch(**arrays)
 
 
@@ -108,9 +126,11 @@ def vector_shapes(instruction: Instruction, count: int) -> dict[str, tuple[tuple
     return found
 
 
-def reference_batch(instruction: Instruction, family: str, seed: int, start: int, count: int) -> Batch:
+def reference_batch(
+    instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
+) -> Batch:
     """``generate`` by NumPy alone, in pieces that keep memory small."""
-    t, stream = target(instruction), stream_number(family)
+    t, stream = target(instruction), stream_number(family, version)
     size = max(1, (1 << 17) // instruction.k)
     pieces = [
         reference.generate_codes(t, family, stream, seed, at, min(size, start + count - at))

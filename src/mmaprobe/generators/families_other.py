@@ -1,4 +1,4 @@
-"""Families that choose codes rather than exponents: uniform bits, special values mixed in, integers."""
+"""Families that choose codes rather than exponents: special values mixed in, integers."""
 
 from __future__ import annotations
 
@@ -9,34 +9,6 @@ import numpy as np
 from mmaprobe.generators import philox
 from mmaprobe.generators.operands import Codes, Draws, Ints, pick16, raw_code, with_sign
 from mmaprobe.generators.space import Layout, Target
-
-
-def uniform_bytes(t: Target) -> tuple[list[tuple[str, int, int]], int]:
-    """(operand, items, first byte) of each operand in a vector's byte stream, and the stream's length in bytes."""
-    s = t.space
-    counts = {"a": s.live, "b": s.k, "c": t.c.present, "scale_a": s.groups, "scale_b": s.groups}
-    sizes = {"a": t.a.item, "b": t.b.item, "c": t.c.item, "scale_a": t.scale.item, "scale_b": t.scale.item}
-    spans, offset = [], 0
-    for name, count in counts.items():
-        if count:
-            spans.append((name, count, offset))
-            offset += count * sizes[name]
-    return spans, offset
-
-
-def uniform(t: Target, seed: int, stream: int, index: Any) -> dict[str, Codes]:
-    """Raw bits: the bytes of consecutive Philox blocks, little-endian, a then b, c and the scales, unused bits cut."""
-    spans, length = uniform_bytes(t)
-    blocks = -(-length // 16)
-    words = philox.draw(seed, stream, index[:, None], philox.VECTOR, np.arange(blocks)[None, :])
-    data = np.stack(words, axis=2).astype("<u4").reshape(len(index), 4 * blocks).view(np.uint8)
-    layouts = {"a": t.a, "b": t.b, "c": t.c, "scale_a": t.scale, "scale_b": t.scale}
-    found = {}
-    for name, count, offset in spans:
-        f = layouts[name]
-        part = np.ascontiguousarray(data[:, offset : offset + count * f.item]).view(f"<u{f.item}").astype(np.uint64)
-        found[name] = part & np.uint64((1 << f.bits) - 1)
-    return found
 
 
 def special_code(f: Layout, kind: Any, high: Any, low: Any) -> Codes:

@@ -9,7 +9,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
-from mmaprobe.generators.families import FAMILIES, VERSIONS, generate
+from mmaprobe.generators.families import FAMILIES, VERSIONS, generate, versions_of
 from mmaprobe.generators.tiles import generate_tiles, vector_at
 
 _FORM = re.compile(
@@ -35,10 +35,9 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
             raise UsageError(f"recipe: unknown generator family {self.family!r}{near(self.family, FAMILIES)}")
-        if self.version != VERSIONS[self.family]:
-            raise UsageError(
-                f"recipe: this package makes {self.family}.{VERSIONS[self.family]}, not version {self.version}"
-            )
+        if self.version not in versions_of(self.family):
+            known = " and ".join(f"{self.family}.{version}" for version in versions_of(self.family))
+            raise UsageError(f"recipe: this package makes {known}, not version {self.version}")
         if not 0 <= self.seed < 1 << 64 or not 0 <= self.index < 1 << 64:
             raise UsageError(f"recipe: seed {self.seed} and index {self.index} must fit 64 bits")
 
@@ -78,8 +77,9 @@ def regenerate(recipe: Recipe | str, instruction: Instruction | None = None) -> 
     if instruction.id != found.instruction:
         raise UsageError(f"recipe {found} is for {found.instruction}, not for {instruction.id}")
     if found.place is None:
-        return generate(instruction, found.family, found.seed, found.index, 1)
+        return generate(instruction, found.family, found.seed, found.index, 1, found.version)
     row, column = found.place
     if row >= instruction.m or column >= instruction.n or instruction.blocks > 1:
         raise UsageError(f"recipe {found}: {instruction.id} has tiles of {instruction.m} rows, {instruction.n} columns")
-    return vector_at(generate_tiles(instruction, found.family, found.seed, found.index, 1), 0, row, column)
+    tile = generate_tiles(instruction, found.family, found.seed, found.index, 1, found.version)
+    return vector_at(tile, 0, row, column)

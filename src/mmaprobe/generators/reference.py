@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.generators import families_float, families_other, operands
+from mmaprobe.generators import families_float, families_other, families_stream, operands
 from mmaprobe.generators.operands import Codes
 from mmaprobe.generators.space import Target
 
 
 def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:
     """Operand codes in one-vector shapes, as uint64; ``stream`` is counter word 3 (family number and version)."""
-    if family == "uniform":
+    streamed = {("uniform", 1): families_stream.uniform, ("clustered", 2): families_stream.clustered}
+    rule = streamed.get((family, stream >> 16))
+    if rule is not None:
         index = np.arange(count, dtype=np.uint64) + np.uint64(start)
-        found = families_other.uniform(t, seed, stream, index)
+        found = rule(t, seed, stream, index)
         if "c" in found:
             found["c"] = found["c"][:, 0]
         if t.space.chunk:

@@ -11,12 +11,14 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.generators.families import generate
 
 
-def generate_tiles(instruction: Instruction, family: str, seed: int, start: int, count: int) -> Batch:
+def generate_tiles(
+    instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
+) -> Batch:
     """``count`` tiles, each of max(M, N) consecutive vectors: row i of A is the a of the tile's vector i, column j
     of B the b of its vector j, and C[i, j] the c of vector i where i + j is even, else of vector j."""
     m, n = instruction.m, instruction.n
     side = max(m, n)
-    vectors = generate(instruction, family, seed, start, count * side)
+    vectors = generate(instruction, family, seed, start, count * side, version)
     parts = {}
     for name in instruction.shapes(1):
         value = getattr(vectors, name).reshape(count, side, -1)

@@ -1,0 +1,223 @@
+// Vectors straight into the engine layout (tiles.hpp): whole tiles, or groups of 16 separate vectors.
+//
+// A tile is max(M, N) consecutive vectors: row i of A is the a of its vector i, column j of B the b of its vector j, and
+// C[i, j] the c of vector i where i + j is even, else of vector j (generators/tiles.py).
+#pragma once
+#include "generators_stream.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace generators {
+namespace {
+
+constexpr int STRIP = 16;  // rows of a strip, vectors of a group
+
+// Where the operands of one tile, or of one group, lie.
+struct Place {
+    const Target& t;
+    int m, n, strips, side;  // n = 0: groups
+    char* at[5];
+    i64 bytes[5];  // of a tile or group
+
+    Place(const Target& target, int rows, int columns, void* const* out)
+        : t(target), m(rows), n(columns), strips(n ? (m + STRIP - 1) / STRIP : 1), side(n ? larger(m, n) : STRIP) {
+        for (int role = 0; role < 5; ++role) {
+            at[role] = static_cast<char*>(out[role]);
+            const i64 units = role == 2 ? i64(strips) * STRIP * larger(n, 1) : by_rows(role) ? n : strips * STRIP;
+            bytes[role] = units * (role == 2 ? 1 : items(role)) * layout(role).item;
+        }
+    }
+    const Layout& layout(int role) const { return role == 0 ? t.a : role == 1 ? t.b : role == 2 ? t.c : t.scale; }
+    int items(int role) const {
+        return role == 0 ? t.space.live : role == 1 ? t.space.k : role == 2 ? t.c.present : t.space.groups;
+    }
+    bool by_rows(int role) const { return n && (role == 1 || role == 4); }
+    // Whether vectors `first` and above of a tile have a part in an operand.
+    bool needs(int role, int first) const { return !n || role == 2 || first < (by_rows(role) ? n : m); }
+    void next() {
+        for (int role = 0; role < 5; ++role)
+            if (at[role]) at[role] += bytes[role];
+    }
+};
+
+// c of a tile from the c of its vectors, of which there are a multiple of 16.
+template <class Item>
+void spread_addends(const Place& p, const void* vectors) {
+    typedef Item Row __attribute__((vector_size(STRIP * sizeof(Item))));
+    const Item* c = static_cast<const Item*>(vectors);
+    Row even;
+    for (int i = 0; i < STRIP; ++i) even[i] = i % 2 ? Item(0) : Item(~Item(0));
+    for (int strip = 0; strip < p.strips; ++strip) {
+        Row rows;
+        memcpy(&rows, c + strip * STRIP, sizeof rows);
+        Item* to = reinterpret_cast<Item*>(p.at[2]) + i64(strip) * p.n * STRIP;
+        for (int j = 0; j < p.n; ++j, to += STRIP) {
+            const Row keep = j % 2 ? ~even : even, column = Row{} + c[j];
+            const Row out = (rows & keep) | (column & ~keep);
+            memcpy(to, &out, sizeof out);
+        }
+    }
+}
+
+void spread_addends(const Place& p, const void* vectors) {
+    switch (p.t.c.item) {
+        case 1: return spread_addends<uint8_t>(p, vectors);
+        case 2: return spread_addends<uint16_t>(p, vectors);
+        case 4: return spread_addends<uint32_t>(p, vectors);
+        default: return spread_addends<uint64_t>(p, vectors);
+    }
+}
+
+// Rows of 16 vectors with `items` items each, to columns.
+template <class Item>
+void turn(const char* from, char* to, int items, int vectors) {
+    for (int k = 0; k < items; ++k)
+        for (int n = 0; n < vectors; ++n)
+            reinterpret_cast<Item*>(to)[k * STRIP + n] = reinterpret_cast<const Item*>(from)[n * items + k];
+}
+
+void turn(const Layout& f, const char* from, char* to, int items, int vectors) {
+    switch (f.item) {
+        case 1: return turn<uint8_t>(from, to, items, vectors);
+        case 2: return turn<uint16_t>(from, to, items, vectors);
+        case 4: return turn<uint32_t>(from, to, items, vectors);
+        default: return turn<uint64_t>(from, to, items, vectors);
+    }
+}
+
+// A word of PER vectors as the items k and following of 16 columns, `lane` the first of them.
+template <class Item>
+MMAPROBE_HD void store_items(U32 word, char* to, int k, int last, int lane) {
+    typedef Item Narrow __attribute__((vector_size(PER * sizeof(Item))));
+    for (int i = 0; i < int(4 / sizeof(Item)) && k < last; ++i, ++k, word >>= 8 * (sizeof(Item) % 4)) {
+        const Narrow items = __builtin_convertvector(word, Narrow);
+        memcpy(to + (k * STRIP + lane) * i64(sizeof(Item)), &items, sizeof items);
+    }
+}
+
+MMAPROBE_HD void store_wide(U32 low, U32 high, char* to, int k, int lane) {
+    u32* out = reinterpret_cast<u32*>(to) + 2 * (k * STRIP + lane);
+    for (int n = 0; n < PER; ++n) {
+        out[2 * n] = low[n];
+        out[2 * n + 1] = high[n];
+    }
+}
+
+// Families whose streams have their operands at whole words.
+class LayoutStreams {
+    Streams& streams;
+    Place p;
+    std::vector<signed char> span_of;  // of each word; -1: none
+    std::vector<char> addends;
+
+    void columns(const Span& span, const Four& words, int i, int k, int first, int lane) {
+        char* to = span.role == 2 && p.n ? addends.data() + i64(first) * span.format->item - lane * span.format->item
+                                         : p.at[span.role] + (p.n ? i64(first / STRIP) * span.bytes() * STRIP : 0);
+        switch (span.format->item) {
+            case 1: return store_items<uint8_t>(words.w[i], to, k, span.items, lane);
+            case 2: return store_items<uint16_t>(words.w[i], to, k, span.items, lane);
+            case 4: return store_items<uint32_t>(words.w[i], to, k, span.items, lane);
+            default:
+                if (i % 2) store_wide(words.w[i - 1], words.w[i], to, k, lane);
+        }
+    }
+
+    void rows(const Span& span, U32 word, int offset, int first) const {
+        const int pitch = span.bytes(), bytes = smaller(4, pitch - offset);
+        char* to = p.at[span.role] + i64(first) * pitch + offset;
+        for (int n = 0; n < PER && first + n < p.n; ++n, to += pitch) {
+            const u32 value = word[n];
+            memcpy(to, &value, size_t(bytes));
+        }
+    }
+
+    void use(int block, Four& words, int first, int lane) {
+        for (int i = 0; i < 4;) {
+            const int word = 4 * block + i;
+            const int at = word < int(span_of.size()) ? span_of[size_t(word)] : -1;
+            if (at < 0 || !p.needs(streams.spans[size_t(at)].role, first)) {
+                ++i;
+                continue;
+            }
+            const Span& span = streams.spans[size_t(at)];
+            const int offset = 4 * word - span.offset;
+            if (span.unused) words.w[i] &= span.used;
+            if (p.by_rows(span.role) && i == 0 && offset + 16 <= span.bytes() && !span.unused) {
+                store_rows(words, p.at[span.role] + i64(first) * span.bytes() + offset, span.bytes(), p.n - first);
+                return;
+            }
+            p.by_rows(span.role) ? rows(span, words.w[i], offset, first)
+                                 : columns(span, words, i, offset / span.format->item, first, lane);
+            ++i;
+        }
+    }
+
+public:
+    LayoutStreams(Streams& s, const Place& place)
+        : streams(s), p(place), span_of(size_t(4 * s.blocks), -1),
+          addends(size_t((p.side + STRIP - 1) / STRIP * STRIP * larger(p.t.c.item, 1))) {
+        for (size_t i = 0; i < streams.spans.size(); ++i)
+            for (int word = streams.spans[i].first_word(); word < streams.spans[i].end_word(); ++word)
+                span_of[size_t(word)] = static_cast<signed char>(i);
+    }
+
+    static bool fits(const Streams& s) {
+        for (const Span& span : s.spans)
+            if (span.offset % larger(span.format->item, 4)) return false;
+        return true;
+    }
+
+    void run(u64 start, i64 count) {  // tiles or groups
+        std::vector<std::vector<u32>> numbers;
+        for (int first = 0; first < p.side; first += PER)
+            numbers.push_back(streams.numbers([&](int block) {
+                for (int word = 4 * block; word < 4 * block + 4; ++word)
+                    if (const int at = span_of[size_t(word)]; at >= 0 && p.needs(streams.spans[size_t(at)].role, first))
+                        return true;
+                return false;
+            }));
+        for (i64 unit = 0; unit < count; ++unit, start += u64(p.side), p.next()) {
+            for (int first = 0; first < p.side; first += PER)
+                streams.each(Indices(start + u64(first)), numbers[size_t(first / PER)],
+                             [&](int block, Four& words) { use(block, words, first, first % STRIP); });
+            if (p.n && p.t.c.present) spread_addends(p, addends.data());
+        }
+    }
+};
+
+// Every other family: separate vectors first, then turned.
+template <class MakeVectors>
+void turn_vectors(const Place& place, i64 count, i64 last, const MakeVectors& make) {
+    Place p = place;
+    const i64 step = larger(1, 512 / p.side);
+    const i64 room = (step * p.side + STRIP);
+    std::vector<char> vectors[5];
+    void* out[6] = {};
+    for (int role = 0; role < 5; ++role)
+        if (p.items(role) && p.at[role]) {
+            vectors[role].resize(size_t(room * p.items(role) * p.layout(role).item));
+            out[role] = vectors[role].data();
+        }
+    for (i64 done = 0; done < count; done += step) {
+        const i64 here = count - done < step ? count - done : step;
+        const i64 wanted = here * p.side, left = last - done * p.side;
+        make(done * p.side, wanted < left ? wanted : left, out);
+        for (i64 unit = 0; unit < here; ++unit, p.next())
+            for (int role = 0; role < 5; ++role) {
+                if (!out[role]) continue;
+                const i64 size = p.items(role) * p.layout(role).item;
+                const char* from = vectors[role].data() + unit * p.side * size;
+                if (role == 2 && p.n) spread_addends(p, from);
+                else if (p.by_rows(role)) memcpy(p.at[role], from, size_t(p.n * size));
+                else
+                    for (int strip = 0; strip < p.strips; ++strip)
+                        turn(p.layout(role), from + strip * STRIP * size, p.at[role] + strip * STRIP * size,
+                             p.items(role), STRIP);
+            }
+    }
+}
+
+}  // namespace
+}  // namespace generators
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe
