@@ -209,11 +209,11 @@ void Maker::special_scales(i64 done, int vector) const {
         if (w[7] >> (19 + side) & 1) store(t.scale, call.out[3 + side], at, &code, 1);
 }
 
-// Draws and stores one metadata item.
+// Draws one metadata item, and stores it where wanted.
 u32 Maker::metadata(i64 done, int vector, int chunk) const {
     const Space& s = t.space;
     const u32 item = metadata_item(s.chunk, stream.draw(call.start + u64(done + vector), METADATA, u32(chunk)).w0);
-    static_cast<uint8_t*>(call.out[5])[(done + vector) * (s.k / s.chunk) + chunk] = uint8_t(item);
+    if (call.out[5]) static_cast<uint8_t*>(call.out[5])[(done + vector) * (s.k / s.chunk) + chunk] = uint8_t(item);
     return item;
 }
 
