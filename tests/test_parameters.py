@@ -270,14 +270,15 @@ def test_chains_become_steps() -> None:
 AXES = """
 schema = 1
 architecture = "arch"
-[texts]
+[common]
 us = "our own"
+cut = { rounding = "RZ" }
 [[primitive]]
 name = "P.{A}{neg}[{a},{a}->{d},k{k}]"
 axes = [
   [{ a = ["f16", "bf16"] }],
   [{ neg = "", sign = "keep" }, { neg = "{negA}", sign = "flip" }],
-  [{ d = "f32", k = 4, to = { rounding = "RZ" }, from = "{us} 4" }],
+  [{ d = "f32", k = 4, to = "{cut}", from = "{us} 4" }],
 ]
 basis = "published"
 source = "{from} runs"

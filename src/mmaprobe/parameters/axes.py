@@ -3,15 +3,15 @@
 ``axes`` is a list of axes, an axis a list of tables, a table what it binds; a
 list of values in it stands for one table each.  Every choice of one table from
 each axis makes a primitive.  In the table's texts ``{k}`` stands for what is
-bound or for a text of the file's ``[texts]``, ``{K}`` for the same in capitals;
-a text that is one such word alone becomes the value itself.
+bound or for a value of the file's ``[common]``, ``{K}`` for the same in
+capitals; a text that is one such word alone becomes the value itself.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mmaprobe.errors import UsageError, near
@@ -20,7 +20,7 @@ from mmaprobe.parameters.table import Table
 _WORD = re.compile(r"\{(\w+)\}")
 
 
-def expand(table: Any, texts: Mapping[str, str]) -> list[Table]:
+def expand(table: Any, common: Mapping[str, Any]) -> list[Table]:
     """The tables, one a primitive, that a table stands for; one without ``axes`` stands for itself.
 
     UsageError where a text names what nothing binds, or an axis is no list of tables.
@@ -28,7 +28,7 @@ def expand(table: Any, texts: Mapping[str, str]) -> list[Table]:
     if not isinstance(table, dict) or "axes" not in table:
         return [table]
     plain = {key: value for key, value in table.items() if key != "axes"}
-    return [_filled(plain, _words(bound, texts)) for bound in _choices(table["axes"])]
+    return [_filled(plain, _words(bound, common)) for bound in _choices(table["axes"])]
 
 
 def _choices(axes: Any) -> Iterator[Table]:
@@ -49,12 +49,12 @@ def _single(axis: list[Table]) -> Iterator[Table]:
         yield from (dict(zip(table, some, strict=True)) for some in itertools.product(*values))
 
 
-def _words(bound: Table, texts: Mapping[str, str]) -> Table:
-    """What texts may name: everything bound (texts of the file in it spelt out), and the same in capitals."""
-    known = {key: _WORD.sub(lambda found: texts.get(found[1], found[0]), value) if isinstance(value, str) else value
-             for key, value in bound.items()}  # fmt: skip
+def _words(bound: Table, common: Mapping[str, Any]) -> Table:
+    """What texts may name: everything bound (what is common in it spelt out), and the same in capitals."""
+    loose = {f"{{{key}}}": value for key, value in common.items()}
+    known = {key: _put(value, lambda word: loose.get(word, word)) for key, value in bound.items()}
     capitals = {key.upper(): value.upper() if isinstance(value, str) else value for key, value in known.items()}
-    return {**texts, **capitals, **known}
+    return {**common, **capitals, **known}
 
 
 def _filled(value: Any, words: Table) -> Any:
@@ -62,10 +62,14 @@ def _filled(value: Any, words: Table) -> Any:
         return {key: _filled(item, words) for key, item in value.items()}
     if isinstance(value, list):
         return [_filled(item, words) for item in value]
+    return _put(value, lambda word: _bound(word[1:-1], words))
+
+
+def _put(value: Any, given: Callable[[str], Any]) -> Any:
+    """A text with what is given for each of its words; a word alone becomes the value itself."""
     if not isinstance(value, str):
         return value
-    alone = _WORD.fullmatch(value)
-    return _bound(alone[1], words) if alone else _WORD.sub(lambda found: str(_bound(found[1], words)), value)
+    return given(value) if _WORD.fullmatch(value) else _WORD.sub(lambda found: str(given(found[0])), value)
 
 
 def _bound(name: str, words: Table) -> Any:

@@ -109,9 +109,9 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     schema = data.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA:
         raise UsageError(f"{name}: schema is {schema!r}; this version of mmaprobe reads up to {SCHEMA}")
-    keys = {"schema", "architecture", "toolchain", "source", "same_as", "basis", "texts", "primitive", "end"}
+    keys = {"schema", "architecture", "toolchain", "source", "same_as", "basis", "common", "primitive", "end"}
     _check_keys(data, keys, {"architecture"} | ({"basis", "source"} if "same_as" in data else set()), name)
-    tables = [table for raw in data.get("primitive", []) for table in _expanded(raw, data.get("texts", {}), name)]
+    tables = [table for raw in data.get("primitive", []) for table in _expanded(raw, data.get("common", {}), name)]
     if data.get("end") != {"primitives": len(tables)}:
         raise UsageError(f"{name}: truncated: it holds {len(tables)} primitives and its [end] says {data.get('end')}")
     inherited = _whole_file(data, inherit, name) if "same_as" in data else {}
@@ -154,9 +154,9 @@ def _whole_file(data: Table, inherit: Mapping[str, Mapping[str, Entry]] | None, 
         raise UsageError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
 
 
-def _expanded(table: Any, texts: Mapping[str, str], name: str) -> list[Table]:
+def _expanded(table: Any, common: Mapping[str, Any], name: str) -> list[Table]:
     try:
-        return expand(table, texts)
+        return expand(table, common)
     except UsageError as error:
         raise UsageError(f"{name}: {table.get('name', 'a primitive without name')}: {error}") from None
 
