@@ -15,14 +15,12 @@ from mmaprobe.catalog.modifiers import unmodified
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
-from mmaprobe.parameters.files import Entry, ParameterFile, from_text
+from mmaprobe.parameters.files import Basis, Entry, ParameterFile, from_text
+from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
 ROUNDING = {"rn": "RNE", "rd": "RD", "ru": "RU", "rz": "RZ"}
 """The control register's rounding modes as roundings."""
-
-SIGNS = {"neg_a", "neg_b"}
-"""Modifiers that no datapath follows yet."""
 
 
 @cache
@@ -47,7 +45,7 @@ def entry_for(architecture: str, instruction: Instruction, file: ParameterFile |
     """
     way = lowering(instruction, architecture)
     ruled = instruction.takes and unmodified(instruction) != instruction.id
-    if ruled or SIGNS & instruction.modifier.keys() or instruction.modifier.get("scale_d") == "0":
+    if ruled:
         raise UsageError(f"no datapath is known for {instruction.id}: its modifiers are not modelled")
     known = (file or load(architecture)).entries
     if way.unplaced or len(way.primitives) != 1 or way.primitives[0] not in known:
@@ -67,7 +65,13 @@ def datapath_for(architecture: str, instruction: Instruction, file: ParameterFil
     if way.kind == "emulated":
         return compose(entry.datapath, way, instruction)
     whole = selected(entry.datapath, way, instruction) if instruction.chunk else chain(entry.datapath, way)
-    return in_control_state(whole, instruction.modifier, entry.follows)
+    return in_control_state(modified(whole, instruction), instruction.modifier, entry.follows)
+
+
+def basis_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Basis:
+    """On what an instruction's datapath rests: its primitive's basis, or a prediction of what its modifiers do."""
+    entry = entry_for(architecture, instruction, file)
+    return "predicted" if changes(instruction) else entry.basis
 
 
 def chain(datapath: Datapath, way: Lowering) -> Datapath:

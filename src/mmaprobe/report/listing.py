@@ -17,7 +17,7 @@ from mmaprobe.evidence.corpus import Corpus
 from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read
-from mmaprobe.parameters.lookup import datapath_for, entry_for, load
+from mmaprobe.parameters.lookup import basis_for, datapath_for, load
 from mmaprobe.report.hexfloat import code_value
 from mmaprobe.report.phrases import describe
 
@@ -93,7 +93,7 @@ def instruction_rows(architecture: str | None, pattern: str) -> list[dict[str, A
         way = lookup.lowering(instruction, name)
         try:
             datapath_for(name, instruction, known)
-            basis: str = entry_for(name, instruction, known).basis
+            basis: str = basis_for(name, instruction, known)
             if way.kind == "emulated":  # only its primitive has that basis
                 basis = f"composed of {basis}"
         except UsageError:

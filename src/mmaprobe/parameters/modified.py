@@ -1,0 +1,40 @@
+"""What an instruction's modifiers make of its primitive's datapath, where they are no primitive of their own.
+
+``neg_a`` and ``neg_b`` negate an operand (PTX ISA, wgmma: imm-scale = -1), taken
+as its sign bit flipped before it is read, zeros and NaNs too; ``scale_d = 0``
+leaves C out, which then reads as +0.  None of it is measured.  Transposition,
+operand placement and collectors do not enter one vector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.datapath import Datapath, Operand
+
+NEGATIONS = {"neg_a": "operand_a", "neg_b": "operand_b"}
+UNKNOWN = {"scale_input_d": "how D times 2^-s is rounded and aligned is not published"}
+"""Modifiers that no datapath follows, and why."""
+
+
+def changes(made: Instruction) -> bool:
+    """Whether the modifiers change what the primitive computes: then the model is predicted, whatever its basis."""
+    return bool((NEGATIONS.keys() | UNKNOWN.keys()) & made.modifier.keys()) or made.modifier.get("scale_d") == "0"
+
+
+def modified(datapath: Datapath, made: Instruction) -> Datapath:
+    """The datapath as the instruction's modifiers have it; UsageError for one whose effect is not known."""
+    state = made.modifier
+    for name, reason in UNKNOWN.items():
+        if name in state:
+            raise UsageError(f"no datapath is known for {made.id}: {reason}; run `mmaprobe derive` on the device")
+    fields: dict[str, Any] = {}
+    for name, field in NEGATIONS.items():
+        if name in state:
+            fields[field] = replace(getattr(datapath, field), sign="flip")
+    if state.get("scale_d") == "0":
+        fields |= {"c": None, "operand_c": Operand()}
+    return replace(datapath, **fields) if fields else datapath
