@@ -1,0 +1,187 @@
+"""NVIDIA's floating-point forms: modifiers, block scales, narrow formats, by published rules and by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mmaprobe
+from by_hand import code, exact, p
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.lookup import instruction, match
+from mmaprobe.devices.model import open_model
+from mmaprobe.errors import UsageError
+from mmaprobe.generators import families_for, generate
+from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
+from mmaprobe.parameters.modified import modified
+
+WGMMA = [f"wgmma.mma_async.m64n8k{k}.{d}.{a}.{a}"
+         for a, k, d in (("f16", 16, "f16"), ("f16", 16, "f32"), ("bf16", 16, "f32"), ("tf32", 8, "f32"),
+                         ("e4m3", 32, "f16"), ("e5m2", 32, "f32"))]  # fmt: skip
+
+
+def negated(name: str, codes: Any) -> Any:
+    """Codes with the sign bit flipped."""
+    fmt = formats.get(name)
+    return codes ^ fmt.dtype.type(fmt.sign_mask)
+
+
+@pytest.mark.parametrize("form", WGMMA)
+def test_negated_operands_and_no_operand_c(form: str) -> None:
+    """A form with modifiers is the plain form on other operands, for every family of hard vectors."""
+    device, plain = open_model("sm_90a"), instruction(form)
+    for family in families_for(plain):
+        vectors = generate(plain, family, 3, 0, 300)
+        assert vectors.c is not None
+        a, b, zero = negated(plain.a, vectors.a), negated(plain.b, vectors.b), np.zeros_like(vectors.c)
+        for inside, same in (
+            ("neg_a", Batch(a, vectors.b, vectors.c)),
+            ("neg_b", Batch(vectors.a, b, vectors.c)),
+            ("neg_a,neg_b", Batch(a, b, vectors.c)),
+            ("neg_b,scale_d=0", Batch(vectors.a, b, zero)),
+        ):
+            made = instruction(f"{form}{{{inside}}}")
+            given = Batch(vectors.a, vectors.b, None if made.c is None else vectors.c)
+            assert (device.run_vectors(made, given) == device.run_vectors(plain, same)).all(), (inside, family)
+
+
+def test_what_a_modifier_does_is_a_prediction() -> None:
+    plain = instruction("wgmma.mma_async.m64n8k32.f32.e5m2.e5m2")
+    assert basis_for("sm_90a", plain) == entry_for("sm_90a", plain).basis == "recorded"
+    for inside, basis in (("{neg_a}", "predicted"), ("{scale_d=0}", "predicted"), ("{a=regs}", "recorded")):
+        assert basis_for("sm_90a", instruction(f"{plain.id}{inside}")) == basis
+    turned = instruction("wgmma.mma_async.m64n8k16.f32.f16.f16{trans_a,trans_b}")
+    assert datapath_for("sm_90a", turned) == datapath_for("sm_90a", instruction(turned.opcode))
+    assert modified(datapath_for("sm_90a", plain), plain) == datapath_for("sm_90a", plain)
+
+
+def dots(arch: str, form: str, a: list[float], b: list[float], c: float = 0.0, **scales: Any) -> int:
+    """One vector of values and scale codes (one code for every block); the missing lanes are +0."""
+    made = mmaprobe.model(arch, form)
+    wide = made.instruction
+    rows = [np.array([[code(fmt, x) for x in (*values, *[0.0] * (wide.k - len(values)))]], formats.get(fmt).dtype)
+            for fmt, values in ((wide.a, a), (wide.b, b))]  # fmt: skip
+    if wide.scale:
+        count = wide.k // wide.scale_size
+        blank = formats.get(wide.scale).one
+        scales = {f"scale_{side}": np.array([scales.get(f"scale_{side}", [blank] * count)], np.uint8) for side in "ab"}
+    return int(made.dot(*rows, np.array([code("f32", c)], np.uint32), **scales)[0])
+
+
+A, B, C = [-p(13), -0.5, -0.25, -0.125], [p(10), 1.0, 1.0, 1.0], p(23)
+MXF8 = "mma.m16n8k32.kind::mxf8f6f4.block_scale.f32.{0}.{1}.f32.ue8m0"
+NVF4 = "mma.m16n8k64.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.{0}"
+MXF4 = "mma.m16n8k64.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (3, -3), (-100, 100)])
+def test_equation_10_with_block_scales_of_eight_bits(first: int, second: int) -> None:
+    """MMA-Sim, table 8: mxfp8 keeps -0.75 of -0.875; scales of the product 1 change nothing."""
+    scales = {"scale_a": [127 + first], "scale_b": [127 + second]}
+    found = dots("sm_120a", MXF8.format("e5m2", "e5m2"), A, B, C, **scales)
+    assert exact("f32", found) == Fraction(-3, 4)
+
+
+def test_equation_10_with_block_scales_of_four_bits() -> None:
+    """MMA-Sim, table 8: nvfp4 keeps all of -0.875.  Eight products of -2^20, then the small ones, each in its group."""
+    a = [-4.0] * 8 + [0.0] * 8 + [-0.5] + [0.0] * 15 + [-0.5] + [0.0] * 15 + [-0.5]
+    b = [4.0] * 8 + [0.0] * 8 + [1.0] + [0.0] * 15 + [0.5] + [0.0] * 15 + [0.5]
+    for scale, big, half in (("ue4m3", code("ue4m3", 256), code("ue4m3", 0.5)), ("ue8m0", 127 + 8, 126)):
+        one = formats.get(scale).one
+        scales = {"scale_a": [big, one, one, half], "scale_b": [big, one, one, one]}
+        assert exact("f32", dots("sm_120a", NVF4.format(scale), a, b, C, **scales)) == Fraction(-7, 8)
+
+
+def test_four_bit_sums_keep_35_bits_below_the_largest_scale() -> None:
+    """MMA-Sim 2.1.1: a group's exponent is that of its scales; 2^-35 below the largest is the last place kept."""
+    form = NVF4.format("ue8m0")
+    for distance, kept in ((35, True), (36, False)):
+        a, b = [1.0] + [0.0] * 15 + [1.0, -1.0] + [0.0] * 14 + [-1.0], [1.0] * 33
+        scales = {"scale_a": [127 - distance, 127, 127, 127], "scale_b": [127] * 4}
+        found = dots("sm_120a", form, a, b, 1.0, **scales)
+        assert exact("f32", found) == (Fraction(2) ** -distance if kept else 0)
+    # a group that cancels keeps its scales' exponent, a group of zeros does not
+    for last, value in (([4.0, -4.0], Fraction(0)), ([0.0, 0.0], Fraction(1, 2**40))):
+        a = [1.0] + [0.0] * 15 + last
+        found = dots("sm_120a", form, a, [1.0] * 18, 0.0, scale_a=[127 - 40, 127, 127, 127], scale_b=[127] * 4)
+        assert exact("f32", found) == value
+
+
+@pytest.mark.parametrize(
+    ("form", "nan"), [(MXF8.format("e4m3", "e2m1"), 0xFF), (MXF4, 0xFF), (NVF4.format("ue4m3"), 0x7F)]
+)
+def test_a_scale_that_is_no_number(form: str, nan: int) -> None:
+    made = instruction(form)
+    count = made.k // made.scale_size
+    one = formats.get(made.scale or "").one
+    for block in range(count):
+        scales = [one] * count
+        scales[block] = nan
+        for name in ("scale_a", "scale_b"):
+            assert dots("sm_120a", form, [], [], 1.0, **{name: scales}) == 0x7FFFFFFF, (name, block)
+
+
+def test_the_sign_bit_of_an_unsigned_scale_is_ignored() -> None:
+    a, b = [1.0, 0.5], [2.0, -6.0]
+    form = NVF4.format("ue4m3")
+    for word in (0x00, 0x01, 0x38, 0x7E, 0x7F):
+        scales = [[word | high, 0x38, 0x38, 0x38] for high in (0, 0x80)]
+        assert dots("sm_120a", form, a, b, 1.0, scale_a=scales[0]) == dots(
+            "sm_120a", form, a, b, 1.0, scale_a=scales[1]
+        )
+
+
+@pytest.mark.parametrize(("arch", "form"), [("sm_89", "mma.m16n8k32.f32.e4m3.e4m3.f32"),
+                                            ("sm_90a", "wgmma.mma_async.m64n8k32.f32.e4m3.e4m3")])  # fmt: skip
+def test_results_of_thirteen_fraction_bits(arch: str, form: str) -> None:
+    """MMA-Sim 2.1.1: F = 13, results RZ-E8M13: the last ten bits of an f32 result are 0, its range is f32's."""
+    assert exact("f32", dots(arch, form, [1.0], [1.0], p(-13))) == 1 + Fraction(1, 2**13)
+    assert exact("f32", dots(arch, form, [1.0], [1.0], p(-14) + p(-15))) == 1
+    assert exact("f32", dots(arch, form, [1.0], [1.0], 1 + p(-13))) == 2
+    assert exact("f32", dots(arch, form, [], [], float.fromhex("0x1.fffffep+127"))) == 2**128 - 2**114
+    assert dots(arch, form, [], [], p(-149)) == 0
+    assert exact("f32", dots(arch, form, [], [], p(-139))) == Fraction(1, 2**139)
+
+
+def test_every_pair_of_narrow_formats_multiplies() -> None:
+    """One product of the largest values, kind::f8f6f4 and mxf8f6f4 with scales 2 and 4."""
+    small = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+    for a in small:
+        for b in small:
+            x, y = (exact(name, formats.get(name).largest) for name in (a, b))
+            plain = dots("sm_120a", f"mma.m16n8k32.kind::f8f6f4.f32.{a}.{b}.f32", [float(x)], [float(y)])
+            assert exact("f32", plain) == x * y
+            scaled = dots("sm_120a", MXF8.format(a, b), [float(x)], [float(y)], scale_a=[128], scale_b=[129])
+            assert exact("f32", scaled) == 8 * x * y
+
+
+def test_wide_scales_leave_the_range_of_results() -> None:
+    """2^127 twice overflows to infinity; 2^-127 twice is below every result."""
+    form = MXF8.format("e4m3", "e4m3")
+    assert dots("sm_120a", form, [1.0], [1.0], 0.0, scale_a=[254], scale_b=[254]) == 0x7F800000
+    assert dots("sm_120a", form, [-1.0], [1.0], 0.0, scale_a=[254], scale_b=[254]) == 0xFF800000
+    assert dots("sm_120a", form, [-1.0], [1.0], 0.0, scale_a=[0], scale_b=[0]) == 0
+
+
+def test_predicted_architectures_are_their_siblings() -> None:
+    for arch, sibling in (
+        ("sm_107a", "sm_100a"),
+        ("sm_110a", "sm_100a"),
+        ("sm_103a", "sm_100a"),
+        ("sm_121a", "sm_120a"),
+    ):
+        for made in match(arch, "mma.m16n8k*.f32.*"):
+            if made.chunk == 0 and made.d == "f32" and open_model(arch).supports(made):
+                assert datapath_for(arch, made) == datapath_for(sibling, made)
+                assert basis_for(arch, made) == "predicted"
+                assert sibling in entry_for(arch, made).source
+
+
+def test_the_routine_without_a_matrix_unit_has_no_datapath() -> None:
+    for made in match("sm_100a", "mma.m8n8k4*.f16.f16.*"):
+        with pytest.raises(UsageError, match=r"no datapath is known for .*no matrix instruction.*mmaprobe derive"):
+            datapath_for("sm_100a", made)
