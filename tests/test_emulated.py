@@ -1,4 +1,4 @@
-"""FP8 mma.sync where the compiler builds it from f16 instructions: one datapath against the parts one by one."""
+"""Instructions that the compiler builds from others: one datapath against the parts one by one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions, lowering, match
+from mmaprobe.catalog.lowering import Application, Lowering
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators.families import families_for, generate
 from mmaprobe.models.engine import refusal
+from mmaprobe.models.model import evaluator
+from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Operand, Product, Special
 from mmaprobe.parameters.lookup import datapath_for, load
@@ -103,3 +106,68 @@ def test_what_does_not_compose_is_refused() -> None:
             compose(datapath, changed, made)
     with pytest.raises(UsageError, match="an operand is no exact part of f16"):
         compose(inner, way, replace(made, b="bf16"))
+
+
+def wmma(d: str, c: str) -> Instruction:
+    """A form of K = 16 on f16 operands, as the old interface has them."""
+    return Instruction(f"wmma.{d}.{c}", "wmma", "wmma.f16", 16, 16, 16, "f16", "f16", c, d)
+
+
+def ways(arch: str, d: str, c: str) -> tuple[Lowering, str]:
+    """Its lowering on Volta (four parts) and on Turing (two), with their conversions, and the parts' instruction."""
+    step, name = (4, "HMMA.884.{}.{}[f16,f16->{}]") if arch == "sm_70" else (8, "HMMA.1688.{0}[f16,f16->{2}]")
+    inner = "f16" if (d, c) == ("f16", "f16") else "f32"
+    first = c if arch == "sm_70" else inner
+    parts = tuple(
+        Application(name.format(inner.upper(), (inner if at else first).upper(), inner), tuple(range(at, at + step)),
+                    "previous" if at else "c")
+        for at in range(0, 16, step)
+    )  # fmt: skip
+    widen = "HADD2.F32" if first != c else None
+    narrow = "F2F.F16.F32" if d != inner else None
+    way = Lowering(f"wmma.{d}.{c}", arch, "split", parts, "ptxas", convert_c=widen, convert_d=narrow)
+    return (
+        way,
+        f"mma.m8n8k4.row.col.{inner}.f16.f16.{{}}" if arch == "sm_70" else f"mma.m16n8k8.{inner}.f16.f16.{inner}",
+    )
+
+
+@pytest.mark.parametrize(("d", "c"), [("f16", "f16"), ("f32", "f16"), ("f16", "f32"), ("f32", "f32")])
+@pytest.mark.parametrize("arch", ["sm_70", "sm_75"])
+def test_parts_of_k_with_conversions_of_c_and_d(arch: str, d: str, c: str) -> None:
+    device, made = open_model(arch), wmma(d, c)
+    way, part = ways(arch, d, c)
+    known = {name: load(arch).entries[name].datapath for name in way.primitives}
+    whole = converted(chain(known, way), way, made)
+    assert (whole.a, whole.c, whole.d, whole.k) == ("f16", c, d, 16)
+    for family in families_for(made):
+        vectors = generate(made, family, 5, 0, 500)
+        acc = vectors.c
+        assert acc is not None
+        if way.convert_c:
+            acc = acc.view(np.float16).astype(np.float32).view(np.uint32)
+        for step in way.applications:
+            held = {2: "f16", 4: "f32"}[acc.dtype.itemsize]
+            lanes = list(step.lanes)
+            acc = device.run_vectors(
+                instruction(part.format(held)), Batch(vectors.a[:, lanes], vectors.b[:, lanes], acc)
+            )
+        if way.convert_d:
+            with np.errstate(over="ignore"):
+                narrow = acc.view(np.float32).astype(np.float16)
+            acc = np.where(np.isnan(narrow), np.uint16(0x7FFF), narrow.view(np.uint16))
+        assert (evaluator(whole)(whole, vectors) == acc).all(), family
+
+
+def test_unknown_conversions_are_refused() -> None:
+    way, _ = ways("sm_75", "f16", "f32")
+    known = {name: load("sm_75").entries[name].datapath for name in way.primitives}
+    whole = chain(known, way)
+    for changed, d, c, said in (
+        (replace(way, convert_d="F2F.BF16.F32"), "f16", "f32", "F2F.BF16.F32 does not make f16 of its result"),
+        (replace(way, convert_c="HADD2.F32"), "f16", "f32", "HADD2.F32 does not make f32 of its C"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            converted(whole, changed, wmma(d, c))
+    with pytest.raises(UsageError, match="cannot be chained"):
+        chain({name: replace(path, c="bf16") for name, path in known.items()}, way)

@@ -13,6 +13,7 @@ import tomli_w
 from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.lowering import Application, Lowering
 from mmaprobe.errors import CannotWriteError, UsageError
+from mmaprobe.parameters.chaining import chain
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -30,7 +31,7 @@ from mmaprobe.parameters.datapath import (
     Zero,
 )
 from mmaprobe.parameters.files import Entry, ParameterFile, from_text, read, save, to_text
-from mmaprobe.parameters.lookup import chain, in_control_state, load
+from mmaprobe.parameters.lookup import in_control_state, load
 from mmaprobe.parameters.shared import entries_of
 from mmaprobe.parameters.shared import parse as parse_shared
 from mmaprobe.parameters.table import fields, from_table, set_field, to_table
@@ -238,6 +239,10 @@ def test_entries_can_be_inherited() -> None:
     first = whole.entries["P[f16,f16->f32]"]
     assert first == Entry("P[f16,f16->f32]", FUSED, "predicted", "s", origin="new")
     assert whole.entries["Q"].follows == ("rounding", "daz")
+    part = from_text('basis = "predicted"\nwithout = ["P*"]\n' + text, "n.toml", {"arch": FILE.entries})
+    assert list(part.entries) == ["Q"]
+    with pytest.raises(UsageError, match=re.escape("n.toml: without 'R*': no primitive of arch matches")):
+        from_text('basis = "predicted"\nwithout = ["R*"]\n' + text, "n.toml", {"arch": FILE.entries})
 
 
 def test_control_state_reaches_every_encode_and_operand() -> None:
@@ -258,13 +263,13 @@ def test_chains_become_steps() -> None:
 
     once = tuple(range(16))
     twice = tuple(range(16, 32))
-    assert chain(FUSED, way(once)) is FUSED
-    assert chain(FUSED, way(once, twice)) == replace(FUSED, k=32)
-    assert chain(FUSED, way(twice, once)).steps[0] == tuple(range(16, 24))
+    assert chain({"P": FUSED}, way(once)) is FUSED
+    assert chain({"P": FUSED}, way(once, twice)) == replace(FUSED, k=32)
+    assert chain({"P": FUSED}, way(twice, once)).steps[0] == tuple(range(16, 24))
     with pytest.raises(UsageError, match="has 16 lanes, not 8"):
-        chain(FUSED, way(once[:8]))
+        chain({"P": FUSED}, way(once[:8]))
     with pytest.raises(UsageError, match="cannot be chained"):
-        chain(replace(FUSED, result=Encode("f32")), way(once, twice))
+        chain({"P": replace(FUSED, result=Encode("f32"))}, way(once, twice))
 
 
 AXES = """

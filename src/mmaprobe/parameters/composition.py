@@ -52,7 +52,7 @@ def compose(datapath: Datapath, way: Lowering, made: Instruction) -> Datapath:
     node: Node = Zero()
     for step in way.applications:
         for piece in datapath.steps:
-            node = _applied(datapath.tree, node, tuple(step.lanes[lane] for lane in piece))
+            node = applied(datapath.tree, node, tuple(step.lanes[lane] for lane in piece))
     assert add is not None
     product = Product(label=_label(datapath, way, made))
     return Datapath(
@@ -65,21 +65,21 @@ def _require(holds: bool, way: Lowering, reason: str) -> None:
         raise UsageError(f"{way.instruction}: {way.primitives[0]} cannot be composed: {reason}")
 
 
-def _applied(tree: Node, before: Node, lanes: tuple[int, ...]) -> Any:
+def applied(tree: Node, before: Node, lanes: tuple[int, ...]) -> Any:
     """The tree with ``before`` in C's place and these lanes in the place of its own."""
     if isinstance(tree, Accumulator):
         return before
     if isinstance(tree, (Fma, Products)):
         tree = replace(tree, lanes=tuple(lanes[lane] for lane in tree.lanes))
     if isinstance(tree, Fma):
-        return replace(tree, acc=_applied(tree.acc, before, lanes))
+        return replace(tree, acc=applied(tree.acc, before, lanes))
     if isinstance(tree, Add):
-        return replace(tree, x=_applied(tree.x, before, lanes), y=_applied(tree.y, before, lanes))
+        return replace(tree, x=applied(tree.x, before, lanes), y=applied(tree.y, before, lanes))
     if isinstance(tree, Fused):
-        terms = tuple(replace(term, of=_applied(term.of, before, lanes)) for term in tree.terms)
+        terms = tuple(replace(term, of=applied(term.of, before, lanes)) for term in tree.terms)
         return replace(tree, terms=terms)
     if isinstance(tree, Exact):
-        return replace(tree, terms=tuple(_applied(term, before, lanes) for term in tree.terms))
+        return replace(tree, terms=tuple(applied(term, before, lanes) for term in tree.terms))
     return tree
 
 

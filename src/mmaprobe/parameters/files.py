@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,7 +110,18 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     schema = data.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA:
         raise UsageError(f"{name}: schema is {schema!r}; this version of mmaprobe reads up to {SCHEMA}")
-    keys = {"schema", "architecture", "toolchain", "source", "same_as", "basis", "common", "primitive", "end"}
+    keys = {
+        "schema",
+        "architecture",
+        "toolchain",
+        "source",
+        "same_as",
+        "without",
+        "basis",
+        "common",
+        "primitive",
+        "end",
+    }
     _check_keys(data, keys, {"architecture"} | ({"basis", "source"} if "same_as" in data else set()), name)
     tables = [table for raw in data.get("primitive", []) for table in _expanded(raw, data.get("common", {}), name)]
     if data.get("end") != {"primitives": len(tables)}:
@@ -143,12 +155,21 @@ def _inherited(architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | N
 
 
 def _whole_file(data: Table, inherit: Mapping[str, Mapping[str, Entry]] | None, name: str) -> dict[str, Entry]:
-    """Every entry of another architecture, on the basis that this file gives: its evidence is not ours."""
+    """The entries of another architecture but those that match ``without``, on the basis that this file gives.
+
+    Evidence about one architecture is none about another.
+    """
+    gone = data.get("without", [])
     try:
+        there = _inherited(data["same_as"], inherit, f"{name}: same_as")
+        for glob in gone:
+            if not any(fnmatchcase(primitive, glob) for primitive in there):
+                raise UsageError(f"without {glob!r}: no primitive of {data['same_as']} matches")
         return {
             primitive: Entry(primitive, entry.datapath, data["basis"], data["source"], follows=entry.follows,
                              origin=data["architecture"])
-            for primitive, entry in _inherited(data["same_as"], inherit, f"{name}: same_as").items()
+            for primitive, entry in there.items()
+            if not any(fnmatchcase(primitive, glob) for glob in gone)
         }  # fmt: skip
     except UsageError as error:
         raise UsageError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None

@@ -13,9 +13,10 @@ from mmaprobe.catalog.lookup import architecture_base, lowering
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.modifiers import unmodified
 from mmaprobe.errors import UsageError
+from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
-from mmaprobe.parameters.datapath import Datapath, Encode, Operand
-from mmaprobe.parameters.files import Basis, Entry, ParameterFile, from_text
+from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, from_text
 from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
@@ -38,59 +39,47 @@ def load(architecture: str) -> ParameterFile:
     return replace(own, entries={**shared.entries, **own.entries})
 
 
-def entry_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Entry:
-    """The entry of the one primitive that an instruction is made of; UsageError where there is none.
+def entries_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> tuple[Entry, ...]:
+    """The entries of the primitives that an instruction is made of, in order of use; UsageError where one is unknown.
 
-    Where the compiler emulates the instruction that is the primitive inside.
+    Where the compiler emulates the instruction they are the primitives inside.
     """
     way = lowering(instruction, architecture)
-    ruled = instruction.takes and unmodified(instruction) != instruction.id
-    if ruled:
+    if instruction.takes and unmodified(instruction) != instruction.id:
         raise UsageError(f"no datapath is known for {instruction.id}: its modifiers are not modelled")
     known = (file or load(architecture)).entries
-    if way.unplaced or len(way.primitives) != 1 or way.primitives[0] not in known:
+    if way.unplaced or not way.primitives or not known.keys() >= set(way.primitives):
         raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")
-    return known[way.primitives[0]]
+    return tuple(known[name] for name in way.primitives)
+
+
+def entry_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Entry:
+    """The entry of the primitive that an instruction is made of, the last one where there are several."""
+    return entries_for(architecture, instruction, file)[-1]
 
 
 def datapath_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Datapath:
-    """What an instruction computes on an architecture: its lowering over its primitive's datapath.
+    """What an instruction computes on an architecture: its lowering over its primitives' datapaths.
 
     The control state that the instruction's modifiers name is applied where
     the primitive follows it.  ``file`` replaces the shipped parameters.
     UsageError where nothing is known or the lowering is no datapath.
     """
-    entry = entry_for(architecture, instruction, file)
+    entries = entries_for(architecture, instruction, file)
     way = lowering(instruction, architecture)
     if way.kind == "emulated":
-        return compose(entry.datapath, way, instruction)
-    whole = selected(entry.datapath, way, instruction) if instruction.chunk else chain(entry.datapath, way)
-    return in_control_state(modified(whole, instruction), instruction.modifier, entry.follows)
+        return compose(entries[-1].datapath, way, instruction)
+    if instruction.chunk:
+        whole = selected(entries[-1].datapath, way, instruction)
+    else:
+        whole = converted(chain({entry.primitive: entry.datapath for entry in entries}, way), way, instruction)
+    return in_control_state(modified(whole, instruction), instruction.modifier, entries[-1].follows)
 
 
 def basis_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Basis:
-    """On what an instruction's datapath rests: its primitive's basis, or a prediction of what its modifiers do."""
-    entry = entry_for(architecture, instruction, file)
-    return "predicted" if changes(instruction) else entry.basis
-
-
-def chain(datapath: Datapath, way: Lowering) -> Datapath:
-    """The datapath of one primitive applied again and again along K, each on the result before it.
-
-    Its steps follow one another as the steps of one datapath do; UsageError
-    where that does not hold (a last conversion, another C format, NaN
-    priorities by lane).
-    """
-    for step in way.applications:
-        if len(step.lanes) != datapath.k:
-            raise UsageError(f"{way.instruction}: {step.primitive} has {datapath.k} lanes, not {len(step.lanes)}")
-    order = tuple(step.lanes[lane] for step in way.applications for piece in datapath.steps for lane in piece)
-    if len(way.applications) == 1 and way.applications[0].lanes == tuple(range(datapath.k)):
-        return datapath
-    if datapath.result or datapath.c != datapath.d or datapath.operand_c != Operand() or datapath.special.priority:
-        raise UsageError(f"{way.instruction}: results of {way.primitives[0]} cannot be chained into its next use")
-    ascending = order == tuple(range(len(order)))
-    return replace(datapath, k=len(order), step=datapath.step_length, order=None if ascending else order)
+    """On what an instruction's datapath rests: its primitives' weakest basis, or a prediction of modifiers."""
+    weakest = max((entry.basis for entry in entries_for(architecture, instruction, file)), key=BASES.index)
+    return "predicted" if changes(instruction) else weakest
 
 
 def selected(datapath: Datapath, way: Lowering, made: Instruction) -> Datapath:

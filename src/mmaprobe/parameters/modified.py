@@ -1,9 +1,10 @@
 """What an instruction's modifiers make of its primitive's datapath, where they are no primitive of their own.
 
-``neg_a`` and ``neg_b`` negate an operand (PTX ISA, wgmma: imm-scale = -1), taken
-as its sign bit flipped before it is read, zeros and NaNs too; ``scale_d = 0``
-leaves C out, which then reads as +0.  None of it is measured.  Transposition,
-operand placement and collectors do not enter one vector.
+``neg_a`` and ``neg_b`` negate an operand (PTX ISA, wgmma and tcgen05), taken as
+its sign bit flipped before it is read, zeros and NaNs too; ``scale_d = 0`` and
+``enable_input_d = 0`` leave C out, which then reads as +0.  None of it is
+measured.  Transposition, operand placement and collectors do not enter one
+vector.
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Datapath, Operand
 
 NEGATIONS = {"neg_a": "operand_a", "neg_b": "operand_b"}
-UNKNOWN = {"scale_input_d": "how D times 2^-s is rounded and aligned is not published"}
+ABSENT_C = {"scale_d": "0", "enable_input_d": "0"}
+UNKNOWN = {
+    "scale_input_d": "how D times 2^-s is rounded and aligned is not published",
+    "disable_output_lane": "which rows keep their D is no operand of a batch",
+    "zero_column_mask": "which columns of B are zeroed is no operand of a batch",
+}
 """Modifiers that no datapath follows, and why."""
 
 
 def changes(made: Instruction) -> bool:
     """Whether the modifiers change what the primitive computes: then the model is predicted, whatever its basis."""
-    return bool((NEGATIONS.keys() | UNKNOWN.keys()) & made.modifier.keys()) or made.modifier.get("scale_d") == "0"
+    return bool((NEGATIONS.keys() | UNKNOWN.keys()) & made.modifier.keys()) or _without_c(made)
+
+
+def _without_c(made: Instruction) -> bool:
+    return any(made.modifier.get(name) == value for name, value in ABSENT_C.items())
 
 
 def modified(datapath: Datapath, made: Instruction) -> Datapath:
@@ -35,6 +45,6 @@ def modified(datapath: Datapath, made: Instruction) -> Datapath:
     for name, field in NEGATIONS.items():
         if name in state:
             fields[field] = replace(getattr(datapath, field), sign="flip")
-    if state.get("scale_d") == "0":
+    if _without_c(made):
         fields |= {"c": None, "operand_c": Operand()}
     return replace(datapath, **fields) if fields else datapath
