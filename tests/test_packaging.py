@@ -26,7 +26,9 @@ def test_version() -> None:
     assert mmaprobe.__version__ == metadata.version("mmaprobe") == PROJECT["version"]
 
 
-@pytest.mark.parametrize("folder", ["catalog/data", "parameters/data", "parameters/data/shared", "evidence/data"])
+@pytest.mark.parametrize(
+    "folder", ["catalog/data", "catalog/data/layouts", "parameters/data", "parameters/data/shared", "evidence/data"]
+)
 def test_data_files_are_installed(folder: str) -> None:
     shipped = {file.name for file in (CHECKOUT / "src" / "mmaprobe" / folder).iterdir()}
     assert shipped

@@ -1,0 +1,253 @@
+"""Where the operands of an instruction lie: the fragments of ``data/layouts``, found by instruction.
+
+A fragment record applies where each of its predicates holds: an instruction's
+opcode, shape, formats and the operand's width against a value, a list of
+values or a glob.  Exactly one record may apply to an operand.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+from math import prod
+from typing import Any
+
+from mmaprobe import formats
+from mmaprobe.catalog.formula import Formula
+from mmaprobe.catalog.fragment import Fragment
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import UsageError, near
+
+SCHEMA = 1
+_RECORD = {
+    "name", "operands", "applies", "cases", "let", "lanes", "slots", "container", "shift", "space", "choices", "active",
+    "at", "extra", "replication", "status", "source", "note", "reason", "bits", "register_bits",
+}  # fmt: skip
+_CASE = _RECORD - {"operands", "applies", "cases", "extra"} | {"when"}
+_TABLES = {"schema", "let", "cases", "container", "fragment", "absent", "map", "transfer", "address", "descriptor"}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One data file of layouts as it was read."""
+
+    file: str
+    data: Mapping[str, Any]
+
+    def records(self, table: str) -> Iterator[dict[str, Any]]:
+        """Its records of one kind, one for each combination of a record's cases."""
+        for record in self.data.get(table, ()):
+            where = f"{self.file}, {record.get('name', table)}"
+            _known(record, _RECORD, where)
+            for choice in itertools.product(*self._axes(record.get("cases", []))):
+                merged = {"where": where, **record, "let": {**self.data.get("let", {}), **record.get("let", {})}}
+                for case in choice:
+                    _known(case, _CASE, where)
+                    _merge(merged, case)
+                yield merged
+
+    def _axes(self, cases: Any) -> list[list[dict[str, Any]]]:
+        named = self.data.get("cases", {})
+        if isinstance(cases, str):
+            return [named[cases]]
+        if all(isinstance(case, dict) for case in cases):
+            return [cases] if cases else []
+        return [named[axis] if isinstance(axis, str) else axis for axis in cases]
+
+
+def _known(table: Mapping[str, Any], names: set[str], where: str) -> None:
+    for key in table:
+        if key not in names:
+            raise UsageError(f"{where}: unknown key {key!r}{near(key, names)}")
+
+
+def _merge(record: dict[str, Any], case: Mapping[str, Any]) -> None:
+    """A case's keys over the record's; tables are joined, conditions must all hold."""
+    for key, value in case.items():
+        if key == "when":
+            record["conditions"] = (*record.get("conditions", ()), value)
+        elif key == "active" and key in record:
+            record[key] = f"({record[key]}) & ({value})"
+        elif isinstance(value, dict):
+            record[key] = {**record.get(key, {}), **value}
+        else:
+            record[key] = value
+
+
+@cache
+def sheets() -> tuple[Sheet, ...]:
+    """The data files of layouts that ship with the package, by name."""
+    folder = resources.files("mmaprobe.catalog") / "data" / "layouts"
+    return tuple(parse(entry.name, entry.read_text("utf-8")) for entry in sorted(folder.iterdir(), key=str))
+
+
+def parse(file: str, text: str) -> Sheet:
+    """A data file of layouts; UsageError naming it where it is none."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: {error}") from None
+    if data.get("schema") != SCHEMA:
+        raise UsageError(f"{file}: schema {data.get('schema')!r}; this version reads {SCHEMA}")
+    _known(data, _TABLES, file)
+    return Sheet(file, data)
+
+
+@cache
+def records(table: str) -> tuple[dict[str, Any], ...]:
+    """Every record of one kind in the shipped files."""
+    return tuple(record for sheet in sheets() for record in sheet.records(table))
+
+
+def operands(instruction: Instruction) -> tuple[str, ...]:
+    """The operands that an instruction has, D last."""
+    return (*instruction.shapes(1), "d")
+
+
+def width(name: str) -> int:
+    """Bits of one element as an operand holds it: tf32 has 32, ue4m3 8."""
+    made = formats.get(name)
+    return made.bits + made.padding + made.ignored_high
+
+
+_AXES = {
+    "a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n"), "d": ("m", "n"), "metadata": ("m", "chunk"),
+    "scale_a": ("m", "scale_block"), "scale_b": ("scale_block", "n"),
+}  # fmt: skip
+
+
+def facts(instruction: Instruction, architecture: str, operand: str) -> dict[str, Any]:
+    """What predicates and formulas may name about one operand of an instruction."""
+    named = {role: made.name for role, made in instruction.formats().items()}
+    if operand not in operands(instruction):
+        raise UsageError(f"{instruction.id} has no operand {operand!r}; it has {', '.join(operands(instruction))}")
+    m, n, k = instruction.m, instruction.n, instruction.k
+    mn = n if operand in ("b", "scale_b") else m
+    stored_k = k // 2 if instruction.chunk else k
+    return {
+        "opcode": instruction.opcode, "architecture": architecture, "operand": operand,
+        "format": named.get(operand, ""), "bits": width(named[operand]) if operand in named else 4,
+        "a_format": named["a"], "a_bits": width(named["a"]),
+        "place": (instruction.modifier.get("a", "smem") if operand == "a" else "smem"),
+        "m": m, "n": n, "k": k, "km": k * m, "mn": mn, "M": m, "N": n, "K": k, "MN": mn,
+        "blocks": instruction.blocks, "stored_k": stored_k, "depth": stored_k if operand == "a" else k,
+        "chunks": k // instruction.chunk if instruction.chunk else 0,
+        "scales": k // instruction.scale_size if instruction.scale_size else 0,
+        "wave": int(instruction.modifier.get("wave", 32)),
+    }  # fmt: skip
+
+
+def _holds(predicates: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    for key, wanted in predicates.items():
+        options = wanted if isinstance(wanted, list) else [wanted]
+        got = known[key]
+        if not any(fnmatchcase(got, o) if isinstance(got, str) and isinstance(o, str) else got == o for o in options):
+            return False
+    return True
+
+
+def _applying(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        record
+        for record in records(table)
+        if known["operand"] in record.get("operands", [known["operand"]])
+        and all(_holds(part, known) for part in (record["applies"], *record.get("conditions", ())))
+    ]
+
+
+def candidates(instruction: Instruction, architecture: str, operand: str) -> tuple[Fragment, ...]:
+    """Every fragment that one operand may have, the open ones too: what a layout probe tells apart."""
+    known = facts(instruction, architecture, operand)
+    return tuple(_fragment(record, known, instruction) for record in _applying("fragment", known))
+
+
+def layout(instruction: Instruction, architecture: str, operand: str) -> Fragment:
+    """The fragment of one operand (``a b c d metadata scale_a scale_b``) of an instruction.
+
+    Raises UsageError where it is open or opaque (one line that says why), and
+    where the operand lies in shared memory (``catalog.shared`` has those).
+    """
+    known = facts(instruction, architecture, operand)
+    for record in _applying("absent", known):
+        raise UsageError(f"{instruction.id}: the layout of {operand} is {record['status']}: {record['reason']}")
+    found = candidates(instruction, architecture, operand)
+    if found and found[0].status == "open":
+        raise UsageError(f"{instruction.id}: the layout of {operand} is open: {found[0].note}")
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{instruction.id}: {operand} has the layouts {', '.join(f.name for f in found)} at once")
+    if operand in ("a", "b") and instruction.opcode.startswith(("wgmma.", "tcgen05.")):
+        raise UsageError(f"{instruction.id}: {operand} lies in shared memory; ask catalog.shared.matrix for it")
+    raise UsageError(f"{instruction.id}: no layout of {operand} is known on {architecture}")
+
+
+def _fragment(record: Mapping[str, Any], known: Mapping[str, Any], instruction: Instruction) -> Fragment:
+    operand = known["operand"]
+    container = next((c for c in records("container") if _holds(c["applies"], known)), {})
+    numbers = {name: value for name, value in known.items() if isinstance(value, int)}
+    numbers["bits"] = record.get("container", container.get("bits", known["bits"]))
+    numbers["register_bits"] = container.get("register_bits", 32)
+    numbers["E"] = numbers["register_bits"] // numbers["bits"]
+    bind = Binder(record["let"], numbers)
+    at = {_axis(name, operand): bind.formula(text) for name, text in record["at"].items()}
+    extra = record.get("extra", {})
+    at |= {name: bind.formula(text) for name, (_, text) in extra.items()}
+    sizes = {"m": known["M"], "n": known["N"], "k": known["depth"], "mfma_block": known["blocks"],
+             "chunk": known["chunks"], "scale_block": known["scales"],
+             **{name: size for name, (size, _) in extra.items()}}  # fmt: skip
+    lead = (*extra, *(["mfma_block"] if known["blocks"] > 1 else []))
+    axes = tuple((name, sizes[name]) for name in (*lead, *_AXES[operand]))
+    lanes, replication = bind.number(record["lanes"]), bind.number(record.get("replication", 1))
+    slots = record.get("slots", prod(size for _, size in axes) * replication // lanes)
+    return Fragment(
+        record["name"], operand, record.get("space", "registers"), lanes, bind.number(slots), numbers["bits"],
+        known["bits"], axes, tuple((name, at[name]) for name, _ in axes),
+        shift=bind.formula(record.get("shift", container.get("shift", 0))),
+        active=bind.formula(record["active"]) if "active" in record else None,
+        choices=_choices(record.get("choices", {}), bind, instruction),
+        register_bits=numbers["register_bits"], replication=replication, status=record.get("status", "checked"),
+        source=record.get("source", ""), note=record.get("note", ""),
+    )  # fmt: skip
+
+
+def _axis(name: str, operand: str) -> str:
+    return name if name != "mn" else "n" if operand in ("b", "scale_b") else "m"
+
+
+def _choices(
+    named: Mapping[str, Any], bind: Binder, instruction: Instruction
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The values of each choice, the one that the instruction's modifiers name first."""
+    out = []
+    for name, allowed in named.items():
+        values = tuple(allowed) if isinstance(allowed, list) else tuple(range(bind.number(allowed)))
+        chosen = int(instruction.modifier.get(name, values[0]))
+        if chosen not in values:
+            raise UsageError(f"{instruction.id}: {name} is one of {', '.join(map(str, values))}")
+        out.append((name, tuple(sorted(values, key=lambda value: value != chosen))))
+    return tuple(out)
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Texts of formulas with a sheet's own names and an instruction's numbers bound."""
+
+    let: Mapping[str, str]
+    numbers: Mapping[str, int]
+
+    def formula(self, text: Any) -> Formula:
+        """The formula with every name that ``let`` or the numbers know replaced, to the end."""
+        made = Formula(str(text)).bind(self.numbers)
+        while names := made.names & set(self.let):
+            made = made.bind({name: Formula(self.let[name]).bind(self.numbers) for name in names})
+        return made
+
+    def number(self, text: Any) -> int:
+        """A formula without names left, as an integer."""
+        return int(self.formula(text)())

@@ -1,0 +1,102 @@
+"""Matrices of wgmma and tcgen05 in shared memory: the address of each element, a swizzle and strides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.catalog.formula import Formula
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layouts import facts, sheets, width
+from mmaprobe.errors import UsageError
+
+SWIZZLES = (16, 32, 64, 128)
+"""Widths in bytes; 16 is none."""
+
+
+@dataclass(frozen=True)
+class SharedMatrix:
+    """One operand in shared memory: ``mn`` rows of A (columns of B) by ``k``, on a start address of 0.
+
+    ``address`` is the byte address as a formula in ``mn``, ``k`` and ``x``,
+    the byte along the contiguous axis; ``x`` is ``x_bits // 8``.  Elements of
+    4 and 6 bits are two a byte (``packed``) or stand bit by bit at the front
+    of every 16 bytes for 16 elements, the rest of them padding.
+    """
+
+    name: str
+    mn: int
+    k: int
+    element_bits: int
+    swizzle: int
+    lbo: int
+    sbo: int
+    address: Formula
+    x_bits: Formula
+    source: str = ""
+
+    def bit(self, mn: Any, k: Any) -> Any:
+        """The first bit of element (mn, k), counted from the matrix's start; integers or arrays."""
+        x = self.x_bits(mn=mn, k=k)
+        return self.address(mn=mn, k=k, x=x // 8) * 8 + x % 8
+
+    @property
+    def c(self) -> str:
+        """The byte address as C in ``mn``, ``k`` and ``x``, the byte along the contiguous axis."""
+        return self.address.c
+
+    @property
+    def bytes(self) -> int:
+        """Bytes from the start to the end of the last element's byte."""
+        mn, k = np.indices((self.mn, self.k))
+        return int((self.bit(mn, k) + self.element_bits - 1).max()) // 8 + 1
+
+
+def shared_matrix(
+    mn: int, k: int, element_bits: int, swizzle: int = 128, *, major: str = "k_major", padded: bool = False,
+    lbo: int | None = None, sbo: int | None = None,
+) -> SharedMatrix:  # fmt: skip
+    """A matrix of mn x k elements; strides that are not given are those of one without gaps.
+
+    ``major`` is ``k_major``, ``mn_major``, or ``mn_major_32b`` (128-byte
+    swizzle in units of 32 bytes).  Raises UsageError for a swizzle it lacks.
+    """
+    tables = [table for sheet in sheets() for table in sheet.data.get("address", ()) if table["name"] == major]
+    table = next((one for one in tables if swizzle in one["widths"]), None)
+    if table is None:
+        widths = sorted(w for one in tables for w in one["widths"])
+        raise UsageError(f"{major}: a swizzle of {swizzle} bytes; it has {', '.join(map(str, widths)) or 'none'}")
+    along = "k" if major == "k_major" else "mn"
+    spread = f"{along} // 16 * 128 + {along} % 16 * {element_bits}" if padded else f"{along} * {element_bits}"
+    x_bits = Formula(spread).bind({})
+    extent = x_bits(k=k, mn=mn) // 8
+    numbers = {"W": swizzle, "MN": mn, "K": k, "X": extent}
+    strides = {name: int(Formula(text).bind(numbers)()) for name, text in table["packed"].items()}
+    strides |= {name: given for name, given in (("LBO", lbo), ("SBO", sbo)) if given is not None}
+    byte = Formula(table["byte"]).bind({**numbers, **strides})
+    address = Formula(table["swizzle"]).bind(numbers).bind({"b": byte})
+    return SharedMatrix(major, mn, k, element_bits, swizzle, strides["LBO"], strides["SBO"], address, x_bits,
+                        table["source"])  # fmt: skip
+
+
+def matrix(instruction: Instruction, operand: str, swizzle: int = 128) -> SharedMatrix:
+    """Operand ``a`` or ``b`` of a wgmma or tcgen05 instruction in shared memory, without gaps.
+
+    Major along K unless the modifier ``trans_a`` or ``trans_b`` says otherwise;
+    one instruction's M x K or K x N, of a pair of CTAs the part that one holds.
+    Raises UsageError for an operand in registers or tensor memory.
+    """
+    known = facts(instruction, "", operand)
+    if not instruction.opcode.startswith(("wgmma.", "tcgen05.")) or operand not in ("a", "b"):
+        raise UsageError(
+            f"{instruction.id}: {operand} is no matrix in shared memory; ask catalog.layouts.layout for it"
+        )
+    if known["place"] != "smem":
+        raise UsageError(f"{instruction.id}: a lies in {known['place']}; ask catalog.layouts.layout for it")
+    bits = width(known["format"])
+    major = "mn_major" if f"trans_{operand}" in instruction.modifier else "k_major"
+    padded = bits < 8 and "f8f6f4" in instruction.opcode
+    share = 2 if "cta_group::2" in instruction.opcode else 1
+    return shared_matrix(known["mn"] // share, known["depth"], bits, swizzle, major=major, padded=padded)
