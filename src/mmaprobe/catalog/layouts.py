@@ -128,7 +128,7 @@ def facts(instruction: Instruction, architecture: str, operand: str) -> dict[str
         raise UsageError(f"{instruction.id} has no operand {operand!r}; it has {', '.join(operands(instruction))}")
     m, n, k = instruction.m, instruction.n, instruction.k
     mn = n if operand in ("b", "scale_b") else m
-    stored_k = k // 2 if instruction.chunk else k
+    stored_k = instruction.selected
     return {
         "opcode": instruction.opcode, "architecture": architecture, "operand": operand,
         "format": named.get(operand, ""), "bits": width(named[operand]) if operand in named else 4,
