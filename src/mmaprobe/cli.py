@@ -19,7 +19,7 @@ from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import save
-from mmaprobe.report import doctor, explain, findings, junit, listing, progress
+from mmaprobe.report import doctor, explain, findings, junit, known, listing, progress
 from mmaprobe.report.json import to_json
 from mmaprobe.report.table import SummaryTable
 
@@ -223,14 +223,18 @@ def corpus_check(path: Path, as_json: Json = False) -> int:
 @parameters_app.command("show")
 def parameters_show(architecture: str, as_json: Json = False) -> int:
     """Print what is known of an architecture's primitives, with the basis of each."""
-    return show(listing.parameter_rows(architecture), as_json, ("primitive", "basis", "datapath", "source"))
+    if as_json:
+        emit(known.parameter_rows(architecture))
+    else:
+        out().print("\n".join(known.parameter_lines(architecture)) or "nothing is known", markup=False, soft_wrap=True)
+    return 0
 
 
 @parameters_app.command("diff")
 def parameters_diff(first: str, second: str) -> int:
     """Print how two architectures differ, in meaning; exit 1 where they do."""
-    lines = listing.parameter_diff(first, second)
-    out().print("\n".join(lines) or "no difference")
+    lines = known.parameter_diff(first, second)
+    out().print("\n".join(lines) or "no difference", markup=False, soft_wrap=True)
     return 1 if lines else 0
 
 

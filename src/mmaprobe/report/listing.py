@@ -19,7 +19,6 @@ from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read
 from mmaprobe.parameters.lookup import basis_for, datapath_for, load
 from mmaprobe.report.hexfloat import code_value
-from mmaprobe.report.phrases import describe
 
 Row = Mapping[str, Any]
 
@@ -165,24 +164,6 @@ def check_code(rows: Sequence[Row]) -> int:
     if any(row["mismatches"] for row in rows):
         return 1
     return 0 if any(row["mismatches"] == 0 for row in rows) else 4
-
-
-def parameter_rows(architecture: str) -> list[dict[str, Any]]:
-    """Every primitive that a parameter file knows: its basis, its datapath in words, its source."""
-    return [
-        {
-            "primitive": name,
-            "basis": entry.basis,
-            "datapath": ", ".join(phrase for phrase in describe(entry.datapath).values() if phrase != "-"),
-            "source": entry.source + (f" (evidence {entry.evidence})" if entry.evidence else ""),
-        }
-        for name, entry in sorted(load(architecture).entries.items())
-    ]
-
-
-def parameter_diff(first: str, second: str) -> list[str]:
-    """How two architectures' parameters differ, a line a field."""
-    return [str(change) for change in diff(load(first), load(second))]
 
 
 def file_changes(path: Path, new: ParameterFile) -> list[str]:

@@ -1,0 +1,107 @@
+"""What is known of an architecture's primitives, and how two architectures differ, in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Witness
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.diff import diff, in_words
+from mmaprobe.parameters.files import Entry
+from mmaprobe.parameters.lookup import load
+from mmaprobe.report.meaning import meaning
+
+NAMED = 3
+"""So many names are written out where primitives of one opcode stand together; so many witnesses of an entry."""
+
+
+def parameter_rows(architecture: str) -> list[dict[str, Any]]:
+    """Every primitive that a parameter file knows: its basis, meaning and source, what its notes say, its witnesses."""
+    return [
+        {
+            "primitive": name,
+            "basis": entry.basis,
+            "meaning": meaning(entry.datapath),
+            "source": entry.source + (f" (evidence {entry.evidence})" if entry.evidence else ""),
+            "notes": {in_words(field): text for field, text in entry.notes},
+            "witnesses": list(_witnesses(entry)),
+        }
+        for name, entry in sorted(load(architecture).entries.items())
+    ]
+
+
+def parameter_lines(architecture: str) -> list[str]:
+    """The same as text: primitives of which the same is said stand together."""
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for row in parameter_rows(architecture):
+        groups[tuple(_said(row))].append(row["primitive"])
+    return [line for said, names in groups.items() for line in (folded(names), *said, "")][:-1]
+
+
+def _said(row: dict[str, Any]) -> Iterator[str]:
+    yield f"  {row['meaning']}"
+    yield f"  {row['basis']}: {row['source']}"
+    yield from (f"  {field}: {text}" for field, text in row["notes"].items())
+    yield from (f"  witness: {text}" for text in row["witnesses"][:NAMED])
+    if len(row["witnesses"]) > NAMED:
+        yield f"  and {len(row['witnesses']) - NAMED} more witnesses"
+
+
+def _witnesses(entry: Entry) -> Iterator[str]:
+    for witness in entry.witnesses:
+        yield _vector(entry.datapath, witness) + (f" ({witness.note})" if witness.note else "")
+
+
+def _vector(path: Datapath, witness: Witness) -> str:
+    scale = path.scale.format if path.scale else None
+    named = {"a": path.a, "b": path.b, "c": path.c, "scale_a": scale, "scale_b": scale, "d": path.d}
+    parts = []
+    for name, fmt in named.items():
+        codes = getattr(witness, name)
+        if fmt is not None and codes not in (None, ()):
+            words = codes if isinstance(codes, tuple) else (codes,)
+            digits = formats.get(fmt).container_bits // 4
+            parts.append(f"{'-> ' if name == 'd' else ''}{name} {' '.join(f'{code:0{digits}x}' for code in words)}")
+    return ", ".join(parts[:-1]) + f" {parts[-1]}"
+
+
+def folded(names: Sequence[str]) -> str:
+    """Names of primitives, those of one opcode cut to the first few and a count."""
+    heads: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        heads[name.partition(".")[0].partition("[")[0]].append(name)
+    return "; ".join(_few(head, some) for head, some in heads.items())
+
+
+def _few(head: str, names: Sequence[str]) -> str:
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more {head}"
+
+
+def parameter_diff(first: str, second: str) -> list[str]:
+    """How two architectures' parameters differ in meaning; primitives that changed alike stand together."""
+    old, new = load(first), load(second)
+    changed: dict[str, list[str]] = defaultdict(list)
+    lines: list[str] = []
+    for change in diff(old, new):
+        if change.field:
+            changed[change.primitive].append(f"  {in_words(change.field)}: {change.old} -> {change.new}")
+    for there, other in ((old, new), (new, old)):
+        lines += _only(there.architecture, [name for name in there.entries if name not in other.entries])
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, said in changed.items():
+        groups[tuple(said)].append(name)
+    lines += [line for said, names in groups.items() for line in (folded(names), *said)]
+    if lines:
+        same = len(old.entries.keys() & new.entries.keys()) - len(changed)
+        lines.append(f"{same} primitives are the same in both")
+    return lines
+
+
+def _only(architecture: str, names: Iterable[str]) -> list[str]:
+    known = list(names)
+    return [f"only {architecture}: {folded(known)}"] if known else []

@@ -1,0 +1,173 @@
+"""What a datapath means, in a sentence: what is added, how precisely, rounded how, with which special values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from mmaprobe import formats
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+)
+from mmaprobe.report.phrases import describe, lanes_text
+
+ROUNDINGS = {
+    "RNE": "to nearest even", "RNO": "to nearest odd", "RNA": "to nearest, ties away from 0",
+    "RNZ": "to nearest, ties toward 0", "RNU": "to nearest, ties up", "RND": "to nearest, ties down",
+    "RZ": "truncated", "RA": "away from 0", "RD": "rounded down", "RU": "rounded up", "RO": "to odd",
+}  # fmt: skip
+_LABELS = {"operands": "of its operands, normalised", "normalised": "of its own leading bit"}
+
+
+def meaning(datapath: Datapath) -> str:
+    """The clauses of a datapath, the sum first: ``16 products + c, aligned to the largest exponent, ...``."""
+    steps = len(datapath.steps)
+    tree = _text(datapath.tree) + _each(datapath.tree)
+    tree += f", in {steps} steps of {datapath.step_length} lanes" * (steps > 1)
+    return "; ".join(part for part in (tree, *_clauses(datapath)) if part)
+
+
+def _clauses(path: Datapath) -> Iterator[str]:
+    product, scale = path.product, path.scale
+    if product.to is not None:
+        yield f"products rounded to {_encode(product.to)}"
+    if product.multiply != "exact":
+        yield f"a product is {product.multiply.upper()}"
+    if product.label != "encoded" and any(isinstance(node, Fused) for node in _nodes(path.tree)):
+        yield f"a product's exponent is that {_LABELS[product.label]}"
+    if product.overflow_exponent is not None:
+        yield f"a product from 2^{product.overflow_exponent} on is an infinity"
+    if scale is not None and scale.where == "product":
+        yield f"{scale.format} scales, one for {scale.size} lanes, multiply the products"
+    elif scale is not None:
+        yield f"{scale.format} scales, one for {scale.size} lanes"
+    if path.order is not None:
+        yield f"lanes in the order {lanes_text(path.order)}"
+    if path.result is not None:
+        yield f"the last result to {_encode(path.result)}"
+    yield from _operands(path)
+    words = describe(path)
+    if words["specials"] != "-":
+        yield words["specials"]
+
+
+def _operands(path: Datapath) -> Iterator[str]:
+    named = {"a": path.operand_a, "b": path.operand_b} | ({"c": path.operand_c} if path.c else {})
+    for name, operand in named.items():
+        if operand.mask is not None:
+            yield f"{name} is read through {operand.mask:#x}"
+        if operand.sign != "keep":
+            yield {"flip": f"{name} negated", "clear": f"|{name}| is read", "set": f"-|{name}| is read"}[operand.sign]
+    subnormals = describe(path)["subnormals"]
+    if subnormals != "-":
+        yield f"subnormals {subnormals}"
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    terms = node.terms if isinstance(node, (Fused, Exact)) else ()
+    for term in terms:
+        yield from _nodes(term.of if isinstance(term, Term) else term)
+    for child in (getattr(node, name, None) for name in ("x", "y", "acc")):
+        if child is not None:
+            yield from _nodes(child)
+
+
+def _text(node: Node) -> str:
+    if isinstance(node, Accumulator):
+        return "c"
+    if isinstance(node, Zero):
+        return "0"
+    if isinstance(node, Products):
+        count = len(node.lanes)
+        return f"product {node.lanes[0]}" if count == 1 else f"{count} products"
+    if isinstance(node, Fma):
+        lanes = f"lane{'s' * (len(node.lanes) > 1)} {lanes_text(node.lanes)}"
+        return f"fused multiply-adds of {lanes} onto {_text(node.acc)}"
+    if isinstance(node, Add):
+        return f"({_text(node.x)} + {_text(node.y)})"
+    return _exact(node) if isinstance(node, Exact) else _fused(node)
+
+
+def _each(tree: Node) -> str:
+    """What every rounded addition and multiply-add of a tree rounds to; each once."""
+    each = dict.fromkeys(_encode(node.to) for node in _nodes(tree) if isinstance(node, (Add, Fma)))
+    return f", each to {' or '.join(each)}" if each else ""
+
+
+def _exact(node: Exact) -> str:
+    times = " times its scales" if node.scaled else ""
+    return f"the exact sum of {_terms(map(_text, node.terms))}{times}" + _to(node.to)
+
+
+def _fused(node: Fused) -> str:
+    rules = [_rules(term, node) for term in node.terms]
+    alike = len(set(rules)) == 1
+    texts = [_inside(term.of) + ("" if alike else f" ({rule})" if rule else "")
+             for term, rule in zip(node.terms, rules, strict=True)]  # fmt: skip
+    aligned = ", aligned to the largest exponent" + (f", {rules[0]}" if alike and rules[0] else "")
+    return _terms(texts) + aligned + _zeros(node) + _to(node.to)
+
+
+def _inside(node: Node) -> str:
+    return f"({_text(node)})" if isinstance(node, (Fused, Exact)) else _text(node)
+
+
+def _rules(term: Term, node: Fused) -> str:
+    bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+    rounding = ROUNDINGS[term.rounding or node.rounding]
+    parts = [f"{rounding} {bits} bits below it"] if bits is not None else []
+    parts += [f"dropped {term.cutoff} below it"] if term.cutoff is not None else []
+    return ", ".join(parts)
+
+
+def _zeros(node: Fused) -> str:
+    """What zeros show to the maximum: the node's rule, and that of a term with its own."""
+    own = [f"a zero {_text_short(term.of)} as 2^{term.zero_exponent}" for term in node.terms
+           if term.zero_exponent is not None]  # fmt: skip
+    every = [f"a zero as 2^{node.zero_exponent}"] if node.zero_exponent is not None else []
+    return f", {' and '.join(own + every)} there" if own or every else ""
+
+
+def _text_short(node: Node) -> str:
+    return "c" if isinstance(node, Accumulator) else "term"
+
+
+def _terms(texts: Iterable[str]) -> str:
+    """Terms joined by plus signs; equal ones are counted."""
+    return " + ".join(_times(text, len(list(some))) for text, some in groupby(texts))
+
+
+def _times(text: str, count: int) -> str:
+    return text if count == 1 else f"{count} times {text}"
+
+
+def _to(to: Encode | None) -> str:
+    return "" if to is None else f", to {_encode(to)}"
+
+
+def _encode(to: Encode) -> str:
+    """A rounding to a format with what is out of the ordinary."""
+    if not formats.get(to.format).is_float:
+        return f"{to.format}, {'wrapped' if to.overflow == 'wrap' else 'limited'}"
+    first = f" {ROUNDINGS[to.first[1]]} at {to.first[0]} bits, then" if to.first else ""
+    return ", ".join([f"{to.format}{first} {ROUNDINGS[to.rounding]}", *_unusual(to)])
+
+
+def _unusual(to: Encode) -> Iterable[str]:
+    if to.overflow == "largest":
+        yield "limited to the largest"
+    if to.overflow == "infinity" and to.rounding not in ("RNE", "RNA"):
+        yield "overflow to infinity"
+    if to.zero == "positive":
+        yield "never -0"

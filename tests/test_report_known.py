@@ -1,0 +1,58 @@
+"""What is known of primitives and how architectures differ, as people read it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmaprobe.catalog.lookup import architectures
+from mmaprobe.parameters.lookup import load
+from mmaprobe.report.known import folded, parameter_diff, parameter_lines, parameter_rows
+from mmaprobe.report.meaning import meaning
+
+
+@pytest.mark.parametrize(
+    ("arch", "primitive", "said"),
+    [
+        ("sm_80", "HMMA.16816.F32.BF16[bf16,bf16->f32]",
+         "c + 8 products, aligned to the largest exponent, truncated 24 bits below it, a zero as 2^-132 there, "
+         "to f32 truncated, overflow to infinity, never -0, in 2 steps of 8 lanes; subnormals kept; NaN 0x7fffffff"),
+        ("sm_90a", "DMMA.16x8x4.RM[f64,f64->f64]",
+         "fused multiply-adds of lanes 0, 1, 2, 3 onto c, each to f64 rounded down; subnormals kept; "
+         "NaN 0x7ff8000000000000"),
+        ("sm_120a", "OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X[e2m1,e2m1,ue4m3->f32]",
+         "4 times (the exact sum of 16 products times its scales) + c, aligned to the largest exponent, truncated 35 "
+         "bits below it, a zero as 2^-139 there, to f32 truncated, overflow to infinity, never -0; "
+         "ue4m3 scales, one for 16 lanes; subnormals kept; NaN 0x7fffffff"),
+        ("gfx90a", "MFMA.BF16[bf16,bf16->f32,k2]",
+         "(c + (product 0 + product 1)), each to f32 to nearest even; products rounded to f32 to nearest even; "
+         "subnormals inputs flushed to +0; results flushed, sign kept; NaN 0x7fc00000"),
+        ("x86-64+intel", "PMADDUBSW[u8,s8->s16]", "the exact sum of 2 products, to s16, limited"),
+    ],
+)  # fmt: skip
+def test_a_datapath_in_a_sentence(arch: str, primitive: str, said: str) -> None:
+    assert meaning(load(arch).entries[primitive].datapath) == said
+
+
+def test_every_shipped_entry_can_be_told() -> None:
+    """The text says whatever a file holds, and tells apart what differs in more than formats."""
+    for arch in (*architectures(), "x86-64+amd", "x86-64+intel"):
+        told = {row["primitive"]: row for row in parameter_rows(arch)}
+        assert told.keys() == load(arch).entries.keys()
+        text = "\n".join(parameter_lines(arch))
+        assert all(row["meaning"] in text and row["source"] in text for row in told.values())
+
+
+def test_a_difference_of_architectures_is_short() -> None:
+    lines = parameter_diff("sm_90a", "sm_120a")
+    assert lines[-1].endswith("primitives are the same in both")
+    assert lines[0].startswith("only sm_90a: ")
+    assert len(lines) < 30
+    ampere = parameter_diff("sm_80", "sm_90a")
+    here = ampere.index("HMMA.16816.F32[f16,f16->f32], HMMA.16816.F32.BF16[bf16,bf16->f32]")
+    assert ampere[here + 1 : here + 4] == [
+        "  the sum: fused(c, 0..7) -> fused(c, 0..15)",
+        "  fraction bits kept below the largest exponent of the sum: 24 -> 25",
+        "  exponent that a zero shows of the sum: -132 -> -133",
+    ]
+    assert parameter_diff("sm_80", "sm_80") == []
+    assert folded(["A.x[1]", "A.y[1]", "A.z[1]", "A.w[1]", "B[2]"]) == "A.x[1], A.y[1], A.z[1] and 1 more A; B[2]"
