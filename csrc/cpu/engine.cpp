@@ -23,12 +23,6 @@ namespace py = pybind11;
 namespace mmaprobe {
 namespace {
 
-struct Build {
-    const char* name;
-    EngineFunction run;
-    LayoutFunction run_layout;
-};
-
 #if defined(__x86_64__)
 // CPUID 0x80000001, ECX bit 5; not every compiler takes its name.
 bool has_lzcnt() {
@@ -38,8 +32,8 @@ bool has_lzcnt() {
 #endif
 
 // The builds that this machine can run, the widest last.
-std::vector<Build> builds() {
-    std::vector<Build> out{{"baseline", baseline::evaluate, baseline::evaluate_layout}};
+std::vector<EngineBuild> builds() {
+    std::vector<EngineBuild> out{{"baseline", baseline::evaluate, baseline::evaluate_layout}};
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
@@ -52,16 +46,20 @@ std::vector<Build> builds() {
     return out;
 }
 
-const Build& find_build(const std::string& name) {
-    static const std::vector<Build> all = builds();
+}  // namespace
+
+const EngineBuild& engine_build(const std::string& name) {
+    static const std::vector<EngineBuild> all = builds();
     if (name.empty()) return all.back();
     std::string known;
-    for (const Build& b : all) {
+    for (const EngineBuild& b : all) {
         if (name == b.name) return b;
         known += std::string(known.empty() ? "" : ", ") + b.name;
     }
     throw std::invalid_argument("no engine build " + name + " on this machine; there are: " + known);
 }
+
+namespace {
 
 using Program = py::array_t<int64_t, py::array::c_style>;
 
@@ -105,7 +103,7 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
         }
         starts.push_back(p.data());
     }
-    const EngineFunction run = find_build(build).run;
+    const EngineFunction run = engine_build(build).run;
     const int64_t stride = call.vectors * call.out_bytes;
     bool memory = true;
     {
@@ -150,14 +148,14 @@ bool evaluate_laid_out(const Program& program, const std::vector<py::object>& op
     if (!(out.flags() & py::array::c_style) || out.size() != count * results)
         throw std::invalid_argument("out has not the size of the layout");
     const LayoutCall call{program.data(), base[0], base[1], base[2], base[3], base[4], out.mutable_data(), count, m, n};
-    const LayoutFunction run = find_build(build).run_layout;
+    const LayoutFunction run = engine_build(build).run_layout;
     py::gil_scoped_release release;
     return run(call);
 }
 
 std::vector<std::string> build_names() {
     std::vector<std::string> names;
-    for (const Build& b : builds()) names.push_back(b.name);
+    for (const EngineBuild& b : builds()) names.push_back(b.name);
     return names;
 }
 

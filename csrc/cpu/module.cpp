@@ -4,6 +4,7 @@
 #include "cpu/bind_units.hpp"
 #include "cpu/engine.hpp"
 #include "cpu/generators.hpp"
+#include "cpu/pipeline.hpp"
 #include "cpu/sparse.hpp"
 
 PYBIND11_MODULE(_native, m) {
@@ -11,5 +12,6 @@ PYBIND11_MODULE(_native, m) {
   mmaprobe::cpu::register_units(m);
   mmaprobe::cpu::register_generators(m);
   mmaprobe::cpu::register_engine(m);
+  mmaprobe::cpu::register_pipeline(m);
   mmaprobe::cpu::register_sparse(m);
 }

@@ -24,6 +24,8 @@
 #pragma once
 #include <stdint.h>
 
+#include <string>
+
 #include "cpu/engine.hpp"
 
 namespace mmaprobe {
@@ -48,5 +50,14 @@ MMAPROBE_DECLARE(baseline)
 MMAPROBE_DECLARE(avx2)
 MMAPROBE_DECLARE(avx512)
 #undef MMAPROBE_DECLARE
+
+struct EngineBuild {
+    const char* name;
+    EngineFunction run;
+    LayoutFunction run_layout;
+};
+
+// The named build, or the fastest that this machine can run; std::invalid_argument where there is none.
+const EngineBuild& engine_build(const std::string& name);
 
 }  // namespace mmaprobe

@@ -38,3 +38,9 @@ def compare(x: _Array, y: _Array, limit: int = 16) -> tuple[int, NDArray[Any]]: 
 
 # Sparse operands
 def select_lanes(b: _Array, metadata: NDArray[np.uint8], kept: NDArray[np.uint8], out: _Array) -> None: ...
+
+# Generate, evaluate, compare
+def pipeline(
+    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
+    programs: list[_Array], answers: _Array | None = None, any_nan: bool = False, limit: int = 4, build: str = "",
+) -> tuple[int, list[int]]: ...  # fmt: skip

@@ -21,9 +21,12 @@ from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.validation.examine import Example, examine
+from mmaprobe.validation.native import Pipeline, pipeline
 from mmaprobe.validation.summary import FamilyCount, Summary
 
 CHUNK = 1 << 15
+NATIVE_CHUNK = 1 << 19
+"""Vectors at a time; more where they never leave native code, which is fast enough to ask ``stop`` as often."""
 THREADS = 2
 EXAMPLES = 4
 RECORDED = "recorded"
@@ -54,6 +57,7 @@ class _Job:
     nan: str
     lock: threading.Lock = field(default_factory=threading.Lock)
     recorded: Batch | None = None
+    native: Pipeline | None = None
     counts: dict[str, FamilyCount] = field(default_factory=dict)
     examples: list[tuple[str, int, list[Example]]] = field(default_factory=list)
 
@@ -110,6 +114,8 @@ def validate(
     if vectors < 0:
         raise UsageError(f"vectors is {vectors}; it must not be negative")
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, recorded=_recording(dut, ref, instruction))
+    if job.recorded is None:
+        job.native = pipeline(dut, ref, instruction)
     begin = time.monotonic()
     chunks = _chunks(job, vectors, generators)
     ended = _drain(job, chunks, threads, progress, stop)
@@ -157,20 +163,26 @@ def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> list[_
     for family, start, count in plan(
         instruction, vectors, {name: MIX[name] for name in generators} if generators else None
     ):
-        chunks += _split(instruction, family, start, count)
+        chunks += _split(instruction, family, start, count, _size(job))
     return chunks
 
 
-def _split(instruction: Instruction, family: str, start: int, count: int) -> Iterator[_Chunk]:
+def _size(job: _Job) -> int:
+    """Vectors of a chunk."""
+    native = job.native
+    return NATIVE_CHUNK if native is not None and native.fast and native.asked is None else CHUNK
+
+
+def _split(instruction: Instruction, family: str, start: int, count: int, size: int) -> Iterator[_Chunk]:
     """Chunks of one family: single vectors, and for tile instructions mostly whole tiles."""
     outputs, side = instruction.m * instruction.n, max(instruction.m, instruction.n)
     tiles = count * (TILES_OF - 1) // TILES_OF // outputs if outputs > 1 and instruction.blocks == 1 else 0
-    for done in range(0, tiles, max(1, CHUNK // outputs)):
-        here = min(tiles - done, max(1, CHUNK // outputs))
+    for done in range(0, tiles, max(1, size // outputs)):
+        here = min(tiles - done, max(1, size // outputs))
         yield _Chunk(family, start, here * outputs, here)
         start += here * side
-    for done in range(0, count - tiles * outputs, CHUNK):
-        yield _Chunk(family, start + done, min(CHUNK, count - tiles * outputs - done))
+    for done in range(0, count - tiles * outputs, size):
+        yield _Chunk(family, start + done, min(size, count - tiles * outputs - done))
 
 
 def _drain(job: _Job, chunks: list[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> Ended:
@@ -205,18 +217,33 @@ def _collect(done: set[Future[int]], progress: Progress | None) -> None:
 
 
 def _run_chunk(job: _Job, chunk: _Chunk) -> int:
-    if chunk.tiles:
-        compared, bad, examples = _compare_tiles(job, chunk)
-    else:
-        vectors = _vectors(job, chunk)
-        bad, where = job.differences(job.answer(job.dut, vectors), job.answer(job.ref, vectors))
-        compared = chunk.count
-        examples = [Example(_recipe(job, chunk, int(i)), vectors.slice(int(i), int(i) + 1)) for i in where[:EXAMPLES]]
+    bad, where = _compare(job, chunk)
+    examples = [(_tile_example if chunk.tiles else _example)(job, chunk, int(index)) for index in where[:EXAMPLES]]
     with job.lock:
-        job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + FamilyCount(compared, bad)
+        job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + FamilyCount(chunk.count, bad)
         if examples:
             job.examples.append((chunk.family, chunk.start, examples))
-    return compared
+    return chunk.count
+
+
+def _compare(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]]:
+    """How many results of a chunk differ, and the indices of the first few."""
+    native = job.native
+    if native is not None and native.asked is None:
+        return _compare_native(job, native, chunk, None)
+    vectors, answer = (_tiles(job, chunk), job.answer_tiles) if chunk.tiles else (_vectors(job, chunk), job.answer)
+    if native is None:
+        return job.differences(answer(job.dut, vectors), answer(job.ref, vectors))
+    asked = (job.dut, job.ref)[native.asked or 0]
+    return _compare_native(job, native, chunk, np.ascontiguousarray(answer(asked, vectors)))
+
+
+def _compare_native(job: _Job, native: Pipeline, chunk: _Chunk, answers: Bits | None) -> tuple[int, NDArray[np.int64]]:
+    return native.compare(chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, EXAMPLES)
+
+
+def _tiles(job: _Job, chunk: _Chunk) -> Batch:
+    return generate_tiles(job.instruction, chunk.family, job.seed, chunk.start, chunk.tiles)
 
 
 def _vectors(job: _Job, chunk: _Chunk) -> Batch:
@@ -225,28 +252,24 @@ def _vectors(job: _Job, chunk: _Chunk) -> Batch:
     return generate(job.instruction, chunk.family, job.seed, chunk.start, chunk.count)
 
 
-def _recipe(job: _Job, chunk: _Chunk, offset: int) -> str:
+def _example(job: _Job, chunk: _Chunk, index: int) -> Example:
+    """The vector number ``index`` of a chunk of separate ones."""
+    start = chunk.start + index
     if job.recorded is not None:
-        return f"{job.instruction.id}: recorded vector {chunk.start + offset}"
-    return str(Recipe.of(job.instruction, chunk.family, job.seed, chunk.start + offset))
+        recorded = job.recorded.slice(start, start + 1)
+        return Example(f"{job.instruction.id}: recorded vector {start}", recorded)
+    recipe = Recipe.of(job.instruction, chunk.family, job.seed, start)
+    return Example(str(recipe), generate(job.instruction, chunk.family, job.seed, start, 1))
 
 
-def _compare_tiles(job: _Job, chunk: _Chunk) -> tuple[int, int, list[Example]]:
-    """Every output of whole tiles."""
-    instruction = job.instruction
-    m, n = instruction.m, instruction.n
-    tiles = generate_tiles(instruction, chunk.family, job.seed, chunk.start, chunk.tiles)
-    got, expected = job.answer_tiles(job.dut, tiles), job.answer_tiles(job.ref, tiles)
-    count, where = job.differences(got, expected)
-    examples = []
-    for index in where[:EXAMPLES].tolist():
-        tile, *place = np.unravel_index(index, (chunk.tiles, m, n))
-        row, column = map(int, place)
-        first = chunk.start + int(tile) * max(m, n)
-        recipe = Recipe.of(instruction, chunk.family, job.seed, first, (row, column))
-        alone = tiles.slice(int(tile), int(tile) + 1)
-        examples.append(Example(str(recipe), vector_at(tiles, int(tile), row, column), alone, (row, column)))
-    return chunk.count, count, examples
+def _tile_example(job: _Job, chunk: _Chunk, index: int) -> Example:
+    """The vector whose result is number ``index`` of a chunk of tiles."""
+    m, n = job.instruction.m, job.instruction.n
+    tile, row, column = (int(i) for i in np.unravel_index(index, (chunk.tiles, m, n)))
+    first = chunk.start + tile * max(m, n)
+    recipe = Recipe.of(job.instruction, chunk.family, job.seed, first, (row, column))
+    alone = generate_tiles(job.instruction, chunk.family, job.seed, first, 1)
+    return Example(str(recipe), vector_at(alone, 0, row, column), alone, (row, column))
 
 
 def _examined(job: _Job) -> Iterator[Mismatch]:

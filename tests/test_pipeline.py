@@ -1,0 +1,189 @@
+"""The native path of a validation finds what the devices' own answers show, vector for vector."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmaprobe import _native
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device, open_device
+from mmaprobe.devices.model import DatapathDevice, ModelDevice
+from mmaprobe.devices.mutant import open_mutant
+from mmaprobe.generators import families_for, generate, generate_tiles
+from mmaprobe.validation import Summary, validate
+from mmaprobe.validation.native import pipeline
+
+HMMA = "HMMA.16816.F32[f16,f16->f32]"
+TILE = lookup.instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+DOT = lookup.instruction("x86.vdpbf16ps")
+
+
+class Slow(ModelDevice):
+    """A model that the native path does not know."""
+
+
+def slow(device: ModelDevice) -> Slow:
+    return Slow(device.name, device.parameters)
+
+
+def models(mutant: str) -> tuple[ModelDevice, ModelDevice]:
+    changed = open_mutant(mutant)
+    return changed, open_device(f"model:{mutant.partition('/')[0]}")  # type: ignore[return-value]
+
+
+FAULTS = [
+    (f"sm_90a/{HMMA}/tree.fraction_bits=24", TILE.id),
+    (f"sm_90a/{HMMA}/tree.to.rounding=RNE", TILE.id),
+    (f"sm_90a/{HMMA}/special.code=0x7fc00000", TILE.id),
+    (f"sm_90a/{HMMA}/operand_a.subnormals=signed_zero", TILE.id),
+    (f"sm_90a/{HMMA}/step=8", TILE.id),
+    ("x86-64+intel/VDPBF16PS[bf16,bf16->f32]/tree.to.rounding=RZ", DOT.id),
+    ("x86-64+intel/VPDPBUSD[u8,s8->s32]/tree.to.overflow=largest", "x86.vpdpbusd"),
+    ("sm_70/HMMA.884.F16.F16[f16,f16->f16]/tree.fraction_bits=22", None),
+    ("gfx942/MFMA.BF16[bf16,bf16->f32,k4]/tree.to.rounding=RZ", None),
+    ("sm_90a/DMMA.8x8x4[f64,f64->f64]/tree.to.rounding=RZ", None),
+    ("sm_90a/IGMMA.S8.S8[s8,s8->s32,k32]/tree.to.overflow=largest", None),
+    ("sm_120a/QMMA.16832.F16.E4M3.E4M3[e4m3,e4m3->f16]/tree.fraction_bits=12", None),
+]
+
+
+def found(mutant: str, name: str | None) -> tuple[ModelDevice, ModelDevice, Instruction]:
+    """The two models, and an instruction on which they differ."""
+    first, second = models(mutant)
+    for made in lookup.instructions(second.architecture) if name is None else [lookup.instruction(name)]:
+        if second.supports(made) and first.datapath(made) != second.datapath(made):
+            return first, second, made
+    raise AssertionError(f"no instruction of {mutant}")
+
+
+@pytest.mark.parametrize(("mutant", "name"), FAULTS, ids=[fault for fault, _ in FAULTS])
+def test_native_and_python_paths_agree(mutant: str, name: str | None) -> None:
+    """Every family's counts, the mismatches and the examples: recipes, witnesses, shrunk ones."""
+    first, second, made = found(mutant, name)
+    found_any = False
+    for nan in ("bits", "any"):
+        fast = validate(first, second, made, 9001, 3, nan=nan)
+        plain = validate(slow(first), slow(second), made, 9001, 3, nan=nan)
+        assert bare(fast) == bare(plain)
+        found_any |= plain.mismatches > 0
+        beside = validate(slow(first), second, made, 9001, 3, nan=nan)
+        assert bare(beside) == bare(plain)
+    assert fast.vectors == 9001
+    assert found_any
+
+
+def bare(summary: Summary) -> Summary:
+    return replace(summary, seconds=0.0)
+
+
+def distinct(architecture: str) -> Iterator[Instruction]:
+    """One dense instruction of every datapath and shape class that the architecture's model knows."""
+    device = open_device(f"model:{architecture}")
+    seen = set()
+    for made in device.instructions():
+        if made.chunk or not device.supports(made):
+            continue
+        path = device.datapath(made)  # type: ignore[attr-defined]
+        key = (path, made.m % 16 == 0, made.m < made.n, made.blocks > 1)
+        if key not in seen:
+            seen.add(key)
+            yield made
+
+
+@pytest.mark.parametrize("architecture", [*lookup.architectures(), "x86-64+intel"])
+def test_native_results_are_the_models(architecture: str) -> None:
+    """Models of every architecture: 0 mismatches against their own answers, in tiles and in separate vectors."""
+    device: Any = open_device(f"model:{architecture}")
+    for made in distinct(architecture):
+        native = pipeline(device, device, made)
+        if native is None:
+            continue
+        one = replace(native, programs=native.programs[:1])
+        for number, family in enumerate(families_for(made)):
+            vectors = generate(made, family, number, 77, 21)
+            answers = device.run_vectors(made, vectors)
+            assert one.compare(family, number, 77, 21, 0, answers, "bits", 4)[0] == 0, (made.id, family)
+            if number > 2 or made.blocks > 1 or made.m * made.n == 1 or made.m * made.n > 1024:
+                continue
+            tiles = generate_tiles(made, family, number, 78, 2)
+            answers = np.ascontiguousarray(device.run(made, tiles))
+            count = answers.size
+            assert one.compare(family, number, 78, count, 2, answers, "bits", 4)[0] == 0, (made.id, family)
+            answers[1, -1, -1] ^= 1
+            bad, where = one.compare(family, number, 78, count, 2, answers, "bits", 4)
+            assert (bad, where.tolist()) == (1, [count - 1]), (made.id, family)
+
+
+def test_places_are_the_first_in_order() -> None:
+    """Places count tile by tile, row by row; ``limit`` bounds them, not the count."""
+    device = open_device("model:sm_90a")
+    native = pipeline(device, device, TILE)
+    assert native is not None
+    one = replace(native, programs=native.programs[:1])
+    answers = np.ascontiguousarray(device.run(TILE, generate_tiles(TILE, "clustered", 0, 0, 3)))
+    wrong = [1, 8, 127, 129, 300]
+    answers.reshape(-1)[wrong] ^= 1
+    bad, where = one.compare("clustered", 0, 0, 384, 3, answers, "bits", 4)
+    assert (bad, where.tolist()) == (5, wrong[:4])
+
+
+def test_what_has_no_native_path() -> None:
+    device = open_device("model:sm_90a")
+    sparse = next(made for made in lookup.instructions("sm_90a") if made.chunk)
+    assert pipeline(device, device, sparse) is None
+    assert pipeline(open_device("cpu"), open_device("cpu"), DOT) is None
+    own = DatapathDevice(TILE, device.datapath(TILE))  # type: ignore[attr-defined]
+    native = pipeline(own, device, TILE)
+    assert native is not None
+    assert (native.asked, native.fast) == (None, True)
+    beside = pipeline(slow(device), device, TILE)  # type: ignore[arg-type]
+    assert beside is not None
+    assert beside.asked == 0
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"programs": []}, "two programs are expected"),
+    ({"programs": [np.zeros(200, np.int64)] * 2}, "not a program"),
+    ({"answers": np.zeros(5, np.uint32)}, "answers must be contiguous"),
+    ({"target": np.zeros(85, np.int64)}, "are not the target's"),
+    ({"build": "sse"}, "no engine build sse"),
+])  # fmt: skip
+def test_wrong_native_calls(change: dict[str, Any], message: str) -> None:
+    from mmaprobe.generators.space import target
+
+    device: Device = open_device("model:sm_90a")
+    native = pipeline(device, device, TILE)
+    assert native is not None
+    given: dict[str, Any] = {
+        "target": target(TILE).packed(), "family": 0, "stream": 1 << 16, "seed": 0, "start": 0, "count": 2, "m": 16,
+        "n": 8, "programs": list(native.programs),
+    }  # fmt: skip
+    if "answers" in change:
+        given["programs"] = given["programs"][:1]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        _native.pipeline(**{**given, **change})
+
+
+def test_memory_stays_flat() -> None:
+    """The high-water mark of a process does not grow with the vectors."""
+    code = (
+        "import resource, sys; from mmaprobe.devices.base import open_device; from mmaprobe.catalog import lookup;"
+        "from mmaprobe.validation import validate; m = open_device('model:sm_90a');"
+        f"validate(m, m, lookup.instruction({TILE.id!r}), int(sys.argv[1]), generators=['uniform', 'clustered']);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    most = [
+        int(subprocess.run([sys.executable, "-c", code, count], check=True, capture_output=True, env=os.environ).stdout)
+        for count in ("200000", "8000000")
+    ]
+    assert most[1] < most[0] + 30_000, f"kilobytes: {most}"
