@@ -1,6 +1,9 @@
 // The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
+#include "cpu/chain.hpp"
 #include "cpu/fused.hpp"
+#include "cpu/grouped.hpp"
 #include "cpu/tiles.hpp"
+#include "cpu/two_stage.hpp"
 #include "model/program.hpp"
 
 namespace mmaprobe {
@@ -14,6 +17,9 @@ struct LayoutKernel {
 // One line a family.
 static const LayoutKernel KERNELS[] = {
     {FUSED, fused::evaluate},
+    {CHAIN, chain::evaluate},
+    {TWO_STAGE, two_stage::evaluate},
+    {GROUPED, grouped::evaluate},
 };
 
 bool evaluate_layout(const LayoutCall& call) {

@@ -41,11 +41,17 @@ MMAPROBE_HD U32s less(U32s x, U32s y) { return U32s(x < y); }
 MMAPROBE_HD U32s less_signed(U32s x, U32s y) { return U32s(I32s(x) < I32s(y)); }
 MMAPROBE_HD U32s equal(U32s x, U32s y) { return U32s(x == y); }
 MMAPROBE_HD U32s shift_signed(U32s x, int n) { return U32s(I32s(x) >> n); }
+#if defined(__AVX512F__)
+MMAPROBE_HD bool any(U32s x) { return _mm512_test_epi32_mask(__m512i(x), __m512i(x)) != 0; }
+#elif defined(__AVX2__)
+MMAPROBE_HD bool any(U32s x) { return !_mm256_testz_si256(__m256i(x), __m256i(x)); }
+#else
 MMAPROBE_HD bool any(U32s x) {
     u64 out = 0;
     for (int i = 0; i < LANES; ++i) out |= x[i];
     return out != 0;
 }
+#endif
 #endif
 MMAPROBE_HD u32 splat(u32, u32 x) { return x; }
 MMAPROBE_HD u32 less(u32 x, u32 y) { return x < y ? ~u32(0) : 0; }
@@ -58,6 +64,11 @@ template <class U>
 MMAPROBE_HD U splat(u32 x) {
     return splat(U{}, x);
 }
+#if !defined(__CUDACC__) && !defined(__HIPCC__)
+// One value for every lane, or lanes as they are.
+MMAPROBE_HD U32s every(u32 x) { return splat<U32s>(x); }
+MMAPROBE_HD U32s every(U32s x) { return x; }
+#endif
 template <class U>
 MMAPROBE_HD U pick(U mask, U x, U y) {
     return (x & mask) | (y & ~mask);

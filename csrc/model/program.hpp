@@ -9,7 +9,8 @@
 #define MMAPROBE_OPCODES(X) X(PRODUCT) X(LOAD_C) X(ZERO) X(FMA) X(ADD) X(SUM) X(CONVERT) X(STORE)
 
 // Who evaluates a program: the interpreter can, always; a kernel where models/kernels.py gives it the datapath.
-#define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED)
+#define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED) \
+    X(CHAIN) X(TWO_STAGE) X(GROUPED)
 
 #define MMAPROBE_HEADER(X)                                                                        \
     X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
@@ -30,6 +31,10 @@
     X(underflow_positive) X(zero_positive) X(ieee)
 
 // What a kernel needs beside the header, in a row of its own: the kernel of fused sums.
+// of chains (rounding: nearest, towards zero, down, up), of two stages (cutoff of C), and of scaled groups.
+#define MMAPROBE_CHAIN(X) X(rounding)
+#define MMAPROBE_TWO_STAGE(X) X(step) X(parts) X(fraction_bits) X(c_zero_exponent) X(cutoff) X(first_bits) X(carry)
+#define MMAPROBE_GROUPED(X) X(fraction_bits) X(zero_exponent) X(group) X(underflow_positive)
 #define MMAPROBE_FUSED(X) X(fraction_bits) X(zero_exponent) X(step) X(encode) X(carry)
 
 // Columns after the opcode.
@@ -58,6 +63,9 @@ MMAPROBE_ROW(Header, MMAPROBE_HEADER)
 MMAPROBE_ROW(OperandRow, MMAPROBE_OPERAND)
 MMAPROBE_ROW(EncodeRow, MMAPROBE_ENCODE)
 MMAPROBE_ROW(FusedRow, MMAPROBE_FUSED)
+MMAPROBE_ROW(ChainRow, MMAPROBE_CHAIN)
+MMAPROBE_ROW(TwoStageRow, MMAPROBE_TWO_STAGE)
+MMAPROBE_ROW(GroupedRow, MMAPROBE_GROUPED)
 MMAPROBE_ROW(ProductRow, MMAPROBE_PRODUCT)
 MMAPROBE_ROW(LoadRow, MMAPROBE_LOAD_C)
 MMAPROBE_ROW(FmaRow, MMAPROBE_FMA)

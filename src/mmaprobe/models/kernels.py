@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mmaprobe import formats
 from mmaprobe.formats import Format
+from mmaprobe.models.kernels_float import chain_rules, grouped_rules, two_stage_rules
 from mmaprobe.models.rows import COLUMNS, encode_row
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -20,8 +21,9 @@ from mmaprobe.parameters.datapath import (
     Term,
 )
 
-KERNELS = ("INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED")
-INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED = range(len(KERNELS))
+KERNELS = ("INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED", "CHAIN", "TWO_STAGE", "GROUPED")
+INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED = range(len(KERNELS))
+FLOAT_RULES = {CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules}
 
 MOST_LANES = 256
 MOST_FRACTION_BITS = 28  # a cut product stays below 2^30
@@ -30,7 +32,9 @@ LEAST_ZERO_EXPONENT = -4096
 
 def kernel(datapath: Datapath) -> int:
     """The number of the kernel that evaluates a datapath, field by field as it stands."""
-    return FUSED if _is_fused(datapath) else _integer(datapath)
+    if _is_fused(datapath):
+        return FUSED
+    return next((number for number, rules in FLOAT_RULES.items() if rules(datapath) is not None), _integer(datapath))
 
 
 def _is_fused(path: Datapath) -> bool:

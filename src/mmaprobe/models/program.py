@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
 from mmaprobe.models.budget import addends, measure
-from mmaprobe.models.kernels import FUSED, LEAST_ZERO_EXPONENT, kernel
+from mmaprobe.models.kernels import FLOAT_RULES, FUSED, KERNELS, LEAST_ZERO_EXPONENT, kernel
 from mmaprobe.models.rows import (
     ABSENT,
     ADD,
@@ -242,6 +242,13 @@ class _Builder:
     def _kernel(self) -> dict[str, int]:
         """Who evaluates the program, and the row of rules that it asks for."""
         number, tree = kernel(self.datapath), self.datapath.tree
+        if number in FLOAT_RULES:
+            found = FLOAT_RULES[number](self.datapath) or {}
+            placed = {
+                name: value if isinstance(value, int) else self.place(operand_row(*value))
+                for name, value in found.items()
+            }
+            return {"kernel": number, "rules": self.place(row(KERNELS[number].lower(), placed))}
         if number != FUSED or not isinstance(tree, Fused) or tree.to is None or tree.fraction_bits is None:
             return {"kernel": number, "rules": ABSENT}
         rules = {

@@ -1,0 +1,78 @@
+"""Kernels that compute in binary64 and binary32: chains, sums in two stages, scaled groups; equal to the stages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine_cases import DATAPATHS, MODES, C, batch
+from engine_layout import run_groups, run_tiles, tiles_of
+from mmaprobe import _native
+from mmaprobe.models import stages
+from mmaprobe.models.kernels import CHAIN, GROUPED, TWO_STAGE, kernel
+from mmaprobe.models.model import evaluate_tiles
+from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Scale, Special
+from mmaprobe.parameters.neighbours import neighbours
+
+BUILDS = _native.engine_builds()
+KERNELS = (CHAIN, TWO_STAGE, GROUPED)
+
+
+def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
+    code = 0x7FF8 << 48 if name == "f64" else 0x7FC00000
+    tree = Fma(C, tuple(range(k)), Encode(name, rounding))
+    return Datapath(name, name, name, name, k, tree, special=Special(code=code))
+
+
+NVFP4 = DATAPATHS["mxf4nvf4"]
+CASES = {
+    "chain f64": chain("f64", 4), "chain f64 RD": chain("f64", 8, "RD"), "chain f64 RU": chain("f64", 3, "RU"),
+    "chain f32 RZ": chain("f32", 16, "RZ"), "chain f32": chain("f32", 1), "CDNA3 bf16": DATAPATHS["CDNA3 bf16"],
+    "CDNA3 fp8": DATAPATHS["CDNA3 fp8"], "CDNA3 tf32": replace(DATAPATHS["CDNA3 bf16"], a="tf32", b="tf32"),
+    "mxf4nvf4": NVFP4, "mxf4": replace(NVFP4, scale=Scale("ue8m0", 32, "group")),
+}  # fmt: skip
+
+
+def check(path: Datapath, mode: str, seed: int, m: int = 16, n: int = 8) -> None:
+    """Groups and tiles of the kernel are the stages'; without fused multiply-adds a chain has no kernel."""
+    vectors = batch(path, mode, seed, 2 * m * n)
+    groups = run_groups(path, vectors)
+    if groups is None:
+        assert kernel(path) == CHAIN
+        return
+    assert (groups == stages.evaluate(path, vectors)).all(), f"groups, {mode}, {path}"
+    tiles = tiles_of(vectors, m, n)
+    expected = evaluate_tiles(lambda batch: stages.evaluate(path, batch), tiles)
+    computed = run_tiles(path, tiles)
+    assert computed is not None
+    assert (computed == expected).all(), f"tiles, {mode}, {path}"
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("name", CASES)
+def test_every_build_is_the_stages(name: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    assert kernel(CASES[name]) in KERNELS
+    for mode in MODES:
+        check(CASES[name], mode, seed=1)
+
+
+@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "mxf4nvf4"])
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (64, 24), (1, 1), (40, 3)])
+def test_shapes_of_tiles(name: str, m: int, n: int) -> None:
+    check(CASES[name], "clustered", seed=3, m=m, n=n)
+
+
+@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "mxf4nvf4"])
+def test_one_changed_field_is_honoured_or_interpreted(name: str) -> None:
+    taken = refused = 0
+    for _, _, path in neighbours(CASES[name]):
+        if kernel(path) in KERNELS:
+            taken += 1
+            for mode in MODES:
+                check(path, mode, seed=5, n=2)
+        else:
+            refused += 1
+    assert taken
+    assert refused
