@@ -10,11 +10,11 @@ import pytest
 import mmaprobe
 from by_hand import code, exact, p
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch
-from mmaprobe.catalog.lookup import instructions
+from mmaprobe.catalog.lookup import architectures, instructions
 from mmaprobe.devices.model import open_model
 from mmaprobe.generators.families import families_for, generate
 from mmaprobe.models import engine, stages
+from mmaprobe.parameters.lookup import entry_for, load
 
 ARCHITECTURES = ("gfx908", "gfx90a", "gfx942")
 
@@ -61,13 +61,59 @@ def test_the_notebook_of_mi300x(x: float, same: int, other: int) -> None:
         assert run("gfx942", "v_mfma_f32_16x16x32_fp8_fp8", a, b) == units * Fraction(p(-10))
 
 
+UNMODELLED = {
+    "gfx908": 0, "gfx90a": 0, "gfx942": 0, "gfx950": 50, "gfx9-4-generic": 14, "gfx1200": 32, "gfx1201": 32,
+    "gfx12-generic": 32, "gfx1250": 41, "gfx1251": 41,
+}  # fmt: skip
+"""Instructions without a datapath; 12 on every gfx11 part: the floating-point sums of RDNA."""
+
+
+@pytest.mark.parametrize("arch", [name for name in architectures() if name.startswith("gfx")])
+def test_what_is_not_known_is_said(arch: str) -> None:
+    """Every instruction has a datapath with its basis, or the model says that none is known and what to run."""
+    device = open_model(arch)
+    unknown = [made for made in instructions(arch) if not device.supports(made)]
+    assert len(unknown) == UNMODELLED.get(arch, 12)
+    for made in unknown:
+        reason = device.supports(made).reason
+        assert reason.startswith(f"no datapath is known for {made.id} on {arch}")
+        assert f"run `mmaprobe derive --device ... '{made.id}'`" in reason
+        assert made.d != "s32"
+
+
+def test_bases() -> None:
+    """CDNA's dense sums are published, all that rests on an assumption is predicted; nothing is measured."""
+    bases = {made.id: entry_for("gfx942", made).basis for made in instructions("gfx942")}
+    predicted = {name for name, basis in bases.items() if basis == "predicted"}
+    assert predicted == {name for name in bases if "smfmac" in name or "_i32_" in name}
+    for arch in ("gfx950", "gfx9-4-generic", "gfx1151", "gfx1250"):
+        assert {entry.basis for entry in load(arch).entries.values()} == {"predicted"}
+    for arch in ARCHITECTURES:
+        for entry in load(arch).entries.values():
+            assert entry.source
+            assert entry.basis in ("published", "predicted")
+
+
+def test_sparse_is_the_dense_datapath_of_the_selected_lanes() -> None:
+    dense, sparse = (
+        load("gfx942").entries["MFMA.F16[f16,f16->f32,k16]"],
+        load("gfx942").entries["SMFMAC.F16[f16,f16->f32,k32]"],
+    )
+    assert dense.datapath == sparse.datapath
+    model = mmaprobe.model("gfx942", "v_smfmac_f32_16x16x32_f16")
+    a = np.array([1, 10] + [0] * 14, np.float16)
+    b = np.arange(32, dtype=np.float16)
+    metadata = np.array([0x4 * 3 + 1] + [0x4] * 7, np.uint8)  # lanes 1 and 3 of the first four
+    assert model.dot(a, b, np.float32(0.5), metadata=metadata) == 1 * 1 + 10 * 3 + 0.5
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_engine_and_stages_agree(arch: str) -> None:
-    device = open_model(arch)
     for made in instructions(arch):
-        if not device.supports(made):
-            continue
-        path = device.datapath(made)
+        model = mmaprobe.model(arch, made.id)
         for family in families_for(made):
-            vectors: Batch = generate(made, family, 3, 0, 100)
-            assert (engine.evaluate(path, vectors) == stages.evaluate(path, vectors)).all(), (made.id, family)
+            vectors = model.dense(generate(made, family, 3, 0, 100))
+            assert (engine.evaluate(model.datapath, vectors) == stages.evaluate(model.datapath, vectors)).all(), (
+                made.id,
+                family,
+            )

@@ -163,3 +163,32 @@ def retyped(way: Lowering, row: Instruction, wanted: Instruction) -> Lowering:
 
 def _types(made: Instruction) -> str:
     return ",".join(name for name in (made.a, made.b, made.scale) if name)
+
+
+def operand_signs(made: Instruction) -> dict[str, tuple[str, str]]:
+    """What happens to the sign bits of A, B and C, in even and in odd lanes: ``keep``, ``flip``, ``clear``, ``set``.
+
+    ``neg_a`` and ``neg_b``, ``neg`` and, of 32-bit and wider operands, ``neg_lo``
+    negate an operand; of 16-bit A and B ``neg_lo`` and ``neg_hi`` negate the low
+    and the high halves of the registers, which hold the even and the odd lanes.
+    Of C ``neg_lo`` negates, ``neg_hi`` takes the absolute value before.
+    """
+    given = made.modifier
+    found = {name: ("flip", "flip") for name in "ab" if f"neg_{name}" in given}
+    if not made.takes or "signs" in made.takes:
+        return found
+    whole, low, high = (given.get(key, "000") for key in ("neg", "neg_lo", "neg_hi"))
+    if "negate_halves" not in made.takes:
+        high = low[:2] + high[2]
+    even = [int(x) ^ int(y) for x, y in zip(whole, low, strict=True)]
+    odd = [int(x) ^ int(y) for x, y in zip(whole, high, strict=True)]
+    words = ("keep", "flip")
+    c = (words, ("clear", "set"))[int(high[2])][even[2]]
+    return found | {"a": (words[even[0]], words[odd[0]]), "b": (words[even[1]], words[odd[1]]), "c": (c, c)}
+
+
+def moves_operands(made: Instruction) -> bool:
+    """True where modifiers feed a place of the tile from another place: ``cbsz`` blocks of A, ``blgp`` lanes of B."""
+    return bool({"broadcast", "permute", "permute_blocks"} & set(made.takes)) and bool(
+        {"cbsz", "blgp"} & made.modifier.keys()
+    )

@@ -12,6 +12,7 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, near
 
@@ -100,6 +101,8 @@ def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bit
     (a model, a recording) needs no tiles.  DeviceError where the answer does
     not have the shape and type of D.
     """
+    if moves_operands(instruction):
+        raise UsageError(f"{instruction.id} moves operands within a tile; run it on tiles, not on single vectors")
     missing = instruction.shapes(1).keys() - dict(vectors.items()).keys()
     if missing:
         raise UsageError(f"{instruction.id}: operand {', '.join(sorted(missing))} is missing")

@@ -14,7 +14,7 @@ from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.sparsity import check_metadata
-from mmaprobe.models import engine, sparse, stages
+from mmaprobe.models import engine, modifiers, sparse, stages
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 
@@ -39,8 +39,8 @@ class Model(BoundInstruction):
     sorts: bool = False
 
     def dense(self, vectors: Batch) -> Batch:
-        """What the datapath sees of the vectors: of sparse ones, the selected lanes."""
-        return sparse.dense_vectors(self.instruction, vectors, self.sorts) if self.instruction.chunk else vectors
+        """What the datapath sees of the vectors: as modifiers change them, of sparse ones the selected lanes."""
+        return _dense(self.instruction, vectors, self.sorts)
 
 
 def bind(instruction: Instruction, datapath: Datapath, sorts: bool = False) -> Model:
@@ -67,13 +67,18 @@ def model(architecture: str, instruction: str) -> Model:
 
 def run_vectors(instruction: Instruction, datapath: Datapath, vectors: Batch, sorts: bool = False) -> Bits:
     """d (n,) of separate vectors, sparse ones by the lanes that their metadata selects."""
-    dense = sparse.dense_vectors(instruction, vectors, sorts) if instruction.chunk else vectors
-    return evaluator(datapath)(datapath, dense)
+    return evaluator(datapath)(datapath, _dense(instruction, vectors, sorts))
+
+
+def _dense(instruction: Instruction, vectors: Batch, sorts: bool) -> Batch:
+    vectors = modifiers.of_vectors(instruction, vectors)
+    return sparse.dense_vectors(instruction, vectors, sorts) if instruction.chunk else vectors
 
 
 def run_tiles(instruction: Instruction, datapath: Datapath, tiles: Batch, sorts: bool = False) -> Bits:
     """D of tiles of ``Instruction.shapes``."""
     evaluate = partial(evaluator(datapath), datapath)
+    tiles = modifiers.of_tiles(instruction, tiles)
     if not instruction.chunk:
         return evaluate_tiles(evaluate, tiles)
     assert tiles.metadata is not None

@@ -11,7 +11,6 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architecture_base, lowering
 from mmaprobe.catalog.lowering import Lowering
-from mmaprobe.catalog.modifiers import unmodified
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
@@ -45,8 +44,6 @@ def entries_for(architecture: str, instruction: Instruction, file: ParameterFile
     Where the compiler emulates the instruction they are the primitives inside.
     """
     way = lowering(instruction, architecture)
-    if instruction.takes and unmodified(instruction) != instruction.id:
-        raise UsageError(f"no datapath is known for {instruction.id}: its modifiers are not modelled")
     known = (file or load(architecture)).entries
     if way.unplaced or not way.primitives or not known.keys() >= set(way.primitives):
         raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")

@@ -1,10 +1,12 @@
 """What an instruction's modifiers make of its primitive's datapath, where they are no primitive of their own.
 
-``neg_a`` and ``neg_b`` negate an operand (PTX ISA, wgmma and tcgen05), taken as
-its sign bit flipped before it is read, zeros and NaNs too; ``scale_d = 0`` and
-``enable_input_d = 0`` leave C out, which then reads as +0.  None of it is
-measured.  Transposition, operand placement and collectors do not enter one
-vector.
+``neg_a`` and ``neg_b`` negate an operand (PTX ISA, wgmma and tcgen05), as do
+AMD's ``neg``, ``neg_lo`` and ``neg_hi`` (``catalog.modifiers``), taken as its sign
+bit flipped before it is read, zeros and NaNs too; ``scale_d = 0`` and
+``enable_input_d = 0`` leave C out, which then reads as +0; ``clamp`` limits an
+integer sum instead of wrapping it.  None of it is measured.  Transposition,
+operand placement and collectors do not enter one vector; what AMD's modifiers
+move within a tile is in ``models.modifiers``.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Datapath, Operand
 
-NEGATIONS = {"neg_a": "operand_a", "neg_b": "operand_b"}
 ABSENT_C = {"scale_d": "0", "enable_input_d": "0"}
 UNKNOWN = {
     "scale_input_d": "how D times 2^-s is rounded and aligned is not published",
@@ -28,7 +30,8 @@ UNKNOWN = {
 
 def changes(made: Instruction) -> bool:
     """Whether the modifiers change what the primitive computes: then the model is predicted, whatever its basis."""
-    return bool((NEGATIONS.keys() | UNKNOWN.keys()) & made.modifier.keys()) or _without_c(made)
+    signs = any(sign != "keep" for pair in operand_signs(made).values() for sign in pair)
+    return signs or bool({*UNKNOWN, "clamp"} & made.modifier.keys()) or _without_c(made)
 
 
 def _without_c(made: Instruction) -> bool:
@@ -36,15 +39,22 @@ def _without_c(made: Instruction) -> bool:
 
 
 def modified(datapath: Datapath, made: Instruction) -> Datapath:
-    """The datapath as the instruction's modifiers have it; UsageError for one whose effect is not known."""
+    """The datapath as the instruction's modifiers have it; UsageError for one whose effect is not known.
+
+    An operand that is negated in every other lane alone is left to
+    ``models.modifiers``, which changes the batch.
+    """
     state = made.modifier
     for name, reason in UNKNOWN.items():
         if name in state:
             raise UsageError(f"no datapath is known for {made.id}: {reason}; run `mmaprobe derive` on the device")
     fields: dict[str, Any] = {}
-    for name, field in NEGATIONS.items():
-        if name in state:
-            fields[field] = replace(getattr(datapath, field), sign="flip")
+    for name, (even, odd) in operand_signs(made).items():
+        if even == odd != "keep":
+            fields[f"operand_{name}"] = replace(getattr(datapath, f"operand_{name}"), sign=even)
+    if "clamp" in state:
+        root: Any = datapath.tree
+        fields["tree"] = replace(root, to=replace(root.to, overflow="largest"))
     if _without_c(made):
         fields |= {"c": None, "operand_c": Operand()}
     return replace(datapath, **fields) if fields else datapath

@@ -1,0 +1,155 @@
+"""Modifiers of AMD instructions, each by vectors made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mmaprobe
+from by_hand import code, exact, p
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.base import run_vectors
+from mmaprobe.devices.model import open_model
+from mmaprobe.errors import UsageError
+from mmaprobe.models.model import bind
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Products
+from mmaprobe.parameters.lookup import datapath_for
+
+
+def numbered(made: Instruction) -> tuple[Any, Any, Any]:
+    """A of ones with its block number, B of ones with its block number and column, C = 0: small f32 integers."""
+    lead = (1, made.blocks) if made.blocks > 1 else (1,)
+    block = np.arange(made.blocks, dtype=np.float32).reshape(*lead[1:], 1, 1)
+    a = np.broadcast_to(1 + block, (*lead, made.m, made.k)).astype(np.float32)
+    b = np.broadcast_to(100 * (1 + block) + np.arange(made.n), (*lead, made.k, made.n)).astype(np.float32)
+    return a, b, np.zeros((*lead, made.m, made.n), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("arch", "opcode"), [("gfx908", "v_mfma_f32_4x4x1f32"), ("gfx942", "v_mfma_f32_4x4x1_16b_f32")]
+)
+def test_one_block_of_a_feeds_its_neighbours(arch: str, opcode: str) -> None:
+    """cbsz 2, abid 1: block 1 feeds 0 to 3, block 5 feeds 4 to 7, and so on (AMD lab notes, HIP documentation)."""
+    made = instruction(f"{opcode}{{abid=1,cbsz=2}}", arch)
+    a, b, c = numbered(made)
+    b = np.ones_like(b)
+    d = mmaprobe.model(arch, made.id)(a, b, c)
+    assert d[0, :, 0, 0].tolist() == [block // 4 * 4 + 1 + 1 for block in range(16)]
+    full = mmaprobe.model(arch, f"{opcode}{{abid=9,cbsz=4}}")(a, b, c)
+    assert set(full.reshape(-1).tolist()) == {10.0}
+
+
+LANE = {1: lambda x: x % 32, 2: lambda x: x % 32 + 32, 3: lambda x: (x + 16) % 64, 4: lambda x: x % 16,
+        5: lambda x: x % 16 + 16, 6: lambda x: x % 16 + 32, 7: lambda x: x % 16 + 48}  # fmt: skip
+
+
+@pytest.mark.parametrize("blgp", range(1, 8))
+@pytest.mark.parametrize(("opcode", "width"), [("32x32x1_2b", 32), ("16x16x1_4b", 16), ("4x4x1_16b", 4)])
+def test_lanes_of_b_are_permuted(opcode: str, width: int, blgp: int) -> None:
+    """Several blocks, one lane of K: lane l holds column l mod N of block l div N."""
+    made = instruction(f"v_mfma_f32_{opcode}_f32{{blgp={blgp}}}", "gfx942")
+    a, b, c = numbered(made)
+    d = mmaprobe.model("gfx942", made.id)(np.ones_like(a), b, c)
+    flat = b[0, :, 0, :].reshape(-1)
+    assert flat.shape == (64,)
+    assert d[0, :, 0, :].reshape(-1).tolist() == [flat[LANE[blgp](lane)] for lane in range(64)]
+    assert made.n == width
+
+
+@pytest.mark.parametrize(("blgp", "sums"), [(1, 2 * 1), (2, 2 * 10), (3, None)])
+def test_lanes_of_b_are_permuted_across_k(blgp: int, sums: int | None) -> None:
+    """CDNA1, one block of 32 columns: lanes 0 to 31 hold k = 0, the others k = 1."""
+    made = instruction(f"v_mfma_f32_32x32x2f32{{blgp={blgp}}}", "gfx908")
+    b = np.broadcast_to(np.array([[[1.0], [10.0]]]), (1, 2, 32)).astype(np.float32).copy()
+    b[0, :, :16] *= 3
+    d = mmaprobe.model("gfx908", made.id)(np.ones((1, 32, 2), np.float32), b, np.zeros((1, 32, 32), np.float32))
+    if sums is not None:
+        assert d[0, 0].tolist() == [3.0 * sums] * 16 + [1.0 * sums] * 16
+    else:  # lane l takes lane l + 16: column 0 has 1 and 10, column 16 has 30 and 3
+        assert d[0, 0].tolist() == [11.0] * 16 + [33.0] * 16
+
+
+def test_single_vectors_have_no_neighbours() -> None:
+    made = instruction("v_mfma_f32_4x4x1_16b_f32{cbsz=1}", "gfx942")
+    vectors = Batch(np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32), np.zeros(1, np.uint32))
+    with pytest.raises(UsageError, match="moves operands within a tile; run it on tiles"):
+        run_vectors(open_model("gfx942"), made, vectors)
+    with pytest.raises(UsageError, match="moves operands within a tile; call it with tiles"):
+        mmaprobe.model("gfx942", made.id).dot(vectors.a, vectors.b, vectors.c)
+
+
+@pytest.mark.parametrize("bits", ["100", "010", "001", "110", "111"])
+def test_f64_operands_are_negated(bits: str) -> None:
+    """1 * 3 + 8 with signs; a rounding to nearest even of a sum that is not its own mirror shows the order."""
+    signs = [-1.0 if bit == "1" else 1.0 for bit in bits]
+    name = f"v_mfma_f64_16x16x4_f64{{neg={bits}}}"
+    d = mmaprobe.model("gfx942", name).dot(np.array([1.0, 0, 0, 0]), np.array([3.0, 0, 0, 0]), np.array(8.0))
+    assert d == signs[0] * signs[1] * 3 + signs[2] * 8
+
+
+def f16_sum(made: Instruction) -> Datapath:
+    lanes = Products(tuple(range(made.selected)))
+    return Datapath(made.a, made.b, made.c, made.d, made.selected, Exact((lanes, Accumulator()), Encode(made.d)))
+
+
+@pytest.mark.parametrize(
+    ("bits", "a", "b", "c"),
+    [
+        ("neg_lo=100", (-1, 1), (1, 1), 1), ("neg_hi=100", (1, -1), (1, 1), 1),
+        ("neg_hi=010,neg_lo=010", (1, 1), (-1, -1), 1), ("neg_hi=010", (1, 1), (1, -1), 1),
+        ("neg_lo=001", (1, 1), (1, 1), -1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("tiles", [True, False])
+def test_halves_are_negated(bits: str, a: tuple[int, int], b: tuple[int, int], c: int, tiles: bool) -> None:
+    """Low halves of a register hold the even lanes, high halves the odd ones."""
+    from mmaprobe.parameters.modified import modified
+
+    made = instruction(f"v_wmma_f32_16x16x16_f16{{{bits}}}", "gfx1200")
+    model = bind(made, modified(f16_sum(made), made))
+    x = np.array([1, 2, 4, 8] + [0] * 12, np.float16)
+    y = np.ones(16, np.float16)
+    expected = sum(v * a[k % 2] * b[k % 2] for k, v in enumerate([1, 2, 4, 8])) + c * 100
+    if tiles:
+        d = model(np.tile(x, (1, 16, 1)), np.tile(y[:, None], (1, 1, 16)), np.full((1, 16, 16), 100, np.float32))
+        assert set(d.reshape(-1).tolist()) == {float(expected)}
+    else:
+        assert model.dot(x, y, np.float32(100)) == expected
+
+
+@pytest.mark.parametrize(("bits", "c"), [("neg_hi=001", 100), ("neg_hi=001,neg_lo=001", -100), ("neg_lo=001", 100)])
+def test_c_is_made_positive_before_it_is_negated(bits: str, c: int) -> None:
+    from mmaprobe.parameters.modified import modified
+
+    made = instruction(f"v_wmma_f32_16x16x16_f16{{{bits}}}", "gfx1100")
+    model = bind(made, modified(f16_sum(made), made))
+    assert model.dot(np.zeros(16, np.float16), np.zeros(16, np.float16), np.array(-100, np.float32)) == c
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201", "gfx1250"])
+def test_integers_wrap_or_are_limited(arch: str) -> None:
+    shape = "16x16x64" if arch == "gfx1250" else "16x16x16"
+    k = instruction(f"v_wmma_i32_{shape}_iu8", arch).k
+    ones = np.full(k, 255, np.uint8)
+    near = np.array(2**31 - 1, np.int32)
+    wrapped = mmaprobe.model(arch, f"v_wmma_i32_{shape}_iu8").dot(ones, ones, near.view(np.uint32))
+    assert int(wrapped) == 2**31 - 1 + k * 255 * 255
+    limited = mmaprobe.model(arch, f"v_wmma_i32_{shape}_iu8{{clamp}}").dot(ones, ones, near.view(np.uint32))
+    assert int(limited) == 2**31 - 1
+    signed = mmaprobe.model(arch, f"v_wmma_i32_{shape}_iu8{{clamp,neg_lo=100}}")
+    assert int(signed.dot(ones, ones, np.uint32(1 << 31))) == 1 << 31
+    assert int(signed.dot(ones, ones, np.uint32(0))) == 2**32 - 255 * k
+
+
+def test_a_modifier_that_chooses_registers_leaves_the_numbers_alone() -> None:
+    plain, chosen = (
+        datapath_for("gfx942", instruction(f"v_smfmac_f32_16x16x32_f16{x}", "gfx942")) for x in ("", "{abid=3}")
+    )
+    assert plain == chosen
+    assert exact("f32", code("f32", p(3))) == 8
+    assert formats.get("f16").sign_mask == 0x8000
