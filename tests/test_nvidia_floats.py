@@ -185,3 +185,21 @@ def test_the_routine_without_a_matrix_unit_has_no_datapath() -> None:
     for made in match("sm_100a", "mma.m8n8k4*.f16.f16.*"):
         with pytest.raises(UsageError, match=r"no datapath is known for .*no matrix instruction.*mmaprobe derive"):
             datapath_for("sm_100a", made)
+
+
+def test_zero_exponents_with_block_scales() -> None:
+    """By MMA-Sim 2.1.1 (a prediction): beside zeros the largest exponent is at least -133, or -139 for groups of 16.
+
+    2^-149 is f32's last place; it stays where the second term, n bits lower and negative, is cut off.
+    """
+    form = MXF8.format("e5m2", "e5m2")
+    for n, kept in ((9, True), (10, False)):
+        found = dots("sm_120a", form, [1.0, -1.0], [1.0, p(-n)], 0.0, scale_a=[0], scale_b=[127 - 22])
+        assert found == (0 if kept else 1), n
+    for scale in ("mxf4", "mxf4nvf4"):
+        form = MXF4 if scale == "mxf4" else NVF4.format("ue8m0")
+        for n, kept in ((25, True), (26, False)):
+            a = [1.0] + [0.0] * (31 if scale == "mxf4" else 15) + [-1.0]
+            blocks = 2 if scale == "mxf4" else 4
+            scales = {"scale_a": [0] * blocks, "scale_b": [127 - 22, 127 - 22 - n, *[127] * (blocks - 2)]}
+            assert dots("sm_120a", form, a, [1.0] * len(a), 0.0, **scales) == (0 if kept else 1), (scale, n)

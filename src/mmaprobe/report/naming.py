@@ -20,6 +20,9 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 
+SIGNED = {"keep": "{}", "flip": "-{}", "clear": "|{}|", "set": "-|{}|"}
+"""How an operand whose sign bit is changed is written."""
+
 
 def product(lane: int) -> str:
     """The product of one lane of the vector."""
@@ -81,9 +84,14 @@ def term_note(term: Term) -> str:
 
 
 def headline(datapath: Datapath) -> str:
-    """``f16 · f16 + f32 → f32, K = 16, 2 steps of 8 lanes``."""
-    c = f" + {datapath.c}" if datapath.c else ""
+    """``f16 · f16 + f32 → f32, K = 16, 2 steps of 8 lanes``; a negated operand has a minus sign."""
+    a, b, c = (
+        SIGNED[operand.sign].format(name)
+        for operand, name in ((datapath.operand_a, datapath.a), (datapath.operand_b, datapath.b),
+                              (datapath.operand_c, datapath.c))
+    )  # fmt: skip
+    c = f" + {c}" if datapath.c else ""
     scale = f", {datapath.scale.format} scales every {datapath.scale.size} lanes" if datapath.scale else ""
     steps = len(datapath.steps)
     many = f", {steps} steps of {datapath.step_length} lanes" if steps > 1 else ""
-    return f"{datapath.a} · {datapath.b}{c} → {datapath.d}, K = {datapath.k}{scale}{many}"
+    return f"{a} · {b}{c} → {datapath.d}, K = {datapath.k}{scale}{many}"
