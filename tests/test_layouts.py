@@ -204,3 +204,18 @@ def test_choices() -> None:
         found.held(byte_id=1)
     with pytest.raises(UsageError, match="no choice 'thread'; did you mean thread_id"):
         found.held(thread=1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "architecture", "operand", "choice"),
+    [
+        ("v_mfma_scale_f32_16x16x128_f8f6f4{op_sel=100,op_sel_hi=010}", "gfx950", "scale_a", ("byte", (1, 0, 2, 3))),
+        ("v_mfma_scale_f32_16x16x128_f8f6f4{op_sel=100,op_sel_hi=010}", "gfx950", "scale_b", ("byte", (2, 0, 1, 3))),
+        ("v_wmma_f16_16x16x16_f16{op_sel=001}", "gfx1100", "d", ("op_sel", (1, 0))),
+        ("v_smfmac_f32_16x16x32_f16{abid=2}", "gfx942", "metadata", ("abid", (2, 0, 1, 3))),
+    ],
+)
+def test_modifiers_choose(wanted: str, architecture: str, operand: str, choice: tuple[str, tuple[int, ...]]) -> None:
+    """The value in force, which comes first, is the one that the id's braces name."""
+    found = layouts.layout(lookup.instruction(wanted), architecture, operand)
+    assert choice in found.choices

@@ -8,6 +8,7 @@ values or a glob.  Exactly one record may apply to an operand.
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ SCHEMA = 1
 _RECORD = {
     "name", "operands", "applies", "cases", "let", "lanes", "slots", "container", "shift", "space", "choices", "active",
     "at", "extra", "replication", "status", "source", "note", "reason", "bits", "register_bits",
+    "chosen_by",
 }  # fmt: skip
 _CASE = _RECORD - {"operands", "applies", "cases", "extra"} | {"when"}
 _TABLES = {"schema", "let", "cases", "container", "fragment", "absent", "map", "transfer", "address", "descriptor"}
@@ -210,7 +212,7 @@ def _fragment(record: Mapping[str, Any], known: Mapping[str, Any], instruction: 
         known["bits"], axes, tuple((name, at[name]) for name, _ in axes),
         shift=bind.formula(record.get("shift", container.get("shift", 0))),
         active=bind.formula(record["active"]) if "active" in record else None,
-        choices=_choices(record.get("choices", {}), bind, instruction),
+        choices=_choices(record, bind, instruction, operand),
         register_bits=numbers["register_bits"], replication=replication, status=record.get("status", "checked"),
         source=record.get("source", ""), note=record.get("note", ""),
     )  # fmt: skip
@@ -221,17 +223,34 @@ def _axis(name: str, operand: str) -> str:
 
 
 def _choices(
-    named: Mapping[str, Any], bind: Binder, instruction: Instruction
+    record: Mapping[str, Any], bind: Binder, instruction: Instruction, operand: str
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The values of each choice, the one that the instruction's modifiers name first."""
+    """The values of each choice, the one that the instruction's modifiers name first.
+
+    ``chosen_by`` lists the modifiers of a choice, bit 0 first; without it a
+    choice goes by the modifier of its own name.
+    """
     out = []
-    for name, allowed in named.items():
+    for name, allowed in record.get("choices", {}).items():
         values = tuple(allowed) if isinstance(allowed, list) else tuple(range(bind.number(allowed)))
-        chosen = int(instruction.modifier.get(name, values[0]))
+        keys = [key.format(side=operand[-1]) for key in record.get("chosen_by", {}).get(name, [name])]
+        given = [instruction.modifier.get(key, "") for key in keys]
+        chosen = sum(_setting(text, operand) << bit for bit, text in enumerate(given)) if any(given) else values[0]
         if chosen not in values:
-            raise UsageError(f"{instruction.id}: {name} is one of {', '.join(map(str, values))}")
+            raise UsageError(f"{instruction.id}: {name} is one of {', '.join(map(str, values))}; {chosen} came")
         out.append((name, tuple(sorted(values, key=lambda value: value != chosen))))
     return tuple(out)
+
+
+_PLACE = {"a": 0, "scale_a": 0, "b": 1, "scale_b": 1}
+
+
+def _setting(text: str, operand: str) -> int:
+    """A modifier's number: of a bit list for A, B and C (``010``) the operand's, else the digits at its end."""
+    if len(text) == 3 and set(text) <= {"0", "1"}:
+        return int(text[_PLACE.get(operand, 2)])
+    found = re.search(r"\d+$", text)
+    return int(found[0]) if found else 0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,158 @@
+"""AMD's layouts against functions that go the other way, element by element, for every golden row and choice."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import amd_elements as elements
+from amd_elements import Place
+from layout_rows import AMD, amd
+from mmaprobe.catalog import layouts
+from mmaprobe.catalog.fragment import Fragment
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.transfers import lane_map
+from mmaprobe.errors import UsageError
+
+
+def element_places(
+    found: Fragment, made: Instruction, architecture: str, index: dict[str, int], chosen: dict[str, int]
+) -> list[Place]:
+    """Where the reference puts one element; all of its copies."""
+    wave, bits, operand = found.lanes, found.width, found.operand
+    row = index["n"] if operand == "b" else index["m"]
+    dim = made.n if operand == "b" else made.m
+    block = index.get("mfma_block", 0)
+    k = index.get("k", 0)
+    if operand in ("c", "d"):
+        return [out_place(made, architecture, wave, bits, index, chosen)]
+    if operand == "metadata":
+        q = index["chunk"]
+        if architecture.startswith("gfx9"):
+            return [elements.smfmac_index(made.m, made.k, row, q, chosen["cbsz"], chosen["abid"])]
+        key = (layouts.width(made.a), made.k, wave)
+        return [elements.swmmac12_index(key, row, q, chosen["index_key"])]
+    if architecture.startswith("gfx9"):
+        chunk = 16 if "f8f6f4" in made.opcode and bits == 8 else 0
+        depth = made.k // 2 if made.chunk and operand == "a" else made.k
+        return [elements.mfma_in(dim, depth, made.blocks, bits, row, k, block, chunk)]
+    if architecture.startswith("gfx11"):
+        return [(*elements.slot(k, bits), row + 16 * copy) for copy in range(wave // 16)]
+    if architecture.startswith("gfx125"):
+        register, bit, lane = elements.wmma1250_in(bits, made.k, row % 16, k)
+        return [(register + 8 * (row // 16), bit, lane)]
+    key = (bits, made.k, wave)
+    if made.chunk:
+        return [
+            elements.swmmac12_a(key, row, k)
+            if operand == "a"
+            else elements.wmma12_in(elements.G12_SPARSE_B, key, row, k)
+        ]
+    return [elements.wmma12_in(elements.G12_DENSE, key, row, k)]
+
+
+def out_place(
+    made: Instruction, architecture: str, wave: int, bits: int, index: dict[str, int], chosen: dict[str, int]
+) -> Place:
+    i, j = index["m"], index["n"]
+    if architecture.startswith("gfx9"):
+        return elements.mfma_out(made.m, made.n, bits, i, j, index.get("mfma_block", 0))
+    if architecture.startswith("gfx11"):
+        return elements.wmma11_out(wave, bits, i, j, chosen.get("op_sel", 0))
+    if architecture.startswith("gfx125"):
+        return elements.wmma1250_out(bits, i, j)
+    return elements.wmma12_out(wave, bits, i, j)
+
+
+def formula_places(found: Fragment, chosen: dict[str, int]) -> dict[tuple[int, ...], set[Place]]:
+    """The same from the shipped formulas."""
+    held, index = found.held(**chosen), found.coordinates(**chosen)
+    low = found.shift(**chosen)
+    out: dict[tuple[int, ...], set[Place]] = {}
+    for lane, slot in np.argwhere(held).tolist():
+        element = tuple(int(index[axis][lane, slot]) for axis, _ in found.axes)
+        first = slot * found.bits + low
+        out.setdefault(element, set()).add((first // 32, first % 32, lane))
+    return out
+
+
+def distinct() -> list[Any]:
+    """The golden rows' instructions, one for each set of widths on each generation."""
+    seen: dict[Any, tuple[Instruction, str]] = {}
+    for row in AMD:
+        for made, architecture in amd(row):
+            widths = tuple(layouts.width(name) for name in (made.a, made.b, made.d))
+            opcode = made.opcode if made.blocks > 1 or "bf16f32" in made.opcode else ""
+            generation = architecture[:5] + architecture[5:6] * architecture.startswith(("gfx9", "gfx12"))
+            key = (row["family"], made.m, made.n, made.k, made.blocks, widths, row["wave"], generation, opcode)
+            seen.setdefault(key, (made, architecture))
+    return [
+        pytest.param(*pair, id=f"{pair[0].opcode}-{pair[0].a}-{pair[0].modifier['wave']}-{pair[1]}")
+        for pair in seen.values()
+    ]
+
+
+@pytest.mark.parametrize(("made", "architecture"), distinct())
+def test_every_element(made: Instruction, architecture: str) -> None:
+    for operand in layouts.operands(made):
+        if operand.startswith("scale"):
+            continue
+        found = layouts.candidates(made, architecture, operand)
+        for one in found[:1]:  # a rival of an open layout comes second
+            names = [name for name, _ in one.choices]
+            for values in itertools.product(*(allowed for _, allowed in one.choices)):
+                chosen = dict(zip(names, values, strict=True))
+                if chosen.get("cbsz", 0) > 1:
+                    continue
+                got = formula_places(one, chosen)
+                assert len(got) == one.elements
+                for element in itertools.product(*(range(size) for size in one.shape)):
+                    index = dict(zip((axis for axis, _ in one.axes), element, strict=True))
+                    assert got[element] == set(element_places(one, made, architecture, index, chosen)), (operand, index)
+
+
+@pytest.mark.parametrize(("dim", "k"), [(16, 128), (32, 64)])
+def test_mfma_scales(dim: int, k: int) -> None:
+    """Lane i + M (k / 32) holds the scale of row i, in the byte that is picked; not the lane of 8-bit data."""
+    opcode = f"v_mfma_scale_f32_{dim}x{dim}x{k}_f8f6f4"
+    made = Instruction(opcode, opcode, "", dim, dim, k, "e4m3", "e4m3", "f32", "f32", scale="ue8m0", scale_size=32)
+    for operand, axis in (("scale_a", "m"), ("scale_b", "n")):
+        found = layouts.layout(made, "gfx950", operand)
+        for byte in range(4):
+            held, index = found.held(byte=byte), found.coordinates(byte=byte)
+            assert (np.argwhere(held) == [[lane, byte] for lane in range(64)]).all()
+            assert (index[axis][held] + dim * index["scale_block"][held] == np.arange(64)).all()
+
+
+def test_rivals() -> None:
+    """Where sources disagree the layout is refused, and both are there for a probe."""
+    opcode = "v_smfmac_f32_16x16x64_f16"
+    made = Instruction(opcode, opcode, "", 16, 16, 64, "f16", "f16", "f32", "f32", chunk=4)
+    with pytest.raises(UsageError, match=r"the layout of b is open: 16 consecutive k a lane, or two chunks of 8"):
+        layouts.layout(made, "gfx950", "b")
+    first, second = layouts.candidates(made, "gfx950", "b")
+    assert first.status == second.status == "open"
+    assert (first.coordinates()["k"] != second.coordinates()["k"]).any()
+
+
+BLGP = [
+    lambda lane: lane, lambda lane: lane % 32, lambda lane: lane % 32 + 32, lambda lane: (lane + 16) % 64,
+    lambda lane: lane % 16, lambda lane: lane % 16 + 16, lambda lane: lane % 16 + 32, lambda lane: lane % 16 + 48,
+]  # fmt: skip
+
+
+def test_broadcasts_and_permutations() -> None:
+    lane = np.arange(64)
+    for value, rule in enumerate(BLGP):
+        assert (lane_map("blgp", value)(lane=lane) == rule(lane)).all()
+    block = np.arange(16)
+    fed = lane_map("cbsz_abid")
+    assert (fed(mfma_block=block, cbsz=2, abid=1) == [1] * 4 + [5] * 4 + [9] * 4 + [13] * 4).all()
+    assert (fed(mfma_block=block, cbsz=0, abid=1) == block).all()
+    with pytest.raises(UsageError, match="blgp is 0 to 7; 8"):
+        lane_map("blgp", 8)
+    with pytest.raises(UsageError, match="unknown map"):
+        lane_map("blg")

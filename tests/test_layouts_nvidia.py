@@ -1,0 +1,352 @@
+"""NVIDIA's layouts against the Shape and Stride pairs of CuTe, restated as data, and against numbers that CuTe printed.
+
+Source: CUTLASS 7107b0553, include/cute/atom/mma_traits_sm70 to sm120 and
+copy_traits_sm100; the shared-memory sums and the descriptors are the output of
+``tile_to_shape``, ``make_gmma_desc``, ``make_umma_desc`` and
+``make_instr_desc`` compiled and run on a CPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmaprobe.catalog import layouts
+from mmaprobe.catalog.descriptors import descriptor, descriptors
+from mmaprobe.catalog.fragment import Fragment
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.shared import shared_matrix
+from mmaprobe.catalog.transfers import transfer
+from mmaprobe.errors import UsageError
+
+
+def leaves(tree: Any) -> list[int]:
+    return [tree] if isinstance(tree, int) else [leaf for branch in tree for leaf in leaves(branch)]
+
+
+def cute(shape: Any, stride: Any, number: int) -> int:
+    """CuTe's map of one mode: the number in mixed radix, first digit fastest, times the strides."""
+    out = 0
+    for size, step in zip(leaves(shape), leaves(stride), strict=True):
+        out += number % size * step
+        number //= size
+    return out
+
+
+def places(shape: Any, stride: Any) -> np.ndarray:
+    """The offset of each (thread, value)."""
+    threads, values = (int(np.prod(leaves(mode))) for mode in shape)
+    return np.array(
+        [
+            [cute(shape[0], stride[0], t) + cute(shape[1], stride[1], v) for v in range(values)]
+            for t in range(threads)
+        ]
+    )  # fmt: skip
+
+
+def form(
+    opcode: str, m: int, n: int, k: int, a: str, b: str, d: str, chunk: int = 0, place: str = "regs"
+) -> Instruction:
+    return Instruction(opcode, opcode, "", m, n, k, a, b, d, d, modifiers=(("a", place),), chunk=chunk)
+
+
+C16 = (((4, 8), (2, 2)), ((32, 1), (16, 8)))
+MMA = "mma.sync.aligned"
+GMMA = "wgmma.mma_async.sync.aligned"
+A_AND_D = [
+    # opcode, m, n, k, format of A and B, of D, operand, CuTe's shape and stride over (rows, columns), rows first
+    (MMA, 16, 8, 16, "f16", "f32", "d", *C16),
+    (MMA, 16, 8, 16, "f16", "f16", "d", *C16),
+    (MMA, 8, 8, 16, "s8", "s32", "d", ((4, 8), 2), ((16, 1), 8)),
+    (MMA, 16, 8, 8, "f16", "f32", "a", ((4, 8), (2, 2)), ((32, 1), (16, 8))),
+    (MMA, 16, 8, 16, "bf16", "f32", "a", ((4, 8), (2, 2, 2)), ((32, 1), (16, 8, 128))),
+    (MMA, 16, 8, 4, "tf32", "f32", "a", ((4, 8), 2), ((16, 1), 8)),
+    (MMA, 16, 8, 8, "tf32", "f32", "a", ((4, 8), (2, 2)), ((16, 1), (8, 64))),
+    (MMA, 16, 8, 4, "f64", "f64", "a", ((4, 8), 2), ((16, 1), 8)),
+    (MMA, 16, 8, 8, "f64", "f64", "a", ((4, 8), (2, 2)), ((16, 1), (8, 64))),
+    (MMA, 16, 8, 16, "f64", "f64", "a", ((4, 8), (2, 4)), ((16, 1), (8, 64))),
+    (MMA, 16, 8, 16, "s8", "s32", "a", ((4, 8), (4, 2)), ((64, 1), (16, 8))),
+    (MMA, 16, 8, 32, "e4m3", "f32", "a", ((4, 8), (4, 2, 2)), ((64, 1), (16, 8, 256))),
+    (MMA + ".kind::f8f6f4", 16, 8, 32, "e2m1", "f32", "a", ((4, 8), (4, 2, 2)), ((64, 1), (16, 8, 256))),
+    (MMA, 16, 8, 32, "s4", "s32", "a", ((4, 8), (8, 2)), ((128, 1), (16, 8))),
+    (MMA, 16, 8, 64, "e2m1", "f32", "a", ((4, 8), (8, 2, 2)), ((128, 1), (16, 8, 512))),
+    (MMA, 16, 8, 128, "b1", "s32", "a", ((4, 8), (32, 2)), ((512, 1), (16, 8))),
+    (MMA, 16, 8, 256, "b1", "s32", "a", ((4, 8), (32, 2, 2)), ((512, 1), (16, 8, 2048))),
+    (MMA, 8, 8, 16, "u8", "s32", "a", ((4, 8), 4), ((32, 1), 8)),
+    (MMA, 8, 8, 32, "u4", "s32", "a", ((4, 8), 8), ((64, 1), 8)),
+    (MMA, 8, 8, 128, "b1", "s32", "a", ((4, 8), 32), ((256, 1), 8)),
+    (GMMA, 64, 256, 16, "f16", "f32", "d", ((4, 8, 4), (2, 2, 32)), ((128, 1, 16), (64, 8, 512))),
+    (GMMA, 64, 256, 16, "f16", "f16", "d", ((4, 8, 4), (2, 2, 32)), ((128, 1, 16), (64, 8, 512))),
+    (GMMA, 64, 8, 16, "f16", "f32", "a", ((4, 8, 4), (2, 2, 2)), ((128, 1, 16), (64, 8, 512))),
+    (GMMA, 64, 8, 8, "tf32", "f32", "a", ((4, 8, 4), (2, 2)), ((64, 1, 16), (8, 256))),
+    (GMMA, 64, 8, 32, "e4m3", "f32", "a", ((4, 8, 4), (4, 2, 2)), ((256, 1, 16), (64, 8, 1024))),
+]  # fmt: skip
+B = [
+    (MMA, 16, 8, 8, "f16", "f32", "b", ((4, 8), 2), ((16, 1), 8)),
+    (MMA, 16, 8, 16, "f16", "f32", "b", ((4, 8), (2, 2)), ((16, 1), (8, 64))),
+    (MMA, 16, 8, 8, "tf32", "f32", "b", ((4, 8), 2), ((8, 1), 32)),
+    (MMA, 16, 8, 16, "f64", "f64", "b", ((4, 8), 4), ((8, 1), 32)),
+    (MMA, 8, 8, 4, "f64", "f64", "b", ((4, 8), 1), ((8, 1), 0)),
+    (MMA, 16, 8, 16, "u8", "s32", "b", ((4, 8), 4), ((32, 1), 8)),
+    (MMA, 16, 8, 32, "e5m2", "f32", "b", ((4, 8), (4, 2)), ((32, 1), (8, 128))),
+    (MMA, 16, 8, 32, "s4", "s32", "b", ((4, 8), 8), ((64, 1), 8)),
+    (MMA, 16, 8, 64, "s4", "s32", "b", ((4, 8), (8, 2)), ((64, 1), (8, 256))),
+    (MMA, 16, 8, 128, "b1", "s32", "b", ((4, 8), 32), ((256, 1), 8)),
+    (MMA, 16, 8, 256, "b1", "s32", "b", ((4, 8), (32, 2)), ((256, 1), (8, 1024))),
+]  # fmt: skip
+
+
+def linear(found: Fragment, **choices: int) -> np.ndarray:
+    """Row + rows * column at each place; of B the column number counts as the row."""
+    index, sizes = found.coordinates(**choices), dict(found.axes)
+    first, second = ("n", "k") if found.operand == "b" else tuple(sizes)[-2:]
+    return index[first] + sizes[first] * index[second]
+
+
+@pytest.mark.parametrize("row", A_AND_D + B, ids=["-".join(map(str, row[:7])) for row in A_AND_D + B])
+def test_registers_equal_cute(row: tuple[Any, ...]) -> None:
+    opcode, m, n, k, ab, d, operand, shape, stride = row
+    found = layouts.layout(form(f"{opcode}.m{m}n{n}k{k}.x", m, n, k, ab, ab, d), "", operand)
+    assert found.status == "checked"
+    assert (linear(found) == places(shape, stride)).all()
+
+
+@pytest.mark.parametrize(
+    ("opcode", "k", "fmt", "chunk", "shape", "stride"),
+    [
+        ("mma.sp.sync", 64, "e4m3", 4, ((2, 2, 8), 32), ((8, 512, 1), 16)),
+        ("mma.sp.sync", 128, "s4", 8, ((2, 2, 8), 64), ((8, 1024, 1), 16)),
+        ("wgmma.mma_async.sp", 64, "e4m3", 4, ((2, 2, 8, 4), 32), ((8, 2048, 1, 16), 64)),
+    ],
+)
+def test_metadata_equals_cute(opcode: str, k: int, fmt: str, chunk: int, shape: Any, stride: Any) -> None:
+    """Each lane's 32 bits cover the logical columns that CuTe's ELayout gives it."""
+    m = 64 if opcode.startswith("wgmma") else 16
+    found = layouts.layout(form(opcode, m, 8, k, fmt, fmt, "f32", chunk), "", "metadata")
+    logical = places(shape, stride)
+    assert (logical // m // chunk == np.repeat(found.coordinates()["chunk"], chunk, axis=1)).all()
+    assert (logical % m == np.repeat(found.coordinates()["m"], chunk, axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("opcode", "k", "fmt", "chunk", "shape", "stride"),
+    [
+        ("wgmma.mma_async.sp", 32, "f16", 4, ((2, 2, 8, 4), (16, 2)), ((1024, 0, 1, 16), (64, 8))),
+        ("wgmma.mma_async.sp", 16, "tf32", 2, ((2, 2, 8, 4), (8, 2)), ((512, 0, 1, 16), (64, 8))),
+    ],
+)
+def test_selected_metadata_equals_cute(opcode: str, k: int, fmt: str, chunk: int, shape: Any, stride: Any) -> None:
+    """CuTe has both pairs of a quad hold the same; the selector names the pair that is read."""
+    found = layouts.layout(form(opcode, 64, 8, k, fmt, fmt, "f32", chunk), "", "metadata")
+    logical = places(shape, stride)
+    for selector in (0, 1):
+        held = np.repeat(found.held(selector=selector), chunk, axis=1)
+        index = found.coordinates(selector=selector)
+        assert (logical // 64 // chunk == np.repeat(index["chunk"], chunk, axis=1))[held].all()
+        assert (logical % 64 == np.repeat(index["m"], chunk, axis=1))[held].all()
+        assert {int(lane) % 4 // 2 for lane in np.argwhere(held)[:, 0]} == {selector}
+
+
+@pytest.mark.parametrize(
+    ("k", "fmt", "chunk", "shape", "stride"),
+    [
+        (64, "e4m3", 4, ((4, 8), (8, 2, 2)), ((128, 1), (16, 8, 512))),
+        (128, "s4", 8, ((4, 8), (16, 2, 2)), ((256, 1), (16, 8, 1024))),
+    ],
+)
+def test_sparse_a_equals_cute(k: int, fmt: str, chunk: int, shape: Any, stride: Any) -> None:
+    """CuTe counts uncompressed columns, of which half are stored: the chunks must agree."""
+    found = layouts.layout(form("mma.sp.sync", 16, 8, k, fmt, fmt, "f32", chunk), "", "a")
+    logical = places(shape, stride)
+    index = found.coordinates()
+    stored = np.repeat(index["k"], 2, axis=1)
+    assert (logical // 16 // chunk == stored // (chunk // 2)).all()
+    assert (logical % 16 == np.repeat(index["m"], 2, axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("operand", "shape", "stride", "lanes"),
+    [
+        ("scale_a", ((2, 2, 8), 64), ((8, 0, 1), 16), [0, 1]),
+        ("scale_b", ((4, 8), 64), ((0, 1), 8), [0]),
+    ],
+)
+def test_scale_lanes_equal_cute(operand: str, shape: Any, stride: Any, lanes: list[int]) -> None:
+    """Every lane of a quad that CuTe gives a row (column) is the one that some thread id picks."""
+    made = Instruction("x", "mma.sync.block_scale", "", 16, 8, 64, "e2m1", "e2m1", "f32", "f32",
+                       scale="ue8m0", scale_size=32)  # fmt: skip
+    found = layouts.layout(made, "", operand)
+    rows = places(shape, stride) % (16 if operand == "scale_a" else 8)
+    for thread in dict(found.choices)["thread_id"]:
+        held = found.held(thread_id=thread, byte_id=0)
+        index = found.coordinates(thread_id=thread, byte_id=0)["m" if operand == "scale_a" else "n"]
+        assert (index == rows[:, :4])[held].all()
+        base = 2 * thread if operand == "scale_a" else thread
+        assert sorted({int(lane) % 4 for lane in np.argwhere(held)[:, 0]}) == [base + lane for lane in lanes]
+
+
+VOLTA = [
+    ("row.col.f32.f16.f16.f32", "f32", "a", (8, 4), (1, 8)),
+    ("row.col.f32.f16.f16.f32", "f32", "b", (8, 4), (1, 8)),
+    ("col.row.f32.f16.f16.f32", "f32", "a", ((4, 2), 4), ((8, 4), 1)),
+    ("col.row.f32.f16.f16.f32", "f32", "b", ((4, 2), 4), ((8, 4), 1)),
+    ("row.col.f16.f16.f16.f16", "f16", "d", (8, 8), (1, 8)),
+    ("row.col.f32.f16.f16.f32", "f32", "d", ((2, 2, 2), (2, 2, 2)), ((1, 16, 4), (8, 2, 32))),
+]
+
+
+@pytest.mark.parametrize(("suffix", "d", "operand", "shape", "stride"), VOLTA)
+def test_volta_equals_cute(suffix: str, d: str, operand: str, shape: Any, stride: Any) -> None:
+    """CuTe's thread t of a product is lane (t & 3) + 16 (t >> 2), product p 4 p further."""
+    found = layouts.layout(form(f"{MMA}.m8n8k4.{suffix}", 8, 8, 4, "f16", "f16", d), "sm_70", operand)
+    expected = places(shape, stride)
+    for thread in range(8):
+        for product in range(4):
+            lane = (thread & 3) + 16 * (thread >> 2) + 4 * product
+            assert (linear(found)[lane] == expected[thread]).all()
+            assert (found.coordinates()["product"][lane] == product).all()
+
+
+TRANSFERS = [
+    ("16x64b", 128, ((2, 2, 8), (32, 2)), ((1024, 32, 128), (1, 64))),
+    ("16x128b", 256, ((4, 8), (32, 2, 2)), ((32, 256), (1, 2048, 128))),
+    ("16x256b", 512, ((4, 8), (64, 2, 2)), ((64, 512), (1, 4096, 256))),
+    ("16x32bx2", 128, ((16, 2), 64), ((128, 64), 1)),
+    ("32x32b", 64, (32, 64), (64, 1)),
+]
+
+
+@pytest.mark.parametrize(("shape", "row_bits", "sizes", "stride"), TRANSFERS)
+def test_transfers_equal_cute(shape: str, row_bits: int, sizes: Any, stride: Any) -> None:
+    """tcgen05.ld .x2: register bits to bits of tensor memory's lanes."""
+    found = transfer(shape, 2)
+    bits = places(sizes, stride)[:, ::32]
+    assert bits.shape == (32, found.registers)
+    index = found.coordinates()
+    assert (index["lane"] == bits // row_bits).all()
+    assert (index["column"] == bits % row_bits // 32).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "registers"), [("32x32b", 1), ("16x64b", 1), ("16x128b", 2), ("16x256b", 4), ("16x32bx2", 1)]
+)
+def test_transfers_cover_their_columns(shape: str, registers: int) -> None:
+    for count in (1, 2, 8, 128 // registers):
+        found = transfer(shape, count)
+        assert found.registers == registers * count
+        index = found.coordinates()
+        seen = np.bincount((index["lane"] * found.shape[1] + index["column"]).ravel(), minlength=found.elements)
+        assert (seen == 1).all()
+    with pytest.raises(UsageError, match="at most 128"):
+        transfer(shape, 256)
+
+
+SUMS = [
+    ("k_major", 16, 16, 16, 16, 4957440),
+    ("k_major", 32, 16, 16, 32, 39651840),
+    ("k_major", 64, 16, 16, 64, 317199360),
+    ("k_major", 128, 16, 16, 128, 2537564160),
+    ("mn_major", 16, 16, 16, 16, 4816320),
+    ("mn_major", 32, 16, 32, 16, 38096768),
+    ("mn_major", 64, 16, 64, 16, 303296256),
+    ("mn_major", 128, 16, 128, 16, 2420973056),
+    ("k_major", 16, 32, 16, 8, 619648),
+    ("k_major", 32, 32, 16, 16, 4956416),
+    ("k_major", 64, 32, 16, 32, 39649792),
+    ("k_major", 128, 32, 16, 64, 317195264),
+    ("mn_major", 16, 32, 8, 16, 611424),
+    ("mn_major", 32, 32, 16, 16, 4799936),
+    ("mn_major", 64, 32, 32, 16, 38064000),
+    ("mn_major", 128, 32, 64, 16, 303230720),
+    ("k_major", 16, 8, 16, 32, 39660032),
+    ("k_major", 32, 8, 16, 64, 317215744),
+    ("k_major", 64, 8, 16, 128, 2537596928),
+    ("k_major", 128, 8, 16, 256, 3120648192),
+    ("mn_major", 16, 8, 32, 16, 38227840),
+    ("mn_major", 32, 8, 64, 16, 303558400),
+    ("mn_major", 64, 8, 128, 16, 2421497344),
+    ("mn_major", 128, 8, 256, 16, 2168404992),
+    ("mn_major_32b", 128, 32, 64, 16, 286650112),
+]
+
+
+@pytest.mark.parametrize(("major", "swizzle", "bits", "mn", "k", "wanted"), SUMS)
+def test_shared_memory_equals_cute(major: str, swizzle: int, bits: int, mn: int, k: int, wanted: int) -> None:
+    """Sum of i times the offset of element i, K fastest, modulo 2^32, as CuTe's tile_to_shape gives it."""
+    made = shared_matrix(mn, k, bits, swizzle, major=major)
+    offsets = np.ravel(made.bit(*np.indices((mn, k))) // bits)
+    assert int((offsets * np.arange(1, offsets.size + 1)).sum()) % (1 << 32) == wanted
+    assert len(set(offsets.tolist())) == offsets.size
+    assert made.bytes == mn * k * bits // 8
+
+
+def test_narrow_elements_in_shared_memory() -> None:
+    """Of 4 and 6 bits 16 elements take 16 bytes, data first; mxf4 has two a byte."""
+    for bits in (4, 6):
+        made = shared_matrix(8, 32, bits, 32, padded=True)
+        k = np.arange(32)
+        assert (made.bit(0, k) == k // 16 * 128 + k % 16 * bits).all()
+    assert (shared_matrix(8, 64, 4, 32).bit(0, np.arange(64)) == np.arange(64) * 4).all()
+
+
+MATRICES = [
+    (1024, 128, 16, 0x0000000800400000, 0x0000400800400000),
+    (16, 256, 32, 0xC000001000010000, 0xC000401000010000),
+    (16, 512, 64, 0x8000002000010000, 0x8000402000010000),
+    (16, 1024, 128, 0x4000004000010000, 0x4000404000010000),
+    (256, 1024, 32, 0xC000004000100000, 0xC000404000100000),
+    (512, 1024, 64, 0x8000004000200000, 0x8000404000200000),
+    (0, 1024, 128, 0x4000004000000000, 0x4000404000000000),
+]
+
+
+@pytest.mark.parametrize(("lbo", "sbo", "swizzle", "wgmma", "tcgen05"), MATRICES)
+def test_matrix_descriptors_equal_cute(lbo: int, sbo: int, swizzle: int, wgmma: int, tcgen05: int) -> None:
+    for name, wanted in (("wgmma.matrix", wgmma), ("tcgen05.matrix", tcgen05)):
+        assert descriptor(name).encode(LBO=lbo, SBO=sbo, swizzle=swizzle) == wanted
+        fields = descriptor(name).decode(wanted)
+        assert (fields["LBO"], fields["SBO"], fields["swizzle"]) == (lbo, sbo, (str(swizzle),))
+
+
+PLAIN, MX8, MX4 = "tcgen05.instruction", "tcgen05.instruction.mxf8f6f4", "tcgen05.instruction.mxf4"
+INSTRUCTIONS: list[tuple[str, dict[str, Any], int]] = [
+    (PLAIN, {"d": "f32", "a": "f16", "b": "f16", "M": 128, "N": 256}, 0x08400010),
+    (PLAIN, {"d": "f32", "a": "bf16", "b": "bf16", "M": 128, "N": 256}, 0x08400490),
+    (PLAIN, {"d": "f16", "a": "f16", "b": "f16", "M": 64, "N": 64, "trans_a": 1}, 0x04108000),
+    (PLAIN, {"d": "f32", "a": "tf32", "b": "tf32", "M": 128, "N": 64, "trans_b": 1}, 0x08110910),
+    (PLAIN, {"d": "f32", "a": "e4m3", "b": "e5m2", "M": 256, "N": 128}, 0x10200410),
+    (PLAIN, {"d": "s32", "a": "s8", "b": "u8", "M": 128, "N": 128, "trans_a": 1, "trans_b": 1}, 0x082180A0),
+    (PLAIN, {"d": "f32", "a": "e2m1", "b": "e3m2", "M": 128, "N": 32}, 0x08081290),
+    (MX8, {"a": "e4m3", "b": "e4m3", "M": 128, "N": 128, "scale": "ue8m0"}, 0x08A00000),
+    (MX4, {"a": "e2m1", "b": "e2m1", "M": 128, "N": 256, "scale": "ue8m0"}, 0x08C00480),
+    (MX4, {"a": "e2m1", "b": "e2m1", "M": 256, "N": 192, "scale": "ue4m3"}, 0x10300480),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "wanted"), INSTRUCTIONS)
+def test_instruction_descriptors_equal_cute(name: str, fields: dict[str, Any], wanted: int) -> None:
+    assert descriptor(name).encode(**fields) == wanted
+    back = descriptor(name).decode(wanted)
+    for field, value in fields.items():
+        assert back[field] == value or value in back[field]  # type: ignore[operator]
+
+
+def test_descriptors_refuse() -> None:
+    with pytest.raises(UsageError, match=r"unknown descriptor 'wgmma.matrx'; did you mean wgmma.matrix"):
+        descriptor("wgmma.matrx")
+    with pytest.raises(UsageError, match="no field 'SB0'; did you mean SBO"):
+        descriptor("wgmma.matrix").encode(SB0=1)
+    with pytest.raises(UsageError, match="SBO is 0 to 262128 in steps of 16; 24 came"):
+        descriptor("wgmma.matrix").encode(SBO=24)
+    with pytest.raises(UsageError, match="N is 0 to 504 in steps of 8; 512 came"):
+        descriptor(PLAIN).encode(N=512)
+    with pytest.raises(UsageError, match="swizzle is one of 16, 128, 64, 32; 48 came"):
+        descriptor("wgmma.matrix").encode(swizzle=48)
+    with pytest.raises(UsageError, match="0x0 is none"):
+        descriptor("tcgen05.matrix").decode(0)
+    assert descriptor("wgmma.matrix").encode(start=0x40000 + 32) == 2
+    assert len(descriptors()) == 6
+    mask = descriptor("tcgen05.zero_column_mask").encode(generate=1, first_1="zero", use_span=3)
+    assert mask == 1 << 39 | 1 << 33 | 3 << 48
