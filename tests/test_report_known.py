@@ -56,3 +56,10 @@ def test_a_difference_of_architectures_is_short() -> None:
     ]
     assert parameter_diff("sm_80", "sm_80") == []
     assert folded(["A.x[1]", "A.y[1]", "A.z[1]", "A.w[1]", "B[2]"]) == "A.x[1], A.y[1], A.z[1] and 1 more A; B[2]"
+
+
+def test_witnesses_are_shown_as_words() -> None:
+    row = next(row for row in parameter_rows("sm_70") if row["primitive"] == "HMMA.884.F32.F32[f16,f16->f32]")
+    words = "a f000 b800 b400 b000, b 6400 3c00 3c00 3c00, c 4b000000 -> d 00000000"
+    assert row["witnesses"] == [f"{words} (equation 10 of MMA-Sim: -0.875 becomes 0)"]
+    assert "a f000 b800 b400 b000 and 12 zeros, b 6400" in "\n".join(parameter_lines("sm_90a"))

@@ -44,7 +44,7 @@ def batch(datapath: Datapath, witnesses: tuple[Witness, ...]) -> Batch:
     return Batch(a=a, b=b, c=c)
 
 
-FOUND = list({entry.primitive: entry for entry in entries()}.values())
+FOUND = list({(entry.origin, entry.primitive): entry for entry in entries()}.values())
 
 
 def test_measured_parameters_come_with_witnesses() -> None:
@@ -52,7 +52,7 @@ def test_measured_parameters_come_with_witnesses() -> None:
     assert sum(len(entry.witnesses) for entry in FOUND) > 200
 
 
-@pytest.mark.parametrize("entry", FOUND, ids=lambda entry: entry.primitive)
+@pytest.mark.parametrize("entry", FOUND, ids=lambda entry: f"{entry.origin}/{entry.primitive}")
 def test_witnesses_are_computed_alike(entry: Entry) -> None:
     vectors, expected = batch(entry.datapath, entry.witnesses), [w.d for w in entry.witnesses]
     assert engine.evaluate(entry.datapath, vectors).tolist() == expected

@@ -63,9 +63,16 @@ def _vector(path: Datapath, witness: Witness) -> str:
         codes = getattr(witness, name)
         if fmt is not None and codes not in (None, ()):
             words = codes if isinstance(codes, tuple) else (codes,)
-            digits = formats.get(fmt).container_bits // 4
-            parts.append(f"{'-> ' if name == 'd' else ''}{name} {' '.join(f'{code:0{digits}x}' for code in words)}")
+            parts.append(f"{'-> ' if name == 'd' else ''}{name} {_words(words, formats.get(fmt).container_bits // 4)}")
     return ", ".join(parts[:-1]) + f" {parts[-1]}"
+
+
+def _words(codes: Sequence[int], digits: int) -> str:
+    """Codes in hexadecimal; three and more zeros at the end are counted."""
+    live = len(codes) - next((i for i, code in enumerate(reversed(codes)) if code), len(codes))
+    zeros = len(codes) - live
+    shown, rest = (codes[:live], [f"and {zeros} zeros"]) if live and zeros > 2 else (codes, [])
+    return " ".join([*(f"{code:0{digits}x}" for code in shown), *rest])
 
 
 def folded(names: Sequence[str]) -> str:
