@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -24,17 +25,29 @@ def _strips(x: Bits) -> Bits:
     return np.ascontiguousarray(padded.reshape(count, strips, STRIP, items).swapaxes(2, 3))
 
 
-def run_tiles(datapath: Datapath, tiles: Batch) -> Bits | None:
-    """D (tiles, M, N) by the datapath's kernel; None where it has none."""
+def layout_call(datapath: Datapath, tiles: Batch) -> Callable[[], Bits] | None:
+    """What computes D in the engine layout of tiles laid out now; None where the datapath has no kernel."""
     count, m, _ = tiles.a.shape
     n = tiles.b.shape[2]
     columns = [None if x is None else np.ascontiguousarray(x.swapaxes(1, 2)) for x in (tiles.b, tiles.scale_b)]
     rows = [None if x is None else _strips(x) for x in (tiles.a, tiles.c, tiles.scale_a)]
     out = np.zeros((count, -(-m // STRIP), n, STRIP), formats.get(datapath.d).dtype)
     operands = [rows[0], columns[0], rows[1], rows[2], columns[1]]
-    if not _run(datapath, operands, out, count, m, n):
+
+    def call() -> Bits:
+        assert _run(datapath, operands, out, count, m, n)
+        return out
+
+    return call if _run(datapath, operands, out, count, m, n) else None
+
+
+def run_tiles(datapath: Datapath, tiles: Batch) -> Bits | None:
+    """D (tiles, M, N) by the datapath's kernel; None where it has none."""
+    call = layout_call(datapath, tiles)
+    if call is None:
         return None
-    return out.swapaxes(2, 3).reshape(count, -1, n)[:, :m]
+    count, m, _ = tiles.a.shape
+    return call().swapaxes(2, 3).reshape(count, -1, tiles.b.shape[2])[:, :m]
 
 
 def run_groups(datapath: Datapath, vectors: Batch) -> Bits | None:
