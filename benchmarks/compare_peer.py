@@ -24,6 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer_names import ARCHITECTURES, form_key, our_id
+from peer_reasons import UNEXPLAINED, reason
+from peer_table import document
+from peer_timing import our_rates
 
 import mmaprobe
 from mmaprobe import _native, formats
@@ -34,10 +38,6 @@ from mmaprobe.generators import families_for, generate
 from mmaprobe.generators.recipe import Recipe
 from mmaprobe.generators.tiles import generate_tiles
 from mmaprobe.parameters.datapath import Datapath, Exact
-from peer_names import ARCHITECTURES, form_key, our_id
-from peer_reasons import UNEXPLAINED, reason
-from peer_table import document
-from peer_timing import our_rates
 
 PACKAGES = ("torch==2.13.0", "mmasim==2.1.1")
 PIECE = 1 << 15
@@ -213,7 +213,7 @@ def measure(peer: Peer, form: Form, out: Compared) -> None:
     if made.blocks > 1:
         return
     tiles = generate_tiles(made, "clustered", 1, 0, count)
-    rows = {name: value for name, value in tiles.items()}
+    rows = dict(tiles.items())
     columns = {name: np.ascontiguousarray(rows[name].swapaxes(1, 2)) for name in ("b", "scale_b") if name in rows}
     answer = peer.with_operands(form, Batch(**(rows | columns)), "speed")
     if "error" in answer:

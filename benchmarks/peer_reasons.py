@@ -16,16 +16,16 @@ REASONS = {
     "another NaN": "Both are NaN with different codes. Ours is one code whatever came in (basis in the parameter "
     "file); the peer hands on what this processor's own floating-point unit or its own constant gives. Which NaN the "
     "hardware answers is open.",
-    "a sum of zeros": "The exact sum has only zero terms, all negative: ours is -0 as in IEEE 754, the peer sums from +0. "
-    "Which one the hardware answers is open.",
+    "a sum of zeros": "The exact sum has only zero terms, all negative: ours is -0 as in IEEE 754, the peer sums from "
+    "+0. Which one the hardware answers is open.",
     "a negative sum that rounds to zero": "Ours keeps the sign of the exact sum, the peer loses it in its detour "
     "through double precision. The hardware's answer is open.",
-    "a NaN accumulator cut to zero": "Theirs: the rule that drops a C far below the largest product also drops a C that "
-    "is NaN or infinite, whose exponent reads as a small one; the NaN of the first step is lost in the second.",
+    "a NaN accumulator cut to zero": "Theirs: the rule that drops a C far below the largest product also drops a C "
+    "that is NaN or infinite, whose exponent reads as a small one; the NaN of the first step is lost in the second.",
     "infinity from a double-precision sum": "Theirs: infinity is taken from a sum in double precision that rounds up "
     "past the largest number; the exact sum rounds to the largest number.",
-    "a tie below the lowest normal number": "Theirs: next to 2^-126 it looks for a tie at half the spacing, as below any "
-    "other power of two, but numbers there lie as far apart as above it.",
+    "a tie below the lowest normal number": "Theirs: next to 2^-126 it looks for a tie at half the spacing, as below "
+    "any other power of two, but numbers there lie as far apart as above it.",
     UNEXPLAINED: "A finding: look at it.",
 }
 

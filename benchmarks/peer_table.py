@@ -32,7 +32,8 @@ def ratio(ours: float, theirs: float) -> str:
 
 def table(results: Iterable[Any]) -> list[str]:
     lines = [
-        "| architecture | form (the peer's name) | vectors | differing | peer M/s | native M/s | ratio | Python M/s | ratio |",
+        "| architecture | form (the peer's name) | vectors | differing"
+        " | peer M/s | native M/s | ratio | Python M/s | ratio |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for r in results:
