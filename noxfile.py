@@ -113,10 +113,10 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Redraw the pictures from the shipped parameters, and run README's Python."""
+    """Redraw the pictures from the shipped parameters, and run the Python of README and docs/layouts.md."""
     session.install(".[plot]")
     session.run("python", "docs/pictures.py")
-    session.run("python", "-m", "doctest", "README.md")
+    session.run("python", "-m", "doctest", "README.md", "docs/layouts.md")
 
 
 @nox.session

@@ -185,7 +185,7 @@ def test_every_catalog_instruction_finds_its_layouts(architecture: str) -> None:
 
 def test_wmma_is_opaque() -> None:
     wanted = lookup.instruction("wmma.mma.sync.aligned.row.row.m16n16k16.f32.bf16.bf16.f32")
-    with pytest.raises(UsageError, match=r"opaque; wmma.load and wmma.store"):
+    with pytest.raises(UsageError, match=r"is opaque: wmma.load and wmma.store alone"):
         layouts.layout(wanted, "sm_80", "a")
 
 

@@ -14,12 +14,13 @@ from rich.console import Console
 import mmaprobe
 from mmaprobe.bringup.rows import summary_of
 from mmaprobe.catalog import literal, lookup
+from mmaprobe.catalog.layouts import layout as fragment_of
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import save
-from mmaprobe.report import doctor, explain, findings, junit, known, listing, progress
+from mmaprobe.report import doctor, explain, findings, junit, known, layouts, listing, progress
 from mmaprobe.report.json import to_json
 from mmaprobe.report.table import SummaryTable
 
@@ -109,6 +110,29 @@ def instructions(
     """List an architecture's instructions: shape, formats, lowering, what is known of them."""
     rows = listing.instruction_rows(architecture, instruction)
     return show(rows, as_json, ("instruction", "shape", "formats", "lowering", "kind", "datapath", "here"))
+
+
+@app.command()
+def layout(
+    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    architecture: Annotated[str | None, typer.Option("--arch", "-a", help="Default: the first that has it.")] = None,
+    operand: Annotated[str | None, typer.Option("--operand", "-o", help="a, b, c, d, metadata, scale_a, ...")] = None,
+    registers: Annotated[str | None, typer.Option(help="FIRST:LAST; default: the first 8.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Where an instruction's operands lie: every operand, or one as a table of lanes and registers."""
+    wanted, home = layouts.find(instruction, architecture)
+    if operand is None:
+        columns = ("operand", "where", "lanes", "registers", "element", "copies", "holds", "status")
+        return show(layouts.operand_rows(wanted, home), as_json, columns)
+    found = fragment_of(wanted, home, operand)
+    first, last = layouts.span(registers, found) if registers else (0, min(layouts.SHOWN, found.registers))
+    rows = layouts.grid_rows(found, first, None if as_json and not registers else last)
+    if not as_json:
+        out().print("\n".join(layouts.heading(found)), markup=False)
+        if last - first < found.registers:
+            out().print(f"  registers {first} to {last - 1} of {found.registers}; others: --registers FIRST:LAST")
+    return show(rows, as_json, tuple(rows[0]))
 
 
 @app.command()
