@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,7 +11,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.loader import Shelf
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.row import Picks, Row
-from mmaprobe.catalog.search import Exact, Pattern, search, short
+from mmaprobe.catalog.search import Exact, Pattern, Search, short
 from mmaprobe.errors import UsageError
 
 
@@ -57,10 +58,14 @@ class Catalog:
 
     def matching(self, architecture: str, pattern: Pattern) -> Iterator[Form]:
         """The forms with an id that matches: ``first`` is the first such id, ``count`` how many there are."""
-        for form in self.forms(architecture):
-            allowed = [form.row.allowed(axis, architecture) for axis in range(len(form.row.axes))]
-            allowed[: form.row.listed] = [(number,) for number in form.picks[: form.row.listed]]
-            count, picks = search(form.row, pattern, allowed)
+        for row, group in itertools.groupby(self.forms(architecture), key=lambda form: form.row):
+            yield from self._matching(Search(row, pattern), row, architecture, group)
+
+    def _matching(self, search: Search, row: Row, architecture: str, group: Iterable[Form]) -> Iterator[Form]:
+        allowed = [row.allowed(axis, architecture) for axis in range(len(row.axes))]
+        for form in group:
+            allowed[: row.listed] = [(number,) for number in form.picks[: row.listed]]
+            count, picks = search.among(allowed)
             if count and picks == form.picks:
                 yield Form(form.first, form.way, count, form.row, form.picks)
             elif count:
@@ -84,7 +89,7 @@ class Catalog:
         pattern = Pattern(Exact(identifier), _NOTHING)
         found: dict[Instruction, dict[str, Lowering]] = {}
         for shelf, number, row in self._rows(lambda text: identifier.startswith(text)):
-            count, picks = search(row, pattern, row.everything)
+            count, picks = Search(row, pattern).among(row.everything)
             if count > 1:
                 shelf.checked(number, partial(_twice, identifier, "the row's axes"))
             elif count:
@@ -101,7 +106,7 @@ class Catalog:
         brief = short(identifier)
         pattern = Pattern(_NOTHING, Exact(brief))
         rows = self._rows(lambda text: brief.startswith(short(text)))
-        found = [(row, search(row, pattern, row.everything)) for _, _, row in rows]
+        found = [(row, Search(row, pattern).among(row.everything)) for _, _, row in rows]
         return list(dict.fromkeys(row.instruction(picks).id for row, (count, picks) in found if count))
 
     def _rows(self, begins: Callable[[str], bool]) -> Iterator[tuple[Shelf, int, Row]]:

@@ -2,12 +2,14 @@
 
 A glob is a small automaton: its states are the places in it that the text so
 far may have led to.  The number of ids below a place depends on the states
-and on what the axes still offer, so each such place is walked once.
+and on what the axes will still write, so each such place is walked once.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
@@ -119,73 +121,83 @@ def exact(identifier: str) -> Pattern:
 
 @dataclass(frozen=True)
 class Found:
-    """How many ids match, and the choices that make the first of them."""
+    """How many ids match, and of each axis the place, among the choices offered, of the first one's choice."""
 
     count: int
     first: Mapping[int, int]
 
 
 _NONE = Found(0, {})
+Offers = tuple[Picks, ...]
 
 
-def search(row: Row, pattern: Pattern, allowed: Sequence[Picks]) -> tuple[int, Picks]:
-    """How many ids of the row match with these choices of each axis, and the first one's choices."""
-    walk = _Walk(row, pattern)
-    unseen = {axis: options for axis, options in enumerate(allowed) if axis not in walk.last}
-    found = walk.visit(0, pattern.start, tuple(allowed), False)
-    count = found.count
-    for options in unseen.values():
-        count *= len(options)
-    if not count:
-        return 0, ()
-    first = {**{axis: options[0] for axis, options in unseen.items()}, **found.first}
-    return count, tuple(first[axis] for axis in range(len(allowed)))
-
-
-class _Walk:
-    """One search: the row's segments, and what is known below each place."""
+class Search:
+    """A pattern on a row: what is known below each place is kept for the next question."""
 
     def __init__(self, row: Row, pattern: Pattern) -> None:
         self.segments, self.pattern = row.segments, pattern
-        self.last = {
-            part.axis: place for place, part in enumerate(row.segments) if isinstance(part, Segment) and part.axis >= 0
-        }
+        self.passed = {axis: _places(row.segments, axis) for axis in range(len(row.axes))}
         self.known: dict[object, Found] = {}
+        self.signatures: dict[object, tuple[tuple[str, ...], ...]] = {}
 
-    def visit(self, place: int, states: tuple[States, States], rest: tuple[Picks, ...], braced: bool) -> Found:
-        """The matching ids whose first ``place`` segments have led to ``states``; ``rest`` is what the axes offer."""
+    def among(self, allowed: Sequence[Picks]) -> tuple[int, Picks]:
+        """How many ids with these choices of each axis match, and the first one's choices."""
+        found = self._visit(0, self.pattern.start, tuple(allowed), False)
+        unseen = math.prod(len(options) for axis, options in enumerate(allowed) if not self.passed[axis])
+        if not found.count * unseen:
+            return 0, ()
+        return found.count * unseen, tuple(options[found.first.get(axis, 0)] for axis, options in enumerate(allowed))
+
+    def _visit(self, place: int, states: tuple[States, States], offers: Offers, braced: bool) -> Found:
+        """The matching ids whose first ``place`` segments have led to ``states``."""
         if not (states[0] or states[1]):
             return _NONE
         if place == len(self.segments):
             ended = self.pattern.read(states, "}") if braced else states
             return Found(1, {}) if self.pattern.accepts(ended) else _NONE
-        key = place, states, rest, braced
+        ahead = tuple(self._ahead(axis, place, options) for axis, options in enumerate(offers))
+        key = place, states, ahead, braced
         if key not in self.known:
             part = self.segments[place]
             if isinstance(part, str):
-                self.known[key] = self.visit(place + 1, self.pattern.read(states, part), rest, braced)
+                self.known[key] = self._visit(place + 1, self.pattern.read(states, part), offers, braced)
             else:
-                self.known[key] = self._branch(part, place, states, rest, braced)
+                self.known[key] = self._branch(part, place, states, offers, braced)
         return self.known[key]
 
+    def _ahead(self, axis: int, place: int, options: Picks) -> tuple[tuple[str, ...], ...]:
+        """What each choice on offer will still write: places with the same ahead have the same below."""
+        passed = bisect_left(self.passed[axis], place)
+        key = axis, passed, options
+        if key not in self.signatures:
+            parts = [self.segments[later] for later in self.passed[axis][passed:]]
+            texts = [part.texts for part in parts if isinstance(part, Segment)]
+            self.signatures[key] = tuple(tuple(text[number] for text in texts) for number in options) if texts else ()
+        return self.signatures[key]
+
     def _branch(
-        self, part: Segment, place: int, states: tuple[States, States], rest: tuple[Picks, ...], braced: bool
+        self, part: Segment, place: int, states: tuple[States, States], offers: Offers, braced: bool
     ) -> Found:
-        options: dict[str, list[int]] = {}
-        for number in rest[part.axis] if part.axis >= 0 else (0,):
-            options.setdefault(part.texts[number], []).append(number)
+        offered = offers[part.axis] if part.axis >= 0 else (0,)
+        groups: dict[str, list[int]] = {}
+        for offset, number in enumerate(offered):
+            groups.setdefault(part.texts[number], []).append(offset)
+        last = part.axis >= 0 and self.passed[part.axis][-1] == place
         count, first = 0, {}
-        closes = self.last.get(part.axis) == place
-        for text, numbers in options.items():
+        for text, offsets in groups.items():
             written, inside = written_as(part, text, braced)
-            left = list(rest)
+            left = list(offers)
             if part.axis >= 0:
-                left[part.axis] = () if closes else tuple(numbers)
-            below = self.visit(place + 1, self.pattern.read(states, written), tuple(left), inside)
+                left[part.axis] = tuple(offered[offset] for offset in offsets)
+            below = self._visit(place + 1, self.pattern.read(states, written), tuple(left), inside)
             if below.count and not count:
-                first = {**below.first, part.axis: numbers[0]} if closes else dict(below.first)
-            count += below.count * (len(numbers) if closes else 1)
+                first = {**below.first, part.axis: offsets[below.first.get(part.axis, 0)]}
+            count += below.count * (len(offsets) if last else 1)
         return Found(count, first)
+
+
+def _places(segments: Sequence[str | Segment], axis: int) -> list[int]:
+    return [place for place, part in enumerate(segments) if isinstance(part, Segment) and part.axis == axis]
 
 
 def written_as(part: Segment, text: str, braced: bool) -> tuple[str, bool]:
