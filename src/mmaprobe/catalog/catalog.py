@@ -63,6 +63,8 @@ class Catalog:
 
     def _matching(self, search: Search, row: Row, architecture: str, group: Iterable[Form]) -> Iterator[Form]:
         allowed = [row.allowed(axis, architecture) for axis in range(len(row.axes))]
+        if not search.among(allowed)[0]:
+            return
         for form in group:
             allowed[: row.listed] = [(number,) for number in form.picks[: row.listed]]
             count, picks = search.among(allowed)

@@ -129,6 +129,7 @@ class Found:
 
 _NONE = Found(0, {})
 Offers = tuple[Picks, ...]
+Ahead = tuple[tuple[str, ...], ...]
 
 
 class Search:
@@ -136,64 +137,71 @@ class Search:
 
     def __init__(self, row: Row, pattern: Pattern) -> None:
         self.segments, self.pattern = row.segments, pattern
-        self.passed = {axis: _places(row.segments, axis) for axis in range(len(row.axes))}
+        self.places = {axis: _places(row.segments, axis) for axis in range(len(row.axes))}
         self.known: dict[object, Found] = {}
-        self.signatures: dict[object, tuple[tuple[str, ...], ...]] = {}
+        self.aheads: dict[object, Ahead] = {}
 
     def among(self, allowed: Sequence[Picks]) -> tuple[int, Picks]:
         """How many ids with these choices of each axis match, and the first one's choices."""
-        found = self._visit(0, self.pattern.start, tuple(allowed), False)
-        unseen = math.prod(len(options) for axis, options in enumerate(allowed) if not self.passed[axis])
+        offers = tuple(allowed)
+        ahead = tuple(self._ahead(axis, 0, options) for axis, options in enumerate(offers))
+        found = self._visit(0, self.pattern.start, offers, ahead, False)
+        unseen = math.prod(len(options) for axis, options in enumerate(offers) if not self.places[axis])
         if not found.count * unseen:
             return 0, ()
-        return found.count * unseen, tuple(options[found.first.get(axis, 0)] for axis, options in enumerate(allowed))
+        return found.count * unseen, tuple(options[found.first.get(axis, 0)] for axis, options in enumerate(offers))
 
-    def _visit(self, place: int, states: tuple[States, States], offers: Offers, braced: bool) -> Found:
+    def _visit(
+        self, place: int, states: tuple[States, States], offers: Offers, ahead: tuple[Ahead, ...], braced: bool
+    ) -> Found:
         """The matching ids whose first ``place`` segments have led to ``states``."""
         if not (states[0] or states[1]):
             return _NONE
         if place == len(self.segments):
             ended = self.pattern.read(states, "}") if braced else states
             return Found(1, {}) if self.pattern.accepts(ended) else _NONE
-        ahead = tuple(self._ahead(axis, place, options) for axis, options in enumerate(offers))
+        part = self.segments[place]
+        if isinstance(part, str):
+            return self._visit(place + 1, self.pattern.read(states, part), offers, ahead, braced)
         key = place, states, ahead, braced
         if key not in self.known:
-            part = self.segments[place]
-            if isinstance(part, str):
-                self.known[key] = self._visit(place + 1, self.pattern.read(states, part), offers, braced)
-            else:
-                self.known[key] = self._branch(part, place, states, offers, braced)
+            self.known[key] = self._branch(part, place, states, offers, ahead, braced)
         return self.known[key]
 
-    def _ahead(self, axis: int, place: int, options: Picks) -> tuple[tuple[str, ...], ...]:
-        """What each choice on offer will still write: places with the same ahead have the same below."""
-        passed = bisect_left(self.passed[axis], place)
-        key = axis, passed, options
-        if key not in self.signatures:
-            parts = [self.segments[later] for later in self.passed[axis][passed:]]
-            texts = [part.texts for part in parts if isinstance(part, Segment)]
-            self.signatures[key] = tuple(tuple(text[number] for text in texts) for number in options) if texts else ()
-        return self.signatures[key]
-
     def _branch(
-        self, part: Segment, place: int, states: tuple[States, States], offers: Offers, braced: bool
-    ) -> Found:
+        self, part: Segment, place: int, states: tuple[States, States], offers: Offers, ahead: tuple[Ahead, ...],
+        braced: bool,
+    ) -> Found:  # fmt: skip
         offered = offers[part.axis] if part.axis >= 0 else (0,)
         groups: dict[str, list[int]] = {}
         for offset, number in enumerate(offered):
             groups.setdefault(part.texts[number], []).append(offset)
-        last = part.axis >= 0 and self.passed[part.axis][-1] == place
+        last = part.axis >= 0 and self.places[part.axis][-1] == place
         count, first = 0, {}
         for text, offsets in groups.items():
             written, inside = written_as(part, text, braced)
-            left = list(offers)
+            after = self.pattern.read(states, written)
+            if not (after[0] or after[1]):
+                continue
+            left, below_ahead = list(offers), list(ahead)
             if part.axis >= 0:
                 left[part.axis] = tuple(offered[offset] for offset in offsets)
-            below = self._visit(place + 1, self.pattern.read(states, written), tuple(left), inside)
+                below_ahead[part.axis] = self._ahead(part.axis, place + 1, left[part.axis])
+            below = self._visit(place + 1, after, tuple(left), tuple(below_ahead), inside)
             if below.count and not count:
                 first = {**below.first, part.axis: offsets[below.first.get(part.axis, 0)]}
             count += below.count * (len(offsets) if last else 1)
         return Found(count, first)
+
+    def _ahead(self, axis: int, place: int, options: Picks) -> Ahead:
+        """What each choice on offer will still write: places with the same ahead have the same below."""
+        passed = bisect_left(self.places[axis], place)
+        key = axis, passed, options
+        if key not in self.aheads:
+            parts = [self.segments[later] for later in self.places[axis][passed:]]
+            texts = [part.texts for part in parts if isinstance(part, Segment)]
+            self.aheads[key] = tuple(tuple(text[number] for text in texts) for number in options) if texts else ()
+        return self.aheads[key]
 
 
 def _places(segments: Sequence[str | Segment], axis: int) -> list[int]:
