@@ -183,6 +183,20 @@ def test_every_catalog_instruction_finds_its_layouts(architecture: str) -> None:
                 assert found or "is opaque: " in refused or "is open: " in refused, refused
 
 
+@pytest.mark.parametrize(
+    ("mark", "operand", "reason"),
+    [(".ashift", "a", "which rows of A .ashift moves"), (".decompress::lut::b", "b", "48-byte blocks")],
+)
+def test_tcgen05_that_moves_or_unpacks_is_open(mark: str, operand: str, reason: str) -> None:
+    row = next(row for row in NVIDIA if mark in row["ptx"] and "A tmem" in row["extra"])
+    made = next(iter(nvidia(row)))
+    with pytest.raises(UsageError, match=f"the layout of {operand} is open: .*{reason}"):
+        layouts.layout(made, "sm_107a", operand)
+    if operand == "b":
+        with pytest.raises(UsageError, match=reason):
+            matrix(made, "b")
+
+
 def test_wmma_is_opaque() -> None:
     wanted = lookup.instruction("wmma.mma.sync.aligned.row.row.m16n16k16.f32.bf16.bf16.f32")
     with pytest.raises(UsageError, match=r"is opaque: wmma.load and wmma.store alone"):

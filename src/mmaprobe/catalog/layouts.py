@@ -168,6 +168,13 @@ def candidates(instruction: Instruction, architecture: str, operand: str) -> tup
     return tuple(_fragment(record, known, instruction) for record in _applying("fragment", known))
 
 
+def refuse_absent(instruction: Instruction, known: Mapping[str, Any]) -> None:
+    """UsageError where the data say that an operand's layout is open or opaque."""
+    for record in _applying("absent", known):
+        operand = known["operand"]
+        raise UsageError(f"{instruction.id}: the layout of {operand} is {record['status']}: {record['reason']}")
+
+
 def layout(instruction: Instruction, architecture: str, operand: str) -> Fragment:
     """The fragment of one operand (``a b c d metadata scale_a scale_b``) of an instruction.
 
@@ -175,8 +182,7 @@ def layout(instruction: Instruction, architecture: str, operand: str) -> Fragmen
     where the operand lies in shared memory (``catalog.shared`` has those).
     """
     known = facts(instruction, architecture, operand)
-    for record in _applying("absent", known):
-        raise UsageError(f"{instruction.id}: the layout of {operand} is {record['status']}: {record['reason']}")
+    refuse_absent(instruction, known)
     found = candidates(instruction, architecture, operand)
     if found and found[0].status == "open":
         raise UsageError(f"{instruction.id}: the layout of {operand} is open: {found[0].note}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.layouts import facts, sheets, width
+from mmaprobe.catalog.layouts import facts, refuse_absent, sheets, width
 from mmaprobe.errors import UsageError
 
 SWIZZLES = (16, 32, 64, 128)
@@ -86,7 +86,7 @@ def matrix(instruction: Instruction, operand: str, swizzle: int = 128) -> Shared
 
     Major along K unless the modifier ``trans_a`` or ``trans_b`` says otherwise;
     one instruction's M x K or K x N, of a pair of CTAs the part that one holds.
-    Raises UsageError for an operand in registers or tensor memory.
+    Raises UsageError for an operand in registers or tensor memory, or open.
     """
     known = facts(instruction, "", operand)
     if not instruction.opcode.startswith(("wgmma.", "tcgen05.")) or operand not in ("a", "b"):
@@ -95,6 +95,7 @@ def matrix(instruction: Instruction, operand: str, swizzle: int = 128) -> Shared
         )
     if known["place"] != "smem":
         raise UsageError(f"{instruction.id}: a lies in {known['place']}; ask catalog.layouts.layout for it")
+    refuse_absent(instruction, known)
     bits = width(known["format"])
     major = "mn_major" if f"trans_{operand}" in instruction.modifier else "k_major"
     padded = bits < 8 and "f8f6f4" in instruction.opcode
