@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -195,6 +196,18 @@ def test_tcgen05_that_moves_or_unpacks_is_open(mark: str, operand: str, reason: 
     if operand == "b":
         with pytest.raises(UsageError, match=reason):
             matrix(made, "b")
+
+
+@pytest.mark.parametrize(
+    ("k", "operand", "reason"),
+    [(192, "metadata", "beyond one MMA"), (192, "scale_a", "scales of K 96"), (256, "scale_b", "sm_107a's doubled K")],
+)
+def test_longer_k_of_tcgen05_is_open(k: int, operand: str, reason: str) -> None:
+    """K of sm_103a and sm_107a beyond sm_100a's is said to be open, not given sm_100a's map."""
+    row = next(row for row in NVIDIA if row["family"] == "tcgen05.sp.mxf4")
+    made = replace(next(iter(nvidia(row))), k=k)
+    with pytest.raises(UsageError, match=f"the layout of {operand} is open: .*{reason}"):
+        layouts.layout(made, "sm_107a", operand)
 
 
 def test_wmma_is_opaque() -> None:
