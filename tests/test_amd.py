@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,6 +60,81 @@ def test_the_notebook_of_mi300x(x: float, same: int, other: int) -> None:
         a[0], b[0], a[4], b[4] = p(7), p(7), -p(7), p(7)
         a[position], b[position] = x * p(-5), p(-5)
         assert run("gfx942", "v_mfma_f32_16x16x32_fp8_fp8", a, b) == units * Fraction(p(-10))
+
+
+LADDER = [
+    # C beside 2^14 - 2^14 of fp8 (one step): kept down to 25 below the largest exponent, floored at 24, dropped beyond
+    ("v_mfma_f32_16x16x32_fp8_fp8", [p(7), -p(7)], [p(7), p(7)], -p(14 - 24), -p(14 - 24)),
+    ("v_mfma_f32_16x16x32_fp8_fp8", [p(7), -p(7)], [p(7), p(7)], -p(14 - 25), -p(14 - 24)),
+    ("v_mfma_f32_16x16x32_fp8_fp8", [p(7), -p(7)], [p(7), p(7)], -p(14 - 26), 0),
+    ("v_mfma_f32_16x16x32_fp8_fp8", [p(7), -p(7)], [p(7), p(7)], p(14 - 25), 0),
+    # with f16 there is no such cut-off: any negative C is floored to one unit
+    ("v_mfma_f32_16x16x16_f16", [p(7), 0, -p(7)], [p(7), 0, p(7)], -p(14 - 26), -p(14 - 24)),
+    ("v_mfma_f32_16x16x16_f16", [p(7), 0, -p(7)], [p(7), 0, p(7)], -p(-149), -p(14 - 24)),
+    # products are cut toward zero at 24 bits below the largest of them, and a cancelled sum keeps that exponent
+    ("v_mfma_f32_16x16x16_f16", [p(12), -p(12), p(0)], [p(12), p(12), p(0)], 0, 1),
+    ("v_mfma_f32_16x16x16_f16", [p(12), -p(12), -p(-1)], [p(12), p(12), p(0)], 0, 0),
+    # a zero product takes no part in the maximum: the exponent of its operands does not count
+    ("v_mfma_f32_16x16x16_bf16", [p(60), p(-40)], [0, p(-40)], -p(-100), p(-80) - p(-100)),
+    ("v_mfma_f32_16x16x16_bf16", [p(60), p(-40)], [0, p(-40)], -p(-110), p(-80) - p(-104)),
+    # steps of 8: what cancels in the first is gone before the second
+    ("v_mfma_f32_16x16x16_f16", [p(12), -p(12)] + [0] * 6 + [p(-9)], [p(12), p(12)] + [0] * 6 + [p(-9)], 0, p(-18)),
+    ("v_mfma_f32_16x16x16_f16", [p(12), -p(12)] + [0] * 5 + [p(-9)], [p(12), p(12)] + [0] * 5 + [p(-9)], 0, 0),
+    # the product sum is floored at 32 bits below the largest exponent, here C's; 31 bits of the sum are kept, then RNE
+    ("v_mfma_f32_16x16x16_f16", [p(-12)], [p(-12)], 1.0, 1.0),
+    ("v_mfma_f32_16x16x16_f16", [p(-12), p(-14)], [p(-12), p(-14)], 1.0, 1 + p(-23)),
+    ("v_mfma_f32_16x16x16_f16", [p(-12), p(-15), p(-24)], [p(-12), p(-16), p(-24)], 1.0, 1 + p(-23)),
+    ("v_mfma_f32_16x16x16_f16", [p(-12), p(-16)], [p(-12), p(-16)], 1.0, 1.0),
+]  # fmt: skip
+"""CDNA3 on vectors whose parts decide each rule of the two-stage sum, worked out by hand (arithmetic of MMA-Sim)."""
+
+
+@pytest.mark.parametrize(("name", "a", "b", "c", "d"), LADDER)
+def test_two_stage_sums_of_cdna3(name: str, a: list[float], b: list[float], c: float, d: float) -> None:
+    assert run("gfx942", name, a, b, c) == Fraction(d)
+
+
+def test_products_from_2_to_128_are_infinite() -> None:
+    """CDNA3: even where they cancel; CDNA1 adds them exactly, CDNA2 rounds each to an infinity and gives NaN."""
+    large, zero = np.array([[0x7F00, 0xFF00]], np.uint16), np.zeros(1, np.uint32)  # 2^127, -2^127
+    two = np.full((1, 2), 0x4000, np.uint16)
+
+    def bits(arch: str, name: str, a: Any) -> int:
+        k = lookup.instruction(name, arch).k
+        rows = [np.pad(x, ((0, 0), (0, k - 2))) for x in (a, two)]
+        return int(mmaprobe.model(arch, name).dot(*rows, zero)[0])
+
+    positive = np.array([[0x7F00, 0x7F00]], np.uint16)
+    assert bits("gfx942", "v_mfma_f32_16x16x16_bf16", positive) == 0x7F800000
+    assert bits("gfx942", "v_mfma_f32_16x16x16_bf16", large) == 0x7FC00000
+    assert bits("gfx908", "v_mfma_f32_16x16x8bf16", large) == 0
+    assert bits("gfx90a", "v_mfma_f32_16x16x8bf16", large) == 0x7FC00000
+
+
+def test_near_overflow_the_exact_sum_of_cdna1_decides() -> None:
+    """It rounds to the largest f32; mmasim 2.1.1 says infinity, from a sum in double precision (not measured)."""
+    found = run("gfx908", "v_mfma_f32_16x16x8bf16", [217 * p(40), 217 * p(30)], [151 * p(48), 151 * p(43)],
+                float(np.uint32(0x7F7FFFFF).view(np.float32)))  # fmt: skip
+    assert found == exact("f32", 0x7F7FFFFF)
+
+
+def test_cdna2_flushes() -> None:
+    """Subnormal operands and results become zero; CDNA1 and CDNA3 keep them (AMD, MI200 numerics)."""
+    for arch, spelt, kept in (("gfx908", "f16", True), ("gfx90a", "f16", False), ("gfx942", "_f16", True)):
+        assert run(arch, f"v_mfma_f32_16x16x16{spelt}", [p(-24)], [4.0], 0.0) == (Fraction(p(-22)) if kept else 0)
+        assert run(arch, f"v_mfma_f32_16x16x16{spelt}", [0.0], [0.0], p(-149)) == (Fraction(p(-149)) if kept else 0)
+    assert run("gfx90a", "v_mfma_f32_16x16x16bf16_1k", [p(-100)], [p(-27)], 0.0) == 0
+    assert run("gfx90a", "v_mfma_f32_16x16x16bf16_1k", [p(-100)], [p(-26)], 0.0) == Fraction(p(-126))
+
+
+def test_xf32_ignores_the_low_bits() -> None:
+    """A NaN whose payload lies only there is an infinity (Triton, pull request 11783); the rest is cut, not rounded."""
+    model = mmaprobe.model("gfx942", "v_mfma_f32_16x16x8_xf32")
+    a = np.zeros((3, 8), np.uint32)
+    a[:, 0] = 0x7F800001, 0x3F801FFF, 0x7FC00000
+    b = np.zeros((3, 8), np.uint32)
+    b[:, 0] = 0x3F800000
+    assert model.dot(a, b, np.zeros(3, np.uint32)).tolist() == [0x7F800000, 0x3F800000, 0x7FC00000]
 
 
 UNMODELLED = {

@@ -80,7 +80,9 @@ def test_one_mnemonic_on_two_generations() -> None:
     assert (instruction(name, "gfx942").a, instruction(name, "gfx942").b) == ("e4m3fnuz", "e5m2fnuz")
     assert (instruction(name, "gfx950").a, instruction(name, "gfx950").b) == ("e4m3", "e5m2")
     assert match("gfx950", name) == (instruction(name, "gfx950"),)
-    with pytest.raises(UsageError, match="takes e4m3fnuz and e5m2fnuz on gfx942; e4m3 and e5m2 on gfx950: say"):
+    with pytest.raises(
+        UsageError, match="takes e4m3fnuz and e5m2fnuz on gfx942; e4m3 and e5m2 on gfx950: name the architecture"
+    ):
         instruction(name)
     with pytest.raises(UsageError, match="takes e4m3,e5m2 on gfx950, not e4m3fnuz,e5m2fnuz"):
         lowering(instruction(name, "gfx942"), "gfx950")

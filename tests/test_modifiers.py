@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from by_hand import code, exact, p
-from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
@@ -18,7 +16,9 @@ from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import bind
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Products
-from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.lookup import basis_for, datapath_for
+from mmaprobe.parameters.modified import modified
+from mmaprobe.validation.native import pipeline
 
 
 def numbered(made: Instruction) -> tuple[Any, Any, Any]:
@@ -108,8 +108,6 @@ def f16_sum(made: Instruction) -> Datapath:
 @pytest.mark.parametrize("tiles", [True, False])
 def test_halves_are_negated(bits: str, a: tuple[int, int], b: tuple[int, int], c: int, tiles: bool) -> None:
     """Low halves of a register hold the even lanes, high halves the odd ones."""
-    from mmaprobe.parameters.modified import modified
-
     made = instruction(f"v_wmma_f32_16x16x16_f16{{{bits}}}", "gfx1200")
     model = bind(made, modified(f16_sum(made), made))
     x = np.array([1, 2, 4, 8] + [0] * 12, np.float16)
@@ -124,8 +122,6 @@ def test_halves_are_negated(bits: str, a: tuple[int, int], b: tuple[int, int], c
 
 @pytest.mark.parametrize(("bits", "c"), [("neg_hi=001", 100), ("neg_hi=001,neg_lo=001", -100), ("neg_lo=001", 100)])
 def test_c_is_made_positive_before_it_is_negated(bits: str, c: int) -> None:
-    from mmaprobe.parameters.modified import modified
-
     made = instruction(f"v_wmma_f32_16x16x16_f16{{{bits}}}", "gfx1100")
     model = bind(made, modified(f16_sum(made), made))
     assert model.dot(np.zeros(16, np.float16), np.zeros(16, np.float16), np.array(-100, np.float32)) == c
@@ -147,9 +143,21 @@ def test_integers_wrap_or_are_limited(arch: str) -> None:
 
 
 def test_a_modifier_that_chooses_registers_leaves_the_numbers_alone() -> None:
-    plain, chosen = (
-        datapath_for("gfx942", instruction(f"v_smfmac_f32_16x16x32_f16{x}", "gfx942")) for x in ("", "{abid=3}")
-    )
-    assert plain == chosen
-    assert exact("f32", code("f32", p(3))) == 8
-    assert formats.get("f16").sign_mask == 0x8000
+    plain, chosen = (instruction(f"v_smfmac_f32_16x16x32_f16{x}", "gfx942") for x in ("", "{abid=3}"))
+    assert datapath_for("gfx942", plain) == datapath_for("gfx942", chosen)
+    assert basis_for("gfx942", chosen) == "predicted"
+
+
+def test_what_no_datapath_says_never_runs_without_its_batch() -> None:
+    """The native path evaluates datapaths alone: not what moves operands or negates half of them."""
+    device = open_model("gfx942")
+    for name, native in (("v_mfma_f64_16x16x4_f64{neg=110}", True), ("v_mfma_f32_4x4x1_16b_f32{cbsz=2}", False),
+                         ("v_mfma_f32_32x32x1_2b_f32{blgp=3}", False)):  # fmt: skip
+        assert (pipeline(device, device, instruction(name, "gfx942")) is not None) == native
+
+
+def test_a_negated_operand_is_a_prediction() -> None:
+    assert basis_for("gfx942", instruction("v_mfma_f64_16x16x4_f64", "gfx942")) == "published"
+    assert basis_for("gfx942", instruction("v_mfma_f64_16x16x4_f64{neg=001}", "gfx942")) == "predicted"
+    assert basis_for("gfx1100", instruction("v_wmma_i32_16x16x16_iu8{neg_lo=100}", "gfx1100")) == "published"
+    assert basis_for("gfx1100", instruction("v_wmma_i32_16x16x16_iu8{clamp}", "gfx1100")) == "predicted"

@@ -166,9 +166,8 @@ def derive(
     """Derive one instruction's datapath from the device's answers alone."""
     opened = mmaprobe.device(device or "cpu")
     derivation = mmaprobe.derive(opened, instruction, seed=seed)
-    comparison = compare_with_shipped(
-        opened.info().get("architecture", ""), lookup.instruction(instruction), derivation, seed
-    )
+    architecture = opened.info().get("architecture", "")
+    comparison = compare_with_shipped(architecture, lookup.instruction(instruction, architecture), derivation, seed)
     if as_json:
         emit(derivation.form() | {"comparison": comparison.form()})
     else:
@@ -219,9 +218,13 @@ def explain_command(
 
 
 @vectors_app.command("show")
-def vectors_show(recipe: Annotated[str, typer.Argument(help="As a mismatch prints it.")], as_json: Json = False) -> int:
+def vectors_show(
+    recipe: Annotated[str, typer.Argument(help="As a mismatch prints it.")],
+    architecture: Annotated[str | None, typer.Option(help="Whose instruction, where formats differ.")] = None,
+    as_json: Json = False,
+) -> int:
     """Print the vector that a recipe names."""
-    return show(listing.vector_rows(recipe), as_json, ("operand", "lane", "code", "value"))
+    return show(listing.vector_rows(recipe, architecture), as_json, ("operand", "lane", "code", "value"))
 
 
 @corpus_app.command("import")

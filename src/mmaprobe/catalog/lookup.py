@@ -88,7 +88,7 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
 
 def _home(entries: tuple[Entry, ...], architecture: str | None) -> list[Entry]:
     """The entries on an architecture, all where it has none of them."""
-    base = None if architecture is None else architecture_base(architecture)
+    base = (architecture or "").partition("+")[0]
     return [entry for entry in entries if base in entry.ways] or list(entries)
 
 
@@ -100,7 +100,7 @@ def _agreed(entries: Iterable[Entry]) -> Instruction:
         kinds[replace(entry.instruction, takes=(), source="")] += entry.ways
     if len(kinds) > 1:
         said = "; ".join(f"{made.a} and {made.b} on {', '.join(names)}" for made, names in kinds.items())
-        raise UsageError(f"{found[0].instruction.id} takes {said}: say on which architecture")
+        raise UsageError(f"{found[0].instruction.id} takes {said}: name the architecture too")
     return found[0].instruction
 
 

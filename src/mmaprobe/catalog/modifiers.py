@@ -187,6 +187,11 @@ def operand_signs(made: Instruction) -> dict[str, tuple[str, str]]:
     return found | {"a": (words[even[0]], words[odd[0]]), "b": (words[even[1]], words[odd[1]]), "c": (c, c)}
 
 
+def changes_batch(made: Instruction) -> bool:
+    """True where modifiers change operands in ways that no datapath says (``models.modifiers``)."""
+    return moves_operands(made) or any(even != odd for even, odd in operand_signs(made).values())
+
+
 def moves_operands(made: Instruction) -> bool:
     """True where modifiers feed a place of the tile from another place: ``cbsz`` blocks of A, ``blgp`` lanes of B."""
     return bool({"broadcast", "permute", "permute_blocks"} & set(made.takes)) and bool(

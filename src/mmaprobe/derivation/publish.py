@@ -30,12 +30,14 @@ def parameter_file(store: Store) -> ParameterFile:
     architecture = store.header.identity.get("architecture", "")
     groups: dict[str, list[Part]] = {}
     for part in store.parts.values():
-        groups.setdefault(default_state(instruction(part.instruction)).id, []).append(part)
+        groups.setdefault(default_state(instruction(part.instruction, architecture)).id, []).append(part)
     entries: dict[str, Entry] = {}
     for name, parts in groups.items():
-        entry = _entry(store, architecture, instruction(name), parts)
+        entry = _entry(store, architecture, instruction(name, architecture), parts)
         before = entries.setdefault(entry.primitive, entry)
-        if before.datapath != entry.datapath and not _alike(instruction(name), before.datapath, entry.datapath):
+        if before.datapath != entry.datapath and not _alike(
+            instruction(name, architecture), before.datapath, entry.datapath
+        ):
             raise UsageError(f"{store.path}: {name} and another instruction of {entry.primitive} differ in datapath")
     source = f"run {store.header.run} on {store.header.identity.get('model_name', store.header.device)}"
     return ParameterFile(architecture, dict(sorted(entries.items())), source=source)

@@ -141,7 +141,7 @@ def record(device: Device, questions: Iterable[tuple[Instruction, Batch]], licen
 def _instruction_of(record: Set) -> Instruction:
     """The catalog's instruction of a set, or a lane-wise one made from the record where it has none."""
     try:
-        found = lookup.instruction(record.instruction)
+        found = lookup.instruction(record.instruction, record.architecture)
     except UsageError:
         return Instruction(
             record.instruction, record.instruction.partition("{")[0], "recorded", 1, 1, record.k, record.a, record.b,

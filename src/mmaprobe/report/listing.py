@@ -112,9 +112,9 @@ def instruction_rows(architecture: str | None, pattern: str) -> list[dict[str, A
     return rows
 
 
-def vector_rows(recipe: str) -> list[dict[str, Any]]:
+def vector_rows(recipe: str, architecture: str | None = None) -> list[dict[str, Any]]:
     """The vector of a recipe: a row a lane and operand, as code and exact value."""
-    instruction = lookup.instruction(Recipe.parse(recipe).instruction)
+    instruction = lookup.instruction(Recipe.parse(recipe).instruction, architecture)
     vector = regenerate(recipe, instruction)
     named = instruction.formats()
     rows = []

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mmaprobe import _native
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import UsageError
@@ -75,7 +76,7 @@ def pipeline(dut: Device, ref: Device, instruction: Instruction) -> Pipeline | N
     takes its datapath.  Beside another device it must have a kernel: the
     interpreter gains nothing.
     """
-    if instruction.chunk or instruction.k > MOST_LANES:
+    if instruction.chunk or changes_batch(instruction) or instruction.k > MOST_LANES:
         return None
     paths = [datapath_of(device, instruction) for device in (dut, ref)]
     known = [program(path) for path in paths if path is not None]
