@@ -112,6 +112,13 @@ def gpu(session: nox.Session) -> None:
 
 
 @nox.session
+def peer(session: nox.Session) -> None:
+    """Models against mmasim 2.1.1, bits and speed; installs it and a CPU build of torch; --out docs/peer.md writes."""
+    session.install(".")
+    session.run("python", "benchmarks/compare_peer.py", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Redraw the pictures from the shipped parameters, and run the Python of README and docs/layouts.md."""
     session.install(".[plot]")

@@ -156,7 +156,6 @@ class Compared:
     differing: int = 0
     reasons: dict[str, tuple[int, str]] = field(default_factory=dict)
     peer_rate: float = 0.0
-    peer_way: str = ""
     native_rate: float = 0.0
     python_rate: float = 0.0
 
@@ -185,8 +184,9 @@ def name_of(form: Form, family: str, index: int) -> str:
     return str(Recipe.of(form.instruction, family, SEED, index))
 
 
-def compare(peer: Peer, form: Form, count: int, out: Compared) -> None:
+def compare(peer: Peer, form: Form, count: int) -> Compared:
     """Every family of vectors through both."""
+    out = Compared(form)
     model = mmaprobe.model(form.arch, form.instruction.id)
     file = peer.folder / "d.bin"
     for family, given in batches(form, count):
@@ -204,22 +204,34 @@ def compare(peer: Peer, form: Form, count: int, out: Compared) -> None:
             digits = formats.get(form.instruction.d).container_bits // 4
             found = f"{int(ours[i]):0{digits}x} ours, {int(theirs[i]):0{digits}x} theirs"
             out.reasons[why] = (seen + 1, vector or f"`{name_of(form, family, int(i))}`: {found}")
+    print(f"{form.peer_arch:14} {form.name:52} {out.vectors:8} {out.differing:6}", flush=True)
+    return out
 
 
-def measure(peer: Peer, form: Form, out: Compared) -> None:
-    """Both on the same tiles of clustered exponents, one thread."""
+def measure_all(peer: Peer, results: list[Compared]) -> None:
+    """The rates of every datapath once, on tiles of one block."""
+    rates: dict[tuple[str, Datapath], tuple[float, float, float]] = {}
+    for out in results:
+        key = (out.form.kind, out.form.datapath)
+        if key not in rates and out.form.instruction.blocks == 1:
+            rates[key] = measure(peer, out.form)
+            columns = " ".join(f"{value:9.3f}" for value in rates[key])
+            print(f"{out.form.peer_arch:14} {out.form.name:52} {columns}", flush=True)
+    for out in results:
+        out.peer_rate, out.native_rate, out.python_rate = rates.get((out.form.kind, out.form.datapath), (0.0,) * 3)
+
+
+def measure(peer: Peer, form: Form) -> tuple[float, float, float]:
+    """The peer's, our native and our Python rate on the same tiles of clustered exponents, one thread."""
     made = form.instruction
     count = max(1, min(TILES, OUTPUTS // (made.m * made.n)))
-    if made.blocks > 1:
-        return
     tiles = generate_tiles(made, "clustered", 1, 0, count)
     rows = dict(tiles.items())
     columns = {name: np.ascontiguousarray(rows[name].swapaxes(1, 2)) for name in ("b", "scale_b") if name in rows}
     answer = peer.with_operands(form, Batch(**(rows | columns)), "speed")
     if "error" in answer:
         raise UsageError(f"the peer failed on {form.peer_arch} {form.name}: {answer['error']}")
-    out.peer_rate, out.peer_way = answer["rate"], f"{answer.get('tiles', 0)} tiles, {answer.get('way', '')}"
-    out.native_rate, out.python_rate = our_rates(form.arch, form.instruction, form.datapath, tiles)
+    return (answer["rate"], *our_rates(form.arch, form.instruction, form.datapath, tiles))
 
 
 def processor() -> str:
@@ -238,30 +250,14 @@ def main() -> int:
     arguments.add_argument("--out", type=Path, help="write the table here")
     given = arguments.parse_args()
     python = install(given.cache)
-    results: list[Compared] = []
-    measured: dict[tuple[str, Datapath, int], Compared] = {}
     with tempfile.TemporaryDirectory() as folder:
         peer = Peer(python, Path(folder))
-        forms, missing = shared_forms(peer, given.only)
         began = time.monotonic()
-        for form in forms:
-            out = Compared(form)
-            compare(peer, form, given.vectors, out)
-            results.append(out)
-            key = (form.kind, form.datapath, form.instruction.m * form.instruction.n)
-            if not given.no_speed and key not in measured:
-                measure(peer, form, out)
-                measured[key] = out
-            elif key in measured:
-                same = measured[key]
-                out.peer_rate, out.native_rate, out.python_rate = same.peer_rate, same.native_rate, same.python_rate
-            print(
-                f"{form.peer_arch:14} {form.name:52} {out.vectors:8} {out.differing:6}"
-                f" {out.peer_rate:8.3f} {out.native_rate:8.1f} {out.python_rate:8.1f}", flush=True,
-            )  # fmt: skip
+        forms, missing = shared_forms(peer, given.only)
+        results = [compare(peer, form, given.vectors) for form in forms]
+        if not given.no_speed:
+            measure_all(peer, results)
         print(f"{len(forms)} forms, {time.monotonic() - began:.0f} s; no model of ours: {len(missing)}")
-        for line in missing:
-            print("  ", line)
     text = document(results, missing, processor())
     if given.out:
         given.out.write_text(text)

@@ -13,9 +13,12 @@ import mmaprobe
 from engine_layout import layout_call
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.generators import generate
+from mmaprobe.models import engine
 from mmaprobe.parameters.datapath import Datapath
 
 SECONDS = 0.2
+ROWS = 1 << 16
 
 
 def quickest(call: Callable[[], object]) -> float:
@@ -31,12 +34,16 @@ def quickest(call: Callable[[], object]) -> float:
 
 
 def our_rates(arch: str, made: Instruction, datapath: Datapath, tiles: Batch) -> tuple[float, float]:
-    """Million outputs a second: on the engine's layout (0 where the datapath has no kernel), and through the call."""
+    """Million outputs a second: natively, and through the Python call.
+
+    Natively is the engine's own layout where the datapath has a kernel, else the engine on rows of single vectors."""
     count = tiles.a.shape[0]
     outputs = count * made.m * made.n
     model = mmaprobe.model(arch, made.id)
-    operands = (tiles.a, tiles.b, tiles.c, tiles.scale_a, tiles.scale_b)
-    call = {name: x for name, x in zip(("a", "b", "c", "scale_a", "scale_b"), operands, strict=True) if x is not None}
-    python = outputs / quickest(lambda: model(**call)) / 1e6
+    scales = {name: getattr(tiles, name) for name in ("scale_a", "scale_b") if getattr(tiles, name) is not None}
+    python = outputs / quickest(lambda: model(tiles.a, tiles.b, tiles.c, **scales)) / 1e6
     native = layout_call(datapath, tiles)
-    return 0.0 if native is None else outputs / quickest(native) / 1e6, python
+    if native is None:
+        vectors = generate(made, "clustered", 1, 0, min(outputs, ROWS))
+        return vectors.size / quickest(lambda: engine.evaluate(datapath, vectors)) / 1e6, python
+    return outputs / quickest(native) / 1e6, python

@@ -142,6 +142,38 @@ def test_zero_exponent_ladders(column: str, d: str, last: int) -> None:
                 assert found == (k > last), (arch, k)
 
 
+BITS = {"volta": 23, "ampere": 24, "hopper": 25}
+CUT = {0.25: 0, 0.5: 0, 0.75: 0, 1.5: 1, -0.25: 0, -0.5: 0, -0.75: 0, -1.5: -1}
+NEAREST_EVEN = {0.25: 0, 0.5: 0, 0.75: 1, 1.5: 2}
+
+
+@pytest.mark.parametrize(("column", "arch", "form"), EACH)
+def test_the_worked_example_of_turing(column: str, arch: str, form: str) -> None:
+    """MMA-Sim's probes with 2^14, printed for Turing's m16n8k8 with f16 results; a prediction on the others.
+
+    Bits kept of C and of a product, RZ in the alignment, products that are not normalised, RNE at the end, and how
+    far below a tie is seen."""
+    form, bits, unit = form.format(d="f16"), BITS[column], p(14 - BITS[column])
+
+    def answer(terms: list[tuple[float, float]], c: float = 0.0) -> Fraction:
+        return exact("f16", run(arch, form, [x for x, _ in terms], [y for _, y in terms], c))
+
+    pair = [(p(7), p(7)), (p(7), -p(7))]
+    wide = [(1.5 * p(7), 1.5 * p(7)), (1.5 * p(7), -1.5 * p(7))]
+    for e in range(20, 29):
+        kept = Fraction(p(14 - e) if e <= bits else 0)
+        assert answer(pair, p(14 - e)) == answer([*pair, (p(7 - e // 2 - e % 2), p(7 - e // 2))]) == kept
+        assert answer([*wide, (p(7 - e // 2 - e % 2), p(7 - e // 2))]) == kept
+    for x, units in CUT.items():
+        assert answer([*pair, (x * p(2), unit * p(-2))]) == Fraction(units * unit), x
+    for x, units in NEAREST_EVEN.items():
+        for sign in (1, -1):
+            assert answer([(sign * p(7), p(7)), (sign * x * p(4), 1)]) == sign * Fraction(p(14) + units * p(4)), x
+    for e in range(18, 29):
+        above = answer([(p(7), p(7)), (p(3), 1), (p(7 - e // 2 - e % 2), p(7 - e // 2))])
+        assert above == Fraction(p(14) + (p(4) if e <= bits else 0)), e
+
+
 EQUATION_10: dict[str, list[tuple[str, str]]] = {
     "-0.875": [("sm_80", "mma.m8n8k4.f64.f64.f64.f64"), ("sm_90a", "mma.m16n8k16.f64.f64.f64.f64")],
     "0": [("sm_89", "mma.m16n8k32.f32.e5m2.e5m2.f32"), ("sm_90a", "wgmma.mma_async.m64n8k32.f32.e5m2.e5m2")],
