@@ -237,7 +237,8 @@ def test_entries_can_be_inherited() -> None:
         from_text('basis = "measured"\n' + text, "n.toml", {"arch": FILE.entries})
     whole = from_text('basis = "predicted"\n' + text, "n.toml", {"arch": FILE.entries})
     first = whole.entries["P[f16,f16->f32]"]
-    assert first == Entry("P[f16,f16->f32]", FUSED, "predicted", "s", origin="new")
+    notes = FILE.entries["P[f16,f16->f32]"].notes
+    assert first == Entry("P[f16,f16->f32]", FUSED, "predicted", "s", notes=notes, origin="new")
     assert whole.entries["Q"].follows == ("rounding", "daz")
     part = from_text('basis = "predicted"\nwithout = ["P*"]\n' + text, "n.toml", {"arch": FILE.entries})
     assert list(part.entries) == ["Q"]

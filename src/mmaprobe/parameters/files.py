@@ -167,7 +167,7 @@ def _whole_file(data: Table, inherit: Mapping[str, Mapping[str, Entry]] | None, 
                 raise UsageError(f"without {glob!r}: no primitive of {data['same_as']} matches")
         return {
             primitive: Entry(primitive, entry.datapath, data["basis"], data["source"], follows=entry.follows,
-                             origin=data["architecture"])
+                             notes=entry.notes, origin=data["architecture"])
             for primitive, entry in there.items()
             if not any(fnmatchcase(primitive, glob) for glob in gone)
         }  # fmt: skip
