@@ -78,12 +78,32 @@ NVF4 = "mma.m16n8k64.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.
 MXF4 = "mma.m16n8k64.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
 
 
+TC = "tcgen05.mma.cta_group::1.kind::{0}.m128n64k{1}.{2}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "types"),
+    [
+        ("f16", 16, "f32.f16.f16"),
+        ("f16", 16, "f32.bf16.bf16"),
+        ("tf32", 8, "f32.tf32.tf32"),
+        ("f8f6f4", 32, "f32.e5m2.e5m2"),
+    ],
+)
+def test_equation_10_of_tcgen05(kind: str, k: int, types: str) -> None:
+    """MMA-Sim, table 8: Blackwell keeps -0.75 of -0.875, e5m2 included."""
+    assert exact("f32", dots("sm_100a", TC.format(kind, k, types), A, B, C)) == Fraction(-3, 4)
+
+
+@pytest.mark.parametrize(("arch", "form"), [
+    ("sm_120a", MXF8.format("e5m2", "e5m2")),
+    ("sm_100a", TC.format("mxf8f6f4.block_scale", 32, "f32.e5m2.e5m2.ue8m0")),
+])  # fmt: skip
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (3, -3), (-100, 100)])
-def test_equation_10_with_block_scales_of_eight_bits(first: int, second: int) -> None:
+def test_equation_10_with_block_scales_of_eight_bits(arch: str, form: str, first: int, second: int) -> None:
     """MMA-Sim, table 8: mxfp8 keeps -0.75 of -0.875; scales of the product 1 change nothing."""
     scales = {"scale_a": [127 + first], "scale_b": [127 + second]}
-    found = dots("sm_120a", MXF8.format("e5m2", "e5m2"), A, B, C, **scales)
-    assert exact("f32", found) == Fraction(-3, 4)
+    assert exact("f32", dots(arch, form, A, B, C, **scales)) == Fraction(-3, 4)
 
 
 def test_equation_10_with_block_scales_of_four_bits() -> None:
@@ -93,7 +113,9 @@ def test_equation_10_with_block_scales_of_four_bits() -> None:
     for scale, big, half in (("ue4m3", code("ue4m3", 256), code("ue4m3", 0.5)), ("ue8m0", 127 + 8, 126)):
         one = formats.get(scale).one
         scales = {"scale_a": [big, one, one, half], "scale_b": [big, one, one, one]}
-        assert exact("f32", dots("sm_120a", NVF4.format(scale), a, b, C, **scales)) == Fraction(-7, 8)
+        blackwell = TC.format("mxf4nvf4.block_scale.scale_vec::4X", 64, f"f32.e2m1.e2m1.{scale}")
+        for arch, form in (("sm_120a", NVF4.format(scale)), ("sm_100a", blackwell), ("sm_103a", blackwell)):
+            assert exact("f32", dots(arch, form, a, b, C, **scales)) == Fraction(-7, 8)
 
 
 def test_four_bit_sums_keep_35_bits_below_the_largest_scale() -> None:
@@ -203,3 +225,56 @@ def test_zero_exponents_with_block_scales() -> None:
             blocks = 2 if scale == "mxf4" else 4
             scales = {"scale_a": [0] * blocks, "scale_b": [127 - 22, 127 - 22 - n, *[127] * (blocks - 2)]}
             assert dots("sm_120a", form, a, [1.0] * len(a), 0.0, **scales) == (0 if kept else 1), (scale, n)
+
+
+def test_tcgen05_is_the_wider_unit_of_its_architecture() -> None:
+    """The same sums as mma.sync on f16, bf16 and tf32; what is new or acts on whole tiles has no datapath."""
+    for kind, k, types, other in (("f16", 16, "f32.f16.f16", "mma.m16n8k16.f32.f16.f16.f32"),
+                                  ("f16", 16, "f16.f16.f16", "mma.m16n8k16.f16.f16.f16.f16"),
+                                  ("tf32", 8, "f32.tf32.tf32", "mma.m16n8k8.f32.tf32.tf32.f32")):  # fmt: skip
+        made = instruction(TC.format(kind, k, types))
+        assert datapath_for("sm_100a", made) == datapath_for("sm_100a", instruction(other))
+        assert basis_for("sm_100a", made) == "published"
+        first = instruction(f"{made.id}{{enable_input_d=0}}")
+        assert (datapath_for("sm_100a", first).c, basis_for("sm_100a", first)) == (None, "predicted")
+    plain = TC.format("f16", 16, "f32.f16.f16")
+    for inside, said in (
+        ("scale_input_d=3", "how D times 2\\^-s is rounded and aligned is not published; run `mmaprobe derive`"),
+        ("disable_output_lane", "which rows keep their D is no operand"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            datapath_for("sm_100a", instruction(f"{plain}{{{inside}}}"))
+    for form in (TC.format("mxf4.block_scale.block32", 96, "f32.e2m1.e2m1.ue8m0"),
+                 TC.format("f8f6f4", 64, "f32.e4m3.e4m3")):  # fmt: skip
+        with pytest.raises(UsageError, match=r"no datapath is known for .*; run `mmaprobe derive"):
+            datapath_for("sm_107a", instruction(form))
+
+
+@pytest.mark.parametrize(("arch", "form"), [("sm_80", "mma.m16n8k8.f32.tf32.tf32.f32"),
+                                            ("sm_90a", "wgmma.mma_async.m64n8k8.f32.tf32.tf32"),
+                                            ("sm_120a", "mma.m16n8k4.f32.tf32.tf32.f32")])  # fmt: skip
+def test_tf32_reads_the_upper_19_bits(arch: str, form: str) -> None:
+    """Of any words: the lower 13 bits change nothing, and a NaN that lies in them alone is an infinity."""
+    model = mmaprobe.model(arch, form)
+    rng = np.random.default_rng(8)
+    shape = (500, model.instruction.k)
+    a, b = (rng.integers(0, 1 << 32, shape, np.uint32) for _ in "ab")
+    c = rng.integers(0, 1 << 32, 500, np.uint32)
+    upper = np.uint32(0xFFFFE000)
+    assert (model.dot(a, b, c) == model.dot(a & upper, b & upper, c)).all()
+    one = np.zeros((2, shape[1]), np.uint32)
+    one[:, 0] = 0x3F800000
+    high = np.zeros_like(one)
+    high[:, 0] = 0x7F800001, 0xFF801FFF
+    assert model.dot(high, one, np.zeros(2, np.uint32)).tolist() == [0x7F800000, 0xFF800000]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120a"])
+def test_directed_rounding_of_f64(arch: str) -> None:
+    """Each multiply-add rounds as the suffix says: 1 + 2^-60 and -1 - 2^-60, of either sign."""
+    up, down = float.fromhex("0x1.0000000000001p0"), 1.0
+    for mode, plus, minus in ((".rn", down, -down), (".rz", down, -down), (".rm", down, -up), (".rp", up, -down)):
+        model = mmaprobe.model(arch, f"mma.m8n8k4.f64.f64.f64.f64{mode}")
+        a = np.array([[p(-30), 0, 0, 0], [-p(-30), 0, 0, 0]])
+        b = np.array([[p(-30), 0, 0, 0]] * 2)
+        assert model.dot(a, b, np.array([1.0, -1.0])).tolist() == [plus, minus]
