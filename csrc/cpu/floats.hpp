@@ -80,8 +80,14 @@ MMAPROBE_HD F64s broadcast(F64s out, double x) {
 }
 #endif
 
-// Signed integers, exactly.
+// Signed integers, and binary32 codes, as numbers.
+#if defined(__AVX512F__)
+MMAPROBE_HD F64s to_doubles(I32h x) { return F64s(_mm512_cvtepi32_pd(__m256i(x))); }
+MMAPROBE_HD F64s float_values(I32h codes) { return F64s(_mm512_cvtps_pd(_mm256_castsi256_ps(__m256i(codes)))); }
+#else
 MMAPROBE_HD F64s to_doubles(I32h x) { return __builtin_convertvector(x, F64s); }
+MMAPROBE_HD F64s float_values(I32h codes) { return __builtin_convertvector(F32h(codes), F64s); }
+#endif
 
 // x 2^n, where -1022 <= n <= 1023 and the result is a normal number or zero.
 #if defined(__AVX512F__)
@@ -121,9 +127,22 @@ MMAPROBE_HD F64s fused_multiply(F64s x, F64s y, F64s z) { return F64s(vfmaq_f64(
 #endif
 
 // Codes of the binary32 numbers nearest to x, ties to even.
+#if defined(__AVX512F__)
+MMAPROBE_HD I32h nearest_floats(F64s x) { return I32h(_mm256_castps_si256(_mm512_cvtpd_ps(__m512d(x)))); }
+#else
 MMAPROBE_HD I32h nearest_floats(F64s x) { return I32h(__builtin_convertvector(x, F32h)); }
+#endif
 
 // Codes of x cut to binary32 towards zero; from 2^128 on infinity.
+#if defined(__AVX512F__)
+MMAPROBE_HD I32h cut_floats(F64s x) {
+    const __m256 cut = _mm512_cvt_roundpd_ps(__m512d(x), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    const __mmask8 beyond = _mm512_cmp_pd_mask(_mm512_abs_pd(__m512d(x)), _mm512_set1_pd(0x1p128), _CMP_GE_OQ);
+    const __m256i exponent = _mm256_set1_epi32(0x7F800000), fraction = _mm256_set1_epi32(0x007FFFFF);
+    const __m256i codes = _mm256_castps_si256(cut);  // beyond: (codes | exponent) & ~fraction
+    return I32h(_mm256_mask_ternarylogic_epi32(codes, beyond, exponent, fraction, 0x54));
+}
+#else
 MMAPROBE_HD I32h cut_floats(F64s x) {
     const F32h nearest = __builtin_convertvector(x, F32h);
     const F64s back = __builtin_convertvector(nearest, F64s), limit = broadcast(F64s{}, 0x1p128);
@@ -131,6 +150,7 @@ MMAPROBE_HD I32h cut_floats(F64s x) {
     const I64s finite = (I64s(x) & INT64_MAX) < I64s(limit);
     return I32h(nearest) + __builtin_convertvector(beyond & finite, I32h);
 }
+#endif
 
 // floor(x / 2^e) 2^e, e = max(floor(log2 |x|), lowest) - bits.
 MMAPROBE_HD F64s floored_below(F64s x, int bits, int lowest) {

@@ -29,22 +29,22 @@ struct Rules {
           nan(u32(h[Header::nan_code])), underflow_sign(r[GroupedRow::underflow_positive] ? 0 : u32(1) << 31) {}
 };
 
-// A group of one operand: its values, which of its lanes count (none under a scale of zero), -BIAS times the sum of
-// the values, its scale. U is u32 for a column of a tile, U32s for rows and for vectors.
-template <class U>
-struct Side {
-    U quads[QUADS], live, offset, significand, exponent;
+constexpr i32 ZERO_SCALE = -300;  // its exponent: below every zero exponent, alone and in a sum
 
-    MMAPROBE_HD void set_scale(const Item<U>& scale) {
-        significand = scale.significand;
-        exponent = scale.exponent;
-        live &= ~equal(significand, splat<U>(0));
-    }
+// A group of one operand of one register: its values, which of its lanes are no zeros, -BIAS times the sum of the
+// values, its scale.
+struct Side {
+    U32s quads[QUADS], live, offset, significand, exponent;
 };
+
+template <class U>
+MMAPROBE_HD U scale_exponent(const Item<U>& scale) {
+    return larger_signed(scale.exponent, splat<U>(u32(ZERO_SCALE)));
+}
 
 // One register of rows or of vectors, all groups.
 template <bool BIASED>
-MMAPROBE_HD void read_lanes(const Rules& r, const void* base, const void* scales, i64 strip, int part, Side<U32s>* out,
+MMAPROBE_HD void read_lanes(const Rules& r, const void* base, const void* scales, i64 strip, int part, Side* out,
                             U32s& nan) {
     const uint8_t* rows = static_cast<const uint8_t*>(base) + strip * r.groups * GROUP * STRIP + part;
     for (int g = 0; g < r.groups; ++g) {
@@ -58,99 +58,144 @@ MMAPROBE_HD void read_lanes(const Rules& r, const void* base, const void* scales
         const i64 at = (strip * r.scales + g / r.size) * STRIP + part;
         const Item<U32s> scale = read_item<U32s>(r.scale, fused::load_codes<uint8_t>(scales, at));
         nan |= scale.nan;
-        out[g].set_scale(scale);
+        out[g].significand = scale.significand;
+        out[g].exponent = scale_exponent(scale);
     }
 }
 
-// The columns of a tile: sides of column n from n * groups on, and whether one of its scales is a NaN.
+// The columns of a tile, group after group: four quads each, the rest once for every quad; scales by themselves.
 struct Columns {
-    std::unique_ptr<Side<u32>[]> sides;
-    std::unique_ptr<u32[]> nan;
-    Columns(int n, int groups) : sides(new Side<u32>[size_t(n) * groups]), nan(new u32[size_t(n)]) {}
+    const Rules& r;
+    const int words, scales;
+    std::unique_ptr<u32[]> memory;
+    u32 *quads, *live, *offset, *significand, *exponent, *nan;
 
-    void read(const Rules& r, const void* base, const void* scales, i64 first, int n) {
-        const int words = n * r.groups * QUADS;  // four codes each
-        const uint8_t* codes = static_cast<const uint8_t*>(base) + 4 * first * r.groups * QUADS;
+    Columns(const Rules& rules, int n)
+        : r(rules), words(n * r.groups * QUADS), scales(n * r.scales),
+          memory(new u32[size_t(3 * (words + LANES) + 3 * (scales + LANES))]), quads(memory.get()),
+          live(quads + words + LANES), offset(live + words + LANES), significand(offset + words + LANES),
+          exponent(significand + scales + LANES), nan(exponent + scales + LANES) {}
+
+    void read(const uint8_t* codes, const uint8_t* scale_codes) {
+        U32s shift;
+        for (int i = 0; i < LANES; ++i) shift[i] = u32(i % QUADS * 4);
         for (int w = 0; w < words; w += LANES) {
             U32s x{};
-            memcpy(&x, codes + 4 * w, size_t(4 * smaller(LANES, words - w)));
-            const U32s values = twice(x), live = nonzero(x), sums = byte_sums(values);
-            for (int i = 0; i < LANES && w + i < words; ++i) {
-                Side<u32>& side = sides[size_t((w + i) / QUADS)];
-                const int q = (w + i) % QUADS;
-                side.quads[q] = values[i];
-                side.live = (q ? side.live : 0) | live[i] << (4 * q);
-                side.offset = (q ? side.offset : 0) - BIAS * sums[i];
-            }
+            if (words - w >= LANES)
+                memcpy(&x, codes + 4 * w, sizeof x);
+            else
+                memcpy(&x, codes + 4 * w, size_t(4 * (words - w)));
+            const U32s values = twice(x), lives = sum_of_four(nonzero(x) << shift);
+            const U32s offsets = 0 - BIAS * sum_of_four(byte_sums(values));
+            memcpy(quads + w, &values, sizeof values);
+            memcpy(live + w, &lives, sizeof lives);
+            memcpy(offset + w, &offsets, sizeof offsets);
         }
-        const uint8_t* scale = static_cast<const uint8_t*>(scales) + first * r.scales;
-        for (int i = 0; i < n; ++i) {
-            nan[size_t(i)] = 0;
-            for (int g = 0; g < r.groups; ++g) {
-                const Item<u32> item = read_item<u32>(r.scale, scale[i * r.scales + g / r.size]);
-                nan[size_t(i)] |= item.nan;
-                sides[size_t(i * r.groups + g)].set_scale(item);
-            }
+        for (int i = 0; i < scales; i += LANES) {
+            uint8_t padded[LANES] = {};
+            if (scales - i >= LANES)
+                memcpy(padded, scale_codes + i, LANES);
+            else
+                memcpy(padded, scale_codes + i, size_t(scales - i));
+            const Item<U32s> item = read_item<U32s>(r.scale, fused::load_codes<uint8_t>(padded, 0));
+            const U32s exponents = scale_exponent(item);
+            memcpy(significand + i, &item.significand, sizeof exponents);
+            memcpy(exponent + i, &exponents, sizeof exponents);
+            memcpy(nan + i, &item.nan, sizeof exponents);
         }
+    }
+    U32s quad(i64 n, int g, int q) const { return splat<U32s>(quads[(n * r.groups + g) * QUADS + q]); }
+    U32s of_group(const u32* values, i64 n, int g) const { return splat<U32s>(values[(n * r.groups + g) * QUADS]); }
+    U32s of_scale(const u32* values, i64 n, int g) const { return splat<U32s>(values[n * r.scales + g / r.size]); }
+};
+
+// A column as a Side of every lane.
+struct Column {
+    const Columns& of;
+    i64 n;
+    U32s quad(int g, int q) const { return of.quad(n, g, q); }
+    U32s live(int g) const { return of.of_group(of.live, n, g); }
+    U32s offset(int g) const { return of.of_group(of.offset, n, g); }
+    U32s significand(int g) const { return of.of_scale(of.significand, n, g); }
+    U32s exponent(int g) const { return of.of_scale(of.exponent, n, g); }
+    U32s nan() const {
+        u32 any_nan = 0;
+        for (int i = 0; i < of.r.scales; ++i) any_nan |= of.nan[n * of.r.scales + i];
+        return splat<U32s>(any_nan);
     }
 };
 
-template <class U>
-MMAPROBE_HD U32s run_lanes(const Rules& r, const Side<U32s>* a, const Side<U>* b, U32s nan, U32s c_code) {
-    const Item<U32s> c = read_item<U32s>(r.c, c_code);
-    const U32s zero = splat<U32s>(0), lowest = splat<U32s>(u32(r.zero_exponent));
-    U32s label = pick(equal(c.significand, zero), lowest, c.exponent), labels[MOST_GROUPS], terms[MOST_GROUPS];
-    for (int g = 0; g < r.groups; ++g) {
-        const Side<U>& y = b[g];
+struct Lanes {
+    const Side* side;
+    U32s quad(int g, int q) const { return side[g].quads[q]; }
+    U32s live(int g) const { return side[g].live; }
+    U32s offset(int g) const { return side[g].offset; }
+    U32s significand(int g) const { return side[g].significand; }
+    U32s exponent(int g) const { return side[g].exponent; }
+};
+
+// GROUPS 0: known at run time only.
+template <int GROUPS, class B>
+MMAPROBE_HD U32s run_lanes(const Rules& r, const Side* a, const B& b, U32s nan, U32s c) {
+    const int groups = GROUPS ? GROUPS : r.groups, unit = r.fraction_bits - 2 - 2 * r.scale.fraction_bits;
+    const U32s zero = splat<U32s>(0), lowest = splat<U32s>(u32(r.zero_exponent)), twice_c = c << 1;
+    const U32s field = twice_c >> 24, c_exponent = (field | (equal(field, zero) & 1)) - 127;
+    U32s label = pick(equal(twice_c, zero), lowest, c_exponent), labels[MOST_GROUPS], terms[MOST_GROUPS];
+    for (int g = 0; g < groups; ++g) {
         const auto quad_a = [&](int q) { return a[g].quads[q]; };
-        const auto quad_b = [&](int q) { return every(y.quads[q]); };
-        terms[g] = dot(quad_a, quad_b, every(y.offset)) * (a[g].significand * every(y.significand));
-        const U32s live = ~equal(a[g].live & every(y.live), zero);
-        labels[g] = pick(live, a[g].exponent + every(y.exponent), lowest);
+        const auto quad_b = [&](int q) { return b.quad(g, q); };
+        const U32s sum = dot(quad_a, quad_b, b.offset(g));
+        const U32s none = equal(a[g].live & b.live(g), zero);
+        terms[g] = sum * (a[g].significand * b.significand(g));
+        labels[g] = pick(none, lowest, a[g].exponent + b.exponent(g));
         label = larger_signed(label, labels[g]);
     }
-    const int unit = r.fraction_bits - 2 - 2 * r.scale.fraction_bits, c_unit = r.fraction_bits - r.c.fraction_bits;
-    const U32s signed_c = (c.significand ^ c.negative) - c.negative, most = splat<U32s>(900);
-    const U32s gap = label - c.exponent, c_up = splat<U32s>(u32(c_unit)) - pick(less(most, gap), most, gap);
+    const U32s up = splat<U32s>(u32(unit)) - label, c_up = splat<U32s>(u32(r.fraction_bits)) - label;
     I32h out[2];
     for (int part = 0; part < 2; ++part) {
-        F64s sum = truncated(scaled(to_doubles(half(signed_c, part)), half(c_up, part)));
-        for (int g = 0; g < r.groups; ++g)
-            sum += truncated(scaled(to_doubles(half(terms[g], part)), half(labels[g] - label + u32(unit), part)));
-        out[part] = cut_floats(scaled(sum, half(label - u32(r.fraction_bits), part)));
+        F64s sum = truncated(scaled(float_values(half(c, part)), half(c_up, part)));
+        for (int g = 0; g < groups; ++g)
+            sum += truncated(scaled(to_doubles(half(terms[g], part)), half(labels[g] + up, part)));
+        out[part] = cut_floats(scaled(sum, half(0 - c_up, part)));
     }
     U32s d = join(out[0], out[1]);
     d &= ~equal(d << 1, zero) | splat<U32s>(r.underflow_sign);
-    d = pick(c.infinite, c_code, d);
-    return pick(nan | c.nan, splat<U32s>(r.nan), d);
+    return pick(nan | less(splat<U32s>(0xFF000000), twice_c), splat<U32s>(r.nan), d);
+}
+
+template <class B>
+MMAPROBE_HD U32s run_lanes(const Rules& r, const Side* a, const B& b, U32s nan, U32s c) {
+    return r.groups == 4 ? run_lanes<4>(r, a, b, nan, c) : run_lanes<0>(r, a, b, nan, c);
 }
 
 inline bool evaluate(const LayoutCall& call) {
     const Header header{call.program};
     const Rules r(call.program, header, GroupedRow{call.program + header[Header::rules]});
     const Environment environment;
-    Side<U32s> a[MOST_GROUPS], b[MOST_GROUPS];
-    const auto finish = [&](i64 to, const auto* side, U32s nan) {
-        const U32s d = run_lanes(r, a, side, nan, fused::load_codes<u32>(call.c, to));
-        memcpy(static_cast<u32*>(call.d) + to, &d, sizeof d);
-    };
     const i64 strips = (call.m + STRIP - 1) / STRIP;
-    Columns columns(call.n, r.groups);
+    const auto load_c = [&](i64 at) { return fused::load_codes<u32>(call.c, at); };
+    const auto store = [&](i64 to, U32s d) { memcpy(static_cast<u32*>(call.d) + to, &d, sizeof d); };
+    Side a[MOST_GROUPS], b[MOST_GROUPS];
+    Columns columns(r, call.n);
     for (i64 tile = 0; tile < call.count; ++tile) {
-        if (call.n) columns.read(r, call.b, call.scale_b, tile * call.n, call.n);
+        if (call.n)
+            columns.read(static_cast<const uint8_t*>(call.b) + 4 * tile * columns.words,
+                         static_cast<const uint8_t*>(call.scale_b) + tile * columns.scales);
         for (i64 strip = tile * strips; call.n && strip < (tile + 1) * strips; ++strip)
             for (int part = 0; part < STRIP; part += LANES) {
                 U32s nan{};
                 read_lanes<true>(r, call.a, call.scale_a, strip, part, a, nan);
-                for (i64 n = 0; n < call.n; ++n)
-                    finish((strip * call.n + n) * STRIP + part, &columns.sides[size_t(n * r.groups)],
-                           nan | splat<U32s>(columns.nan[size_t(n)]));
+                for (i64 n = 0; n < call.n; ++n) {
+                    const i64 at = (strip * call.n + n) * STRIP + part;
+                    const Column column{columns, n};
+                    store(at, run_lanes(r, a, column, nan | column.nan(), load_c(at)));
+                }
             }
         for (int part = 0; !call.n && part < STRIP; part += LANES) {
             U32s nan{};
             read_lanes<true>(r, call.a, call.scale_a, tile, part, a, nan);
             read_lanes<false>(r, call.b, call.scale_b, tile, part, b, nan);
-            finish(tile * STRIP + part, b, nan);
+            store(tile * STRIP + part, run_lanes(r, a, Lanes{b}, nan, load_c(tile * STRIP + part)));
         }
     }
     return true;

@@ -72,6 +72,21 @@ MMAPROBE_HD U32s dot(const X& x, const Y& y, U32s acc) {
 }
 #endif
 
+// The sum of four neighbouring lanes, in each of them.
+MMAPROBE_HD U32s sum_of_four(U32s x) {
+#if defined(__AVX512BW__)
+    const U32s pairs = x + U32s(_mm512_shuffle_epi32(__m512i(x), _MM_PERM_ENUM(0xB1)));
+    return pairs + U32s(_mm512_shuffle_epi32(__m512i(pairs), _MM_PERM_ENUM(0x4E)));
+#elif defined(__AVX2__)
+    const U32s pairs = x + U32s(_mm256_shuffle_epi32(__m256i(x), 0xB1));
+    return pairs + U32s(_mm256_shuffle_epi32(__m256i(pairs), 0x4E));
+#else
+    U32s out;
+    for (int i = 0; i < LANES; ++i) out[i] = x[i / 4 * 4] + x[i / 4 * 4 + 1] + x[i / 4 * 4 + 2] + x[i / 4 * 4 + 3];
+    return out;
+#endif
+}
+
 // Items k .. k + 3 of LANES rows (16 rows of one byte each lie together), four to a lane.
 MMAPROBE_HD U32s pack_quad(const uint8_t* rows) {
 #if defined(__AVX512BW__)

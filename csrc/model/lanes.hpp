@@ -64,11 +64,6 @@ template <class U>
 MMAPROBE_HD U splat(u32 x) {
     return splat(U{}, x);
 }
-#if !defined(__CUDACC__) && !defined(__HIPCC__)
-// One value for every lane, or lanes as they are.
-MMAPROBE_HD U32s every(u32 x) { return splat<U32s>(x); }
-MMAPROBE_HD U32s every(U32s x) { return x; }
-#endif
 template <class U>
 MMAPROBE_HD U pick(U mask, U x, U y) {
     return (x & mask) | (y & ~mask);
