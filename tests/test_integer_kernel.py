@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -10,9 +12,10 @@ from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.models import engine, stages
 from mmaprobe.models.kernels import INTEGER_SATURATES, INTEGER_WRAPS, INTERPRETER, kernel
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Products
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Product, Products
 
-PAIRS = [("s8", "s8"), ("s8", "u8"), ("u8", "s8"), ("u8", "u8"), ("s16", "s16")]
+PAIRS = [("s8", "s8"), ("s8", "u8"), ("u8", "s8"), ("u8", "u8"), ("s4", "s4"), ("s4", "u4"), ("u4", "s4"), ("u4", "u4"),
+         ("s16", "s16")]  # fmt: skip
 EDGES = np.array([0x7FFFFFFF, 0x80000000, 0x7FFFFF00, 0x80000100, 0], np.uint32)
 
 
@@ -23,14 +26,14 @@ def datapath(a: str, b: str, d: str, c: str | None, k: int, overflow: str, step:
 
 def codes(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> Bits:
     fmt = formats.get(name)
-    found: NDArray[np.unsignedinteger] = rng.integers(0, fmt.code_limit, shape).astype(fmt.dtype)  # type: ignore[type-arg]
+    found: NDArray[np.unsignedinteger] = rng.integers(0, 1 << fmt.container_bits, shape).astype(fmt.dtype)  # type: ignore[type-arg]
     found[::3] = fmt.largest
     found[1::6] = fmt.sign_mask
     return found
 
 
 @pytest.mark.parametrize("overflow", ["wrap", "largest"])
-@pytest.mark.parametrize("k", [1, 2, 4, 7, 64])
+@pytest.mark.parametrize("k", [1, 2, 4, 7, 16, 64])
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 @pytest.mark.parametrize("c", ["s32", None])
 def test_the_kernel_is_the_exact_sum(a: str, b: str, c: str | None, k: int, overflow: str) -> None:
@@ -53,8 +56,29 @@ def test_sixteen_bit_results(overflow: str) -> None:
 
 def test_what_the_kernel_cannot_do_is_interpreted() -> None:
     saturating_steps = datapath("s8", "s8", "s32", "s32", 4, "largest", step=1)
-    narrow = datapath("s4", "s4", "s32", "s32", 4, "wrap")
-    assert kernel(saturating_steps) == kernel(narrow) == INTERPRETER
+    mixed = datapath("s4", "s8", "s32", "s32", 4, "wrap")
+    sixteen = datapath("u16", "u16", "s32", "s32", 4, "wrap")
+    assert kernel(saturating_steps) == kernel(mixed) == INTERPRETER
+    both = Batch(a=codes(np.random.default_rng(1), "u16", (99, 4)), b=codes(np.random.default_rng(2), "u16", (99, 4)),
+                 c=np.resize(EDGES, 99))  # fmt: skip
+    assert (engine.evaluate(sixteen, both) == stages.evaluate(sixteen, both)).all()
     rng = np.random.default_rng(9)
     vectors = Batch(a=codes(rng, "s8", (500, 4)), b=codes(rng, "s8", (500, 4)), c=rng.choice(EDGES, 500))
     assert (engine.evaluate(saturating_steps, vectors) == stages.evaluate(saturating_steps, vectors)).all()
+
+
+@pytest.mark.parametrize("overflow", ["wrap", "largest"])
+@pytest.mark.parametrize("way", ["and", "xor"])
+@pytest.mark.parametrize("k", [5, 64, 128, 256])
+def test_bits_are_counted(way: str, k: int, overflow: str) -> None:
+    rng = np.random.default_rng(k)
+    path = replace(datapath("b1", "b1", "s32", "s32", k, overflow), product=Product(multiply=way))  # type: ignore[arg-type]
+    assert kernel(path) != INTERPRETER
+    vectors = Batch(a=codes(rng, "b1", (300, k)), b=codes(rng, "b1", (300, k)), c=rng.choice(EDGES, 300))
+    got = engine.evaluate(path, vectors)
+    assert (got == stages.evaluate(path, vectors)).all()
+    both = vectors.a & vectors.b & 1 if way == "and" else (vectors.a ^ vectors.b) & 1
+    assert vectors.c is not None
+    exact = both.sum(axis=1, dtype=np.int64) + vectors.c.view(np.int32)
+    exact = exact.clip(-(1 << 31), (1 << 31) - 1) if overflow == "largest" else exact
+    assert (got == exact.astype(np.uint32)).all()

@@ -1,6 +1,7 @@
 // Exact integer dot products, straight from the arrays: what a program whose header names such a kernel computes.
 //
 // d = c + sum_k a_k b_k, exact, then wrapped to d's bits or limited to its range (one step, or steps that wrap).
+// Items of fewer bits than their container have anything above them; bits (b1) are multiplied by AND or XOR.
 #pragma once
 #include "program.hpp"
 
@@ -15,7 +16,17 @@ struct IntegerDot {
     bool saturate;
 };
 
-template <class A, class B, class D, class Sum, int K>
+// An item of the low bits of a container.
+template <class Container, int Bits>
+struct Item {
+    Container code;
+    MMAPROBE_CALL int32_t value() const {
+        constexpr int unused = 8 * int(sizeof(Container)) - Bits;
+        return Container(Container(code << unused)) >> unused;
+    }
+};
+
+template <class A, class B, class D, class Sum, bool Xor, int K>
 MMAPROBE_CALL void integer_dots(const IntegerDot& call) {
     const A* a = static_cast<const A*>(call.a);
     const B* b = static_cast<const B*>(call.b);
@@ -25,47 +36,67 @@ MMAPROBE_CALL void integer_dots(const IntegerDot& call) {
     const i64 most = (i64(1) << (8 * sizeof(D) - 1)) - 1;
     for (i64 v = 0; v < call.vectors; ++v, a += k, b += k) {
         Sum sum = 0;
-        for (int i = 0; i < k; ++i) sum += Sum(a[i]) * Sum(b[i]);
+        for (int i = 0; i < k; ++i) {
+            const int32_t x = a[i].value(), y = b[i].value();
+            sum += Xor ? Sum(x ^ y) : Sum(x) * Sum(y);
+        }
         i64 total = i64(sum) + (c ? i64(c[v]) : 0);
         if (call.saturate) total = total > most ? most : total < -most - 1 ? -most - 1 : total;
         d[v] = D(total);
     }
 }
 
-template <class A, class B, class D, class Sum>
+template <class A, class B, class D, class Sum, bool Xor = false>
 MMAPROBE_CALL void integer_dots_of(const IntegerDot& call) {
     switch (call.k) {
-        case 2: return integer_dots<A, B, D, Sum, 2>(call);
-        case 4: return integer_dots<A, B, D, Sum, 4>(call);
-        case 8: return integer_dots<A, B, D, Sum, 8>(call);
-        case 64: return integer_dots<A, B, D, Sum, 64>(call);
-        default: return integer_dots<A, B, D, Sum, 0>(call);
+        case 2: return integer_dots<A, B, D, Sum, Xor, 2>(call);
+        case 4: return integer_dots<A, B, D, Sum, Xor, 4>(call);
+        case 8: return integer_dots<A, B, D, Sum, Xor, 8>(call);
+        case 16: return integer_dots<A, B, D, Sum, Xor, 16>(call);
+        case 32: return integer_dots<A, B, D, Sum, Xor, 32>(call);
+        case 64: return integer_dots<A, B, D, Sum, Xor, 64>(call);
+        default: return integer_dots<A, B, D, Sum, Xor, 0>(call);
     }
 }
 
-// The kernel for 8-bit operands: their products' sum fits 32 bits up to 2^15 lanes.
-template <class D>
-MMAPROBE_CALL bool narrow_dots(const IntegerDot& call, bool a_signed, bool b_signed) {
-    if (call.k > 1 << 15) return false;
+// Operands in bytes: the sum of their products fits 32 bits up to 2^15 lanes.
+template <int Bits, class D>
+MMAPROBE_CALL void narrow_dots(const IntegerDot& call, bool a_signed, bool b_signed) {
+    using S = Item<int8_t, Bits>;
+    using U = Item<uint8_t, Bits>;
     if (a_signed)
-        b_signed ? integer_dots_of<int8_t, int8_t, D, int32_t>(call) : integer_dots_of<int8_t, uint8_t, D, int32_t>(call);
+        b_signed ? integer_dots_of<S, S, D, int32_t>(call) : integer_dots_of<S, U, D, int32_t>(call);
     else
-        b_signed ? integer_dots_of<uint8_t, int8_t, D, int32_t>(call)
-                 : integer_dots_of<uint8_t, uint8_t, D, int32_t>(call);
-    return true;
+        b_signed ? integer_dots_of<U, S, D, int32_t>(call) : integer_dots_of<U, U, D, int32_t>(call);
+}
+
+MMAPROBE_CALL bool byte_dots(const IntegerDot& call, const OperandRow& a, const OperandRow& b, int out_bytes, bool exclusive) {
+    const bool a_signed = a[OperandRow::is_signed], b_signed = b[OperandRow::is_signed];
+    using Bit = Item<uint8_t, 1>;
+    if (out_bytes == 2 && a[OperandRow::bits] == 8 && !call.c) return narrow_dots<8, int16_t>(call, a_signed, b_signed), true;
+    if (out_bytes != 4) return false;
+    switch (a[OperandRow::bits]) {
+        case 8: return narrow_dots<8, int32_t>(call, a_signed, b_signed), true;
+        case 4: return narrow_dots<4, int32_t>(call, a_signed, b_signed), true;
+        case 1:
+            exclusive ? integer_dots_of<Bit, Bit, int32_t, int32_t, true>(call)
+                      : integer_dots_of<Bit, Bit, int32_t, int32_t>(call);
+            return true;
+        default: return false;
+    }
 }
 
 // Runs the kernel that fits the operands; false where none does, and the interpreter must.
 MMAPROBE_CALL bool run_integer_dot(const i64* program, const IntegerDot& call, int out_bytes) {
     const Header header{program};
     const OperandRow a{program + header[Header::a]}, b{program + header[Header::b]};
-    const i64 bytes = a[OperandRow::bytes];
-    if (bytes != b[OperandRow::bytes]) return false;
-    const bool a_signed = a[OperandRow::is_signed], b_signed = b[OperandRow::is_signed];
-    if (bytes == 1 && out_bytes == 4) return narrow_dots<int32_t>(call, a_signed, b_signed);
-    if (bytes == 1 && out_bytes == 2 && !call.c) return narrow_dots<int16_t>(call, a_signed, b_signed);
-    if (bytes != 2 || out_bytes != 4 || !a_signed || !b_signed) return false;
-    integer_dots_of<int16_t, int16_t, int32_t, i64>(call);
+    if (a[OperandRow::bytes] != b[OperandRow::bytes] || a[OperandRow::bits] != b[OperandRow::bits]) return false;
+    if (a[OperandRow::bytes] == 1)
+        return call.k <= 1 << 15 && byte_dots(call, a, b, out_bytes, header[Header::multiply] == XOR);
+    const bool sixteen = a[OperandRow::bits] == 16 && a[OperandRow::is_signed] && b[OperandRow::is_signed];
+    if (!sixteen || out_bytes != 4) return false;
+    using Half = Item<int16_t, 16>;
+    integer_dots_of<Half, Half, int32_t, i64>(call);
     return true;
 }
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mmaprobe import formats
 from mmaprobe.formats import Format
 from mmaprobe.models.kernels_float import chain_rules, grouped_rules, two_stage_rules
@@ -95,14 +97,19 @@ def _result_is_plain(path: Datapath, to: Encode) -> bool:
 
 
 def _integer(datapath: Datapath) -> int:
-    """An exact sum of plain integers that wraps or saturates, or the interpreter.
+    """An exact sum of plain integers or bits that wraps or saturates, or the interpreter.
 
-    Plain: whole containers, nothing masked or flushed, all products and C (s32) in one sum.
+    Plain: nothing masked or flushed, all products and C (s32) in one sum.
     """
     tree, product = datapath.tree, datapath.product
-    named = [formats.get(name) for name in (datapath.a, datapath.b, datapath.d)]
-    plain = all(fmt.kind == "integer" and fmt.bits == fmt.container_bits for fmt in named) and named[2].signed
-    if not plain or datapath.c not in (None, "s32") or datapath.scale or datapath.result or product != Product():
+    a, b, d = (formats.get(name) for name in (datapath.a, datapath.b, datapath.d))
+    whole = d.kind == "integer" and d.signed and d.bits == d.container_bits
+    if not whole or datapath.c not in (None, "s32") or datapath.scale or datapath.result:
+        return INTERPRETER
+    ways = ("and", "xor") if a.kind == "bits" else ("exact",)
+    if a.kind not in ("integer", "bits") or (a.kind, a.bits) != (b.kind, b.bits) or product.multiply not in ways:
+        return INTERPRETER
+    if replace(product, multiply="exact") != Product():
         return INTERPRETER
     if any(op != Operand() for op in (datapath.operand_a, datapath.operand_b, datapath.operand_c)):
         return INTERPRETER
