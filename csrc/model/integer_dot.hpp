@@ -16,9 +16,9 @@ struct IntegerDot {
     bool saturate;
 };
 
-// An item of the low bits of a container.
+// An item in the low bits of a container.
 template <class Container, int Bits>
-struct Item {
+struct LowBits {
     Container code;
     MMAPROBE_CALL int32_t value() const {
         constexpr int unused = 8 * int(sizeof(Container)) - Bits;
@@ -62,8 +62,8 @@ MMAPROBE_CALL void integer_dots_of(const IntegerDot& call) {
 // Operands in bytes: the sum of their products fits 32 bits up to 2^15 lanes.
 template <int Bits, class D>
 MMAPROBE_CALL void narrow_dots(const IntegerDot& call, bool a_signed, bool b_signed) {
-    using S = Item<int8_t, Bits>;
-    using U = Item<uint8_t, Bits>;
+    using S = LowBits<int8_t, Bits>;
+    using U = LowBits<uint8_t, Bits>;
     if (a_signed)
         b_signed ? integer_dots_of<S, S, D, int32_t>(call) : integer_dots_of<S, U, D, int32_t>(call);
     else
@@ -72,7 +72,7 @@ MMAPROBE_CALL void narrow_dots(const IntegerDot& call, bool a_signed, bool b_sig
 
 MMAPROBE_CALL bool byte_dots(const IntegerDot& call, const OperandRow& a, const OperandRow& b, int out_bytes, bool exclusive) {
     const bool a_signed = a[OperandRow::is_signed], b_signed = b[OperandRow::is_signed];
-    using Bit = Item<uint8_t, 1>;
+    using Bit = LowBits<uint8_t, 1>;
     if (out_bytes == 2 && a[OperandRow::bits] == 8 && !call.c) return narrow_dots<8, int16_t>(call, a_signed, b_signed), true;
     if (out_bytes != 4) return false;
     switch (a[OperandRow::bits]) {
@@ -95,7 +95,7 @@ MMAPROBE_CALL bool run_integer_dot(const i64* program, const IntegerDot& call, i
         return call.k <= 1 << 15 && byte_dots(call, a, b, out_bytes, header[Header::multiply] == XOR);
     const bool sixteen = a[OperandRow::bits] == 16 && a[OperandRow::is_signed] && b[OperandRow::is_signed];
     if (!sixteen || out_bytes != 4) return false;
-    using Half = Item<int16_t, 16>;
+    using Half = LowBits<int16_t, 16>;
     integer_dots_of<Half, Half, int32_t, i64>(call);
     return true;
 }

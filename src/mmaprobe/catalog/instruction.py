@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
@@ -23,6 +23,8 @@ class Instruction:
     where above 1); ``chunk`` is the number of lanes one sparse metadata item
     covers (0: dense), ``unordered`` whether it may name the later lane first
     (catalog/sparsity.py); ``scale_size`` is the number of lanes that share a scale.
+    ``multiply`` says how bits are multiplied, ``saturates`` whether an integer
+    result is limited to its range instead of wrapped.
     ``modifiers`` are sorted (key, value) pairs, defaults left out.
     """
 
@@ -42,6 +44,8 @@ class Instruction:
     unordered: bool = False
     scale: str | None = None
     scale_size: int = 0
+    multiply: Literal["exact", "and", "xor"] = "exact"
+    saturates: bool = False
     controls: tuple[str, ...] = ()  # which control state the instruction may obey: rounding, ftz, daz
     requires: tuple[str, ...] = ()  # CPU features
     takes: tuple[str, ...] = ()  # roles of the modifiers resolved by rule (catalog.modifiers)
@@ -55,6 +59,8 @@ class Instruction:
             raise UsageError(f"{self.id}: shape {self.m}x{self.n}x{self.k} with {self.blocks} blocks")
         if self.chunk not in (0, 2, 4, 8) or self.k % (self.chunk or 1):
             raise UsageError(f"{self.id}: a metadata item covers 2, 4 or 8 lanes that divide K = {self.k}")
+        if self.multiply != "exact" and (self.a, self.b) != ("b1", "b1"):
+            raise UsageError(f"{self.id}: multiply is {self.multiply!r}, which only bits take, not {self.a}, {self.b}")
         if bool(self.scale) != bool(self.scale_size):
             raise UsageError(f"{self.id}: a scale format goes with a scale size")
 

@@ -15,6 +15,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.parameters.exact_sums import compose_exact, is_exact_sum
 from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, from_text
 from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
@@ -45,7 +46,8 @@ def entries_for(architecture: str, instruction: Instruction, file: ParameterFile
     """
     way = lowering(instruction, architecture)
     known = (file or load(architecture)).entries
-    if way.unplaced or not way.primitives or not known.keys() >= set(way.primitives):
+    unknown = not way.primitives or not known.keys() >= set(way.primitives)
+    if unknown or (way.unplaced and not is_exact_sum(known[way.primitives[-1]].datapath)):
         raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")
     return tuple(known[name] for name in way.primitives)
 
@@ -65,7 +67,8 @@ def datapath_for(architecture: str, instruction: Instruction, file: ParameterFil
     entries = entries_for(architecture, instruction, file)
     way = lowering(instruction, architecture)
     if way.kind == "emulated":
-        return compose(entries[-1].datapath, way, instruction)
+        inner = entries[-1].datapath
+        return (compose_exact if is_exact_sum(inner) else compose)(inner, way, instruction)
     if instruction.chunk:
         whole = selected(entries[-1].datapath, way, instruction)
     else:
@@ -74,9 +77,13 @@ def datapath_for(architecture: str, instruction: Instruction, file: ParameterFil
 
 
 def basis_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Basis:
-    """On what an instruction's datapath rests: its primitives' weakest basis, or a prediction of modifiers."""
+    """On what an instruction's datapath rests: its primitives' weakest basis, or a prediction.
+
+    Predicted is what modifiers do, and that a routine which emulates ``satfinite`` limits the whole sum.
+    """
+    limited = instruction.saturates and lowering(instruction, architecture).kind == "emulated"
     weakest = max((entry.basis for entry in entries_for(architecture, instruction, file)), key=BASES.index)
-    return "predicted" if changes(instruction) else weakest
+    return "predicted" if changes(instruction) or limited else weakest
 
 
 def selected(datapath: Datapath, way: Lowering, made: Instruction) -> Datapath:
