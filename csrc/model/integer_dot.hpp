@@ -70,10 +70,14 @@ MMAPROBE_CALL void narrow_dots(const IntegerDot& call, bool a_signed, bool b_sig
         b_signed ? integer_dots_of<U, S, D, int32_t>(call) : integer_dots_of<U, U, D, int32_t>(call);
 }
 
-MMAPROBE_CALL bool byte_dots(const IntegerDot& call, const OperandRow& a, const OperandRow& b, int out_bytes, bool exclusive) {
+MMAPROBE_CALL bool byte_dots(const IntegerDot& call, const OperandRow& a, const OperandRow& b, int out_bytes,
+                             bool exclusive) {
     const bool a_signed = a[OperandRow::is_signed], b_signed = b[OperandRow::is_signed];
     using Bit = LowBits<uint8_t, 1>;
-    if (out_bytes == 2 && a[OperandRow::bits] == 8 && !call.c) return narrow_dots<8, int16_t>(call, a_signed, b_signed), true;
+    if (out_bytes == 2 && a[OperandRow::bits] == 8 && !call.c) {
+        narrow_dots<8, int16_t>(call, a_signed, b_signed);
+        return true;
+    }
     if (out_bytes != 4) return false;
     switch (a[OperandRow::bits]) {
         case 8: return narrow_dots<8, int32_t>(call, a_signed, b_signed), true;
