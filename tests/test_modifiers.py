@@ -10,12 +10,15 @@ import pytest
 import mmaprobe
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import instruction
+from mmaprobe.catalog.layouts import layout
+from mmaprobe.catalog.lookup import instruction, instructions
+from mmaprobe.catalog.modifiers import legal, resolve
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import bind
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Products
+from mmaprobe.models.modifiers import of_tiles
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Products, Scale
 from mmaprobe.parameters.lookup import basis_for, datapath_for
 from mmaprobe.parameters.modified import modified
 from mmaprobe.validation.native import pipeline
@@ -161,3 +164,59 @@ def test_a_negated_operand_is_a_prediction() -> None:
     assert basis_for("gfx942", instruction("v_mfma_f64_16x16x4_f64{neg=001}", "gfx942")) == "predicted"
     assert basis_for("gfx1100", instruction("v_wmma_i32_16x16x16_iu8{neg_lo=100}", "gfx1100")) == "published"
     assert basis_for("gfx1100", instruction("v_wmma_i32_16x16x16_iu8{clamp}", "gfx1100")) == "predicted"
+
+
+PERMUTING = [(arch, made) for arch in ("gfx908", "gfx90a", "gfx942", "gfx950") for made in instructions(arch)
+             if len(legal(made, {}).get("blgp", ())) == 8]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arch", "made"), PERMUTING, ids=lambda x: x if isinstance(x, str) else x.id)
+def test_a_permutation_is_one_of_registers(arch: str, made: Instruction) -> None:
+    """What blgp does to tiles is what it does to the lanes of B's registers, by the operand's layout."""
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(0, 100, made.shapes(2)[name]).astype(made.formats()[name].dtype) for name in "ab")
+    registers = layout(made, arch, "b")
+    for blgp in range(1, 8):
+        lanes = [LANE[blgp](lane) for lane in range(64)]
+        expected = registers.unpack(registers.pack(b)[:, lanes])
+        changed = of_tiles(resolve(made, {"blgp": str(blgp)}), Batch(a, b))
+        assert (changed.b == expected).all()
+        assert (changed.a == a).all()
+
+
+HALVES = [(arch, made) for arch in ("gfx1100", "gfx1200", "gfx1250") for made in instructions(arch)
+          if "negate_halves" in made.takes]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arch", "made"), HALVES, ids=lambda x: x if isinstance(x, str) else x.id)
+def test_halves_are_halves_of_registers(arch: str, made: Instruction) -> None:
+    """neg_lo flips bit 15 of every register of an operand, neg_hi bit 31, by the operand's layout."""
+    rng = np.random.default_rng(7)
+    batch = Batch(*(rng.integers(0, 1 << 16, made.shapes(2)[name]).astype(np.uint16) for name in "ab"))
+    for place, name in enumerate("ab"):
+        bits = "".join("1" if i == place else "0" for i in range(3))
+        for key, mask in (("neg_lo", 1 << 15), ("neg_hi", 1 << 31)):
+            changed = of_tiles(resolve(made, {key: bits}), batch)
+            try:
+                registers = layout(made, arch, name)
+            except UsageError:  # the sparse operands of gfx1250 have open layouts
+                assert arch == "gfx1250"
+                continue
+            flipped = registers.pack(getattr(batch, name)) ^ np.uint32(mask)
+            assert (getattr(changed, name) == registers.unpack(flipped)).all()
+
+
+def test_formats_by_modifier() -> None:
+    """fp4 times fp6 with block scales, on an exact sum in the datapath's place: 6 * 7.5 * 2^3 * 2^-1 + 1."""
+    made = instruction("v_mfma_scale_f32_32x32x64_f8f6f4{blgp=2,cbsz=4,op_sel=110}", "gfx950")
+    lanes = Products(tuple(range(64)))
+    path = Datapath(made.a, made.b, "f32", "f32", 64, Exact((lanes, Accumulator()), Encode("f32")),
+                    scale=Scale("ue8m0", 32))  # fmt: skip
+    a, b = np.zeros(64, np.uint8), np.zeros(64, np.uint8)
+    a[40], b[40] = 0b0111, 0b011111  # the largest of e2m1 and of e2m3
+    d = bind(made, path).dot(
+        a, b, np.float32(1), scale_a=np.array([0, 130], np.uint8), scale_b=np.array([0, 126], np.uint8)
+    )
+    assert d == 6 * 7.5 * 8 / 2 + 1
+    with pytest.raises(UsageError, match="operand a holds 0x10, outside its 4 bits"):
+        bind(made, path).dot(np.full(64, 16, np.uint8), b, np.float32(1), scale_a=a[:2], scale_b=a[:2])

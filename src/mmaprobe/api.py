@@ -74,9 +74,12 @@ def device(name: str) -> OpenDevice:
     return OpenDevice(open_device(name))
 
 
-def instruction(identifier: str) -> Instruction:
-    """The instruction with this id (or its short form); UsageError with the near ids otherwise."""
-    return lookup.instruction(identifier)
+def instruction(identifier: str, architecture: str | None = None) -> Instruction:
+    """The instruction with this id (or its short form); UsageError with the near ids otherwise.
+
+    ``architecture`` decides where the id takes other formats on another one.
+    """
+    return lookup.instruction(identifier, architecture)
 
 
 def model(architecture: str, instruction: str | Instruction) -> Model:
@@ -119,4 +122,4 @@ def _named(device: Device, wanted: str | Instruction) -> Instruction:
     if isinstance(wanted, Instruction):
         return wanted
     own = {i.id: i for i in device.instructions()}
-    return own[wanted] if wanted in own else lookup.instruction(wanted)
+    return own[wanted] if wanted in own else lookup.instruction(wanted, device.info().get("architecture"))
