@@ -24,7 +24,7 @@ CHUNK = 1 << 13
 
 def first_kills(architecture: str, name: str, vectors: int, seed: int) -> list[tuple[Neighbour, int | None, str]]:
     """(neighbour, vectors of the mix until the first difference, family) of every neighbour; None: survived."""
-    wanted = instruction(name)
+    wanted = instruction(name, architecture)
     datapath = datapath_for(architecture, wanted)
     near = neighbours(datapath)
     found: dict[int, tuple[int, str]] = {}
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     kills = first_kills(given.architecture, given.instruction, given.vectors, given.seed)
-    datapath = datapath_for(given.architecture, instruction(given.instruction))
+    datapath = datapath_for(given.architecture, instruction(given.instruction, given.architecture))
     for neighbour, needed, family in sorted(kills, key=lambda kill: (kill[1] is None, kill[1] or 0)):
         why = argument(datapath, neighbour)
         fate = f"{needed:>9,} vectors ({family})" if needed else f"equivalent: {why}" if why else "survived"
