@@ -70,6 +70,32 @@ def test_explain_takes_numbers_and_codes(operands: list[str], capsys: pytest.Cap
     assert "d = c0600000" in capsys.readouterr().out.lower()
 
 
+SPARSE = "mma.sp.m16n8k32.s32.s8.s8.s32"
+
+
+def test_sparse_forms_are_explained_and_validated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "sm_80", SPARSE, "3,5", "0,7,0,11", "-1", "0xd"]) == 0
+    said = capsys.readouterr().out
+    assert "0xd    a0·b1 a1·b3" in said
+    assert "d = 0000004b" in said  # 3 7 + 5 11 - 1
+    assert main(["validate", "model:sm_80", "model:sm_100a", SPARSE, "-n", "20000"]) == 0
+    assert "equal" in capsys.readouterr().out
+
+
+def test_illegal_metadata_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for arch, item, said in (
+        ("sm_80", "0x5", "metadata of item 0, chunk 0 is 0x5; it must be one of 0x4 0x8 0x9 0xc 0xd 0xe\n"),
+        ("sm_80", "0x1", "0x4 0x8 0x9 0xc 0xd 0xe; nothing sorts metadata here"),
+        ("sm_100a", "0x5", "it must be one of 0x1 0x2 0x3 0x4 0x6 0x7 0x8 0x9 0xb 0xc 0xd 0xe\n"),
+        ("sm_80", "0x100", "0x100 is outside the 8 bits of u8"),
+    ):
+        assert main(["explain", arch, SPARSE, "1", "1", "0", item]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["explain", "sm_100a", SPARSE, "1", "1", "0", "0x1"]) == 0
+    assert main(["explain", "sm_80", SPARSE, "1", "1", "0"]) == 2
+    assert "takes 4 words, a b c metadata" in capsys.readouterr().err
+
+
 def test_run_writes_evidence_and_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "e")
     command = ["run", "-d", X86, "-i", "x86.pmaddwd", "-n", "1000", "--out", folder, "--json"]

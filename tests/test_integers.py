@@ -35,7 +35,7 @@ def values(name: str, codes: Bits) -> NDArray[np.int64]:
 
 
 def by_numpy(made: Instruction, v: Batch) -> Bits:
-    """d of separate vectors by the words of the opcode."""
+    """d of separate vectors by the words of the id."""
     a, b = values(made.a, v.a), values(made.b, v.b)
     if v.metadata is not None:
         rows = zip(b.tolist(), v.metadata.tolist(), strict=True)
@@ -48,7 +48,8 @@ def by_numpy(made: Instruction, v: Batch) -> Bits:
         product = a * b
     assert v.c is not None
     exact = product.sum(axis=1) + v.c.view(np.int32)
-    return (exact.clip(LOW, HIGH) if "satfinite" in words else exact).astype(np.uint32)
+    limited = "satfinite" in words or "saturate" in made.modifier
+    return (exact.clip(LOW, HIGH) if limited else exact).astype(np.uint32)
 
 
 def integer_forms() -> Iterator[tuple[str, Instruction]]:

@@ -13,6 +13,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits, vector_shapes
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 
@@ -24,7 +25,7 @@ def parse_vector(instruction: Instruction, words: Sequence[str]) -> Batch:
     """One vector (a batch of one) from a word an operand, in the order a b c scale_a scale_b metadata.
 
     A word holds the lanes from lane 0, separated by commas; ``x*n`` repeats
-    one, and lanes that are not given are +0.  Every item as a word of its own
+    one, and lanes that are not given are +0 (metadata: the lowest legal item).  Every item as a word of its own
     (all of a, all of b, c, ...) works too.  An item is a bit pattern
     (``0x3c00``) or a value that the format holds exactly (``1.5``,
     ``-0x1.8p+3``, ``inf``, ``-0``, ``nan``).
@@ -41,15 +42,16 @@ def parse_vector(instruction: Instruction, words: Sequence[str]) -> Batch:
             f"or {sum(places.values())} items ({every}); got {len(words)}"
         )
     taken = instruction.formats() | {"metadata": formats.get("u8")}
+    blank = {"metadata": legal_items(instruction.chunk)[0]} if instruction.chunk else {}
     return Batch(
         **{
-            name: _row(f"{instruction.id}: operand {name}", taken[name], word, shape)
+            name: _row(f"{instruction.id}: operand {name}", taken[name], word, shape, blank.get(name, 0))
             for (name, shape), word in zip(shapes.items(), words, strict=True)
         }
     )
 
 
-def _row(who: str, fmt: Format, word: str, shape: tuple[int, ...]) -> Bits:
+def _row(who: str, fmt: Format, word: str, shape: tuple[int, ...], blank: int) -> Bits:
     codes: list[int] = []
     for part in word.split(","):
         item, _, count = part.strip().partition("*")
@@ -59,7 +61,7 @@ def _row(who: str, fmt: Format, word: str, shape: tuple[int, ...]) -> Bits:
     room = shape[1] if len(shape) > 1 else 1
     if len(codes) > room:
         raise UsageError(f"{who}: {len(codes)} items for {room} places")
-    codes += [0] * (room - len(codes))
+    codes += [blank] * (room - len(codes))
     return np.array(codes, fmt.dtype).reshape(shape)
 
 

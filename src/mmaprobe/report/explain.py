@@ -53,13 +53,11 @@ def render(datapath: Datapath, vector: Batch) -> Group:
 
 
 def selection(instruction: Instruction, metadata: Bits) -> Table:
-    """What legal metadata (1, K/chunk) of one sparse vector selects: the lane of b that each element of a meets.
-
-    In what follows lane j is stored element j of a and the lane of b beside it here.
-    """
+    """What legal metadata (1, K/chunk) of one sparse vector selects: the lane of b that each element of a meets."""
     lanes = kept_positions(instruction, metadata)[0].reshape(metadata.shape[1], -1)
     width = lanes.shape[1]
-    table = _table("selected by the metadata", "chunk", "item", "a with b")
+    title = "selected by the metadata; below, lane j is a_j and the b beside it here"
+    table = _table(title, "chunk", "item", "a with b")
     for chunk, (item, kept) in enumerate(zip(metadata[0].tolist(), lanes.tolist(), strict=True)):
         pairs = " ".join(f"a{chunk * width + i}·b{lane}" for i, lane in enumerate(kept))
         table.add_row(str(chunk), f"{item:#x}", pairs)
