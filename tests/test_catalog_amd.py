@@ -151,6 +151,7 @@ def test_modifiers_choose_formats(arch: str, text: str, formats: tuple[str | Non
         ("gfx950", "v_smfmac_i32_16x16x128_i8{abid=1}", "abid=1 is not legal here; it is one of abid=0"),
         ("gfx1200", "v_wmma_f32_16x16x16_fp8_fp8{neg_lo=100}", "it is one of neg_lo=000, neg_lo=001"),
         ("gfx1200", "v_wmma_f16_16x16x16_f16{op_sel=001}", "takes no modifier op_sel"),
+        ("gfx1100", "v_wmma_f32_16x16x16_f16{wave=16}", "; forms: v_wmma_f32_16x16x16_f16, v_wmma_f32_"),
         ("gfx1200", "v_swmmac_i32_16x16x64_iu4{index_key=1}", "index_key=1 is not legal here"),
         ("gfx1200", "v_swmmac_f32_16x16x32_f16{neg_lo=001}", "neg_lo=001 is not legal here"),
         ("gfx1250", "v_wmma_i32_16x16x64_iu8{clamp=1}", "clamp=1 is not legal here; it is one of clamp=off, clamp"),
@@ -165,6 +166,12 @@ def test_an_illegal_modifier_is_one_line(arch: str, text: str, error: str) -> No
     with pytest.raises(UsageError, match=re.escape(error)) as caught:
         instruction(text, arch)
     assert "\n" not in str(caught.value)
+
+
+def test_bit_lists_as_the_assembler_prints_them() -> None:
+    assert instruction("v_mfma_f64_16x16x4_f64{neg=[1,0,0]}", "gfx942").id == "v_mfma_f64_16x16x4_f64{neg=100}"
+    text = "v_wmma_f32_16x16x16_f16{neg_lo=[1,1,0],neg_hi=[0,0,1],wave=64}"
+    assert instruction(text, "gfx1201").id == "v_wmma_f32_16x16x16_f16{neg_hi=001,neg_lo=110,wave=64}"
 
 
 @pytest.mark.parametrize(

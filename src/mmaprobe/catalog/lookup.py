@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,6 +22,8 @@ from mmaprobe.errors import UsageError, near
 
 CONTROL_VALUES = {"rounding": ("rn", "rd", "ru", "rz"), "ftz": ("off", ""), "daz": ("off", "")}
 """What each control may be; the first value is the default and is left out of the id."""
+
+_BIT_LIST = re.compile(r"\[([01,]+)\]")
 
 MOST_COMPARED = 1000
 """An unknown id is held against at most so many known ones."""
@@ -127,12 +130,21 @@ def _resolved(rows: list[Entry], given: tuple[tuple[str, str], ...]) -> Instruct
         except UsageError as error:
             refusals.append(error)
     if not made:
-        raise refusals[0]
+        raise UsageError(f"{refusals[0]}{_siblings(rows[0])}")
     return _agreed(made)
 
 
+def _siblings(row: Entry) -> str:
+    """The other forms of a row's opcode, which differ in modifiers that are no matter of rules."""
+    here = catalog().forms(next(iter(row.ways)))
+    ids = [form.first.id for form in here if form.first.opcode == row.instruction.opcode]
+    return f"; forms: {', '.join(ids)}" if len(ids) > 1 else ""
+
+
 def _split(identifier: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Opcode and modifiers; a bit list may be written as the assembler prints it, ``neg=[1,0,0]``."""
     opcode, _, inside = identifier.partition("{")
+    inside = _BIT_LIST.sub(lambda found: found[1].replace(",", ""), inside)
     parts = [part.strip() for part in inside.rstrip("}").split(",") if part.strip()]
     return opcode, tuple(sorted((part.partition("=")[0], part.partition("=")[2]) for part in parts))
 
