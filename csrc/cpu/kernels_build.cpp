@@ -1,6 +1,5 @@
 // The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
 #include "cpu/chain.hpp"
-#include "cpu/fused.hpp"
 #include "cpu/grouped.hpp"
 #include "cpu/tiles.hpp"
 #include "cpu/two_stage.hpp"
@@ -9,6 +8,8 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
+bool fused_sums(const LayoutCall& call);  // fused_build.cpp
+
 struct LayoutKernel {
     Kernel number;
     LayoutFunction run;
@@ -16,7 +17,7 @@ struct LayoutKernel {
 
 // One line a family.
 static const LayoutKernel KERNELS[] = {
-    {FUSED, fused::evaluate},
+    {FUSED, fused_sums},
     {CHAIN, chain::evaluate},
     {TWO_STAGE, two_stage::evaluate},
     {GROUPED, grouped::evaluate},

@@ -1,6 +1,6 @@
 // Four e2m1 codes a lane, one a byte: their values as small integers, and dot products of those.
 #pragma once
-#include "cpu/fused.hpp"
+#include "cpu/fused_exact.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {

@@ -6,7 +6,7 @@
 //   d = RNE(floor(v, floor(log2 |v|) - first_bits)), in binary32.
 #pragma once
 #include "cpu/floats.hpp"
-#include "cpu/fused.hpp"
+#include "cpu/fused_exact.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {

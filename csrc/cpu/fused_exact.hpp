@@ -1,8 +1,7 @@
-// The kernel of fused sums on the engine layout.
+// Fused sums on the engine layout by exact lanes: everything that the datapath says, and the fast way's rest.
 #pragma once
-#include <string.h>
-
 #include "cpu/tiles.hpp"
+#include "cpu/widths.hpp"
 #include "model/fused_lane.hpp"
 
 namespace mmaprobe {
@@ -14,18 +13,15 @@ constexpr int MOST_K = 256;
 
 template <class T>
 MMAPROBE_HD U32s load_codes(const void* base, i64 index) {
-    typedef T Codes __attribute__((vector_size(LANES * sizeof(T))));
-    Codes codes;
-    memcpy(&codes, static_cast<const T*>(base) + index, sizeof codes);
-    return __builtin_convertvector(codes, U32s);
+    return widen(static_cast<const T*>(base) + index);
 }
 
 // Codes index .. index + LANES - 1 of an array of containers.
 MMAPROBE_HD U32s load_codes(int bytes, const void* base, i64 index) {
     switch (bytes) {
-        case 1: return load_codes<uint8_t>(base, index);
-        case 2: return load_codes<uint16_t>(base, index);
-        default: return load_codes<u32>(base, index);
+        case 1: return widen(static_cast<const uint8_t*>(base) + index);
+        case 2: return widen(static_cast<const uint16_t*>(base) + index);
+        default: return load<U32s>(static_cast<const u32*>(base) + index);
     }
 }
 MMAPROBE_HD u32 load_code(int bytes, const void* base, i64 index) {
@@ -36,13 +32,10 @@ MMAPROBE_HD u32 load_code(int bytes, const void* base, i64 index) {
     }
 }
 MMAPROBE_HD void store_codes(int bytes, void* base, i64 index, U32s codes) {
-    typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
-    if (bytes == 2) {
-        const Halves halves = __builtin_convertvector(codes, Halves);
-        memcpy(static_cast<uint16_t*>(base) + index, &halves, sizeof halves);
-    } else {
-        memcpy(static_cast<u32*>(base) + index, &codes, sizeof codes);
-    }
+    if (bytes == 2)
+        narrow(static_cast<uint16_t*>(base) + index, codes);
+    else
+        store(static_cast<u32*>(base) + index, codes);
 }
 
 // What a call's program says, and the widths of its containers.
@@ -93,55 +86,59 @@ inline void read_scales(const Plan& p, const LayoutCall& call, i64 a_at, i64 b_a
     }
 }
 
-// One register of rows (or vectors) against N columns (or their own).
-struct Exact {
-    Item<U32s> a[MOST_K], b[MOST_K];
+// Decoded operands of a register of rows (or vectors), and of its column (or theirs).
+struct Scratch {
+    Item<U32s> a[PARTS][MOST_K], b[MOST_K];
+    Item<u32> column[MOST_K];
     Scales scales;
+    bool have_rows = false;
+    void forget() { have_rows = false; }
 };
 
-inline void exact_group(const Plan& p, const LayoutCall& call, i64 group, int part, Exact& x) {
+inline void exact_group(const Plan& p, const LayoutCall& call, i64 group, Scratch& x) {
     const int k = p.rules.k;
-    const i64 at = group * k * STRIP + part * LANES;
-    for (int i = 0; i < k; ++i) {
-        x.a[i] = read_item(p.rules.a, load_codes(p.a_bytes, call.a, at + i * STRIP));
-        x.b[i] = read_item(p.rules.b, load_codes(p.b_bytes, call.b, at + i * STRIP));
-    }
-    const i64 scale_at = group * p.groups * STRIP + part * LANES, to = group * STRIP + part * LANES;
-    read_scales(p, call, scale_at, scale_at, true, x.scales);
-    const U32s c = call.c ? load_codes(p.c_bytes, call.c, to) : U32s{};
-    const auto a = [&](int i) { return x.a[i]; };
-    const auto b = [&](int i) { return x.b[i]; };
-    store_codes(p.d_bytes, call.d, to, fused_lanes<U32s>(p.rules, a, b, x.scales, c));
-}
-
-inline void exact_strip(const Plan& p, const LayoutCall& call, i64 tile, i64 strip, int part, Exact& x) {
-    const int k = p.rules.k;
-    for (int i = 0; i < k; ++i)
-        x.a[i] = read_item(p.rules.a, load_codes(p.a_bytes, call.a, (strip * k + i) * STRIP + part * LANES));
-    for (int n = 0; n < call.n; ++n) {
-        const i64 column = tile * call.n + n, to = (strip * call.n + n) * STRIP + part * LANES;
-        read_scales(p, call, strip * p.groups * STRIP + part * LANES, column * p.groups, false, x.scales);
-        Item<u32> codes[MOST_K];
-        for (int i = 0; i < k; ++i) codes[i] = read_item(p.rules.b, load_code(p.b_bytes, call.b, column * k + i));
+    for (int part = 0; part < PARTS; ++part) {
+        const i64 at = group * k * STRIP + part * LANES;
+        for (int i = 0; i < k; ++i) {
+            x.a[0][i] = read_item(p.rules.a, load_codes(p.a_bytes, call.a, at + i * STRIP));
+            x.b[i] = read_item(p.rules.b, load_codes(p.b_bytes, call.b, at + i * STRIP));
+        }
+        const i64 scale_at = group * p.groups * STRIP + part * LANES, to = group * STRIP + part * LANES;
+        read_scales(p, call, scale_at, scale_at, true, x.scales);
         const U32s c = call.c ? load_codes(p.c_bytes, call.c, to) : U32s{};
-        const auto a = [&](int i) { return x.a[i]; };
-        const auto b = [&](int i) { return spread<U32s>(codes[i]); };
+        const auto a = [&](int i) { return x.a[0][i]; };
+        const auto b = [&](int i) { return x.b[i]; };
         store_codes(p.d_bytes, call.d, to, fused_lanes<U32s>(p.rules, a, b, x.scales, c));
     }
 }
 
-inline bool evaluate(const LayoutCall& call) {
-    const Plan plan(call.program);
-    if (plan.rules.k > MOST_K) return false;
-    Exact x;
+// Column n of a strip; the strip's rows are decoded once, until x forgets them.
+inline void exact_column(const Plan& p, const LayoutCall& call, i64 tile, i64 strip, int n, Scratch& x) {
+    const int k = p.rules.k;
+    for (int part = 0; part < PARTS && !x.have_rows; ++part)
+        for (int i = 0; i < k; ++i)
+            x.a[part][i] =
+                read_item(p.rules.a, load_codes(p.a_bytes, call.a, (strip * k + i) * STRIP + part * LANES));
+    x.have_rows = true;
+    const i64 column = tile * call.n + n;
+    for (int i = 0; i < k; ++i) x.column[i] = read_item(p.rules.b, load_code(p.b_bytes, call.b, column * k + i));
+    for (int part = 0; part < PARTS; ++part) {
+        const i64 to = (strip * call.n + n) * STRIP + part * LANES;
+        read_scales(p, call, strip * p.groups * STRIP + part * LANES, column * p.groups, false, x.scales);
+        const U32s c = call.c ? load_codes(p.c_bytes, call.c, to) : U32s{};
+        const auto a = [&](int i) { return x.a[part][i]; };
+        const auto b = [&](int i) { return spread<U32s>(x.column[i]); };
+        store_codes(p.d_bytes, call.d, to, fused_lanes<U32s>(p.rules, a, b, x.scales, c));
+    }
+}
+
+inline bool exact(const Plan& plan, const LayoutCall& call, Scratch& x) {
     const i64 strips = call.n ? (call.m + STRIP - 1) / STRIP : 1;
-    for (i64 i = 0; i < call.count * strips; ++i)
-        for (int part = 0; part < PARTS; ++part) {
-            if (call.n)
-                exact_strip(plan, call, i / strips, i, part, x);
-            else
-                exact_group(plan, call, i, part, x);
-        }
+    for (i64 i = 0; i < call.count * strips; ++i) {
+        x.forget();
+        if (!call.n) exact_group(plan, call, i, x);
+        for (int n = 0; n < call.n; ++n) exact_column(plan, call, i / strips, i, n, x);
+    }
     return true;
 }
 
