@@ -12,6 +12,7 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions, lowering, match
 from mmaprobe.catalog.lowering import Application, Lowering
+from mmaprobe.catalog.sparsity import selected_lanes
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators.families import families_for, generate
@@ -20,7 +21,7 @@ from mmaprobe.models.model import evaluator
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Operand, Product, Special
-from mmaprobe.parameters.lookup import datapath_for, load
+from mmaprobe.parameters.lookup import basis_for, datapath_for, load
 
 HOPPER = [made for made in instructions("sm_90a") if made.family == "mma.fp8"]
 PARTS = {16: "mma.m16n8k8", 32: "mma.m16n8k16"}
@@ -62,6 +63,44 @@ def test_one_datapath_is_its_parts(made: Instruction) -> None:
     for family in families_for(made):
         vectors = generate(made, family, 11, 0, 3000)
         assert (device.run_vectors(made, vectors) == by_parts(made, vectors)).all(), family
+
+
+SPARSE = [
+    (architecture, made)
+    for architecture in ("sm_90a", "sm_100a")
+    for made in instructions(architecture)
+    if made.chunk and lowering(made, architecture).convert == "f16"
+]
+
+
+@pytest.mark.parametrize("form", SPARSE, ids=lambda form: f"{form[0]} {form[1].id}")
+def test_sparse_fp8_is_two_sparse_f16_instructions(form: tuple[str, Instruction]) -> None:
+    """The first takes the even chunks, the second the odd ones; then an IEEE addition of C."""
+    architecture, made = form
+    device = open_model(architecture)
+    half = instruction("mma.sp::ordered_metadata.m16n8k32.f32.f16.f16.f32")
+    for family in families_for(made):
+        v = generate(made, family, 17, 0, 500)
+        assert v.c is not None
+        assert v.metadata is not None
+        a, b = widened(made.a, v.a).reshape(500, 16, 2), widened(made.b, v.b).reshape(500, 16, 4)
+        t = np.zeros_like(v.c)
+        for odd in (0, 1):
+            part = [np.ascontiguousarray(x[:, odd::2]).reshape(500, -1) for x in (a, b, v.metadata)]
+            t = device.run_vectors(half, Batch(part[0], part[1], t, metadata=part[2]))
+        with np.errstate(all="ignore"):
+            total = t.view(np.float32) + v.c.view(np.float32)
+        d = np.where(np.isnan(total), np.uint32(0x7FFFFFFF), total.view(np.uint32))
+        np.testing.assert_array_equal(device.run_vectors(made, v), d, family)
+    assert basis_for(architecture, made) == "predicted"
+
+
+def test_parts_of_a_sparse_instruction_are_whole_chunks() -> None:
+    made = SPARSE[0][1]
+    assert selected_lanes(made, (8, 9, 10, 11, 0, 1, 2, 3)) == (4, 5, 0, 1)
+    for lanes in ((0, 1, 2), (2, 3, 4, 5), (0, 2, 1, 3)):
+        with pytest.raises(UsageError, match="are not whole chunks of 4"):
+            selected_lanes(made, lanes)
 
 
 def test_small_operands_show_the_exponents_that_f16_gives_them() -> None:

@@ -156,6 +156,7 @@ def test_only_exact_sums_compose_without_places() -> None:
     for datapath, changed, said in cases:
         with pytest.raises(UsageError, match=said):
             compose_exact(datapath, changed, made)
-    fp8 = instruction("mma.sp::ordered_metadata.m16n8k64.f32.e4m3.e4m3.f32")
-    with pytest.raises(UsageError, match=r"no datapath is known for mma\.sp::ordered.* \(emulated: HMMA\.SP\.16832"):
-        datapath_for("sm_90a", fp8)
+    file = load("sm_90a")
+    inside = replace(entries[way.primitives[0]], datapath=limited)
+    with pytest.raises(UsageError, match=r"no datapath is known for .*s4\.u4.* \(emulated: IMMA\.16832\.S8\.U8"):
+        datapath_for("sm_90a", made, replace(file, entries={**entries, inside.primitive: inside}))

@@ -53,6 +53,16 @@ def kept_positions(instruction: Instruction, metadata: Items) -> NDArray[np.intp
     return lanes.reshape(*metadata.shape[:-1], instruction.k // 2)
 
 
+def selected_lanes(instruction: Instruction, lanes: tuple[int, ...]) -> tuple[int, ...]:
+    """The stored elements of A that whole chunks of lanes keep; UsageError for other lanes."""
+    chunk = instruction.chunk
+    half = chunk // 2
+    firsts = lanes[::chunk]
+    if lanes != tuple(first + i for first in firsts for i in range(chunk)) or any(first % chunk for first in firsts):
+        raise UsageError(f"{instruction.id}: lanes {lanes} are not whole chunks of {chunk}")
+    return tuple(first // 2 + i for first in firsts for i in range(half))
+
+
 @cache
 def _is_legal(chunk: int, unordered: bool) -> NDArray[np.bool_]:
     return np.isin(np.arange(_ITEMS), legal_items(chunk, unordered))

@@ -2,7 +2,9 @@
 
 Operands are converted to the primitive's format, the primitive runs on parts
 of K from ``zero``, each time on the result before, and a scalar addition adds
-C at the end: d = add(t_n, c), t_i = tree(t_(i-1), the lanes of part i).
+C at the end: d = add(t_n, c), t_i = tree(t_(i-1), the lanes of part i).  Parts of
+a sparse instruction are whole chunks; that a sort swaps the two stored elements
+of a chunk does not show, since both are in one sum.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, Literal
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lowering import Lowering
+from mmaprobe.catalog.sparsity import selected_lanes
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -51,13 +54,15 @@ def compose(datapath: Datapath, way: Lowering, made: Instruction) -> Datapath:
     _require(plain and policies == {Operand()} and datapath.scale is None, way, "its own operand rules do not compose")
     node: Node = Zero()
     for step in way.applications:
+        taken = selected_lanes(made, step.lanes) if made.chunk else step.lanes
         for piece in datapath.steps:
-            node = applied(datapath.tree, node, tuple(step.lanes[lane] for lane in piece))
+            node = applied(datapath.tree, node, tuple(taken[lane] for lane in piece))
     assert add is not None
     product = Product(label=_label(datapath, way, made))
+    whole = Add(node, Accumulator(), add)
     return Datapath(
-        made.a, made.b, made.c, made.d, made.k, Add(node, Accumulator(), add), product=product, special=datapath.special
-    )
+        made.a, made.b, made.c, made.d, made.selected, whole, product=product, special=datapath.special
+    )  # fmt: skip
 
 
 def _require(holds: bool, way: Lowering, reason: str) -> None:
