@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,15 @@ import mmaprobe
 from by_hand import code, exact, p
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.lookup import architectures, instructions
+from mmaprobe.devices.base import run_vectors
 from mmaprobe.devices.model import open_model
+from mmaprobe.devices.replay import record
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators.families import families_for, generate
 from mmaprobe.models import engine, stages
 from mmaprobe.parameters.lookup import entry_for, load
+from mmaprobe.report import listing
 
 ARCHITECTURES = ("gfx908", "gfx90a", "gfx942")
 
@@ -193,3 +199,20 @@ def test_engine_and_stages_agree(arch: str) -> None:
                 made.id,
                 family,
             )
+
+
+def test_an_id_of_two_architectures_follows_its_device(tmp_path: Path) -> None:
+    """``fp8`` is FNUZ on gfx942 and OCP on gfx950: recordings, validation and recipes know which."""
+    name = "v_smfmac_f32_16x16x64_fp8_bf8{abid=1}"
+    made = lookup.instruction(name, "gfx942")
+    device = mmaprobe.device("model:gfx942")
+    vectors = generate(made, "uniform", 1, 0, 20)
+    write_corpus(tmp_path / "c", record(device, [(made, vectors)]), "a test")
+    replay = mmaprobe.device(f"replay:{tmp_path / 'c'}")
+    assert replay.instructions() == (made,)
+    assert (run_vectors(replay, made, vectors) == run_vectors(device, made, vectors)).all()
+    assert mmaprobe.validate("model:gfx942", "model:gfx942", name, vectors=200).mismatches == 0
+    shown = listing.vector_rows(f"{name}/uniform.1/0/3", "gfx942")
+    assert len([row for row in shown if row["operand"] == "a"]) == 32
+    with pytest.raises(UsageError, match="name the architecture too"):
+        listing.vector_rows(f"{name}/uniform.1/0/3")
