@@ -91,7 +91,7 @@ def test_match() -> None:
     assert len(match("x86-64", "x86.dpps{*}")) == 15
     with pytest.raises(UsageError, match=r"no instruction of aarch64 matches .arm.bfdott\*.; did you mean arm.bfdot"):
         match("aarch64", "arm.bfdott*")
-    with pytest.raises(UsageError, match="does not exist on aarch64; it exists on x86-64"):
+    with pytest.raises(UsageError, match=r"aarch64 has no x86\.dpps; x86-64 has"):
         match("aarch64", "x86.dpps")
     with pytest.raises(UsageError, match="unknown architecture 'x86'; did you mean x86-64"):
         instructions("x86")

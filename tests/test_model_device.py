@@ -119,7 +119,7 @@ def test_what_is_unknown_says_so() -> None:
     assert "run `mmaprobe derive --device" in answer.reason
     with pytest.raises(UsageError, match="no datapath is known"):
         device.run(routine, Batch(np.zeros((1, 8, 4), np.uint16), np.zeros((1, 4, 8), np.uint16)))
-    assert "does not exist on sm_90a" in device.supports(instruction("x86.dpps")).reason
+    assert "sm_90a has no x86.dpps; x86-64 has" in device.supports(instruction("x86.dpps")).reason
     for name, said in (("model:sm_91", "did you mean sm_89, sm_90a"), ("model", "of which architecture")):
         with pytest.raises(UsageError, match=said):
             open_device(name)

@@ -86,6 +86,11 @@ class Catalog:
                     seen.add(form.first.id)
                     yield form
 
+    def homes(self, pattern: Pattern) -> list[str]:
+        """The architectures of the rows in which a pattern matches something."""
+        rows = [row for shelf in self.shelves for row in shelf.rows if Search(row, pattern).among(row.everything)[0]]
+        return [name for name in self.architectures if any(name in row.architectures for row in rows)]
+
     def named(self, identifier: str) -> list[Entry]:
         """The instruction of this id; several where architectures mean different ones by it."""
         pattern = Pattern(Exact(identifier), _NOTHING)

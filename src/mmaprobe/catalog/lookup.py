@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from heapq import nlargest
+from typing import TypeVar
 
+from mmaprobe.catalog import names
 from mmaprobe.catalog.catalog import Catalog, Entry, Form
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.loader import shelves
@@ -19,6 +21,8 @@ from mmaprobe.catalog.modifiers import resolve, retyped, unmodified
 from mmaprobe.catalog.search import glob as glob_pattern
 from mmaprobe.catalog.search import short as short
 from mmaprobe.errors import UsageError, near
+
+T = TypeVar("T")
 
 CONTROL_VALUES = {"rounding": ("rn", "rd", "ru", "rz"), "ftz": ("off", ""), "daz": ("off", "")}
 """What each control may be; the first value is the default and is left out of the id."""
@@ -56,12 +60,25 @@ def architectures() -> tuple[str, ...]:
     return catalog().architectures
 
 
+def parts(name: str) -> tuple[str, ...]:
+    """What a name of an architecture stands for: ``catalog.names.parts`` among those of the catalog."""
+    return names.parts(name, architectures())
+
+
 def architecture_base(name: str) -> str:
-    """The catalog's name of an architecture: ``x86-64+intel`` is ``x86-64`` here; UsageError if unknown."""
-    base = name.partition("+")[0]
-    if base not in architectures():
-        raise UsageError(f"unknown architecture {name!r}{near(base, architectures())}")
-    return base
+    """The catalog's name of an architecture: ``x86-64+intel`` is ``x86-64`` here, ``H200`` is ``sm_90a``.
+
+    UsageError for an unknown name, and for a generation of several.
+    """
+    found = tuple(dict.fromkeys(map(names.architecture_of, parts(name))))
+    if len(found) > 1:
+        raise UsageError(f"{name} is {', '.join(found)}: name one")
+    return found[0]
+
+
+def agreed(name: str, ask: Callable[[str], T], what: str, key: Callable[[T], object] = lambda answer: answer) -> T:
+    """The answer of the architecture that a name stands for; of a generation where its parts agree in ``key``."""
+    return names.agreed(name, parts(name), ask, what, key)
 
 
 def instruction(identifier: str, architecture: str | None = None) -> Instruction:
@@ -91,8 +108,11 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
 
 def _home(entries: tuple[Entry, ...], architecture: str | None) -> list[Entry]:
     """The entries on an architecture, all where it has none of them."""
-    base = (architecture or "").partition("+")[0]
-    return [entry for entry in entries if base in entry.ways] or list(entries)
+    try:
+        bases = set(map(names.architecture_of, parts(architecture or "")))
+    except UsageError:  # none, or one that the catalog does not know
+        bases = set()
+    return [entry for entry in entries if bases & entry.ways.keys()] or list(entries)
 
 
 def _agreed(entries: Iterable[Entry]) -> Instruction:
@@ -198,10 +218,22 @@ def forms(architecture: str, glob: str = "*") -> tuple[Form, ...]:
     A form stands for all instructions that differ in what its row's ranges
     bind; its first is the first that matches, its count how many match.
     """
-    base = architecture_base(architecture)
-    if glob == "*":
-        return catalog().forms(base)
-    return tuple(catalog().matching(base, glob_pattern(glob)))
+    return agreed(architecture, partial(_forms, glob=glob), "their instructions", _alike)
+
+
+def _forms(part: str, glob: str) -> tuple[Form, ...]:
+    base = names.architecture_of(part)
+    found = catalog().forms(base) if glob == "*" else tuple(catalog().matching(base, glob_pattern(glob)))
+    return tuple(form for form in found if names.accepted(part, form.way.targets))
+
+
+def _alike(found: tuple[Form, ...]) -> object:
+    return tuple((form.first.id, form.count, _said(form.way)) for form in found)
+
+
+def _said(way: Lowering) -> Lowering:
+    """A lowering apart from where and with what it was compiled."""
+    return replace(way, architecture="", toolchain="")
 
 
 def instructions(architecture: str) -> tuple[Instruction, ...]:
@@ -210,16 +242,32 @@ def instructions(architecture: str) -> tuple[Instruction, ...]:
 
 
 def lowering(wanted: Instruction, architecture: str) -> Lowering:
-    """What an instruction becomes on an architecture; UsageError where it does not exist there."""
-    here = architecture_base(architecture)
+    """What an instruction becomes on an architecture; UsageError naming those that have it where it does not."""
+    return agreed(architecture, partial(_lowering, wanted), f"what {wanted.id} becomes", _said)
+
+
+def _lowering(wanted: Instruction, part: str) -> Lowering:
+    here = names.architecture_of(part)
     base = default_state(wanted)
     entries = _named(unmodified(base))
     for entry in entries:
-        if here in entry.ways:
-            way = entry.ways[here]
+        way = entry.ways.get(here)
+        if way is not None and names.accepted(part, way.targets):
             return way if base == entry.instruction else retyped(way, entry.instruction, base)
-    homes = [name for entry in entries for name in entry.ways]
-    raise UsageError(f"{wanted.id} does not exist on {architecture}; it exists on {', '.join(homes) or 'none'}")
+    raise UsageError(_lacking(wanted, part, [name for entry in entries for name in entry.ways]))
+
+
+def _lacking(wanted: Instruction, part: str, homes: list[str]) -> str:
+    """``sm_80 has no wgmma; sm_90a has``: the family where the architecture has nothing of it, else the id."""
+    family = wanted.family.partition(".")[0]
+    held = {form.first.family.partition(".")[0] for form in _forms(part, "*")}
+    subject = wanted.id if wanted.requires or family in held else family
+    return f"{part} has no {subject}; {_have(homes)}"
+
+
+def _have(homes: Iterable[str]) -> str:
+    found = list(dict.fromkeys(homes))
+    return f"{', '.join(found)} {'has' if len(found) == 1 else 'have'}" if found else "no architecture has"
 
 
 def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
@@ -227,7 +275,8 @@ def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
 
     Without ``*`` or ``?`` the glob is an id.  With a ``{`` it is matched
     against every control state, else against default states only.  Raises
-    UsageError with the near ids where nothing matches.
+    UsageError with the near ids, or the architectures that have such, where
+    nothing matches.
     """
     if not any(mark in glob for mark in "*?"):
         named = instruction(glob, architecture)
@@ -238,10 +287,18 @@ def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
         stateful = [base for base in instructions(architecture) if base.controls]
         found += [mode for base in stateful for mode in modes(base) if matches(mode, glob)]
     if not found:
-        stem = glob.replace("*", "").replace("?", "")
-        known = [made.id for made in instructions(architecture)]
-        raise UsageError(f"no instruction of {architecture} matches {glob!r}{_near(stem, known)}")
+        raise UsageError(_unmatched(architecture, glob))
     return tuple(found)
+
+
+def _unmatched(architecture: str, glob: str) -> str:
+    """Why a glob matches nothing: other architectures have it, or none has."""
+    homes = catalog().homes(glob_pattern(glob))
+    said = f"no instruction of {architecture} matches {glob!r}"
+    if homes:
+        return f"{said}; of {', '.join(homes)} some do"
+    stem = glob.replace("*", "").replace("?", "")
+    return said + _near(stem, [made.id for made in instructions(architecture)])
 
 
 def matches(made: Instruction, glob: str) -> bool:

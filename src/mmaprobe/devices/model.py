@@ -21,7 +21,8 @@ def open_model(architecture: str) -> ModelDevice:
     """The model of an architecture from the shipped parameters: ``model:sm_90a``, ``model:x86-64+intel``."""
     if not architecture:
         raise UsageError("model: of which architecture? Type model:ARCH, such as model:sm_90a")
-    return ModelDevice(f"model:{architecture}", load(architecture))
+    parameters = load(architecture)
+    return ModelDevice(f"model:{architecture}", parameters, lookup.parts(architecture)[0])
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class ModelDevice:
 
     name: str
     parameters: ParameterFile
+    target: str = ""  # the compiler's target, such as sm_90, where it is not the architecture
     concurrent: ClassVar[bool] = True
 
     @property
@@ -42,7 +44,7 @@ class ModelDevice:
 
     def instructions(self) -> Sequence[Instruction]:
         """Every instruction of the architecture."""
-        return lookup.instructions(self.architecture)
+        return lookup.instructions(self.target or self.architecture)
 
     def supports(self, instruction: Instruction) -> Support:
         """Yes where a datapath is known, else the reason: ``no datapath is known for ...``."""
@@ -54,7 +56,7 @@ class ModelDevice:
 
     def datapath(self, instruction: Instruction) -> Datapath:
         """What the device computes for the instruction; UsageError where nothing is known."""
-        return datapath_for(self.architecture, instruction, self.parameters)
+        return datapath_for(self.target or self.architecture, instruction, self.parameters)
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """D of shape (batch, [blocks,] M, N)."""
@@ -68,7 +70,7 @@ class ModelDevice:
 
     def sorts(self, instruction: Instruction) -> bool:
         """Whether the compiled code puts sparse metadata in order before the primitive."""
-        return lookup.lowering(instruction, self.architecture).sort is not None
+        return lookup.lowering(instruction, self.target or self.architecture).sort is not None
 
 
 @dataclass(frozen=True)

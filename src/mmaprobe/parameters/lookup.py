@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import architecture_base, lowering
+from mmaprobe.catalog.lookup import agreed, lowering, parts
 from mmaprobe.catalog.lowering import Lowering
+from mmaprobe.catalog.names import architecture_of
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
@@ -30,13 +31,21 @@ def load(architecture: str) -> ParameterFile:
 
     ``x86-64+intel`` is its own entries over those of ``x86-64``.  An
     architecture without a file has no entries.  UsageError for one that the
-    catalog does not know.
+    catalog does not know, and for a generation whose parts differ.
     """
-    base = architecture_base(architecture)
-    if base == architecture:
-        return _shipped(architecture)
-    own, shared = _shipped(architecture), load(base)
+    return agreed(architecture, _load, "their parameters", _datapaths)
+
+
+def _load(part: str) -> ParameterFile:
+    base = architecture_of(part)
+    if "+" not in part:
+        return _shipped(base)
+    own, shared = _shipped(part), _shipped(base)
     return replace(own, entries={**shared.entries, **own.entries})
+
+
+def _datapaths(file: ParameterFile) -> object:
+    return frozenset((name, entry.datapath, entry.follows) for name, entry in file.entries.items())
 
 
 def entries_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> tuple[Entry, ...]:
@@ -44,6 +53,11 @@ def entries_for(architecture: str, instruction: Instruction, file: ParameterFile
 
     Where the compiler emulates the instruction they are the primitives inside.
     """
+    ask = partial(_entries, instruction, file)
+    return agreed(architecture, ask, f"what {instruction.id} computes", lambda found: tuple(e.datapath for e in found))
+
+
+def _entries(instruction: Instruction, file: ParameterFile | None, architecture: str) -> tuple[Entry, ...]:
     way = lowering(instruction, architecture)
     known = (file or load(architecture)).entries
     unknown = not way.primitives or not known.keys() >= set(way.primitives)
@@ -64,6 +78,10 @@ def datapath_for(architecture: str, instruction: Instruction, file: ParameterFil
     the primitive follows it.  ``file`` replaces the shipped parameters.
     UsageError where nothing is known or the lowering is no datapath.
     """
+    return agreed(architecture, partial(_datapath, instruction, file), f"what {instruction.id} computes")
+
+
+def _datapath(instruction: Instruction, file: ParameterFile | None, architecture: str) -> Datapath:
     entries = entries_for(architecture, instruction, file)
     way = lowering(instruction, architecture)
     if way.kind == "emulated":
@@ -81,8 +99,10 @@ def basis_for(architecture: str, instruction: Instruction, file: ParameterFile |
 
     Predicted is what modifiers do, and that a routine which emulates ``satfinite`` limits the whole sum.
     """
-    limited = instruction.saturates and lowering(instruction, architecture).kind == "emulated"
-    weakest = max((entry.basis for entry in entries_for(architecture, instruction, file)), key=BASES.index)
+    found = parts(architecture)
+    limited = instruction.saturates and any(lowering(instruction, part).kind == "emulated" for part in found)
+    entries = [entry for part in found for entry in entries_for(part, instruction, file)]
+    weakest = max((entry.basis for entry in entries), key=BASES.index)
     return "predicted" if changes(instruction) or limited else weakest
 
 

@@ -19,7 +19,7 @@ SHOWN = 8
 def find(identifier: str, architecture: str | None) -> tuple[Instruction, str]:
     """An instruction and the architecture: the one given, else the first that has it."""
     wanted = lookup.instruction(identifier, architecture)
-    names = [architecture] if architecture else lookup.architectures()
+    names = [lookup.architecture_base(architecture)] if architecture else lookup.architectures()
     for name in names:
         try:
             lookup.lowering(wanted, name)

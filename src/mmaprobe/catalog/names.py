@@ -1,0 +1,112 @@
+"""What an architecture is called: its own name, a product, a generation, another target of its compiler.
+
+``sm_90a`` stays as it is, ``H200`` is ``sm_90a``, ``ampere`` is four parts, and
+``sm_90`` is ``sm_90a`` without what that target does not accept.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, TypeVar
+
+from mmaprobe.errors import UsageError, near
+
+T = TypeVar("T")
+LOG = logging.getLogger("mmaprobe")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Another target of an architecture's compiler, and which lowerings' ``targets`` it accepts."""
+
+    architecture: str
+    accepts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Names:
+    """Every other name of an architecture: by what people write, without spaces, hyphens and capitals."""
+
+    targets: Mapping[str, Target]
+    generations: Mapping[str, tuple[str, ...]]
+    products: Mapping[str, str]
+    spelled: Mapping[str, str]
+
+
+@cache
+def names() -> Names:
+    """The names in ``architectures.toml``."""
+    data = tomllib.loads((resources.files("mmaprobe.catalog") / "architectures.toml").read_text("utf-8"))
+    accepts = {"all": ("all",), "family": ("all", "family")}
+    targets = {
+        name: Target(entry["architecture"], accepts[entry["accepts"]]) for name, entry in data["targets"].items()
+    }
+    lists: list[Mapping[str, Any]] = [{k: v for k, v in group.items() if k != "source"} for group in data["products"]]
+    products = {_plain(name): arch for group in lists for arch, listed in group.items() for name in listed}
+    spelled = {_plain(name): name for group in lists for listed in group.values() for name in listed}
+    return Names(targets, {k: tuple(v) for k, v in data["generations"].items()}, products, spelled)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def parts(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The architectures or targets that a name stands for; UsageError with near names for one that means nothing.
+
+    Said once on standard error (the logger ``mmaprobe``) where it is not the
+    architecture's own name.
+    """
+    if name.partition("+")[0] in known:
+        return (name,)
+    other = names()
+    plain = _plain(name)
+    targets = {_plain(target): target for target in other.targets}
+    if plain in targets:
+        _say(f"{name} is {other.targets[targets[plain]].architecture}, less what only that target accepts")
+        return (targets[plain],)
+    if plain in other.generations:
+        found = other.generations[plain]
+    elif plain in other.products:
+        found = (other.products[plain],)
+    else:
+        every = (*known, *other.targets, *other.generations, *other.spelled.values())
+        raise UsageError(f"unknown architecture {name!r}{near(name, every)}")
+    _say(f"{name} is {', '.join(found)}")
+    return found
+
+
+def architecture_of(part: str) -> str:
+    """The architecture of a target, without what a vendor adds (``x86-64+intel`` is ``x86-64``)."""
+    target = names().targets.get(part)
+    return target.architecture if target else part.partition("+")[0]
+
+
+def accepted(part: str, targets: str) -> bool:
+    """Whether what a name stands for accepts a lowering that these targets do."""
+    target = names().targets.get(part)
+    return target is None or targets in target.accepts
+
+
+def agreed(name: str, found: tuple[str, ...], ask: Callable[[str], T], what: str, key: Callable[[T], object]) -> T:
+    """The answer of every part that a name stands for; UsageError listing the parts where they differ in ``key``."""
+    first = ask(found[0])
+    if len(found) > 1:
+        groups: dict[object, list[str]] = {key(first): [found[0]]}
+        for part in found[1:]:
+            groups.setdefault(key(ask(part)), []).append(part)
+        if len(groups) > 1:
+            said = "; ".join(", ".join(group) for group in groups.values())
+            raise UsageError(f"{name} is {', '.join(found)}, which differ in {what} ({said}): name one")
+    return first
+
+
+@cache
+def _say(text: str) -> None:
+    LOG.warning("%s", text)
