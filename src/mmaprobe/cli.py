@@ -21,6 +21,7 @@ from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import save
 from mmaprobe.report import doctor, explain, findings, junit, known, layouts, listing, progress
+from mmaprobe.report import instructions as instructions_report
 from mmaprobe.report.json import to_json
 from mmaprobe.report.table import SummaryTable
 
@@ -103,13 +104,30 @@ def devices(as_json: Json = False) -> int:
 
 @app.command()
 def instructions(
-    architecture: Annotated[str | None, typer.Argument(help="Architecture; default: this CPU's.")] = None,
+    architecture: Annotated[str | None, typer.Argument(help="Architecture; without it, totals of all.")] = None,
     instruction: Glob = "*",
+    family: Annotated[str | None, typer.Option("--family", "-f", help="Family or glob: mma, mma.sp.*, wgmma.")] = None,
+    operand_type: Annotated[str | None, typer.Option("--type", "-t", help="A format of A, B, C, D or scales.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", "-k", help="native, split or emulated.")] = None,
+    basis: Annotated[str | None, typer.Option("--basis", "-b", help="A basis, modelled, or none.")] = None,
     as_json: Json = False,
 ) -> int:
-    """List an architecture's instructions: shape, formats, lowering, what is known of them."""
-    rows = listing.instruction_rows(architecture, instruction)
-    return show(rows, as_json, ("instruction", "shape", "formats", "lowering", "kind", "datapath", "here"))
+    """List an architecture's instructions: formats, lowering, what is known of them, and how many of what."""
+    chosen = instructions_report.Selection(instruction, family, operand_type, kind, basis)
+    if architecture is None:
+        counts = instructions_report.architecture_counts(chosen)
+        return show(counts, as_json, ("architecture", *instructions_report.COUNTS))
+    rows = instructions_report.form_rows(architecture, chosen)
+    here = ("here",) if instructions_report.add_here(rows, architecture) else ()
+    counts = instructions_report.family_counts(rows)
+    if as_json:
+        emit({"architecture": lookup.parts(architecture), "forms": rows, "counts": counts})
+        return 0
+    brief = [row | {"instruction": lookup.short(row["instruction"])} for row in rows]
+    out().print(listing.table(brief, (*instructions_report.COLUMNS, *here)))
+    out().print("\n".join(["", *instructions_report.option_lines(rows), ""]), markup=False, soft_wrap=True)
+    out().print(listing.table(counts, ("family", *instructions_report.COUNTS)))
+    return 0
 
 
 @app.command()

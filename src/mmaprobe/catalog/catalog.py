@@ -44,6 +44,7 @@ class Catalog:
 
     shelves: tuple[Shelf, ...]
     _forms: dict[str, tuple[Form, ...]] = field(default_factory=dict)
+    _ways: dict[tuple[str, Instruction], Lowering] = field(default_factory=dict)
 
     @property
     def architectures(self) -> tuple[str, ...]:
@@ -54,7 +55,12 @@ class Catalog:
         """Every form of an architecture, in the files' order; UsageError naming a row that contradicts another."""
         if architecture not in self._forms:
             self._forms[architecture] = tuple(self._listed(architecture))
+            self._ways.update({(architecture, form.first): form.way for form in self._forms[architecture]})
         return self._forms[architecture]
+
+    def listed_way(self, made: Instruction, architecture: str) -> Lowering | None:
+        """The lowering of a form's first instruction where the architecture's forms are known already."""
+        return self._ways.get((architecture, made))
 
     def matching(self, architecture: str, pattern: Pattern) -> Iterator[Form]:
         """The forms with an id that matches: ``first`` is the first such id, ``count`` how many there are."""

@@ -249,6 +249,9 @@ def lowering(wanted: Instruction, architecture: str) -> Lowering:
 def _lowering(wanted: Instruction, part: str) -> Lowering:
     here = names.architecture_of(part)
     base = default_state(wanted)
+    listed = catalog().listed_way(base, here)
+    if listed is not None and names.accepted(part, listed.targets):
+        return listed
     entries = _named(unmodified(base))
     for entry in entries:
         way = entry.ways.get(here)
@@ -266,7 +269,7 @@ def _lacking(wanted: Instruction, part: str, homes: list[str]) -> str:
 
 
 def _have(homes: Iterable[str]) -> str:
-    found = list(dict.fromkeys(homes))
+    found = sorted(set(homes), key=architectures().index)
     return f"{', '.join(found)} {'has' if len(found) == 1 else 'have'}" if found else "no architecture has"
 
 
@@ -294,11 +297,11 @@ def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
 def _unmatched(architecture: str, glob: str) -> str:
     """Why a glob matches nothing: other architectures have it, or none has."""
     homes = catalog().homes(glob_pattern(glob))
-    said = f"no instruction of {architecture} matches {glob!r}"
     if homes:
-        return f"{said}; of {', '.join(homes)} some do"
+        return f"{architecture} has no {glob!r}; {_have(homes)}"
     stem = glob.replace("*", "").replace("?", "")
-    return said + _near(stem, [made.id for made in instructions(architecture)])
+    near_ones = _near(stem, [made.id for made in instructions(architecture)])
+    return f"no instruction of {architecture} matches {glob!r}{near_ones}"
 
 
 def matches(made: Instruction, glob: str) -> bool:

@@ -76,7 +76,7 @@ def parts(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     elif plain in other.products:
         found = (other.products[plain],)
     else:
-        every = (*known, *other.targets, *other.generations, *other.spelled.values())
+        every = (*known, *other.generations, *other.spelled.values())
         raise UsageError(f"unknown architecture {name!r}{near(name, every)}")
     _say(f"{name} is {', '.join(found)}")
     return found

@@ -17,7 +17,6 @@ from mmaprobe.evidence.corpus import Corpus
 from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read
-from mmaprobe.parameters.lookup import basis_for, datapath_for, load
 from mmaprobe.report.hexfloat import code_value
 
 Row = Mapping[str, Any]
@@ -79,37 +78,6 @@ SCHEMES = {
     "function": "a Python callable that computes dot products",
     "misbehaving": "a device that lies, for testing the harness",
 }
-
-
-def instruction_rows(architecture: str | None, pattern: str) -> list[dict[str, Any]]:
-    """Instructions of an architecture: what they are, what they lower to, what is known."""
-    cpu = open_device("cpu")
-    name = architecture or cpu.info()["architecture"]
-    known = load(name)
-    local = set(cpu.instructions())
-    rows = []
-    for instruction in lookup.match(name, pattern):
-        way = lookup.lowering(instruction, name)
-        try:
-            datapath_for(name, instruction, known)
-            basis: str = basis_for(name, instruction, known)
-            if way.kind == "emulated":  # only its primitive has that basis
-                basis = f"composed of {basis}"
-        except UsageError:
-            basis = "unknown"
-        support = cpu.supports(instruction)
-        rows.append(
-            {
-                "instruction": instruction.id,
-                "shape": f"m{instruction.m}n{instruction.n}k{instruction.k}",
-                "formats": f"{instruction.a} {instruction.b} {instruction.c or '-'} -> {instruction.d}",
-                "lowering": " + ".join(way.primitives),
-                "kind": way.kind,
-                "datapath": basis,
-                "here": "yes" if support else f"no: {support.reason}" if instruction in local else "no",
-            }
-        )
-    return rows
 
 
 def vector_rows(recipe: str, architecture: str | None = None) -> list[dict[str, Any]]:
