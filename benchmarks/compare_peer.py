@@ -209,11 +209,12 @@ def compare(peer: Peer, form: Form, count: int) -> Compared:
 
 
 def measure_all(peer: Peer, results: list[Compared]) -> None:
-    """The rates of every datapath once, on tiles of one block."""
+    """The rates of every datapath once, on tiles of one block; of mixed operand formats none."""
     rates: dict[tuple[str, Datapath], tuple[float, float, float]] = {}
     for out in results:
         key = (out.form.kind, out.form.datapath)
-        if key not in rates and out.form.instruction.blocks == 1:
+        made = out.form.instruction
+        if key not in rates and made.blocks == 1 and made.a == made.b:
             rates[key] = measure(peer, out.form)
             columns = " ".join(f"{value:9.3f}" for value in rates[key])
             print(f"{out.form.peer_arch:14} {out.form.name:52} {columns}", flush=True)

@@ -18,8 +18,8 @@ reason below. One of the peer's names stands for all M and N of the asynchronous
 Speed: both on the same tiles of clustered exponents, one thread, thread processor time, the best of several calls;
 million outputs a second. The peer works on whole batches of tiles broadcast through its own `dpa`, at the best of
 several batch sizes. `native` is the engine on its own layout, decode included (on rows of single vectors where the
-datapath has no kernel); `Python` is the call on row-major arrays. Forms with one datapath were measured once.
-{machine}
+datapath has no kernel); `Python` is the call on row-major arrays. Forms with one datapath were measured once, mixed
+operand formats not at all. {machine}
 """
 
 

@@ -126,11 +126,12 @@ def specials(terms: Sequence[Value], rule: NanRule, order: list[Nan] | None = No
 
 def exact_sum(terms: Sequence[Num], to: Table) -> Num:
     """The sum with the sign of a zero: all zeros of one sign, else RD decides."""
-    total = sum((term.value for term in terms), Fraction(0))
+    whole = max((term.value.denominator for term in terms), default=1)  # all are powers of two
+    total = Fraction(sum(term.value.numerator * (whole // term.value.denominator) for term in terms), whole)
     if total:
-        return Num(total, total < 0)
+        return Num(total, total.numerator < 0)
     signs = {term.negative for term in terms}
-    if all(term.value == 0 for term in terms) and len(signs) == 1:
+    if all(not term.value for term in terms) and len(signs) == 1:
         return Num(total, signs.pop())
     return Num(total, to.get("rounding", "RNE") == "RD")
 
@@ -216,7 +217,7 @@ def labelled(value: Value, rules: Table, node: Table) -> Value:
 
 def align(value: Num, top: int | None, rules: Table, node: Table) -> Num:
     """A term dropped by its cutoff or cut at its fraction bits below the maximum; it keeps its sign."""
-    if value.value == 0 or top is None:
+    if not value.value or top is None:
         return value
     assert value.label is not None
     cutoff = option(rules, "cutoff", None)

@@ -156,7 +156,7 @@ def decode(name: str, code: int) -> Num | Inf | Nan:
     if what == "inf":
         return Inf(negative)
     assert isinstance(what, Fraction)
-    if what == 0:
+    if not what:
         return Num(what, negative)
     return Num(-what if negative else what, negative, max(floor_log2(what), lowest_exponent(name)))
 
@@ -191,9 +191,9 @@ def round_to_multiple(value: Fraction, exponent: int, mode: str) -> Fraction:
     count = size // unit
     if count * unit == size:
         return value
-    if choose(count * unit, (count + 1) * unit, size, value < 0, count % 2 == 1, mode):
+    if choose(count * unit, (count + 1) * unit, size, value.numerator < 0, count % 2 == 1, mode):
         count += 1
-    return -count * unit if value < 0 else count * unit
+    return -count * unit if value.numerator < 0 else count * unit
 
 
 def round_fraction(name: str, value: Fraction, mode: str) -> Fraction | str:
@@ -202,7 +202,7 @@ def round_fraction(name: str, value: Fraction, mode: str) -> Fraction | str:
     Above the largest finite number the neighbours are those of the same
     precision with unbounded exponent.
     """
-    size, negative = abs(value), value < 0
+    size, negative = abs(value), value.numerator < 0
     top = largest_code(name)
     largest = magnitude(name, top)
     assert isinstance(largest, Fraction)
@@ -288,7 +288,7 @@ def encode_value(name: str, value: Fraction, negative: bool, mode: str, overflow
         code = nan_code(name)
         assert code is not None
         return code
-    rounded = Fraction(0) if value == 0 else round_fraction(name, value, mode)
+    rounded = Fraction(0) if not value else round_fraction(name, value, mode)
     if isinstance(rounded, Fraction):
         return code_of(name, rounded, negative)
     special = infinity_code(name, negative)

@@ -139,7 +139,7 @@ def read(fmt: str, code: int, policy: Table, rule: NanRule) -> Value:
     if isinstance(value, Inf) or subnormals == "keep":
         return value
     if fmt in FLOATS and abs(value.value) < power(lowest_exponent(fmt)):
-        if value.value == 0 and subnormals == "signed_zero":
+        if not value.value and subnormals == "signed_zero":
             return value
         return Num(Fraction(0), value.negative and subnormals == "signed_zero")
     return value
@@ -155,9 +155,9 @@ def multiply(x: Value, y: Value) -> Value:
     negative = x.negative != y.negative
     if isinstance(x, Inf) or isinstance(y, Inf):
         other = y if isinstance(x, Inf) else x
-        return Nan() if isinstance(other, Num) and other.value == 0 else Inf(negative)
+        return Nan() if isinstance(other, Num) and not other.value else Inf(negative)
     value = x.value * y.value
-    if value == 0:
+    if not value:
         return Num(value, negative)
     assert x.label is not None
     assert y.label is not None
@@ -201,7 +201,7 @@ def encode(x: Value, to: Table, rule: NanRule) -> Value:
         return x
     if isinstance(x, Inf):
         return encode_infinity(x, fmt, mode, to, rule)
-    if x.value == 0:
+    if not x.value:
         return zero_of(fmt, x.negative and to.get("zero", "ieee") == "ieee")
     value = x.value
     first = option(to, "first", None)
@@ -217,7 +217,7 @@ def encode(x: Value, to: Table, rule: NanRule) -> Value:
     flush = to.get("subnormals", "keep")
     if flush != "keep" and value and is_tiny(value, fmt, mode, to.get("tininess", "after")):
         rounded = Fraction(0)
-    if rounded == 0:
+    if not rounded:
         return zero_of(fmt, x.negative and to.get("underflow", "signed") == "signed" and flush != "zero")
     return Num(rounded, x.negative, max(floor_log2(abs(rounded)), lowest_exponent(fmt)))
 
