@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from by_hand import exact, p
+from by_hand import code, exact, p
 from mmaprobe.catalog.lookup import lowering
 from published import TABLES, Row, chain, chains, rows, values
 
@@ -179,9 +179,12 @@ EQUATION_10: dict[str, list[tuple[str, str]]] = {
     "0": [("sm_89", "mma.m16n8k32.f32.e5m2.e5m2.f32"), ("sm_90a", "wgmma.mma_async.m64n8k32.f32.e5m2.e5m2")],
     "-0.5": [("sm_80", "mma.m16n8k8.f32.tf32.tf32.f32"), ("sm_89", "mma.m16n8k8.f32.tf32.tf32.f32"),
              ("sm_80", "mma.m16n8k16.f32.bf16.bf16.f32"), ("sm_89", "mma.m16n8k16.f32.bf16.bf16.f32")],
-    "-0.75": [("sm_120a", "mma.m16n8k32.kind::f8f6f4.f32.e5m2.e5m2.f32")],
+    "-0.75": [("sm_120a", "mma.m16n8k32.kind::f8f6f4.f32.e5m2.e5m2.f32"),
+              ("sm_100a", "tcgen05.mma.cta_group::1.kind::f8f6f4.m64n8k32.f32.e5m2.e5m2"),
+              ("sm_120a", "mma.m16n8k32.kind::mxf8f6f4.block_scale.f32.e5m2.e5m2.f32.ue8m0"),
+              ("sm_100a", "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.m128n8k32.f32.e5m2.e5m2.ue8m0")],
 }  # fmt: skip
-"""MMA-Sim, equation 10 and table 8 beside the f16 column; AMD's part is in ``test_amd``."""
+"""MMA-Sim, equation 10 and table 8 beside the f16 column; AMD's part is in ``test_amd``, nvfp4 below."""
 EQUATION_10["0"] += F16["volta"]
 EQUATION_10["-0.5"] += F16["ampere"]
 EQUATION_10["-0.75"] += F16["hopper"]
@@ -191,9 +194,25 @@ EQUATION_10["-0.75"] += F16["hopper"]
 def test_the_founding_papers_sum(result: str) -> None:
     """2^23 - 2^13 2^10 - 0.5 - 0.25 - 0.125, exactly -0.875."""
     for arch, form in EQUATION_10[result]:
-        d = "f64" if "f64" in form else "f32"
-        found = run(arch, form.format(d=d), [-p(13), -0.5, -0.25, -0.125], [p(10), 1, 1, 1], p(23))
-        assert exact(d, found) == Fraction(result), (arch, form)
+        made = mmaprobe.instruction(form.format(d="f32"))
+        a, b = ([Fraction(x) for x in row] for row in ([-p(13), -0.5, -0.25, -0.125], [p(10), 1, 1, 1]))
+        ones = {"scale_a": [127], "scale_b": [127]} if made.scale else {}
+        found = chain(arch, made.id, a, b, Fraction(p(23)), **ones)
+        assert exact(made.d, found) == Fraction(result), (arch, form)
+
+
+@pytest.mark.parametrize(
+    ("arch", "form"),
+    [("sm_120a", "mma.m16n8k64.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"),
+     ("sm_100a", "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.m128n8k64.f32.e2m1.e2m1.ue4m3")],
+)  # fmt: skip
+def test_the_founding_papers_sum_in_nvfp4(arch: str, form: str) -> None:
+    """Table 8: all of -0.875. Its -2^23 is eight products of 16 times two scales of 256, in a group of their own."""
+    a = [Fraction(x) for x in (*[-4] * 8, *[0] * 8, -0.5, *[0] * 15, -0.5, *[0] * 15, -0.5)]
+    b = [Fraction(x) for x in (*[4] * 8, *[0] * 8, 1, *[0] * 15, 0.5, *[0] * 15, 0.5)]
+    scale_a, scale_b = ([code("ue4m3", x) for x in row] for row in ([256, 1, 1, 0.5], [256, 1, 1, 1]))
+    found = chain(arch, form, a, b, Fraction(p(23)), scale_a=scale_a, scale_b=scale_b)
+    assert exact("f32", found) == Fraction(-7, 8)
 
 
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90a", "sm_100a", "sm_120a"])
