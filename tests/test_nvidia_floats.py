@@ -278,3 +278,27 @@ def test_directed_rounding_of_f64(arch: str) -> None:
         a = np.array([[p(-30), 0, 0, 0], [-p(-30), 0, 0, 0]])
         b = np.array([[p(-30), 0, 0, 0]] * 2)
         assert model.dot(a, b, np.array([1.0, -1.0])).tolist() == [plus, minus]
+
+
+@pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120a"])
+def test_wmma_is_its_parts(arch: str) -> None:
+    """Formats of C and D of their own: C widens exactly, D is rounded once more; a conversion is no recording."""
+    forms = {(made.c, made.d): made for made in match(arch, "wmma.mma.m16n16k16.f*.f*") if made.a == "f16"}
+    assert forms.keys() == {(c, d) for c in ("f16", "f32") for d in ("f16", "f32")}
+    device, plain = open_model(arch), forms["f32", "f32"]
+    for family in families_for(plain):
+        vectors = generate(plain, family, 9, 0, 200)
+        sums = device.run_vectors(plain, vectors).view(np.float32)
+        with np.errstate(all="ignore"):
+            narrow = sums.astype(np.float16)
+        d = np.where(np.isnan(sums), np.uint16(0x7FFF), narrow.view(np.uint16))
+        assert (device.run_vectors(forms["f32", "f16"], vectors) == d).all(), family
+        assert vectors.c is not None
+        half = (vectors.c >> 16).astype(np.uint16)
+        wide = Batch(vectors.a, vectors.b, half.view(np.float16).astype(np.float32).view(np.uint32))
+        if arch != "sm_70":  # there the first part takes C as it is
+            narrow_c = Batch(vectors.a, vectors.b, half)
+            assert (device.run_vectors(forms["f16", "f32"], narrow_c) == device.run_vectors(plain, wide)).all(), family
+    bases = {pair: basis_for(arch, made) for pair, made in forms.items()}
+    assert bases["f32", "f16"] == "published"
+    assert (bases["f32", "f32"] == "recorded") == (arch in ("sm_70", "sm_90a", "sm_100a"))

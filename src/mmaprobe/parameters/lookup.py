@@ -98,12 +98,15 @@ def basis_for(architecture: str, instruction: Instruction, file: ParameterFile |
     """On what an instruction's datapath rests: its primitives' weakest basis, or a prediction.
 
     Predicted is what modifiers do, and that a routine which emulates ``satfinite`` limits the whole sum.
+    Conversions of C and D around the primitives are published (PTX ISA, cvt).
     """
     found = parts(architecture)
-    limited = instruction.saturates and any(lowering(instruction, part).kind == "emulated" for part in found)
-    entries = [entry for part in found for entry in entries_for(part, instruction, file)]
-    weakest = max((entry.basis for entry in entries), key=BASES.index)
-    return "predicted" if changes(instruction) or limited else weakest
+    ways = [lowering(instruction, part) for part in found]
+    if changes(instruction) or (instruction.saturates and any(way.kind == "emulated" for way in ways)):
+        return "predicted"
+    bases: list[Basis] = [entry.basis for part in found for entry in entries_for(part, instruction, file)]
+    bases += ["published" for way in ways if way.convert_c or way.convert_d]
+    return max(bases, key=BASES.index)
 
 
 def selected(datapath: Datapath, way: Lowering, made: Instruction) -> Datapath:
