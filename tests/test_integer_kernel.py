@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe import formats
+from engine_layout import run_groups, run_tiles, tiles_of
+from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.models import engine, stages
 from mmaprobe.models.kernels import INTEGER_SATURATES, INTEGER_WRAPS, INTERPRETER, kernel
+from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Product, Products
 
 PAIRS = [("s8", "s8"), ("s8", "u8"), ("u8", "s8"), ("u8", "u8"), ("s4", "s4"), ("s4", "u4"), ("u4", "s4"), ("u4", "u4"),
@@ -82,3 +84,39 @@ def test_bits_are_counted(way: str, k: int, overflow: str) -> None:
     exact = both.sum(axis=1, dtype=np.int64) + vectors.c.view(np.int32)
     exact = exact.clip(-(1 << 31), (1 << 31) - 1) if overflow == "largest" else exact
     assert (got == exact.astype(np.uint32)).all()
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+@pytest.mark.parametrize("k", [1, 5, 16, 64, 256])
+@pytest.mark.parametrize("overflow", ["wrap", "largest"])
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair[0] != "s16"] + [("b1", "and"), ("b1", "xor")])
+def test_tiles_and_groups_are_the_stages(
+    pair: tuple[str, str], overflow: str, k: int, build: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    rng = np.random.default_rng(k)
+    bits = pair[0] == "b1"
+    path = datapath(pair[0], pair[0] if bits else pair[1], "s32", "s32", k, overflow)
+    path = replace(path, product=Product(multiply=pair[1])) if bits else path  # type: ignore[arg-type]
+    m, n = (64, 6) if k == 16 else (8, 3)
+    count = 2 * m * n
+    vectors = Batch(codes(rng, path.a, (count, k)), codes(rng, path.b, (count, k)), rng.choice(EDGES, count))
+    groups = run_groups(path, vectors)
+    assert groups is not None
+    assert (groups == stages.evaluate(path, vectors)).all()
+    tiles = tiles_of(vectors, m, n)
+    computed = run_tiles(path, tiles)
+    assert computed is not None
+    assert (computed == evaluate_tiles(lambda part: stages.evaluate(path, part), tiles)).all()
+
+
+def test_layouts_without_c_and_of_wide_operands() -> None:
+    rng = np.random.default_rng(4)
+    alone = datapath("u8", "s8", "s32", None, 32, "wrap")
+    vectors = Batch(codes(rng, "u8", (40, 32)), codes(rng, "s8", (40, 32)))
+    groups = run_groups(alone, vectors)
+    assert groups is not None
+    assert (groups == stages.evaluate(alone, vectors)).all()
+    for path in (datapath("s16", "s16", "s32", None, 4, "wrap"), datapath("u8", "s8", "s16", None, 2, "largest")):
+        batch = Batch(codes(rng, path.a, (40, path.k)), codes(rng, path.b, (40, path.k)))
+        assert run_groups(path, batch) is None

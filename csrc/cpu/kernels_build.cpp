@@ -1,6 +1,7 @@
 // The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
 #include "cpu/chain.hpp"
 #include "cpu/grouped.hpp"
+#include "cpu/integers.hpp"
 #include "cpu/tiles.hpp"
 #include "cpu/two_stage.hpp"
 #include "model/program.hpp"
@@ -21,6 +22,8 @@ static const LayoutKernel KERNELS[] = {
     {CHAIN, chain::evaluate},
     {TWO_STAGE, two_stage::evaluate},
     {GROUPED, grouped::evaluate},
+    {INTEGER_WRAPS, integers::wraps},
+    {INTEGER_SATURATES, integers::saturates},
 };
 
 bool evaluate_layout(const LayoutCall& call) {
