@@ -167,26 +167,24 @@ def made_layout(instruction, family, seed, start, count, m, n, build, shapes):
     return dict(zip(("a", "b", "c", "scale_a", "scale_b"), outputs, strict=True))
 
 
-@pytest.mark.parametrize("build", _native.generator_builds())
 @pytest.mark.parametrize("instruction", ALL, **by_id)
-def test_engine_layout_holds_the_same_vectors(instruction, build):
+def test_engine_layout_holds_the_same_vectors(instruction):
     """``generate_layout`` makes the tiles of ``generate_tiles`` and the vectors of ``generate``."""
     shapes = [(16, 8), (8, 8), (64, 24), (8, 32), (24, 4), (1, 0)]
     for family, (m, n) in itertools.product(families_for(instruction), shapes):
         shaped = replace(instruction, m=m, n=max(n, 1))
-        count = 37 if n == 0 else 3
+        count = 37 if n == 0 else 2
         batch = (generate if n == 0 else generate_tiles)(shaped, family, 9, 2**32 - 40, count)
         expected = laid_out(shaped, batch, m, n)
-        got = made_layout(instruction, family, 9, 2**32 - 40, count, m, n, build, expected)
-        for name, value in expected.items():
-            kept = got[name]
-            if n == 0:
-                keep = (np.arange(16 * len(value)) < count).reshape(len(value), 1, 16)
-            elif name in ("b", "scale_b"):
+        for build in _native.generator_builds():
+            got = made_layout(instruction, family, 9, 2**32 - 40, count, m, n, build, expected)
+            for name, value in expected.items():
                 keep = np.True_
-            else:
-                keep = (np.arange(16 * value.shape[1]) < m).reshape(1, -1, 1, 16)
-            assert np.array_equal(np.where(keep, kept, 0), np.where(keep, value, 0)), (family, name)
+                if n == 0:
+                    keep = (np.arange(16 * len(value)) < count).reshape(len(value), 1, 16)
+                elif name not in ("b", "scale_b"):
+                    keep = (np.arange(16 * value.shape[1]) < m).reshape(1, -1, 1, 16)
+                assert np.array_equal(np.where(keep, got[name], 0), np.where(keep, value, 0)), (family, name, build)
 
 
 def test_native_carries_into_the_upper_index_word():

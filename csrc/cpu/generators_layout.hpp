@@ -110,15 +110,40 @@ class LayoutStreams {
     std::vector<signed char> span_of;  // of each word; -1: none
     std::vector<char> addends;
 
-    void columns(const Span& span, const Four& words, int i, int k, int first, int lane) {
-        char* to = span.role == 2 && p.n ? addends.data() + i64(first) * span.format->item - lane * span.format->item
-                                         : p.at[span.role] + (p.n ? i64(first / STRIP) * span.bytes() * STRIP : 0);
+    // Where the columns of an operand begin for the vectors from `first` on.
+    char* columns_of(const Span& span, int first) {
+        if (span.role == 2 && p.n) return addends.data() + i64(first - first % STRIP) * span.format->item;
+        return p.at[span.role] + (p.n ? i64(first / STRIP) * span.bytes() * STRIP : 0);
+    }
+    void columns(const Span& span, const Four& words, int i, int k, int first) {
+        char* to = columns_of(span, first);
+        const int lane = first % STRIP;
         switch (span.format->item) {
             case 1: return store_items<uint8_t>(words.w[i], to, k, span.items, lane);
             case 2: return store_items<uint16_t>(words.w[i], to, k, span.items, lane);
             case 4: return store_items<uint32_t>(words.w[i], to, k, span.items, lane);
             default:
                 if (i % 2) store_wide(words.w[i - 1], words.w[i], to, k, lane);
+        }
+    }
+    template <class Item>
+    void four_columns(const Span& span, const Four& words, int k, int first) {
+        constexpr int PER_WORD = 4 / sizeof(Item);
+        char* to = columns_of(span, first);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) store_items<Item>(words.w[i], to, k + i * PER_WORD, INT32_MAX, first % STRIP);
+    }
+    void whole(const Span& span, const Four& words, int offset, int first) {
+        if (p.by_rows(span.role)) {
+            char* to = p.at[span.role] + i64(first) * span.bytes() + offset;
+            return store_rows(words, to, span.bytes(), p.n - first);
+        }
+        switch (span.format->item) {
+            case 1: return four_columns<uint8_t>(span, words, offset, first);
+            case 2: return four_columns<uint16_t>(span, words, offset / 2, first);
+            case 4: return four_columns<uint32_t>(span, words, offset / 4, first);
+            default:
+                for (int i = 1; i < 4; i += 2) columns(span, words, i, offset / 8 + i / 2, first);
         }
     }
 
@@ -131,24 +156,16 @@ class LayoutStreams {
         }
     }
 
-    void use(int block, Four& words, int first, int lane) {
-        for (int i = 0; i < 4;) {
-            const int word = 4 * block + i;
-            const int at = word < int(span_of.size()) ? span_of[size_t(word)] : -1;
-            if (at < 0 || !p.needs(streams.spans[size_t(at)].role, first)) {
-                ++i;
-                continue;
-            }
+    void use(const Step& step, Four& words, int first) {
+        if (step.whole) return whole(*step.whole, words, 16 * step.block - step.whole->offset, first);
+        for (int i = 0; i < 4; ++i) {
+            const int at = span_of[size_t(4 * step.block + i)];
+            if (at < 0 || !p.needs(streams.spans[size_t(at)].role, first)) continue;
             const Span& span = streams.spans[size_t(at)];
-            const int offset = 4 * word - span.offset;
+            const int offset = 4 * (4 * step.block + i) - span.offset;
             if (span.unused) words.w[i] &= span.used;
-            if (p.by_rows(span.role) && i == 0 && offset + 16 <= span.bytes() && !span.unused) {
-                store_rows(words, p.at[span.role] + i64(first) * span.bytes() + offset, span.bytes(), p.n - first);
-                return;
-            }
             p.by_rows(span.role) ? rows(span, words.w[i], offset, first)
-                                 : columns(span, words, i, offset / span.format->item, first, lane);
-            ++i;
+                                 : columns(span, words, i, offset / span.format->item, first);
         }
     }
 
@@ -168,9 +185,9 @@ public:
     }
 
     void run(u64 start, i64 count) {  // tiles or groups
-        std::vector<std::vector<u32>> numbers;
+        std::vector<std::vector<Step>> steps;
         for (int first = 0; first < p.side; first += PER)
-            numbers.push_back(streams.numbers([&](int block) {
+            steps.push_back(streams.steps([&](int block) {
                 for (int word = 4 * block; word < 4 * block + 4; ++word)
                     if (const int at = span_of[size_t(word)]; at >= 0 && p.needs(streams.spans[size_t(at)].role, first))
                         return true;
@@ -178,8 +195,8 @@ public:
             }));
         for (i64 unit = 0; unit < count; ++unit, start += u64(p.side), p.next()) {
             for (int first = 0; first < p.side; first += PER)
-                streams.each(Indices(start + u64(first)), numbers[size_t(first / PER)],
-                             [&](int block, Four& words) { use(block, words, first, first % STRIP); });
+                streams.each(Indices(start + u64(first)), steps[size_t(first / PER)],
+                             [&](const Step& step, Four& words) { use(step, words, first); });
             if (p.n && p.t.c.present) spread_addends(p, addends.data());
         }
     }

@@ -52,13 +52,16 @@ struct Cluster {
 i32 lift(const Layout& f) { return f.implicit != 0; }
 U32 field(const Layout& f, I32 exponent) { return U32(most(exponent - f.normal, I32{} - lift(f)) + lift(f)); }
 
+// What replacing exponents need not mind: padding and a missing negative zero; codes above the largest finite one.
+enum Shape { ANY_SHAPE, LARGEST_LEFT_OUT, EVERY_CODE };
+
 // The integers of a format that replacing exponents needs, in lanes of Item; of 8-byte items those of the upper half.
 template <class Item>
 struct Fields {
     int fraction, exponent_bits, padding;
     Item exponents, fractions, largest, low, sign;
-    bool plain;  // no padding, a negative zero, and every fraction exists with the highest exponent
     bool no_negative_zero;
+    Shape shape;
 
     explicit Fields(const Layout& f) {
         const int half = f.item == 8 ? 32 : 0;
@@ -71,20 +74,24 @@ struct Fields {
         low = exponents & 31;
         sign = Item(f.sign >> half);
         no_negative_zero = f.nan_rule == NEGATIVE_ZERO;
-        plain = !padding && !no_negative_zero && (largest & fractions) == fractions;
+        const bool whole = (largest & fractions) == fractions;
+        shape = padding || no_negative_zero ? ANY_SHAPE : whole ? EVERY_CODE : LARGEST_LEFT_OUT;
     }
 };
 
 // x with the exponents of the cluster; `gone` marks the items that became zero.
-template <bool Plain, class V, class Item>
+template <Shape S, class V, class Item>
 MMAPROBE_HD V cluster(V x, const Fields<Item>& f, const Cluster& c, V& gone) {
-    if (!Plain) x >>= f.padding;
+    if (S == ANY_SHAPE) x >>= f.padding;
     const V drawn = (x >> f.fraction) & f.exponents;
     const V drop = drawn * V(c.width) >> f.exponent_bits;
     const V field = (most(V(c.top), drop) - drop) << f.fraction;
     gone = V((drawn & f.low) == f.low) & V(c.zeros);
-    if (Plain) return ((field | (x & f.fractions)) & ~gone) | (x & f.sign);
-    const V code = least(field | (x & f.fractions & V(c.fractions)), V{} + f.largest) & ~gone;
+    V code = field | (x & f.fractions);
+    if (S == ANY_SHAPE) code = field | (x & f.fractions & V(c.fractions));
+    if (S != EVERY_CODE) code = least(code, V{} + f.largest);
+    code &= ~gone;
+    if (S != ANY_SHAPE) return code | (x & f.sign);
     V sign = (x << f.padding) & f.sign;
     if (f.no_negative_zero) sign &= V(code != 0);
     return code << f.padding | sign;
@@ -110,34 +117,37 @@ struct Span {
     int first_word() const { return offset / 4; }
     int end_word() const { return (offset + bytes() + 3) / 4; }
 
-    template <bool Plain, int Item>
+    template <Shape S, int Item>
     MMAPROBE_HD void replace_word(U32* w) const {
         U16 lost[2];
         if (Item == 1) {
             const U16 x = U16(*w);
-            *w = U32(cluster<Plain>(x & 0xFF, halves, aim, lost[0]) | cluster<Plain>(x >> 8, halves, aim, lost[1]) << 8);
+            const U16 low = S == ANY_SHAPE ? x & 0xFF : x;  // the others mask what they take
+            *w = U32(cluster<S>(low, halves, aim, lost[0]) | cluster<S>(x >> 8, halves, aim, lost[1]) << 8);
         } else if (Item == 2) {
-            *w = U32(cluster<Plain>(U16(*w), halves, aim, lost[0]));
+            *w = U32(cluster<S>(U16(*w), halves, aim, lost[0]));
         } else {  // of 8 bytes: the lower word goes where the upper one does
             U32 gone;
-            w[Item / 8] = cluster<Plain>(w[Item / 8], words, aim, gone);
+            w[Item / 8] = cluster<S>(w[Item / 8], words, aim, gone);
             if (Item == 8) *w &= ~gone & aim.fractions;
         }
     }
-    template <bool Plain, int Item>
+    template <Shape S, int Item>
     MMAPROBE_HD void replace_words(Four& block, int first, int last) const {
         constexpr int STEP = Item == 8 ? 2 : 1;
         if (last - first < 4) {
-            for (int i = first; i < last; i += STEP) replace_word<Plain, Item>(block.w + i);
+            for (int i = first; i < last; i += STEP) replace_word<S, Item>(block.w + i);
             return;
         }
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; i += STEP) replace_word<Plain, Item>(block.w + i);
+        for (int i = 0; i < 4; i += STEP) replace_word<S, Item>(block.w + i);
     }
     template <int Item>
     MMAPROBE_HD void replace_items(Four& block, int first, int last) const {
-        words.plain && role < 3 ? replace_words<true, Item>(block, first, last)
-                                : replace_words<false, Item>(block, first, last);
+        const Shape shape = role < 3 ? words.shape : ANY_SHAPE;  // scales: fractions may be cut
+        if (shape == EVERY_CODE) return replace_words<EVERY_CODE, Item>(block, first, last);
+        if (shape == LARGEST_LEFT_OUT) return replace_words<LARGEST_LEFT_OUT, Item>(block, first, last);
+        replace_words<ANY_SHAPE, Item>(block, first, last);
     }
     // Replaces the exponents in words first .. last - 1 of a block.
     void replace(Four& block, int first, int last) const {
@@ -200,6 +210,13 @@ void fill_metadata(const Stream& stream, const Space& s, u64 start, i64 count, u
     }
 }
 
+// One block to draw: its number, its place in the byte stream (-1: it aims), and the operand that it is a part of alone.
+struct Step {
+    u32 number;
+    int block;
+    const Span* whole;
+};
+
 // The streams of PER vectors at a time, block by block.
 class Streams {
     const Target& t;
@@ -257,42 +274,55 @@ public:
         place(out);
     }
 
-    // The numbers of the stream's blocks that hold what `wanted` names, after the one that aims.
+    // The blocks that hold what `wanted` names, after the one that aims.
     template <class Wanted>
-    std::vector<u32> numbers(const Wanted& wanted) const {
-        std::vector<u32> out;
-        if (clusters) out.push_back(0);
-        for (int block = 0; block < blocks; ++block)
-            if (wanted(block)) out.push_back(u32(block) + clusters);
+    std::vector<Step> steps(const Wanted& wanted) const {
+        std::vector<Step> out;
+        if (clusters) out.push_back({0, -1, nullptr});
+        for (int block = 0; block < blocks; ++block) {
+            if (!wanted(block)) continue;
+            const Span* whole = nullptr;
+            for (const Span& span : spans)
+                if (span.first_word() <= 4 * block && 4 * block + 4 <= span.end_word() && span.bytes() % 4 == 0 &&
+                    span.offset % 4 == 0 && !span.unused)
+                    whole = &span;
+            out.push_back({u32(block) + clusters, block, whole});
+        }
         return out;
     }
 
-    // Calls use(block, words) for each of the blocks of PER vectors.
+    // Calls use(step, words) for each of the blocks of PER vectors.
     template <class Use>
-    void each(const Indices& indices, const std::vector<u32>& numbers, const Use& use) {
-        size_t at = 0;
-        for (; at + 3 <= numbers.size(); at += 3) some<3>(indices, numbers.data() + at, use);
-        if (numbers.size() - at == 2) some<2>(indices, numbers.data() + at, use);
-        if (numbers.size() - at == 1) some<1>(indices, numbers.data() + at, use);
+    void each(const Indices& indices, const std::vector<Step>& steps, const Use& use) {
+        const Step *at = steps.data(), *end = at + steps.size();
+        for (; end - at >= SETS; at += SETS) some<SETS>(indices, at, use);
+        for (; at != end; ++at) some<1>(indices, at, use);
     }
 
 private:
+    static constexpr int SETS = WIDTH == 64 ? 3 : 2;  // of blocks at once
+
+    void replace(int block, Four& words) const {
+        for (const Span& span : spans) {
+            const int first = larger(span.first_word() - 4 * block, 0), last = smaller(span.end_word() - 4 * block, 4);
+            if (first < last && span.format->is_float) span.replace(words, first, last);
+        }
+    }
+
     template <int Sets, class Use>
-    MMAPROBE_HD void some(const Indices& indices, const u32* numbers, const Use& use) {
+    void some(const Indices& indices, const Step* steps, const Use& use) {
         Counters counters[Sets];
         Four words[Sets];
-        for (int i = 0; i < Sets; ++i) counters[i] = indices.counters(VECTOR, numbers[i]);
+        for (int i = 0; i < Sets; ++i) counters[i] = indices.counters(VECTOR, steps[i].number);
         philox_sets<Sets>(counters, stream, words);
-        int i = 0;
-        if (clusters && numbers[0] == 0) aim(words[i++]);
-        for (; i < Sets; ++i) {
-            const int block = int(numbers[i]) - clusters, from = 4 * block;
-            for (const Span& span : spans) {
-                if (!clusters || !span.format->is_float) continue;
-                const int first = larger(span.first_word() - from, 0), last = smaller(span.end_word() - from, 4);
-                if (first < last) span.replace(words[i], first, last);
+        for (int i = 0; i < Sets; ++i) {
+            const Step& step = steps[i];
+            if (step.block < 0) {
+                aim(words[i]);
+                continue;
             }
-            use(block, words[i]);
+            if (clusters) step.whole ? step.whole->replace(words[i], 0, 4) : replace(step.block, words[i]);
+            use(step, words[i]);
         }
     }
 };
@@ -313,14 +343,14 @@ struct StreamMaker {
         const i64 pitch = 16 * streams.blocks;
         const int step = larger(1, int(WANTED_BYTES / pitch / PER)) * PER;
         std::vector<char> rows(size_t(step * pitch));
-        const std::vector<u32> numbers = streams.numbers([](int) { return true; });
+        const std::vector<Step> steps = streams.steps([](int) { return true; });
         for (i64 done = 0; done < call.count; done += step) {
             const int count = int(call.count - done < step ? call.count - done : step);
             for (int n = 0; n < count; n += PER) {
                 const Indices indices(call.start + u64(done + n));
                 char* to = rows.data() + n * pitch;
-                streams.each(indices, numbers,
-                             [&](int block, const Four& words) { store_rows(words, to + 16 * block, pitch); });
+                streams.each(indices, steps,
+                             [&](const Step& step, Four& words) { store_rows(words, to + 16 * step.block, pitch); });
             }
             for (const Span& span : streams.spans) cut_bytes(span, done, count, rows.data(), pitch);
         }

@@ -5,6 +5,7 @@
 #include "cpu/engine.hpp"
 #include "cpu/generators.hpp"
 #include "cpu/pipeline.hpp"
+#include "cpu/roof.hpp"
 #include "cpu/sparse.hpp"
 
 PYBIND11_MODULE(_native, m) {
@@ -13,5 +14,6 @@ PYBIND11_MODULE(_native, m) {
   mmaprobe::cpu::register_generators(m);
   mmaprobe::cpu::register_engine(m);
   mmaprobe::cpu::register_pipeline(m);
+  mmaprobe::cpu::register_roof(m);
   mmaprobe::cpu::register_sparse(m);
 }

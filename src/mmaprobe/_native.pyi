@@ -44,3 +44,8 @@ def pipeline(
     target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
     programs: list[_Array], answers: _Array | None = None, any_nan: bool = False, limit: int = 4, build: str = "",
 ) -> tuple[int, list[int]]: ...  # fmt: skip
+
+# The roof
+compiler: str
+
+def roof(build: str = "") -> dict[str, float]: ...
