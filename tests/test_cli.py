@@ -19,6 +19,7 @@ HMMA = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 @pytest.mark.parametrize("arguments", [
     ["devices"], ["instructions"], ["instructions", "sm_90a"], ["probe", "x86.pmaddwd", "-d", X86],
     ["derive", "x86.pmaddwd", "-d", X86], ["validate", X86, X86, "x86.vdpbf16ps", "-n", "1000"],
+    ["bench", "--smoke", "-i", "x86.v*"], ["bench", "sm_90a", "--smoke", "-i", "mma*m16n8k16*f32"],
     ["vectors", "show", "x86.vdpbf16ps/tie.1/0/17"], ["parameters", "show", "sm_90a"], ["doctor"],
 ], ids=" ".join)  # fmt: skip
 def test_text_and_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import save
-from mmaprobe.report import doctor, explain, findings, junit, known, layouts, listing, progress
+from mmaprobe.report import doctor, explain, findings, junit, known, layouts, listing, progress, speeds
 from mmaprobe.report import instructions as instructions_report
 from mmaprobe.report.json import to_json
 from mmaprobe.report.table import SummaryTable
@@ -296,6 +296,24 @@ def parameters_write(
     if not check:
         save(derived, out_file)
     return 1 if check and lines else 0
+
+
+@app.command()
+def bench(
+    architecture: Annotated[str | None, typer.Argument(help="Architecture; default: this CPU's.")] = None,
+    instruction: Glob = "*",
+    threads: Annotated[int, typer.Option(help="Threads at once.", min=1)] = 1,
+    smoke: Annotated[bool, typer.Option("--smoke", help="One short call each, to see that it runs.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Measure how fast an architecture's models are here, and their share of the machine's roof."""
+    found = speeds.bench(architecture, instruction, threads, smoke)
+    if as_json:
+        emit(found)
+    else:
+        out().print(speeds.title(found))
+        out().print(listing.table(speeds.cells(found), speeds.COLUMNS))
+    return 0
 
 
 @app.command("doctor")
