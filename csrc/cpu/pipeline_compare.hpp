@@ -38,6 +38,18 @@ class Comparison {
         if (result.mismatches++ < call.limit) result.places.push_back(place);
     }
 
+    // Whether the results of one tile or group are those of the rows.
+    template <class Item>
+    bool rows_agree(const Item* x, const Item* rows) const {
+        if (!unit.n) return std::memcmp(x, rows, sizeof(Item) * STRIP) == 0;
+        Item differ = 0;
+        for (int64_t left = unit.m; left > 0; left -= STRIP, x += int64_t(STRIP) * unit.n)
+            for (int64_t row = 0; row < STRIP && row < left; ++row, rows += unit.n)
+                for (int64_t column = 0; column < unit.n; ++column)
+                    differ = Item(differ | (x[column * STRIP + row] ^ rows[column]));
+        return differ == 0;
+    }
+
     // Results of one tile or group against others in the same layout, or in rows (`answers`).
     template <class Item>
     void unit_of(const Item* x, const Item* y, bool in_rows, int64_t first, int64_t count) {
@@ -54,7 +66,10 @@ class Comparison {
         const auto* left = reinterpret_cast<const Item*>(x);
         const auto* right = reinterpret_cast<const Item*>(y);
         for (; count > 0; count -= unit.vectors, first += unit.vectors) {
-            unit_of(left, right, in_rows, first, count < unit.vectors ? count : unit.vectors);
+            const bool whole = count >= unit.vectors;
+            const bool same = whole && (in_rows ? rows_agree(left, right)
+                                                : std::memcmp(left, right, sizeof(Item) * size_t(unit.results)) == 0);
+            if (!same) unit_of(left, right, in_rows, first, whole ? unit.vectors : count);
             left += unit.results;
             right += in_rows ? unit.vectors : unit.results;
         }
