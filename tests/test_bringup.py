@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import mmaprobe
+from mmaprobe.bringup.campaign import select
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.publish import parameter_file
@@ -140,3 +141,14 @@ def test_no_parameters_from_a_device_that_fails(tmp_path: Path) -> None:
     mmaprobe.run(f"misbehaving:flaky?p=0.02&of={MODEL}", out=tmp_path / "e", **QUICK)
     with pytest.raises(UsageError, match="nothing is written"):
         parameter_file(Store.open(tmp_path / "e"))
+
+
+def test_a_glob_names_ids_that_a_device_lists_together() -> None:
+    """A model lists wgmma by its first N; a glob or an id of another one names that."""
+    hopper = open_device("model:sm_90a")
+    groups, absent = select(hopper, "wgmma*n128k16.f32.*{a=regs}")
+    assert {(group[0].n, group[0].modifiers) for group in groups} == {(128, (("a", "regs"),))}
+    assert [group[0].a for group in groups] == ["f16", "bf16", "tf32"]
+    assert absent == []
+    ((only,),), _ = select(hopper, "wgmma.mma_async.m64n256k16.f32.bf16.bf16{trans_b}")
+    assert only.id == "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16{trans_b}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 import re
 
 import pytest
@@ -12,14 +15,18 @@ from mmaprobe.catalog.catalog import Catalog
 from mmaprobe.catalog.lanes import format_lanes, parse_lanes
 from mmaprobe.catalog.lookup import (
     architectures,
+    catalog,
     default_state,
+    forms,
     instruction,
     instructions,
     lowering,
     match,
+    matches,
     modes,
     short,
 )
+from mmaprobe.catalog.row import Segment
 from mmaprobe.errors import UsageError
 
 ALL = [(arch, made) for arch in architectures() for made in instructions(arch)]
@@ -45,6 +52,45 @@ def test_ids_are_unique_and_found(arch: str) -> None:
         assert instruction(made.id, arch) == made
         assert instruction(short(made.id), arch) == made
         assert re.fullmatch(r"[\w.:]+(\{[\w.:=,]+\})?", made.id)
+
+
+def test_choices_of_an_axis_write_different_ids() -> None:
+    """Two choices that exist on one architecture never write the same text into an id."""
+    for row in (row for shelf in loader.shelves() for row in shelf.rows):
+        for axis in range(len(row.axes)):
+            parts = [part for part in row.segments if isinstance(part, Segment) and part.axis == axis]
+            for arch in row.architectures:
+                written = [tuple(part.texts[number] for part in parts) for number in row.allowed(axis, arch)]
+                assert len(written) == len(set(written)), (row.table["opcode"], axis)
+
+
+@pytest.mark.parametrize("arch", architectures())
+def test_an_id_out_of_the_ranges_names_one_instruction(arch: str) -> None:
+    """One id of each of 250 forms, its ranges bound at random, is found as itself, and nothing else has that id."""
+    rng = random.Random(arch)
+    assert len(forms(arch)) < 1000
+    for form in forms(arch)[:: 1 + len(forms(arch)) // 250]:
+        options = [form.row.allowed(axis, arch) for axis in range(form.row.listed, len(form.row.axes))]
+        assert form.count == math.prod(map(len, options))
+        picks = (*form.picks[: form.row.listed], *map(rng.choice, options))
+        made = form.row.instruction(picks)
+        assert instruction(made.id, arch) == made
+        assert sum(arch in entry.ways for entry in catalog().named(made.id)) == 1
+        assert lowering(made, arch) == form.row.ways(picks, made, arch)[0]
+
+
+def test_a_glob_counts_what_it_matches() -> None:
+    """A form's count is the number of its ids that match, its first the first of them."""
+    for glob in ("wgmma*n1?8k32.*", "wgmma.mma_async.sp.m64n24k64.s32.[su]8*", "*k8.*tf32{a=*neg_b*}"):
+        found = {(*form.picks[: form.row.listed], id(form.row)): form for form in forms("sm_90a", glob)}
+        for form in forms("sm_90a", "wgmma*"):
+            row = form.row
+            ranges = [row.allowed(axis, "sm_90a") for axis in range(row.listed, len(row.axes))]
+            every = (row.instruction((*form.picks[: row.listed], *picks)) for picks in itertools.product(*ranges))
+            held = [made for made in every if matches(made, glob)]
+            other = found.get((*form.picks[: row.listed], id(row)))
+            assert (other.count if other else 0) == len(held), (glob, form.first.id)
+            assert other is None or other.first in held
 
 
 def test_every_lowering_covers_k() -> None:

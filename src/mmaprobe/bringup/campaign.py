@@ -15,7 +15,8 @@ from typing import Protocol
 import mmaprobe
 from mmaprobe.bringup.result import Report, Result, to_part
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import modes, short
+from mmaprobe.catalog.lookup import architectures, default_state, forms, instructions, modes, short
+from mmaprobe.catalog.lookup import instruction as lookup_instruction
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.devices.base import Device, open_device, schemes, serial
@@ -93,9 +94,10 @@ def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]],
     """What of the device a glob names: groups of control states that run here, and what does not run and why.
 
     An id or glob with braces names single control states, one without them
-    whole instructions with all their states.
+    whole instructions with all their states.  Of a form that the device lists
+    by its first instruction, it is the first that the glob names.
     """
-    states = [modes(base) for base in device.instructions()]
+    states = [modes(base) for base in _listed(device, pattern)]
     groups: list[tuple[Instruction, ...]]
     if "{" in pattern:
         groups = [(state,) for group in states for state in group if _matches(state, pattern)]
@@ -111,6 +113,22 @@ def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]],
     if not here:
         raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
     return here, absent
+
+
+def _listed(device: Device, pattern: str) -> Sequence[Instruction]:
+    """The device's instructions; where those are an architecture's forms, each at what the pattern names of it."""
+    listed = device.instructions()
+    architecture = device.info().get("architecture", "")
+    if architecture.partition("+")[0] not in architectures() or tuple(listed) != instructions(architecture):
+        return listed
+    if not any(mark in pattern for mark in "*?["):
+        try:
+            return [default_state(lookup_instruction(pattern, architecture))]
+        except UsageError:
+            return listed
+    found = [form.first for form in forms(architecture, pattern)]
+    stateful = [base for base in listed if base.controls and base not in found] if "{" in pattern else []
+    return [*found, *stateful] or listed
 
 
 def _matches(instruction: Instruction, pattern: str) -> bool:

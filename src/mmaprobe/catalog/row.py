@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
 from typing import Any
@@ -75,6 +75,7 @@ class Row:
 
     table: Mapping[str, Any]
     data: Mapping[str, Any]
+    _groups: dict[tuple[int, Picks], dict[str, Picks]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _known(self.table, _ROW)
@@ -153,6 +154,18 @@ class Row:
             texts = variable.texts if variable else (str(template),)
             parts.append(Segment(variable.axis if variable else -1, texts, key, defaults.get(key)))
         return tuple(parts)
+
+    def grouped(self, place: int, offered: Picks) -> dict[str, Picks]:
+        """The places, among the choices offered, that write the same text at a segment."""
+        key = place, offered
+        if key not in self._groups:
+            part = self.segments[place]
+            assert isinstance(part, Segment)
+            groups: dict[str, list[int]] = {}
+            for offset, number in enumerate(offered):
+                groups.setdefault(part.texts[number], []).append(offset)
+            self._groups[key] = {text: tuple(offsets) for text, offsets in groups.items()}
+        return self._groups[key]
 
     def _parts(self, template: Any, inside: tuple[str, ...]) -> Iterator[str | Segment]:
         for literal, name, _, _ in Formatter().parse(str(template)):

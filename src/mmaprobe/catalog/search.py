@@ -136,7 +136,8 @@ class Search:
     """A pattern on a row: what is known below each place is kept for the next question."""
 
     def __init__(self, row: Row, pattern: Pattern) -> None:
-        self.segments, self.pattern = row.segments, pattern
+        self.row, self.segments, self.pattern = row, row.segments, pattern
+        self.branches = not isinstance(pattern.full, Exact)  # else one way at most goes on, and nothing is asked twice
         self.places = {axis: _places(row.segments, axis) for axis in range(len(row.axes))}
         self.known: dict[object, Found] = {}
         self.aheads: dict[object, Ahead] = {}
@@ -163,6 +164,8 @@ class Search:
         part = self.segments[place]
         if isinstance(part, str):
             return self._visit(place + 1, self.pattern.read(states, part), offers, ahead, braced)
+        if not self.branches:
+            return self._branch(part, place, states, offers, ahead, braced)
         key = place, states, ahead, braced
         if key not in self.known:
             self.known[key] = self._branch(part, place, states, offers, ahead, braced)
@@ -173,9 +176,7 @@ class Search:
         braced: bool,
     ) -> Found:  # fmt: skip
         offered = offers[part.axis] if part.axis >= 0 else (0,)
-        groups: dict[str, list[int]] = {}
-        for offset, number in enumerate(offered):
-            groups.setdefault(part.texts[number], []).append(offset)
+        groups = self.row.grouped(place, offered)
         last = part.axis >= 0 and self.places[part.axis][-1] == place
         count, first = 0, {}
         for text, offsets in groups.items():
@@ -195,6 +196,8 @@ class Search:
 
     def _ahead(self, axis: int, place: int, options: Picks) -> Ahead:
         """What each choice on offer will still write: places with the same ahead have the same below."""
+        if not self.branches:
+            return ()
         passed = bisect_left(self.places[axis], place)
         key = axis, passed, options
         if key not in self.aheads:
