@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import mmaprobe
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, check_batch, check_vectors
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.catalog.sparsity import check_metadata, kept_positions, legal_items
 from mmaprobe.devices.base import run_vectors
-from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.devices.model import DatapathDevice, ModelDevice, open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.generators.tiles import generate_tiles, vector_at
@@ -116,7 +118,7 @@ class TilesOnly:
 
     name = "tiles only"
 
-    def __init__(self, inside: DatapathDevice) -> None:
+    def __init__(self, inside: DatapathDevice | ModelDevice) -> None:
         self.info, self.instructions, self.supports, self.run = (
             inside.info, inside.instructions, inside.supports, inside.run,
         )  # fmt: skip
@@ -206,3 +208,31 @@ def test_wrong_operands_are_one_line() -> None:
         model.dot(v.a, v.b, v.c, scale_a=v.scale_a, scale_b=v.scale_b, metadata=np.full_like(v.metadata, 255))
     with pytest.raises(UsageError, match="2, 4 or 8 lanes"):
         replace(made, chunk=3)
+
+
+def sparse_forms() -> dict[str, tuple[str, str]]:
+    """One modelled sparse instruction of each family of some architectures."""
+    forms: dict[str, tuple[str, str]] = {}
+    for architecture in ("sm_80", "sm_90a", "sm_100a", "sm_120a"):
+        for made in instructions(architecture):
+            if made.chunk and f"{architecture} {made.family}" not in forms and open_model(architecture).supports(made):
+                forms[f"{architecture} {made.family}"] = (architecture, made.id)
+    return forms
+
+
+FORMS = sparse_forms()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_validation_knows_sparse_forms(form: str) -> None:
+    """Every family of vectors, alone and in whole tiles, against a device that takes tiles alone."""
+    architecture, name = FORMS[form]
+    model = open_model(architecture)
+    made = instruction(name)
+    summary = mmaprobe.validate(TilesOnly(model), model, made, 2000, threads=1)
+    assert (summary.verdict, summary.mismatches) == ("equal", 0)
+    assert [family for family, _ in summary.families] == sorted(families_for(made))
+
+
+def test_enough_families_are_sparse() -> None:
+    assert len(FORMS) > 25
