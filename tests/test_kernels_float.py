@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from engine_cases import DATAPATHS, MODES, C, batch
 from engine_layout import run_groups, run_tiles, tiles_of
 from mmaprobe import _native
 from mmaprobe.models import stages
-from mmaprobe.models.kernels import CHAIN, GROUPED, TWO_STAGE, kernel
+from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, TWO_STAGE, kernel
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Scale, Special
 from mmaprobe.parameters.neighbours import neighbours
 
 BUILDS = _native.engine_builds()
-KERNELS = (CHAIN, TWO_STAGE, GROUPED)
+KERNELS = (CHAIN, TWO_STAGE, GROUPED, EXACT_SUM)
 
 
 def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
@@ -28,9 +29,10 @@ def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
 NVFP4 = DATAPATHS["mxf4nvf4"]
 CASES = {
     "chain f64": chain("f64", 4), "chain f64 RD": chain("f64", 8, "RD"), "chain f64 RU": chain("f64", 3, "RU"),
-    "chain f32 RZ": chain("f32", 16, "RZ"), "chain f32": chain("f32", 1), "CDNA3 bf16": DATAPATHS["CDNA3 bf16"],
-    "CDNA3 fp8": DATAPATHS["CDNA3 fp8"], "CDNA3 tf32": replace(DATAPATHS["CDNA3 bf16"], a="tf32", b="tf32"),
-    "mxf4nvf4": NVFP4, "mxf4": replace(NVFP4, scale=Scale("ue8m0", 32, "group")),
+    "chain f32 RZ": chain("f32", 16, "RZ"), "chain f32": chain("f32", 1),
+    **{name: DATAPATHS[name] for name in ("CDNA1 f16", "CDNA1 bf16", "CDNA3 bf16", "CDNA3 fp8", "mxf4nvf4")},
+    "CDNA3 tf32": replace(DATAPATHS["CDNA3 bf16"], a="tf32", b="tf32"),
+    "mxf4": replace(NVFP4, scale=Scale("ue8m0", 32, "group")),
 }  # fmt: skip
 
 
@@ -64,7 +66,7 @@ def test_shapes_of_tiles(name: str, m: int, n: int) -> None:
     check(CASES[name], "clustered", seed=3, m=m, n=n)
 
 
-@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "mxf4nvf4"])
+@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "CDNA1 f16", "CDNA1 bf16", "mxf4nvf4"])
 def test_one_changed_field_is_honoured_or_interpreted(name: str) -> None:
     taken = refused = 0
     for _, _, path in neighbours(CASES[name]):
@@ -76,3 +78,23 @@ def test_one_changed_field_is_honoured_or_interpreted(name: str) -> None:
             refused += 1
     assert taken
     assert refused
+
+
+def test_exact_sums_whose_terms_cancel() -> None:
+    """Products and C near each other and each other's errors, down to what is left last."""
+    rng = np.random.default_rng(8)
+    for name in ("CDNA1 f16", "CDNA1 bf16"):
+        path = CASES[name]
+        vectors = batch(path, "clustered", 7, 40_000)
+        a, b = vectors.a.copy(), vectors.b.copy()
+        half = path.step_length // 2
+        for first in range(0, path.k, path.step_length):
+            a[:, first + half : first + 2 * half] = a[:, first : first + half] ^ 0x8000
+            b[:, first + half : first + 2 * half] = b[:, first : first + half] ^ rng.integers(
+                0, 2, (40_000, half), "u2"
+            )
+        exact = stages.evaluate(path, replace(vectors, a=a, b=b, c=np.zeros_like(vectors.c)))
+        c = exact ^ np.uint32(1 << 31) ^ rng.integers(0, 3, exact.shape, np.uint32)
+        for addend in (c, c - (rng.integers(0, 60, c.shape, np.uint32) << 23), np.full_like(c, 1 << 31)):
+            close = replace(vectors, a=a, b=b, c=addend)
+            assert (run_groups(path, close) == stages.evaluate(path, close)).all(), name

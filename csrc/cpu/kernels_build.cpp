@@ -1,5 +1,6 @@
 // The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
 #include "cpu/chain.hpp"
+#include "cpu/exact_sum.hpp"
 #include "cpu/grouped.hpp"
 #include "cpu/integers.hpp"
 #include "cpu/tiles.hpp"
@@ -24,6 +25,7 @@ static const LayoutKernel KERNELS[] = {
     {GROUPED, grouped::evaluate},
     {INTEGER_WRAPS, integers::wraps},
     {INTEGER_SATURATES, integers::saturates},
+    {EXACT_SUM, exact_sum::evaluate},
 };
 
 bool evaluate_layout(const LayoutCall& call) {

@@ -10,7 +10,7 @@
 
 // Who evaluates a program: the interpreter can, always; a kernel where models/kernels.py gives it the datapath.
 #define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED) \
-    X(CHAIN) X(TWO_STAGE) X(GROUPED)
+    X(CHAIN) X(TWO_STAGE) X(GROUPED) X(EXACT_SUM)
 
 #define MMAPROBE_HEADER(X)                                                                        \
     X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
@@ -34,6 +34,7 @@
 // of chains (rounding: nearest, towards zero, down, up), of two stages (cutoff of C), and of scaled groups.
 #define MMAPROBE_CHAIN(X) X(rounding)
 #define MMAPROBE_TWO_STAGE(X) X(step) X(parts) X(fraction_bits) X(c_zero_exponent) X(cutoff) X(first_bits) X(carry)
+#define MMAPROBE_EXACT_SUM(X) X(step) X(grid) X(carry)
 #define MMAPROBE_GROUPED(X) X(fraction_bits) X(zero_exponent) X(group) X(underflow_positive)
 #define MMAPROBE_FUSED(X) X(fraction_bits) X(zero_exponent) X(step) X(encode) X(carry)
 
@@ -66,6 +67,7 @@ MMAPROBE_ROW(FusedRow, MMAPROBE_FUSED)
 MMAPROBE_ROW(ChainRow, MMAPROBE_CHAIN)
 MMAPROBE_ROW(TwoStageRow, MMAPROBE_TWO_STAGE)
 MMAPROBE_ROW(GroupedRow, MMAPROBE_GROUPED)
+MMAPROBE_ROW(ExactRow, MMAPROBE_EXACT_SUM)
 MMAPROBE_ROW(ProductRow, MMAPROBE_PRODUCT)
 MMAPROBE_ROW(LoadRow, MMAPROBE_LOAD_C)
 MMAPROBE_ROW(FmaRow, MMAPROBE_FMA)

@@ -29,6 +29,7 @@ Rules = dict[str, int | tuple[str, Operand]]
 
 _MODES = ("RNE", "RZ", "RD", "RU")
 _GROUP = 16
+_DOUBLE = 53  # bits of a binary64 significand
 _BELOW = 8  # fraction bits that a sum of products keeps more than C
 _CARRY = ("f32", Operand())
 
@@ -96,6 +97,32 @@ def grouped_rules(path: Datapath) -> Rules | None:
         "fraction_bits": tree.fraction_bits, "zero_exponent": tree.zero_exponent, "group": _GROUP,
         "underflow_positive": int(to.underflow == "positive"),
     }  # fmt: skip
+
+
+def exact_sum_rules(path: Datapath) -> Rules | None:
+    """Exact sums of a step's products and C, each rounded once to nearest even (``csrc/cpu/exact_sum.hpp``).
+
+    The products are multiples of 2^bottom below 2^top; a grid 53 bits below
+    the top must leave at most 53 bits under it.
+    """
+    tree, length = path.tree, path.step_length
+    if not isinstance(tree, Exact) or not _is_bare(path) or path.scale or not _nan_is_canonical(path):
+        return None
+    ours = tree.to == Encode() and not tree.scaled and (path.c or "f32", path.d) == ("f32", "f32")
+    wanted = {Products(tuple(range(length))), Accumulator()}
+    if not ours or set(tree.terms) != wanted or len(tree.terms) != 2 or path.product != Product() or path.k > 64:
+        return None
+    a, b = formats.get(path.a), formats.get(path.b)
+    floats = all(fmt.is_float and fmt.signed and fmt.subnormal and fmt.container_bits <= 32 for fmt in (a, b))
+    if not floats or a.fraction_bits + b.fraction_bits > 28:
+        return None
+    carry = (length - 1).bit_length()
+    top = a.max_exponent + b.max_exponent + 2 + carry
+    bottom = a.min_exponent + b.min_exponent - a.fraction_bits - b.fraction_bits
+    grid = top - _DOUBLE
+    if length > 2 and grid + carry - bottom > _DOUBLE:
+        return None
+    return {"step": length, "grid": grid, "carry": _CARRY}
 
 
 def _is_bare(path: Datapath) -> bool:

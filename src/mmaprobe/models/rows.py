@@ -36,6 +36,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "chain": ("rounding",),
     "two_stage": ("step", "parts", "fraction_bits", "c_zero_exponent", "cutoff", "first_bits", "carry"),
     "grouped": ("fraction_bits", "zero_exponent", "group", "underflow_positive"),
+    "exact_sum": ("step", "grid", "carry"),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
     "ZERO": ("to",),
