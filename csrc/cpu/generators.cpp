@@ -20,14 +20,14 @@ constexpr int64_t MOST_LANES = 512;                    // a tile holds as many
 
 // The builds that this machine can run, the widest last.
 std::map<std::string, GeneratorBuild> builds() {
-    std::map<std::string, GeneratorBuild> out{{"baseline", {baseline::generate, baseline::generate_layout}}};
+    std::map<std::string, GeneratorBuild> out{{"baseline", {baseline::generate, baseline::generate_layout, baseline::rows_agree}}};
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-        out["avx2"] = {avx2::generate, avx2::generate_layout};
+        out["avx2"] = {avx2::generate, avx2::generate_layout, avx2::rows_agree};
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        out["avx512"] = {avx512::generate, avx512::generate_layout};
+        out["avx512"] = {avx512::generate, avx512::generate_layout, avx512::rows_agree};
 #endif
     return out;
 }

@@ -21,13 +21,16 @@ struct GeneratorCall {
 
 using GeneratorFunction = void (*)(const GeneratorCall&);
 using LayoutGeneratorFunction = void (*)(const GeneratorCall&, int m, int n);
+using RowsFunction = bool (*)(const void* x, const void* rows, int bytes, int m, int n);
 
 // generate: separate vectors, row by row.  generate_layout: in the engine layout (tiles.hpp), `count` tiles of m rows and
 // n columns from vector `start` on, or with n = 0 groups of 16 vectors; no metadata.
+// rows_agree: whether the results of one tile in the engine layout are those of m rows of n.
 #define MMAPROBE_DECLARE(build)                                             \
     namespace build {                                                       \
     void generate(const GeneratorCall& call);                               \
     void generate_layout(const GeneratorCall& call, int m, int n);          \
+    bool rows_agree(const void* x, const void* rows, int bytes, int m, int n); \
     }
 MMAPROBE_DECLARE(baseline)
 MMAPROBE_DECLARE(avx2)
@@ -39,6 +42,7 @@ namespace cpu {
 struct GeneratorBuild {
     GeneratorFunction vectors;
     LayoutGeneratorFunction layout;
+    RowsFunction rows_agree;
 };
 
 // The named build, or the widest that this machine can run; std::invalid_argument where there is none.

@@ -133,10 +133,10 @@ class LayoutStreams {
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) store_items<Item>(words.w[i], to, k + i * PER_WORD, INT32_MAX, first % STRIP);
     }
-    void whole(const Span& span, const Four& words, int offset, int first) {
+    void whole(const Span& span, const Four& words, int offset, int first, int rows) {
         if (p.by_rows(span.role)) {
             char* to = p.at[span.role] + i64(first) * span.bytes() + offset;
-            return store_rows(words, to, span.bytes(), p.n - first);
+            return store_rows(words, to, span.bytes(), rows - first);
         }
         switch (span.format->item) {
             case 1: return four_columns<uint8_t>(span, words, offset, first);
@@ -156,8 +156,9 @@ class LayoutStreams {
         }
     }
 
-    void use(const Step& step, Four& words, int first) {
-        if (step.whole) return whole(*step.whole, words, 16 * step.block - step.whole->offset, first);
+    // `rows`: how many of the vectors have a part in operands by rows.
+    void use(const Step& step, Four& words, int first, int rows_) {
+        if (step.whole) return whole(*step.whole, words, 16 * step.block - step.whole->offset, first, rows_);
         for (int i = 0; i < 4; ++i) {
             const int at = span_of[size_t(4 * step.block + i)];
             if (at < 0 || !p.needs(streams.spans[size_t(at)].role, first)) continue;
@@ -167,6 +168,38 @@ class LayoutStreams {
             p.by_rows(span.role) ? rows(span, words.w[i], offset, first)
                                  : columns(span, words, i, offset / span.format->item, first);
         }
+    }
+
+    bool holds(int block, int first) const {
+        for (int word = 4 * block; word < 4 * block + 4; ++word)
+            if (const int at = span_of[size_t(word)]; at >= 0 && p.needs(streams.spans[size_t(at)].role, first)) return true;
+        return false;
+    }
+
+    // `steps`: of each PER vectors.
+    void one(u64 start, const std::vector<Step>* steps) {
+        for (int first = 0; first < p.side; first += PER)
+            streams.each(Indices(start + u64(first)), steps[first / PER],
+                         [&](const Step& step, Four& words) { use(step, words, first, p.n); });
+        if (p.n && p.t.c.present) spread_addends(p, addends.data());
+        p.next();
+    }
+
+    // Two tiles whose columns fill the lanes together: what lies by rows is drawn for both at once.
+    void two(u64 start, const std::vector<Step>& own, const std::vector<Step>& shared) {
+        const u64 second = start + u64(p.side);
+        char *begin[5], *end[5];
+        Cluster aims[5];
+        memcpy(begin, p.at, sizeof begin);
+        one(start, &own);
+        streams.save_aims(aims);
+        one(second, &own);
+        streams.join_aims(aims);
+        memcpy(end, p.at, sizeof end);
+        memcpy(p.at, begin, sizeof begin);
+        streams.each(Indices(start, second), shared,
+                     [&](const Step& step, Four& words) { use(step, words, 0, 2 * p.n); });
+        memcpy(p.at, end, sizeof end);
     }
 
 public:
@@ -187,18 +220,14 @@ public:
     void run(u64 start, i64 count) {  // tiles or groups
         std::vector<std::vector<Step>> steps;
         for (int first = 0; first < p.side; first += PER)
-            steps.push_back(streams.steps([&](int block) {
-                for (int word = 4 * block; word < 4 * block + 4; ++word)
-                    if (const int at = span_of[size_t(word)]; at >= 0 && p.needs(streams.spans[size_t(at)].role, first))
-                        return true;
-                return false;
-            }));
-        for (i64 unit = 0; unit < count; ++unit, start += u64(p.side), p.next()) {
-            for (int first = 0; first < p.side; first += PER)
-                streams.each(Indices(start + u64(first)), steps[size_t(first / PER)],
-                             [&](const Step& step, Four& words) { use(step, words, first); });
-            if (p.n && p.t.c.present) spread_addends(p, addends.data());
-        }
+            steps.push_back(streams.steps([&](int block) { return holds(block, first); }));
+        std::vector<Step> own, shared;
+        for (const Step& step : steps[0])
+            (step.whole && p.by_rows(step.whole->role) ? shared : own).push_back(step);
+        const bool paired = 2 * p.n == PER && p.side <= PER;
+        i64 unit = 0;
+        for (; paired && unit + 2 <= count; unit += 2, start += 2 * u64(p.side)) two(start, own, shared);
+        for (; unit < count; ++unit, start += u64(p.side)) one(start, steps.data());
     }
 };
 

@@ -210,9 +210,8 @@ void fill_metadata(const Stream& stream, const Space& s, u64 start, i64 count, u
     }
 }
 
-// One block to draw: its number, its place in the byte stream (-1: it aims), and the operand that it is a part of alone.
+// One block to draw, and the operand that it is a part of alone.
 struct Step {
-    u32 number;
     int block;
     const Span* whole;
 };
@@ -223,11 +222,13 @@ class Streams {
     const Stream stream;
     const bool clusters;
 
+    // Uniform: a, b, c and the scales one close behind the other.  Clustered: C first, behind the words that aim.
     void place(void* const* out) {
         const i32 counts[5] = {t.space.live, t.space.k, t.c.present, t.space.groups, t.space.groups};
         const Layout* layouts[5] = {&t.a, &t.b, &t.c, &t.scale, &t.scale};
-        int length = 0;
-        for (int i = 0; i < 5; ++i) {
+        int length = !clusters ? 0 : t.space.groups ? 16 : 12;
+        for (int place = 0; place < 5; ++place) {
+            const int i = !clusters || place > 2 ? place : (place + 2) % 3;
             if (!counts[i]) continue;
             spans.emplace_back(*layouts[i], out[i], i, counts[i]);
             const int grain = clusters ? larger(layouts[i]->item, 4) : 1;
@@ -274,21 +275,33 @@ public:
         place(out);
     }
 
-    // The blocks that hold what `wanted` names, after the one that aims.
+    // The blocks that hold what `wanted` names; the one that aims is always among them.
     template <class Wanted>
     std::vector<Step> steps(const Wanted& wanted) const {
         std::vector<Step> out;
-        if (clusters) out.push_back({0, -1, nullptr});
         for (int block = 0; block < blocks; ++block) {
-            if (!wanted(block)) continue;
+            if (!(clusters && block == 0) && !wanted(block)) continue;
             const Span* whole = nullptr;
             for (const Span& span : spans)
                 if (span.first_word() <= 4 * block && 4 * block + 4 <= span.end_word() && span.bytes() % 4 == 0 &&
                     span.offset % 4 == 0 && !span.unused)
                     whole = &span;
-            out.push_back({u32(block) + clusters, block, whole});
+            out.push_back({block, whole});
         }
         return out;
+    }
+
+    void save_aims(Cluster (&aims)[5]) const {
+        for (const Span& span : spans) aims[span.role] = span.aim;
+    }
+    // The lower half of the vectors aims as the lower half of those did, the upper half as the lower half now.
+    void join_aims(const Cluster (&lower)[5]) {
+        for (Span& span : spans) {
+            Cluster& aim = span.aim;
+            const Cluster& other = lower[span.role];
+            aim = {halves_of(other.top, aim.top), halves_of(other.width, aim.width), halves_of(other.zeros, aim.zeros),
+                   halves_of(other.fractions, aim.fractions)};
+        }
     }
 
     // Calls use(step, words) for each of the blocks of PER vectors.
@@ -296,6 +309,7 @@ public:
     void each(const Indices& indices, const std::vector<Step>& steps, const Use& use) {
         const Step *at = steps.data(), *end = at + steps.size();
         for (; end - at >= SETS; at += SETS) some<SETS>(indices, at, use);
+        if (end - at == 2) return some<2>(indices, at, use);
         for (; at != end; ++at) some<1>(indices, at, use);
     }
 
@@ -313,14 +327,11 @@ private:
     void some(const Indices& indices, const Step* steps, const Use& use) {
         Counters counters[Sets];
         Four words[Sets];
-        for (int i = 0; i < Sets; ++i) counters[i] = indices.counters(VECTOR, steps[i].number);
+        for (int i = 0; i < Sets; ++i) counters[i] = indices.counters(VECTOR, u32(steps[i].block));
         philox_sets<Sets>(counters, stream, words);
         for (int i = 0; i < Sets; ++i) {
             const Step& step = steps[i];
-            if (step.block < 0) {
-                aim(words[i]);
-                continue;
-            }
+            if (clusters && step.block == 0) aim(words[i]);
             if (clusters) step.whole ? step.whole->replace(words[i], 0, 4) : replace(step.block, words[i]);
             use(step, words[i]);
         }

@@ -40,6 +40,18 @@ MMAPROBE_HD U64 times_low(U64 x, u64 y) {
 #endif
 }
 
+// The lower halves of two registers.
+MMAPROBE_HD U32 halves_of(U32 low, U32 high) {
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    return U32(_mm512_inserti64x4(__m512i(low), _mm512_castsi512_si256(__m512i(high)), 1));
+#elif defined(__AVX2__)
+    return U32(_mm256_inserti128_si256(__m256i(low), _mm256_castsi256_si128(__m256i(high)), 1));
+#else
+    memcpy(reinterpret_cast<char*>(&low) + WIDTH / 2, &high, WIDTH / 2);
+    return low;
+#endif
+}
+
 // The four words of PER blocks.
 struct Four {
     U32 w[4];
@@ -89,6 +101,14 @@ struct Indices {
         for (int i = 0; i < WIDTH / 8; ++i) even[i] = 2 * u64(i);
         index[0] = even + first;
         index[1] = even + (first + 1);
+    }
+    // The first half of the lanes from one vector on, the second half from another.
+    Indices(u64 first, u64 second) : Indices(first) {
+        U64 upper;
+        for (int i = 0; i < WIDTH / 8; ++i) upper[i] = i < WIDTH / 16 ? 0 : ~u64(0);
+        upper &= second - first - PER / 2;
+        index[0] += upper;
+        index[1] += upper;
     }
     Counters counters(Purpose purpose, u32 number) const {
         const U64 c2 = U64{} + (u32(purpose) << 16 | number);

@@ -17,7 +17,7 @@ namespace py = pybind11;
 namespace mmaprobe {
 namespace {
 
-constexpr int64_t PIECE = 1 << 15;  // bytes of operands and results
+constexpr int64_t PIECE = 1 << 17;  // bytes of operands and results: well inside the second cache
 
 // An array whose first item lies on a cache line.
 class Buffer {
@@ -42,7 +42,7 @@ PipelineResult run_pipeline(const PipelineCall& call, const cpu::GeneratorBuild&
     for (int i = 0; i < 5; ++i) operands.emplace_back(unit.size[i] * step);
     for (int i = 0; i < 2; ++i) results.emplace_back(unit.results * unit.out_bytes * step);
     std::unique_ptr<Pairs> pairs;
-    Comparison comparison(call, unit, result);
+    Comparison comparison(call, unit, generator.rows_agree, result);
     for (int64_t done = 0; done < total; done += step * unit.vectors) {
         const int64_t here = total - done < step * unit.vectors ? total - done : step * unit.vectors;
         const int64_t units = (here + unit.vectors - 1) / unit.vectors;

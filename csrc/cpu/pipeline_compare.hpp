@@ -31,6 +31,7 @@ class Comparison {
     const PipelineCall& call;
     const Unit& unit;
     const NanCodes nan;
+    const RowsFunction rows_agree_with;
     PipelineResult& result;
 
     void differ(int64_t place, uint64_t x, uint64_t y) {
@@ -39,15 +40,9 @@ class Comparison {
     }
 
     // Whether the results of one tile or group are those of the rows.
-    template <class Item>
-    bool rows_agree(const Item* x, const Item* rows) const {
-        if (!unit.n) return std::memcmp(x, rows, sizeof(Item) * STRIP) == 0;
-        Item differ = 0;
-        for (int64_t left = unit.m; left > 0; left -= STRIP, x += int64_t(STRIP) * unit.n)
-            for (int64_t row = 0; row < STRIP && row < left; ++row, rows += unit.n)
-                for (int64_t column = 0; column < unit.n; ++column)
-                    differ = Item(differ | (x[column * STRIP + row] ^ rows[column]));
-        return differ == 0;
+    bool rows_agree(const void* x, const void* rows) const {
+        if (!unit.n) return std::memcmp(x, rows, size_t(unit.out_bytes * STRIP)) == 0;
+        return rows_agree_with(x, rows, int(unit.out_bytes), unit.m, unit.n);
     }
 
     // Results of one tile or group against others in the same layout, or in rows (`answers`).
@@ -76,8 +71,8 @@ class Comparison {
     }
 
 public:
-    Comparison(const PipelineCall& c, const Unit& u, PipelineResult& to)
-        : call(c), unit(u), nan(c.vectors.target), result(to) {}
+    Comparison(const PipelineCall& c, const Unit& u, RowsFunction rows, PipelineResult& to)
+        : call(c), unit(u), nan(c.vectors.target), rows_agree_with(rows), result(to) {}
 
     // Results of `count` vectors, the first of them number `first`.
     void run(const char* x, const char* y, bool in_rows, int64_t first, int64_t count) {

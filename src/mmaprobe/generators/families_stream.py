@@ -17,20 +17,24 @@ EVERY = ~np.uint64(0)
 """A mask that keeps every bit."""
 
 
-def operand_bytes(t: Target, grain: int) -> tuple[list[tuple[str, int, int]], int]:
-    """(operand, items, first byte) of each operand in a vector's stream, and the stream's length in bytes; operands
-    begin at multiples of ``grain`` and of their items' size (grain 1: one close behind the other)."""
+UNIFORM_ORDER = ("a", "b", "c", "scale_a", "scale_b")
+CLUSTERED_ORDER = ("c", "a", "b", "scale_a", "scale_b")
+
+
+def operand_bytes(t: Target, order: tuple[str, ...], offset: int, grain: int) -> tuple[list[tuple[str, int, int]], int]:
+    """(operand, items, first byte) of each operand in a vector's stream from ``offset`` on, and the stream's length in
+    bytes; operands begin at multiples of ``grain`` and of their items' size (grain 1: one close behind the other)."""
     s = t.space
     layouts = operand_layouts(t)
     counts = {"a": s.live, "b": s.k, "c": t.c.present, "scale_a": s.groups, "scale_b": s.groups}
-    spans, offset = [], 0
-    for name, count in counts.items():
-        if count:
+    spans = []
+    for name in order:
+        if counts[name]:
             size = layouts[name].item
             step = max(grain, size) if grain > 1 else 1
             offset = -(-offset // step) * step
-            spans.append((name, count, offset))
-            offset += count * size
+            spans.append((name, counts[name], offset))
+            offset += counts[name] * size
     return spans, offset
 
 
@@ -39,24 +43,25 @@ def operand_layouts(t: Target) -> dict[str, Layout]:
     return {"a": t.a, "b": t.b, "c": t.c, "scale_a": t.scale, "scale_b": t.scale}
 
 
-def cut(t: Target, seed: int, stream: int, index: Any, first: int, grain: int) -> dict[str, Codes]:
-    """Raw operands (n, items): the bytes of Philox blocks ``first``, ``first`` + 1, ... of each vector, little-endian,
-    a then b, c and the scales, unused bits cut."""
-    spans, length = operand_bytes(t, grain)
+def cut(
+    t: Target, seed: int, stream: int, index: Any, order: tuple[str, ...], offset: int, grain: int
+) -> dict[str, Codes]:
+    """Raw operands (n, items): the bytes of Philox blocks 0, 1, ... of each vector, little-endian, unused bits cut."""
+    spans, length = operand_bytes(t, order, offset, grain)
     blocks = -(-length // 16)
-    words = philox.draw(seed, stream, index[:, None], philox.VECTOR, first + np.arange(blocks)[None, :])
+    words = philox.draw(seed, stream, index[:, None], philox.VECTOR, np.arange(blocks)[None, :])
     data = np.stack(words, axis=2).astype("<u4").reshape(len(index), 4 * blocks).view(np.uint8)
     found = {}
-    for name, count, offset in spans:
+    for name, count, first in spans:
         f = operand_layouts(t)[name]
-        part = np.ascontiguousarray(data[:, offset : offset + count * f.item]).view(f"<u{f.item}").astype(np.uint64)
+        part = np.ascontiguousarray(data[:, first : first + count * f.item]).view(f"<u{f.item}").astype(np.uint64)
         found[name] = part & np.uint64((1 << f.bits) - 1)
     return found
 
 
 def uniform(t: Target, seed: int, stream: int, index: Any) -> dict[str, Codes]:
-    """Raw bits."""
-    return cut(t, seed, stream, index, 0, 1)
+    """Raw bits: a, b, c and the scales one close behind the other."""
+    return cut(t, seed, stream, index, UNIFORM_ORDER, 0, 1)
 
 
 def highest_field(f: Layout, exponent: Any) -> Any:
@@ -86,9 +91,9 @@ def cluster(f: Layout, code: Codes, top: Any, width: Any, zeros: Any, fractions:
 def clustered(t: Target, seed: int, stream: int, index: Any) -> dict[str, Codes]:
     """Exponents within a random width (1 to 46) below a random anchor m: those of a within ``width_a`` below their
     share of m, those of b within ``width_b`` below the other, so that every pair of a row and a column of a tile is
-    clustered; C within the width below m.  Block 0 of the vector aims, the following blocks are the raw operands."""
-    found = cut(t, seed, stream, index, 1, 4)
+    clustered; C within the width below m.  The first three words (with scales four) aim, the raw operands follow."""
     s = t.space
+    found = cut(t, seed, stream, index, CLUSTERED_ORDER, 16 if s.groups else 12, 4)
     v = [word.astype(np.int64)[:, None] for word in philox.draw(seed, stream, index, philox.VECTOR, 0)]
     m: Ints = s.anchor_top - pick16(v[0] >> 16, s.anchor_top - s.anchor_low + 1)
     width = pick16(v[1], 46) >> ((v[1] >> 16) & 3)

@@ -144,7 +144,13 @@ class Form:
         _native.generate_layout(t.packed(), number, stream_number(self.family), 0, 0, count, m, n, operands)
         out, words = np.zeros(units * places, kinds["d"].dtype), self.words
         assert words is not None
-        return lambda: _native.engine_evaluate_layout(words, operands, out, units, m, n, isa()), made
+        turns = max(1, RESULTS // made) if results == LAYOUT_RESULTS else 1
+
+        def call() -> None:
+            for _ in range(turns):
+                _native.engine_evaluate_layout(words, operands, out, units, m, n, isa())
+
+        return call, turns * made
 
     def python_call(self, results: int) -> Call:
         """The model, called with row-major arrays."""
