@@ -47,6 +47,8 @@ def argument(datapath: Datapath, neighbour: Neighbour) -> str:
         return "normal products fit the format without rounding, tiny ones are flushed in any case"
     if name == "step" and _wraps(datapath) and _wraps(other):
         return "sums that wrap do not depend on their grouping"
+    if name == "step" and _only_grows(datapath) and _only_grows(other):
+        return "no product is negative, so a sum limited in steps is the sum limited once"
     if name == "step" and (chain := _chain(datapath)) is not None and chain == _chain(other):
         return "a chain of fused multiply-adds is the same chain however it is cut into steps"
     return ""
@@ -61,10 +63,21 @@ def _product_order(datapath: Datapath) -> tuple[str, ...]:
 
 
 def _wraps(datapath: Datapath) -> bool:
-    if not _has(datapath, Accumulator):
-        return False
-    return all(isinstance(node, (Exact, Products, Accumulator)) for node in walk(datapath.tree)) and all(
-        to.overflow == "wrap" for to in encodes(datapath)
+    return _adds_integers(datapath) and all(to.overflow == "wrap" for to in encodes(datapath))
+
+
+def _only_grows(datapath: Datapath) -> bool:
+    """Products of integers without sign, added to C of the result's format, which is limited."""
+    unsigned = not any(formats.get(name).signed for name in (datapath.a, datapath.b))
+    limited = all(to.overflow == "largest" and to.format == datapath.c for to in encodes(datapath))
+    return unsigned and limited and _adds_integers(datapath)
+
+
+def _adds_integers(datapath: Datapath) -> bool:
+    """Exact integer sums of products and the accumulator alone."""
+    exact = all(isinstance(node, (Exact, Products, Accumulator)) for node in walk(datapath.tree))
+    return (
+        exact and _has(datapath, Accumulator) and not any(formats.get(to.format).is_float for to in encodes(datapath))
     )
 
 
