@@ -1,6 +1,7 @@
 """mmaprobe's models against mmasim 2.1.1, bit for bit, and how fast both are on the same work.
 
-python benchmarks/compare_peer.py [--cache FOLDER] [--vectors N] [--only GLOB] [--no-speed] [--out docs/peer.md]
+python benchmarks/compare_peer.py [--cache FOLDER] [--vectors N] [--only GLOB] [--no-speed | --rates LOG]
+    [--out docs/peer.md]
 
 Installs the peer in an environment of its own (a CPU build of torch first) and feeds it batches through its own
 ``dpa``: single vectors of every generator family for the bits, whole tiles for the speed, at its best batch size and
@@ -222,6 +223,22 @@ def measure_all(peer: Peer, results: list[Compared]) -> None:
         out.peer_rate, out.native_rate, out.python_rate = rates.get((out.form.kind, out.form.datapath), (0.0,) * 3)
 
 
+def rates_of(log: Path, results: list[Compared]) -> None:
+    """The rates that an earlier run printed, for its forms and for those with the same datapath."""
+    printed = {}
+    for line in log.read_text().splitlines():
+        words = line.split()
+        if len(words) > 4 and all("." in word and word.replace(".", "").isdigit() for word in words[-3:]):
+            printed[" ".join(words[:-3])] = tuple(map(float, words[-3:]))
+    rates = {}
+    for out in results:
+        found = printed.get(f"{out.form.peer_arch} {out.form.name}")
+        if found:
+            rates.setdefault((out.form.kind, out.form.datapath), found)
+    for out in results:
+        out.peer_rate, out.native_rate, out.python_rate = rates.get((out.form.kind, out.form.datapath), (0.0,) * 3)
+
+
 def measure(peer: Peer, form: Form) -> tuple[float, float, float]:
     """The peer's, our native and our Python rate on the same tiles of clustered exponents, one thread."""
     made = form.instruction
@@ -248,6 +265,7 @@ def main() -> int:
     arguments.add_argument("--vectors", type=int, default=1 << 13, help="vectors a family and form")
     arguments.add_argument("--only", default="*", help="glob over ARCHITECTURE/NAME as the peer spells them")
     arguments.add_argument("--no-speed", action="store_true")
+    arguments.add_argument("--rates", type=Path, help="what an earlier run printed, for its rates instead of new ones")
     arguments.add_argument("--out", type=Path, help="write the table here")
     given = arguments.parse_args()
     python = install(given.cache)
@@ -256,10 +274,12 @@ def main() -> int:
         began = time.monotonic()
         forms, missing = shared_forms(peer, given.only)
         results = [compare(peer, form, given.vectors) for form in forms]
-        if not given.no_speed:
+        if given.rates:
+            rates_of(given.rates, results)
+        elif not given.no_speed:
             measure_all(peer, results)
         print(f"{len(forms)} forms, {time.monotonic() - began:.0f} s; no model of ours: {len(missing)}")
-    text = document(results, missing, processor())
+    text = document(results, missing, processor() + " Bits and rates are of two runs." * bool(given.rates))
     if given.out:
         given.out.write_text(text)
     else:
