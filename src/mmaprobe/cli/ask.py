@@ -1,0 +1,129 @@
+"""Commands that ask a device: run, probe, derive, validate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import mmaprobe
+from mmaprobe.cli.terminal import Device, Glob, Json, Seed, Vectors, app, emit, out
+from mmaprobe.errors import UsageError
+
+
+@app.command()
+def run(
+    device: Device = None,
+    instruction: Glob = "*",
+    vectors: Vectors = 10_000_000,
+    seed: Seed = 0,
+    out_folder: Annotated[Path | None, typer.Option("--out", "-o", help="Evidence folder.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends cleanly.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 where a datapath is not the shipped one.")] = False,
+    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit file too.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Probe, derive, compare and validate every instruction of a device; write evidence."""
+    from mmaprobe.bringup.rows import summary_of
+    from mmaprobe.report import junit, progress
+    from mmaprobe.report.json import to_json
+    from mmaprobe.report.table import SummaryTable
+
+    if resume and out_folder is None:
+        raise UsageError("--resume needs the folder to go on in: --out FOLDER")
+    with progress.RunProgress() as bars:
+        report = mmaprobe.run(
+            device,
+            instruction=instruction,
+            vectors=vectors,
+            seed=seed,
+            out=out_folder,
+            budget=budget,
+            resume=resume,
+            check=check,
+            listener=bars,
+        )
+    if junit_file is not None:
+        junit.write(summary_of(report), junit_file)
+    if as_json:
+        emit(to_json(summary_of(report)))
+    else:
+        out().print(SummaryTable(summary_of(report)))
+        if report.ended:
+            out().print(f"ended early: {report.ended}; go on with: mmaprobe run --resume --out {report.out}")
+    return report.exit_code
+
+
+@app.command()
+def probe(
+    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    device: Device = "cpu",
+    question: Annotated[list[str] | None, typer.Option("--question", "-q", help="Only this question.")] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> int:
+    """Ask a device black-box questions about one instruction."""
+    from mmaprobe.report import findings
+
+    found = mmaprobe.probe(device or "cpu", instruction, questions=question or None, seed=seed)
+    if as_json:
+        emit(findings.findings_json(found))
+    else:
+        findings.findings_table(out(), instruction, found)
+    return findings.findings_code(found)
+
+
+@app.command()
+def derive(
+    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    device: Device = "cpu",
+    seed: Seed = 0,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file.")] = False,
+    certificate: Annotated[
+        bool, typer.Option("--certificate", help="Print the vector against every neighbour.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Derive one instruction's datapath from the device's answers alone."""
+    from mmaprobe.catalog import lookup
+    from mmaprobe.derivation.comparison import compare_with_shipped
+    from mmaprobe.report import findings
+
+    opened = mmaprobe.device(device or "cpu")
+    derivation = mmaprobe.derive(opened, instruction, seed=seed)
+    architecture = opened.info().get("architecture", "")
+    comparison = compare_with_shipped(architecture, lookup.instruction(instruction, architecture), derivation, seed)
+    if as_json:
+        emit(derivation.form() | {"comparison": comparison.form()})
+    else:
+        findings.print_derivation(out(), derivation, comparison)
+        if certificate:
+            findings.print_certificate(out(), derivation)
+    if derivation.datapath is None:
+        return 4
+    return 1 if check and comparison.changed else 0
+
+
+@app.command()
+def validate(
+    dut: Annotated[str, typer.Argument(help="Device under test.")],
+    ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64.")],
+    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    vectors: Vectors = 1_000_000,
+    seed: Seed = 0,
+    generator: Annotated[list[str] | None, typer.Option("--generator", "-g", help="Only this family.")] = None,
+    nan: Annotated[str, typer.Option(help="bits, or any: two NaNs are equal.")] = "bits",
+    as_json: Json = False,
+) -> int:
+    """Compare two devices bit for bit."""
+    from mmaprobe.report import findings, progress
+
+    with progress.CountProgress(vectors) as bar:
+        summary = mmaprobe.validate(dut, ref, instruction, vectors, seed, generator or None, nan=nan, progress=bar)
+    if as_json:
+        emit(findings.summary_json(summary))
+    else:
+        findings.print_summary(out(), summary)
+    return summary.exit_code

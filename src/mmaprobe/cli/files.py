@@ -1,0 +1,90 @@
+"""Commands on files: recipes of vectors, corpora, parameter files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mmaprobe.cli.terminal import Json, corpus_app, emit, out, parameters_app, show, vectors_app
+
+
+@vectors_app.command("show")
+def vectors_show(
+    recipe: Annotated[str, typer.Argument(help="As a mismatch prints it.")],
+    architecture: Annotated[str | None, typer.Option(help="Whose instruction, where formats differ.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Print the vector that a recipe names."""
+    from mmaprobe.report import listing
+
+    return show(listing.vector_rows(recipe, architecture), as_json, ("operand", "lane", "code", "value"))
+
+
+@corpus_app.command("import")
+def corpus_import(source: Path, destination: Path) -> int:
+    """Turn the text files of a public model_validation folder into a corpus."""
+    from mmaprobe.report import listing
+
+    return show(listing.import_corpus(source, destination), False, listing.SETS)
+
+
+@corpus_app.command("list")
+def corpus_list(path: Path, as_json: Json = False) -> int:
+    """List the recorded sets of a corpus."""
+    from mmaprobe.report import listing
+
+    return show(listing.corpus_rows(path), as_json, listing.SETS)
+
+
+@corpus_app.command("check")
+def corpus_check(path: Path, as_json: Json = False) -> int:
+    """Hold every recorded set against the model of its architecture."""
+    from mmaprobe.report import listing
+
+    rows = listing.check_corpus(path)
+    show(rows, as_json, ("set", "instruction", "vectors", "mismatches", "outcome"))
+    return listing.check_code(rows)
+
+
+@parameters_app.command("show")
+def parameters_show(architecture: str, as_json: Json = False) -> int:
+    """Print what is known of an architecture's primitives, with the basis of each."""
+    from mmaprobe.report import known
+
+    if as_json:
+        emit(known.parameter_rows(architecture))
+    else:
+        out().print("\n".join(known.parameter_lines(architecture)) or "nothing is known", markup=False, soft_wrap=True)
+    return 0
+
+
+@parameters_app.command("diff")
+def parameters_diff(first: str, second: str) -> int:
+    """Print how two architectures differ, in meaning; exit 1 where they do."""
+    from mmaprobe.report import known
+
+    lines = known.parameter_diff(first, second)
+    out().print("\n".join(lines) or "no difference", markup=False, soft_wrap=True)
+    return 1 if lines else 0
+
+
+@parameters_app.command("write")
+def parameters_write(
+    evidence: Annotated[Path, typer.Argument(help="Evidence folder of a finished run.")],
+    out_file: Annotated[Path, typer.Option("--out", "-o", help="Parameter file to write.")],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when the file would change.")] = False,
+) -> int:
+    """Turn the evidence of a run into a parameter file; print what changes, in meaning."""
+    from mmaprobe.derivation.publish import parameter_file
+    from mmaprobe.evidence.store import Store
+    from mmaprobe.parameters.files import save
+    from mmaprobe.report import listing
+
+    derived = parameter_file(Store.open(evidence))
+    lines = listing.file_changes(out_file, derived)
+    out().print("\n".join(lines) or "no change", markup=False)
+    if not check:
+        save(derived, out_file)
+    return 1 if check and lines else 0

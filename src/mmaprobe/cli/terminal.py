@@ -1,0 +1,52 @@
+"""What commands share: their groups, common options, and how they print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Find out, bit for bit, what a matrix unit computes, and prove it.",
+)
+corpus_app = typer.Typer(no_args_is_help=True, help="Recorded outputs of real hardware.")
+vectors_app = typer.Typer(no_args_is_help=True, help="Vectors by recipe.")
+parameters_app = typer.Typer(no_args_is_help=True, help="Shipped parameter files.")
+app.add_typer(corpus_app, name="corpus")
+app.add_typer(vectors_app, name="vectors")
+app.add_typer(parameters_app, name="parameters")
+
+Device = Annotated[str | None, typer.Option("--device", "-d", help="cpu, model:ARCH, replay:PATH, process:CMD, ...")]
+Glob = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
+Seed = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Vectors = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to compare.")]
+
+
+def out() -> Console:
+    """Standard output; wide enough for ids when it is not a terminal."""
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+
+
+def emit(value: Any) -> None:
+    """Print a JSON document."""
+    sys.stdout.write(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) -> int:
+    """Print rows as a table or as JSON."""
+    from mmaprobe.report.listing import table
+
+    if as_json:
+        emit(list(rows))
+    else:
+        out().print(table(rows, columns))
+    return 0
