@@ -150,7 +150,18 @@ def test_totals_of_all_architectures(capsys: pytest.CaptureFixture[str]) -> None
     assert rows[-1]["forms"] == sum(row["forms"] for row in rows[:-1])
 
 
-@pytest.mark.parametrize("arguments", [["--kind", "real"], ["--basis", "guessed"]])
-def test_filters_that_mean_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["instructions", "sm_80", *arguments]) == 2
-    assert "it is one of" in capsys.readouterr().err
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["sm_80", "--kind", "real"], "it is one of native"), (["sm_80", "--basis", "guessed"], "it is one of measured"),
+    (["sm_80", "--family", "wma"], "did you mean wmma"), (["sm_80", "--type", "f15"], "did you mean f16"),
+    (["sm_90a", "-i", "wgmma*", "--family", "wmma"], "sm_90a that wgmma* names; did you mean wgmma"),
+    (["--family", "wma"], "did you mean wmma"), (["-i", "mma.m16n8k9.f32.f16.f16.f32"], "did you mean mma.m16n8k"),
+    (["-i", "zz*"], "no instruction of any architecture matches 'zz*'"),
+])  # fmt: skip
+def test_filters_that_mean_nothing(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["instructions", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_id_with_a_bit_list_is_no_glob(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys, "gfx942", "-i", "v_mfma_f64_16x16x4_f64{neg=[1,0,0]}")["forms"]
+    assert [row["first"] for row in rows] == ["v_mfma_f64_16x16x4_f64"]

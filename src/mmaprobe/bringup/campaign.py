@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
 import mmaprobe
 from mmaprobe.bringup.result import Report, Result, to_part
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import architectures, default_state, forms, instructions, modes, short
+from mmaprobe.catalog.lookup import architectures, default_state, forms, instructions, is_glob, matches, modes, short
 from mmaprobe.catalog.lookup import instruction as lookup_instruction
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare_with_shipped
@@ -121,7 +120,7 @@ def _listed(device: Device, pattern: str) -> Sequence[Instruction]:
     architecture = device.info().get("architecture", "")
     if architecture.partition("+")[0] not in architectures() or tuple(listed) != instructions(architecture):
         return listed
-    if not any(mark in pattern for mark in "*?["):
+    if not is_glob(pattern):
         try:
             return [default_state(lookup_instruction(pattern, architecture))]
         except UsageError:
@@ -132,8 +131,7 @@ def _listed(device: Device, pattern: str) -> Sequence[Instruction]:
 
 
 def _matches(instruction: Instruction, pattern: str) -> bool:
-    names = (instruction.id, short(instruction.id))
-    return pattern in names or any(fnmatchcase(name, pattern) for name in names)
+    return pattern in (instruction.id, short(instruction.id)) or matches(instruction, pattern)
 
 
 def _file_name(device: str) -> str:

@@ -273,6 +273,11 @@ def _have(homes: Iterable[str]) -> str:
     return f"{', '.join(found)} {'has' if len(found) == 1 else 'have'}" if found else "no architecture has"
 
 
+def is_glob(text: str) -> bool:
+    """Whether a text is a glob; without ``*`` and ``?`` it is an id, whose bit lists may have brackets."""
+    return "*" in text or "?" in text
+
+
 def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
     """The instructions of an architecture whose id, or short form, matches a glob: of each form the first.
 
@@ -281,7 +286,7 @@ def match(architecture: str, glob: str) -> tuple[Instruction, ...]:
     UsageError with the near ids, or the architectures that have such, where
     nothing matches.
     """
-    if not any(mark in glob for mark in "*?"):
+    if not is_glob(glob):
         named = instruction(glob, architecture)
         lowering(named, architecture)
         return (named,)

@@ -77,7 +77,7 @@ def parts(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
         found = (other.products[plain],)
     else:
         every = (*known, *other.generations, *other.spelled.values())
-        raise UsageError(f"unknown architecture {name!r}{near(name, every)}")
+        raise UsageError(f"unknown architecture {name!r}{near(name, every)}; see `mmaprobe instructions`")
     _say(f"{name} is {', '.join(found)}")
     return found
 

@@ -11,8 +11,9 @@ from typing import Any
 from mmaprobe.catalog import lookup, wording
 from mmaprobe.catalog.catalog import Form
 from mmaprobe.catalog.lowering import KINDS
+from mmaprobe.catalog.modifiers import unmodified
 from mmaprobe.devices.base import Device, open_device
-from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.parameters.files import BASES
 from mmaprobe.parameters.lookup import basis_for, datapath_for
 
@@ -42,30 +43,42 @@ class Selection:
 
     def takes(self, row: Row) -> bool:
         """Whether a row of ``form_rows`` is asked for."""
-        family, stem = row["family"], row["family"].partition(".")[0]
         return (
-            (self.family is None or self.family in (family, stem) or fnmatchcase(family, self.family))
-            and (self.format is None or self.format in (row[name] for name in ("a", "b", "c", "d", "scale")))
+            self._of_family(row["family"])
+            and (self.format is None or self.format in _formats(row))
             and (self.kind is None or self.kind == row["kind"])
             and (self.basis is None or row["basis"] in SELECTED[self.basis])
         )
+
+    def _of_family(self, name: str) -> bool:
+        return self.family in (None, name, name.partition(".")[0]) or fnmatchcase(name, self.family or "")
+
+    def refuse_absent(self, rows: Sequence[Row], where: str) -> None:
+        """UsageError for a family or a format that none of these rows has, with near ones."""
+        families = dict.fromkeys(name for row in rows for name in (row["family"], row["family"].partition(".")[0]))
+        if not any(map(self._of_family, families)):
+            raise UsageError(f"no family {self.family!r} in {where}{near(str(self.family), families)}")
+        known = dict.fromkeys(name for row in rows for name in _formats(row))
+        if self.format is not None and self.format not in known:
+            raise UsageError(f"no instruction of {where} has operands of {self.format!r}{near(self.format, known)}")
+
+
+def _formats(row: Row) -> list[str]:
+    return [row[name] for name in ("a", "b", "c", "d", "scale") if row[name]]
 
 
 def form_rows(architecture: str, chosen: Selection) -> list[Row]:
     """The forms of an architecture that are asked for: what they are, what they lower to, what is known of them.
 
-    UsageError where the glob names nothing there.
+    UsageError where the glob names nothing there, or no form of it is of the family or has the format.
     """
     glob = chosen.glob
-    found = lookup.forms(architecture, glob) if _is_glob(glob) else _named(architecture, glob)
+    found = lookup.forms(architecture, glob) if lookup.is_glob(glob) else _named(architecture, glob)
     if not found:
         lookup.match(architecture, glob)
     rows = [_row(form, architecture) for form in found]
+    chosen.refuse_absent(rows, architecture if glob == "*" else f"{architecture} that {glob} names")
     return [row for row in rows if chosen.takes(row)]
-
-
-def _is_glob(text: str) -> bool:
-    return any(mark in text for mark in "*?[")
 
 
 def _named(architecture: str, identifier: str) -> tuple[Form, ...]:
@@ -130,11 +143,21 @@ def family_counts(rows: Iterable[Row]) -> list[Row]:
 
 
 def architecture_counts(chosen: Selection) -> list[Row]:
-    """The same for each architecture that has anything of what is asked for, and in all."""
+    """The same for each architecture that has anything of what is asked for, and in all.
+
+    UsageError where the glob names nothing, or nothing that it names is of the family or has the format.
+    """
     parts: list[Row] = []
     every: Counter[str] = Counter()
-    for name in lookup.architectures():
-        rows = [row for form in lookup.forms(name, chosen.glob) if chosen.takes(row := _row(form, name))]
+    glob = chosen.glob
+    if not lookup.is_glob(glob):
+        glob = unmodified(lookup.default_state(lookup.instruction(glob)))
+    asked = {name: [_row(form, name) for form in lookup.forms(name, glob)] for name in lookup.architectures()}
+    if not any(asked.values()):
+        raise UsageError(f"no instruction of any architecture matches {glob!r}; see `mmaprobe instructions`")
+    chosen.refuse_absent([row for rows in asked.values() for row in rows], "the catalog" if glob == "*" else glob)
+    for name, forms in asked.items():
+        rows = [row for row in forms if chosen.takes(row)]
         if rows:
             numbers = count(rows)
             parts.append({"architecture": name} | numbers)
