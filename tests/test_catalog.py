@@ -194,7 +194,7 @@ def read(text: str) -> Catalog:
             "t.toml, row 1 (f): lowering of op4: primitives are placed",
         ),
         ('"P{K}"', '"P"\nkind = "real"', "t.toml, row 1 (f): lowering of op4: kind 'real'"),
-        ("schema = 1", "schema = 2", "t.toml: schema 2; this version reads 1"),
+        ("schema = 1", "schema = 2", "t.toml: schema is 2; this version of mmaprobe reads 1"),
         ("schema = 1", "schema = ", "t.toml: "),
     ],
 )

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import resources
 from math import prod
 from typing import Any
 
@@ -22,6 +20,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
 SCHEMA = 1
@@ -84,18 +83,12 @@ def _merge(record: dict[str, Any], case: Mapping[str, Any]) -> None:
 @cache
 def sheets() -> tuple[Sheet, ...]:
     """The data files of layouts that ship with the package, by name."""
-    folder = resources.files("mmaprobe.catalog") / "data" / "layouts"
-    return tuple(parse(entry.name, entry.read_text("utf-8")) for entry in sorted(folder.iterdir(), key=str))
+    return tuple(parse(file, text) for file, text in shipped("mmaprobe.catalog", "data", "layouts").items())
 
 
 def parse(file: str, text: str) -> Sheet:
     """A data file of layouts; UsageError naming it where it is none."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: {error}") from None
-    if data.get("schema") != SCHEMA:
-        raise UsageError(f"{file}: schema {data.get('schema')!r}; this version reads {SCHEMA}")
+    data = parsed(file, text, SCHEMA)
     _known(data, _TABLES, file)
     return Sheet(file, data)
 

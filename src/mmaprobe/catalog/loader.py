@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from importlib import resources
 from typing import Any, TypeVar
 
 from mmaprobe.catalog.row import Row
+from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import MmaprobeError, UsageError
 
 SCHEMA = 1
@@ -46,17 +45,9 @@ class Shelf:
 @cache
 def shelves() -> tuple[Shelf, ...]:
     """The data files that ship with the package, by name."""
-    folder = resources.files("mmaprobe.catalog") / "data"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda f: f.name)
-    return tuple(parse(entry.name, entry.read_text("utf-8")) for entry in files)
+    return tuple(parse(file, text) for file, text in shipped("mmaprobe.catalog", "data").items())
 
 
 def parse(file: str, text: str) -> Shelf:
     """The shelf that a TOML text describes; UsageError naming the file where it is wrong."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: {error}") from None
-    if data.get("schema") != SCHEMA:
-        raise UsageError(f"{file}: schema {data.get('schema')!r}; this version reads {SCHEMA}")
-    return Shelf(file, data)
+    return Shelf(file, parsed(file, text, SCHEMA))

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, TypeVar
 
+from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
 T = TypeVar("T")
 LOG = logging.getLogger("mmaprobe")
+
+FILE = "architectures.toml"
+SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Names:
 @cache
 def names() -> Names:
     """The names in ``architectures.toml``."""
-    data = tomllib.loads((resources.files("mmaprobe.catalog") / "architectures.toml").read_text("utf-8"))
+    data = parsed(FILE, shipped("mmaprobe.catalog")[FILE], SCHEMA)
     accepts = {"all": ("all",), "family": ("all", "family")}
     targets = {
         name: Target(entry["architecture"], accepts[entry["accepts"]]) for name, entry in data["targets"].items()

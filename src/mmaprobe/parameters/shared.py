@@ -9,11 +9,10 @@ is about this.  An architecture's own file is stronger than a row.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import resources
 
+from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.files import SCHEMA, Entry, read_entry
@@ -30,12 +29,7 @@ def shared_entries(architecture: str, own: Mapping[str, Entry]) -> dict[str, Ent
 
 def parse(text: str, name: str) -> Table:
     """The rows of a file's text; UsageError for one that is broken, truncated or newer than this version."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{name}: {error}") from None
-    if data.get("schema") != SCHEMA:
-        raise UsageError(f"{name}: schema is {data.get('schema')!r}; this version of mmaprobe reads {SCHEMA}")
+    data = parsed(name, text, SCHEMA)
     rows = len(data.get("primitive", []))
     if data.get("end") != {"rows": rows}:
         raise UsageError(f"{name}: truncated: it holds {rows} rows and its [end] says {data.get('end')}")
@@ -77,6 +71,4 @@ def _entries(row: Table, where: str, architecture: str, known: Mapping[str, Entr
 
 @cache
 def _shipped() -> dict[str, Table]:
-    folder = resources.files("mmaprobe.parameters") / "data" / "shared"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda f: f.name)
-    return {entry.name: parse(entry.read_text("utf-8"), entry.name) for entry in files}
+    return {name: parse(text, name) for name, text in shipped("mmaprobe.parameters", "data", "shared").items()}
