@@ -33,15 +33,15 @@ bool has_lzcnt() {
 
 // The builds that this machine can run, the widest last.
 std::vector<EngineBuild> builds() {
-    std::vector<EngineBuild> out{{"baseline", baseline::evaluate, baseline::evaluate_layout}};
+    std::vector<EngineBuild> out{{"baseline", baseline::evaluate, baseline::evaluate_layout, baseline::evaluate_rows}};
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
         has_lzcnt())
-        out.push_back({"avx2", avx2::evaluate, avx2::evaluate_layout});
+        out.push_back({"avx2", avx2::evaluate, avx2::evaluate_layout, avx2::evaluate_rows});
     if (out.size() > 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout});
+        out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout, avx512::evaluate_rows});
 #endif
     return out;
 }
@@ -103,7 +103,7 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
         }
         starts.push_back(p.data());
     }
-    const EngineFunction run = engine_build(build).run;
+    const EngineBuild& engine = engine_build(build);
     const int64_t stride = call.vectors * call.out_bytes;
     bool memory = true;
     {
@@ -111,23 +111,27 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
         for (const int64_t* start : starts) {
             call.program = start;
             call.out = to;
-            memory = run(call) && memory;
+            const LayoutCall rows{start, call.base[0], call.base[1], call.base[2], call.base[3], call.base[4],
+                                  to,    call.vectors, STRIP,        0};
+            if (call.vectors < STRIP || !engine.run_rows(rows)) memory = engine.run(call) && memory;
             to += stride;
         }
     }
     if (!memory) throw std::bad_alloc();
 }
 
-// A program on arrays in the engine layout (tiles.hpp), flat and C-contiguous; false where no kernel takes it.
-bool evaluate_laid_out(const Program& program, const std::vector<py::object>& operands, py::array out, int64_t count,
-                       int m, int n, const std::string& build) {
+// A program on C-contiguous arrays in the engine layout (tiles.hpp), or row-major; false where no kernel takes it.
+template <bool ROW_MAJOR>
+bool evaluate_tiles(const Program& program, const std::vector<py::object>& operands, py::array out, int64_t count,
+                    int m, int n, const std::string& build) {
     using baseline::Header;
     const Header h{program.data()};
     if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
     if (program.size() < Header::SIZE || h[Header::version] != baseline::PROGRAM_VERSION)
         throw std::invalid_argument("not a program of this engine version");
     const int64_t k = h[Header::k], groups = h[Header::scale] == baseline::ABSENT ? 0 : k / h[Header::scale_size];
-    const int64_t rows = n ? (m + STRIP - 1) / STRIP * STRIP : STRIP, columns = n ? n : STRIP;
+    const int64_t strips = n ? (m + STRIP - 1) / STRIP * STRIP : STRIP;
+    const int64_t rows = ROW_MAJOR ? m : strips, columns = n ? n : STRIP;
     const int64_t results = n ? rows * columns : rows;
     const int64_t sizes[5] = {rows * k, columns * k, results, rows * groups, columns * groups};
     const int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
@@ -142,13 +146,14 @@ bool evaluate_laid_out(const Program& program, const std::vector<py::object>& op
         const py::array& x = held.back();
         if (!(x.flags() & py::array::c_style) || x.itemsize() != program.data()[at + baseline::OperandRow::bytes] ||
             x.size() != count * sizes[i])
-            throw std::invalid_argument("operand " + std::to_string(i) + " has not the size of the layout");
+            throw std::invalid_argument("operand " + std::to_string(i) + " has not the width or the size of the tiles");
         base[i] = x.data();
     }
     if (!(out.flags() & py::array::c_style) || out.size() != count * results)
-        throw std::invalid_argument("out has not the size of the layout");
+        throw std::invalid_argument("out has not the size of the tiles");
     const LayoutCall call{program.data(), base[0], base[1], base[2], base[3], base[4], out.mutable_data(), count, m, n};
-    const LayoutFunction run = engine_build(build).run_layout;
+    const EngineBuild& engine = engine_build(build);
+    const LayoutFunction run = ROW_MAJOR ? engine.run_rows : engine.run_layout;
     py::gil_scoped_release release;
     return run(call);
 }
@@ -214,9 +219,13 @@ py::tuple compare(const py::array& x, const py::array& y, int64_t limit) {
 void cpu::register_engine(py::module_& m) {
     m.def("engine_evaluate", &evaluate, py::arg("programs"), py::arg("operands"), py::arg("out"), py::arg("build") = "",
           "Run engine programs on one set of operands; row i of out receives program i's results.");
-    m.def("engine_evaluate_layout", &evaluate_laid_out, py::arg("program"), py::arg("operands"), py::arg("out"),
+    m.def("engine_evaluate_layout", &evaluate_tiles<false>, py::arg("program"), py::arg("operands"), py::arg("out"),
           py::arg("count"), py::arg("m"), py::arg("n"), py::arg("build") = "",
-          "Run a program's kernel on tiles (n > 0) or groups of vectors (n = 0) in the engine layout.");
+          "Run a program's kernel on tiles (n > 0) or groups of vectors (n = 0) in the engine layout; false where it "
+          "has none.");
+    m.def("engine_evaluate_tiles", &evaluate_tiles<true>, py::arg("program"), py::arg("operands"), py::arg("out"),
+          py::arg("count"), py::arg("m"), py::arg("n"), py::arg("build") = "",
+          "Run a program's kernel on row-major tiles; false where it has none.");
     m.def("engine_builds", &build_names, "Names of the engine builds that this machine can run, the fastest last.");
     m.def("engine_layout", &layout, "Opcodes and columns of the engine's program rows.");
     m.def("compare", &compare, py::arg("x"), py::arg("y"), py::arg("limit") = 16,

@@ -25,15 +25,20 @@ struct Fused {
     const LayoutCall& call;
     const Plan& plan;
     const Fast& fast;
-    Scratch& scratch;
+    std::unique_ptr<Scratch>& scratch;  // made when first needed: it is large
     int k, columns;  // columns: N, or 0 for groups
     float *a_values = nullptr, *b_values = nullptr;
     E *a_fields = nullptr, *b_fields = nullptr, *b_flat = nullptr, *labels = nullptr;
     i32 *a_offsets = nullptr, *b_offsets = nullptr;
     bool a_special = false, b_special = false, a_nan = false, b_nan = false;
 
+    Scratch& exact_lanes() {
+        if (!scratch) scratch.reset(new Scratch);
+        return *scratch;
+    }
+
     // One side: `items` of `bytes`, rows of 16 or columns of k; values and fields in the same order.
-    MMAPROBE_HD bool read_narrow(const Decoding& d, const void* from, i64 at, int items, float* values, E* fields) const {
+    MMAPROBE_HD bool read_narrow(const Decoding d, const void* from, i64 at, int items, float* values, E* fields) const {
         Seen seen;
         const char* base = static_cast<const char*>(from) + at * d.bytes;
         int i = 0;
@@ -48,7 +53,7 @@ struct Fused {
     }
 
     // Rows of 16, scaled by their largest.
-    MMAPROBE_HD bool read_wide_rows(const Decoding& d, const void* from, i64 at, float* values, E* fields, i32* offsets) {
+    MMAPROBE_HD bool read_wide_rows(const Decoding d, const void* from, i64 at, float* values, E* fields, i32* offsets) {
         bool special = false;
         for (int part = 0; part < PARTS; ++part) {
             I32s most = {};
@@ -68,7 +73,7 @@ struct Fused {
     }
 
     // Columns of k, each scaled by its largest: k a power of two, or a multiple of LANES.
-    MMAPROBE_HD bool read_wide_columns(const Decoding& d, const void* from, i64 at, float* values, E* fields, i32* offsets) {
+    MMAPROBE_HD bool read_wide_columns(const Decoding d, const void* from, i64 at, float* values, E* fields, i32* offsets) {
         const char* base = static_cast<const char*>(from) + at * d.bytes;
         const int items = columns * k, width = k < LANES ? k : LANES;
         alignas(64) char rest[4 * LANES] = {};
@@ -221,7 +226,7 @@ struct Fused {
         for (int q = 0; q < live; ++q) {
             Mask any = bad[q * PARTS];
             for (int part = 1; part < PARTS; ++part) any |= bad[q * PARTS + part];
-            if (any_lane(any)) exact_column(plan, call, tile, strip, n + q, scratch);
+            if (any_lane(any)) exact_column(plan, call, tile, strip, n + q, exact_lanes());
         }
         return true;
     }
@@ -256,10 +261,10 @@ struct Fused {
             read_columns(tile);
             for (int s = 0; s < strips; ++s) {
                 const i64 strip = tile * strips + s;
-                scratch.forget();
+                if (scratch) scratch->forget();
                 read_rows(call.a, call.scale_a, strip, fast.a, a_values, a_fields, a_offsets, a_special, a_nan);
                 if (a_nan || b_nan) {
-                    for (int n = 0; n < columns; ++n) exact_column(plan, call, tile, strip, n, scratch);
+                    for (int n = 0; n < columns; ++n) exact_column(plan, call, tile, strip, n, exact_lanes());
                     continue;
                 }
                 label_all();
@@ -278,7 +283,7 @@ struct Fused {
         for (int part = 0; part < PARTS; ++part)
             if (!(a_special || b_special ? part_of_group<true>(g, part) : part_of_group<false>(g, part)))
                 wrong |= !part_of_group<true>(g, part);
-        if (wrong) exact_group(plan, call, g, scratch);
+        if (wrong) exact_group(plan, call, g, exact_lanes());
     }
 
     template <bool CAREFUL>
@@ -321,7 +326,7 @@ struct Fused {
 };
 
 template <Mode MODE, int STEP>
-bool run(const LayoutCall& call, const Plan& plan, const Fast& fast, Scratch& scratch) {
+bool run(const LayoutCall& call, const Plan& plan, const Fast& fast, std::unique_ptr<Scratch>& scratch) {
     using F = Fused<MODE, STEP>;
     using E = typename F::E;
     const int k = plan.rules.k, columns = (call.n + BLOCK - 1) / BLOCK * BLOCK + ROWS;
@@ -353,7 +358,7 @@ bool run(const LayoutCall& call, const Plan& plan, const Fast& fast, Scratch& sc
 
 // The steps that there are instructions of have code of their own.
 template <Mode MODE>
-bool run_mode(const LayoutCall& call, const Plan& plan, const Fast& fast, Scratch& scratch) {
+bool run_mode(const LayoutCall& call, const Plan& plan, const Fast& fast, std::unique_ptr<Scratch>& scratch) {
     if (MODE != Mode::SCALED && fast.step == 4) return run<MODE, MODE == Mode::SCALED ? 0 : 4>(call, plan, fast, scratch);
     if (MODE != Mode::SCALED && fast.step == 8) return run<MODE, MODE == Mode::SCALED ? 0 : 8>(call, plan, fast, scratch);
     if (MODE != Mode::SCALED && fast.step == 16) return run<MODE, MODE == Mode::SCALED ? 0 : 16>(call, plan, fast, scratch);
@@ -364,13 +369,16 @@ bool run_mode(const LayoutCall& call, const Plan& plan, const Fast& fast, Scratc
 inline bool evaluate(const LayoutCall& call) {
     const Plan plan(call.program);
     if (plan.rules.k > MOST_K) return false;
-    const std::unique_ptr<Scratch> scratch(new Scratch);
-    const FlushTiny flush;
+    std::unique_ptr<Scratch> scratch;
+    [[maybe_unused]] const FlushTiny flush;
     const Fast fast = plan_fast(call.program, plan.rules, plan.groups);
-    if (fast.result == Result::NONE) return exact(plan, call, *scratch);
-    if (fast.wide) return run_mode<Mode::WIDE>(call, plan, fast, *scratch);
-    return fast.scaled ? run_mode<Mode::SCALED>(call, plan, fast, *scratch)
-                       : run_mode<Mode::NARROW>(call, plan, fast, *scratch);
+    if (fast.result == Result::NONE) {
+        scratch.reset(new Scratch);
+        return exact(plan, call, *scratch);
+    }
+    if (fast.wide) return run_mode<Mode::WIDE>(call, plan, fast, scratch);
+    return fast.scaled ? run_mode<Mode::SCALED>(call, plan, fast, scratch)
+                       : run_mode<Mode::NARROW>(call, plan, fast, scratch);
 }
 
 }  // namespace fused

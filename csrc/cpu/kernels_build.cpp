@@ -28,6 +28,13 @@ static const LayoutKernel KERNELS[] = {
     {EXACT_SUM, exact_sum::evaluate},
 };
 
+bool has_layout_kernel(const i64* program) {
+    const i64 number = Header{program}[Header::kernel];
+    for (const LayoutKernel& kernel : KERNELS)
+        if (number == kernel.number) return true;
+    return false;
+}
+
 bool evaluate_layout(const LayoutCall& call) {
     const i64 number = Header{call.program}[Header::kernel];
     for (const LayoutKernel& kernel : KERNELS)

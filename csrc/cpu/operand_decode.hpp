@@ -46,7 +46,7 @@ template <class E>
 constexpr E ZERO = sizeof(E) == 1 ? -128 : -8192;  // with any other field still below every sum of two fields
 
 // The codes of HALVES items as binary16.
-MMAPROBE_HD Halves as_halves(const Decoding& d, const void* from, i64 at) {
+MMAPROBE_HD Halves as_halves(const Decoding d, const void* from, i64 at) {
     Halves x;
     if (d.bytes == 1) {
         x = widen_to_halves(static_cast<const uint8_t*>(from) + at);
@@ -69,7 +69,7 @@ struct Seen {  // the largest size so far
 };
 
 // HALVES items; returns their sizes.
-MMAPROBE_HD void half_items(const Decoding& d, const void* from, i64 at, float* values, int8_t* exponents, Seen& seen) {
+MMAPROBE_HD void half_items(const Decoding d, const void* from, i64 at, float* values, int8_t* exponents, Seen& seen) {
     __m512i x = __m512i(as_halves(d, from, at));
     const __m512i size = _mm512_and_si512(x, _mm512_set1_epi16(0x7FFF));
     seen.see(size);
@@ -98,7 +98,7 @@ struct Seen {
     }
 };
 
-MMAPROBE_HD void half_items(const Decoding& d, const void* from, i64 at, float* values, int8_t* exponents, Seen& seen) {
+MMAPROBE_HD void half_items(const Decoding d, const void* from, i64 at, float* values, int8_t* exponents, Seen& seen) {
     Halves x = as_halves(d, from, at);
     const Halves size = x & 0x7FFF, zero = Halves(size == 0);
     seen.see(size);
@@ -117,7 +117,7 @@ MMAPROBE_HD void half_items(const Decoding& d, const void* from, i64 at, float* 
 #endif
 
 // LANES items of a format with a binary32's exponent, not yet scaled.
-MMAPROBE_HD I32s top_items(const Decoding& d, const void* from, i64 at) {
+MMAPROBE_HD I32s top_items(const Decoding d, const void* from, i64 at) {
     if (d.bytes == 2) return I32s(widen(static_cast<const uint16_t*>(from) + at) << 16);
     return load<I32s>(static_cast<const i32*>(from) + at) & i32(~u32(0) << d.padding);
 }

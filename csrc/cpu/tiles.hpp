@@ -45,6 +45,8 @@ using LayoutFunction = bool (*)(const LayoutCall&);
 #define MMAPROBE_DECLARE(build)                                                                    \
     namespace build {                                                                              \
     bool evaluate_layout(const LayoutCall& call); /* false: the program has no kernel, or none here */ \
+    bool has_layout_kernel(const int64_t* program);                                                \
+    bool evaluate_rows(const LayoutCall& call);                                                    \
     }
 MMAPROBE_DECLARE(baseline)
 MMAPROBE_DECLARE(avx2)
@@ -55,6 +57,7 @@ struct EngineBuild {
     const char* name;
     EngineFunction run;
     LayoutFunction run_layout;
+    LayoutFunction run_rows;  // the same on row-major arrays: a [tile][M][K], b [tile][K][N], ...; n = 0: vectors
 };
 
 // The named build, or the fastest that this machine can run; std::invalid_argument where there is none.

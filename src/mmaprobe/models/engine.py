@@ -61,12 +61,39 @@ def evaluate_many(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
     return out
 
 
-def _run(programs: list[NDArray[Any]], has_c: bool, vectors: Batch, out: Bits) -> None:
-    operands = (vectors.a, vectors.b, vectors.c if has_c else None, vectors.scale_a, vectors.scale_b)
-    ready = [None if x is None else np.ascontiguousarray(x, x.dtype.newbyteorder("=")) for x in operands]
-    build = os.environ.get("MMAPROBE_ISA", "")
+def evaluate_tiles(datapath: Datapath, tiles: Batch) -> Bits | None:
+    """D (n, M, N) of tiles a (n, M, K), b (n, K, N), c (n, M, N), scale_a (n, M, K/S), scale_b (n, K/S, N).
+
+    None where the datapath has no kernel that works on whole tiles: ``evaluate``
+    then takes each pair of a row and a column.  Raises UsageError where an
+    operand is missing or of the wrong shape or type.
+    """
+    words = program(datapath)
+    if words is None or tiles.a.ndim != 3 or tiles.b.ndim != 3:
+        return None
+    (count, m, _), n = tiles.a.shape, tiles.b.shape[2]
+    out = np.empty((count, m, n), formats.get(datapath.d).dtype)
+    has_c = datapath.c is not None
     try:
-        _native.engine_evaluate(programs, ready, out, build)
+        done = _native.engine_evaluate_tiles(words, _ready(tiles, has_c), out, count, m, n, _build())
+    except ValueError as error:
+        raise UsageError(f"engine: {error}") from None
+    return out if done else None
+
+
+def _ready(operands: Batch, has_c: bool) -> list[Bits | None]:
+    named = (operands.a, operands.b, operands.c if has_c else None, operands.scale_a, operands.scale_b)
+    return [None if x is None else np.ascontiguousarray(x, x.dtype.newbyteorder("=")) for x in named]
+
+
+def _build() -> str:
+    """The engine build that the environment asks for; the fastest where it says nothing."""
+    return os.environ.get("MMAPROBE_ISA", "")
+
+
+def _run(programs: list[NDArray[Any]], has_c: bool, vectors: Batch, out: Bits) -> None:
+    try:
+        _native.engine_evaluate(programs, _ready(vectors, has_c), out, _build())
     except ValueError as error:
         raise UsageError(f"engine: {error}") from None
 

@@ -80,16 +80,23 @@ def run_tiles(instruction: Instruction, datapath: Datapath, tiles: Batch, sorts:
     evaluate = partial(evaluator(datapath), datapath)
     tiles = modifiers.of_tiles(instruction, tiles)
     if not instruction.chunk:
-        return evaluate_tiles(evaluate, tiles)
+        lead = tiles.a.shape[:-1]
+        whole = engine.evaluate_tiles(datapath, _flat(tiles))
+        return evaluate_tiles(evaluate, tiles) if whole is None else whole.reshape(*lead, tiles.b.shape[-1])
     assert tiles.metadata is not None
     check_metadata(instruction, tiles.metadata, sorts)
-    flat = Batch(**{name: value.reshape(-1, *value.shape[-2:]) for name, value in tiles.items()})
+    flat = _flat(tiles)
     size = max(1, VECTORS_AT_A_TIME // (instruction.m * instruction.n))
     d = [
         evaluate_tiles(evaluate, sparse.dense_rows(instruction, flat.slice(start, start + size)))
         for start in range(0, max(flat.size, 1), size)
     ]
     return np.concatenate(d).reshape(*tiles.a.shape[:-1], instruction.n)
+
+
+def _flat(tiles: Batch) -> Batch:
+    """Tiles under one axis."""
+    return Batch(**{name: value.reshape(-1, *value.shape[-2:]) for name, value in tiles.items()})
 
 
 def evaluate_tiles(evaluate: Callable[[Batch], Bits], tiles: Batch) -> Bits:
