@@ -57,7 +57,10 @@ def arm(session: nox.Session) -> None:
     session.install(".[test]")
     runner = Path(session.create_tmp()).resolve() / "arm_runner"
     session.run("tests/arm/build.sh", str(runner), external=True)
-    session.run("pytest", "-rs", "tests/test_arm.py", *session.posargs, env={"MMAPROBE_ARM_RUNNER": str(runner)})
+    kernels = runner.with_name("arm_kernels")
+    session.run("tests/arm/build_kernels.sh", str(kernels), external=True)
+    where = {"MMAPROBE_ARM_RUNNER": str(runner), "MMAPROBE_ARM_KERNELS": str(kernels)}
+    session.run("pytest", "-rs", "tests/test_arm.py", "tests/test_kernels_arm.py", *session.posargs, env=where)
 
 
 @nox.session

@@ -125,3 +125,17 @@ def test_few_vectors_and_none() -> None:
     none = engine.evaluate_tiles(path, replace(tiles, a=tiles.a[:0], b=tiles.b[:0], c=tiles.c[:0]))
     assert none is not None
     assert none.shape == (0, 5, 7)
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+def test_an_overflow_of_32_bits_before_an_infinity(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first step overflows 32 bits and then f16; what the second makes of the infinity does not hide that."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    one = datapath_for(FORMS[1][0], instruction(FORMS[1][1]))
+    path = replace(one, k=32, step=16)
+    a = np.full((144, 32), 0x3C00, np.uint16)
+    a[:, :16] = 0x5FFF  # 2^8 times nearly 2
+    b, c = a.copy(), np.full(144, 0x7400, np.uint16)
+    a[::2, :16] |= 0x8000
+    c[::2] |= 0x8000
+    check(path, Batch(a, b, c), 16, 4)

@@ -132,7 +132,7 @@ struct Fused {
             interleave<E>(b_flat + n * k, b_fields + n * k, k);
     }
 
-    // Infinities and NaNs of a step for one register of outputs; the lanes that have them are not bad.
+    // Infinities and NaNs of a step for one register of outputs; the lanes that have them are not bad in it.
     MMAPROBE_HD F32s with_specials(F32s value, F32s c, const float* a, const float* b, int step, bool columns_of_b,
                                    Mask& bad) const {
         F32s sum = {};
@@ -214,8 +214,9 @@ struct Fused {
                 const int q = i / PARTS;
                 F32s value = finish<MODE>(fast, x[i], sums[i], over[i]);
                 if (CAREFUL) {
-                    bad[i] |= beyond_fast<MODE>(fast, x[i], offset[i]) | where_negative(over[i]);
-                    value = with_specials(value, c[i], a + i % PARTS * LANES, b + q * k, step, true, bad[i]);
+                    Mask now = beyond_fast<MODE>(fast, x[i], offset[i]) | where_negative(over[i]);
+                    value = with_specials(value, c[i], a + i % PARTS * LANES, b + q * k, step, true, now);
+                    bad[i] |= now;
                 } else {
                     trouble |= x[i].trouble | over[i];
                 }
@@ -311,8 +312,9 @@ struct Fused {
             I32s over = fast.two ? overflown(sums[0], sums[1], sum) : I32s{};
             F32s value = finish<MODE>(fast, x, sum, over);
             if (CAREFUL) {
-                bad |= beyond_fast<MODE>(fast, x, offset) | where_negative(over);
-                value = with_specials(value, c, a_values + at, b_values + at, step, false, bad);
+                Mask now = beyond_fast<MODE>(fast, x, offset) | where_negative(over);
+                value = with_specials(value, c, a_values + at, b_values + at, step, false, now);
+                bad |= now;
             }
             trouble |= x.trouble | over;
             c = put<CAREFUL>(value, g * ROWS + lane, last);
