@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import modes, short
+from mmaprobe.catalog.lookup import short
+from mmaprobe.catalog.states import modes
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import instructions, modes
+from mmaprobe.catalog.lookup import instructions
+from mmaprobe.catalog.states import modes
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.errors import UsageError

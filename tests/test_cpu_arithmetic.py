@@ -7,7 +7,8 @@ import pytest
 
 from mmaprobe import _native
 from mmaprobe.catalog.batch import Batch
-from mmaprobe.catalog.lookup import instruction, modes
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.catalog.states import modes
 from mmaprobe.devices import cpu
 from mmaprobe.devices.base import run_vectors
 from oracle import vendor as pseudo

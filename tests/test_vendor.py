@@ -16,7 +16,8 @@ import pytest
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import instructions, lowering, modes
+from mmaprobe.catalog.lookup import instructions, lowering
+from mmaprobe.catalog.states import modes
 from mmaprobe.devices import cpu
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.generators import generate, plan

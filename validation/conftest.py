@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import modes, short
+from mmaprobe.catalog.lookup import short
+from mmaprobe.catalog.states import modes
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError
 from mmaprobe.pytest_plugin import device_of

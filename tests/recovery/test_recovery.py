@@ -15,7 +15,8 @@ import pytest
 
 import oracle
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import default_state, instruction, instructions, lowering, modes
+from mmaprobe.catalog.lookup import instruction, instructions, lowering
+from mmaprobe.catalog.states import default_state, modes
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare_with_shipped

@@ -14,8 +14,9 @@ from typing import Protocol
 import mmaprobe
 from mmaprobe.bringup.result import Report, Result, to_part
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import architectures, default_state, forms, instructions, is_glob, matches, modes, short
+from mmaprobe.catalog.lookup import architectures, forms, instructions, is_glob, matches, short
 from mmaprobe.catalog.lookup import instruction as lookup_instruction
+from mmaprobe.catalog.states import default_state, modes
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.devices.base import Device, open_device, schemes, serial

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import mmaprobe
 from mmaprobe.bringup.result import Report, Result, mismatches_of, vectors_of, worst
-from mmaprobe.catalog.lookup import default_state
+from mmaprobe.catalog.states import default_state
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.findings import vector_text

@@ -20,12 +20,10 @@ from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.modifiers import resolve, retyped, unmodified
 from mmaprobe.catalog.search import glob as glob_pattern
 from mmaprobe.catalog.search import short as short
+from mmaprobe.catalog.states import CONTROL_VALUES, default_state, in_state, modes
 from mmaprobe.errors import UsageError, near
 
 T = TypeVar("T")
-
-CONTROL_VALUES = {"rounding": ("rn", "rd", "ru", "rz"), "ftz": ("off", ""), "daz": ("off", "")}
-"""What each control may be; the first value is the default and is left out of the id."""
 
 _BIT_LIST = re.compile(r"\[([01,]+)\]")
 
@@ -190,26 +188,6 @@ def _with_state(identifier: str, architecture: str | None) -> Instruction | None
             choices = ", ".join(f"{key}={value}" if value else key for value in CONTROL_VALUES[key])
             raise UsageError(f"{identifier!r}: {key}={value!r}; it is one of {choices}")
     return in_state(base, dict(pair for pair in modifiers if pair[0] in CONTROL_VALUES))
-
-
-def in_state(base: Instruction, state: dict[str, str]) -> Instruction:
-    """``base`` (of any state) in the control state given; defaults are left out of the id."""
-    kept = [pair for pair in base.modifiers if pair[0] not in CONTROL_VALUES]
-    kept += [(key, value) for key, value in state.items() if value != CONTROL_VALUES[key][0]]
-    modifiers = tuple(sorted(kept))
-    return replace(base, id=spell(base.opcode, modifiers), modifiers=modifiers)
-
-
-def modes(base: Instruction) -> tuple[Instruction, ...]:
-    """Every control state of an instruction, the default first; the instruction alone where it has none."""
-    names = [name for name in CONTROL_VALUES if name in base.controls]
-    states = itertools.product(*(CONTROL_VALUES[name] for name in names))
-    return tuple(in_state(base, dict(zip(names, state, strict=True))) for state in states)
-
-
-def default_state(stateful: Instruction) -> Instruction:
-    """The same instruction in the default control state."""
-    return in_state(stateful, {}) if stateful.controls else stateful
 
 
 def forms(architecture: str, glob: str = "*") -> tuple[Form, ...]:

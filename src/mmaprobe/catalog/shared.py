@@ -12,9 +12,6 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import facts, refuse_absent, sheets, width
 from mmaprobe.errors import UsageError
 
-SWIZZLES = (16, 32, 64, 128)
-"""Widths in bytes; 16 is none."""
-
 
 @dataclass(frozen=True)
 class SharedMatrix:

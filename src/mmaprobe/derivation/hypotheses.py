@@ -134,14 +134,6 @@ def range_variants(datapath: Datapath) -> Iterator[Datapath]:
             yield replace(changed, operand_a=a, operand_b=b, operand_c=c)
 
 
-def _overflows(datapath: Datapath) -> tuple[str, ...]:
-    """The overflow rules that differ from each other under the datapath's last rounding."""
-    rounding = encodes(datapath)[-1].rounding
-    if rounding in ("RZ", "RO"):
-        return ("ieee", "infinity")
-    return ("ieee", "infinity", "largest") if rounding in ("RU", "RD") else ("ieee", "largest")
-
-
 def zero_exponent_variants(datapath: Datapath) -> Iterator[Datapath]:
     """Every zero exponent that the operands' and the result's range can show, and none."""
     d = formats.get(datapath.d)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import default_state, instruction, lowering
+from mmaprobe.catalog.lookup import instruction, lowering
+from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import Part, Store

@@ -16,7 +16,6 @@ from mmaprobe.generators import philox
 from mmaprobe.generators.space import FULL, GRAZE_A, GRAZE_B, POW2, Layout, Target, fraction_masks
 
 Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Codes = NDArray[np.uint64]
 
 

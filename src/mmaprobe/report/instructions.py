@@ -12,6 +12,7 @@ from mmaprobe.catalog import lookup, wording
 from mmaprobe.catalog.catalog import Form
 from mmaprobe.catalog.lowering import KINDS
 from mmaprobe.catalog.modifiers import unmodified
+from mmaprobe.catalog.states import default_state
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.parameters.files import BASES
@@ -83,7 +84,7 @@ def form_rows(architecture: str, chosen: Selection) -> list[Row]:
 
 def _named(architecture: str, identifier: str) -> tuple[Form, ...]:
     (made,) = lookup.match(architecture, identifier)
-    base = lookup.default_state(made)
+    base = default_state(made)
     found = lookup.forms(architecture, base.id)
     return found or tuple(form for form in lookup.forms(architecture) if form.first.opcode == base.opcode)[:1]
 
@@ -151,7 +152,7 @@ def architecture_counts(chosen: Selection) -> list[Row]:
     every: Counter[str] = Counter()
     glob = chosen.glob
     if not lookup.is_glob(glob):
-        glob = unmodified(lookup.default_state(lookup.instruction(glob)))
+        glob = unmodified(default_state(lookup.instruction(glob)))
     asked = {name: [_row(form, name) for form in lookup.forms(name, glob)] for name in lookup.architectures()}
     if not any(asked.values()):
         raise UsageError(f"no instruction of any architecture matches {glob!r}; see `mmaprobe instructions`")
