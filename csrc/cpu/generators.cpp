@@ -69,7 +69,7 @@ void generate_layout(const Numbers& target, int family, uint32_t stream, uint64_
     const GeneratorCall call = read_call(target, family, stream, seed, start, count, outputs);
     const LayoutGeneratorFunction run = generator_build(build).layout;
     py::gil_scoped_release release;
-    run(call, m, n);
+    run(call, m, n, count > 0 ? count : 1, [] {});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 
+#include <functional>
 #include <string>
 
 namespace pybind11 {
@@ -20,7 +21,8 @@ struct GeneratorCall {
 };
 
 using GeneratorFunction = void (*)(const GeneratorCall&);
-using LayoutGeneratorFunction = void (*)(const GeneratorCall&, int m, int n);
+using Ready = std::function<void()>;
+using LayoutGeneratorFunction = void (*)(const GeneratorCall&, int m, int n, int64_t step, const Ready& ready);
 using RowsFunction = bool (*)(const void* x, const void* rows, int bytes, int m, int n);
 
 // generate: separate vectors, row by row.  generate_layout: in the engine layout (tiles.hpp), `count` tiles of m rows and
@@ -29,7 +31,7 @@ using RowsFunction = bool (*)(const void* x, const void* rows, int bytes, int m,
 #define MMAPROBE_DECLARE(build)                                             \
     namespace build {                                                       \
     void generate(const GeneratorCall& call);                               \
-    void generate_layout(const GeneratorCall& call, int m, int n);          \
+    void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready); \
     bool rows_agree(const void* x, const void* rows, int bytes, int m, int n); \
     }
 MMAPROBE_DECLARE(baseline)

@@ -269,21 +269,33 @@ void generate(const GeneratorCall& call) {
     std::make_unique<generators::Maker>(call)->run();
 }
 
-void generate_layout(const GeneratorCall& call, int m, int n) {
+void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready) {
     using namespace generators;
     const Target t = read_target(call.target);
     const Place place(t, m, n, call.out);
     const i64 units = n ? call.count : (call.count + STRIP - 1) / STRIP;
+    const auto each = [&](const auto& make) {
+        for (i64 done = 0; done < units; done += step) {
+            make(done, units - done < step ? units - done : step);
+            ready();
+        }
+    };
     if (streamed(call)) {
         Streams streams(t, {call.seed, call.stream}, call.family == CLUSTERED, call.out);
-        if (LayoutStreams::fits(streams)) return LayoutStreams(streams, place).run(call.start, units);
+        if (LayoutStreams::fits(streams)) {
+            LayoutStreams layout(streams, place);
+            return each([&](i64 done, i64 count) { layout.run(call.start + u64(done * place.side), count); });
+        }
     }
     const auto maker = std::make_unique<Maker>(call);
-    turn_vectors(place, units, n ? units * place.side : call.count, [&](i64 first, i64 count, void* const* out) {
-        maker->call.start = call.start + u64(first);
-        maker->call.count = count;
-        memcpy(maker->call.out, out, sizeof maker->call.out);
-        maker->run();
+    each([&](i64 done, i64 count) {
+        const i64 first = done * place.side, left = n ? count * place.side : call.count - first;
+        turn_vectors(place, count, left, [&](i64 from, i64 vectors, void* const* out) {
+            maker->call.start = call.start + u64(first + from);
+            maker->call.count = vectors;
+            memcpy(maker->call.out, out, sizeof maker->call.out);
+            maker->run();
+        });
     });
 }
 

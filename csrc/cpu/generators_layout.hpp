@@ -109,6 +109,9 @@ class LayoutStreams {
     Place p;
     std::vector<signed char> span_of;  // of each word; -1: none
     std::vector<char> addends;
+    char* origin[5];
+    std::vector<std::vector<Step>> steps;  // of each PER vectors
+    std::vector<Step> own, shared;         // of those, what two tiles draw each, and together
 
     // Where the columns of an operand begin for the vectors from `first` on.
     char* columns_of(const Span& span, int first) {
@@ -176,17 +179,17 @@ class LayoutStreams {
         return false;
     }
 
-    // `steps`: of each PER vectors.
-    void one(u64 start, const std::vector<Step>* steps) {
+    // `each`: the blocks of each PER vectors.
+    void one(u64 start, const std::vector<Step>* each) {
         for (int first = 0; first < p.side; first += PER)
-            streams.each(Indices(start + u64(first)), steps[first / PER],
+            streams.each(Indices(start + u64(first)), each[first / PER],
                          [&](const Step& step, Four& words) { use(step, words, first, p.n); });
         if (p.n && p.t.c.present) spread_addends(p, addends.data());
         p.next();
     }
 
     // Two tiles whose columns fill the lanes together: what lies by rows is drawn for both at once.
-    void two(u64 start, const std::vector<Step>& own, const std::vector<Step>& shared) {
+    void two(u64 start) {
         const u64 second = start + u64(p.side);
         char *begin[5], *end[5];
         Cluster aims[5];
@@ -206,9 +209,14 @@ public:
     LayoutStreams(Streams& s, const Place& place)
         : streams(s), p(place), span_of(size_t(4 * s.blocks), -1),
           addends(size_t((p.side + STRIP - 1) / STRIP * STRIP * larger(p.t.c.item, 1))) {
+        memcpy(origin, p.at, sizeof origin);
         for (size_t i = 0; i < streams.spans.size(); ++i)
             for (int word = streams.spans[i].first_word(); word < streams.spans[i].end_word(); ++word)
                 span_of[size_t(word)] = static_cast<signed char>(i);
+        for (int first = 0; first < p.side; first += PER)
+            steps.push_back(streams.steps([&](int block) { return holds(block, first); }));
+        for (const Step& step : steps[0])
+            (step.whole && p.by_rows(step.whole->role) ? shared : own).push_back(step);
     }
 
     static bool fits(const Streams& s) {
@@ -217,16 +225,12 @@ public:
         return true;
     }
 
-    void run(u64 start, i64 count) {  // tiles or groups
-        std::vector<std::vector<Step>> steps;
-        for (int first = 0; first < p.side; first += PER)
-            steps.push_back(streams.steps([&](int block) { return holds(block, first); }));
-        std::vector<Step> own, shared;
-        for (const Step& step : steps[0])
-            (step.whole && p.by_rows(step.whole->role) ? shared : own).push_back(step);
+    // Tiles or groups, always to the same place.
+    void run(u64 start, i64 count) {
+        memcpy(p.at, origin, sizeof origin);
         const bool paired = 2 * p.n == PER && p.side <= PER;
         i64 unit = 0;
-        for (; paired && unit + 2 <= count; unit += 2, start += 2 * u64(p.side)) two(start, own, shared);
+        for (; paired && unit + 2 <= count; unit += 2, start += 2 * u64(p.side)) two(start);
         for (; unit < count; ++unit, start += u64(p.side)) one(start, steps.data());
     }
 };

@@ -17,7 +17,7 @@ namespace py = pybind11;
 namespace mmaprobe {
 namespace {
 
-constexpr int64_t PIECE = 1 << 17;  // bytes of operands and results: well inside the second cache
+constexpr int64_t PIECE = 1 << 15;  // bytes of operands and results: the first cache, or nearly
 
 // An array whose first item lies on a cache line.
 class Buffer {
@@ -43,14 +43,12 @@ PipelineResult run_pipeline(const PipelineCall& call, const cpu::GeneratorBuild&
     for (int i = 0; i < 2; ++i) results.emplace_back(unit.results * unit.out_bytes * step);
     std::unique_ptr<Pairs> pairs;
     Comparison comparison(call, unit, generator.rows_agree, result);
-    for (int64_t done = 0; done < total; done += step * unit.vectors) {
+    GeneratorCall vectors = call.vectors;
+    for (int i = 0; i < 5; ++i) vectors.out[i] = operands[size_t(i)].data();
+    int64_t done = 0;
+    const auto piece = [&] {
         const int64_t here = total - done < step * unit.vectors ? total - done : step * unit.vectors;
         const int64_t units = (here + unit.vectors - 1) / unit.vectors;
-        GeneratorCall vectors = call.vectors;
-        vectors.start += uint64_t(done / unit.vectors * unit.side);
-        vectors.count = call.n ? units : here;
-        for (int i = 0; i < 5; ++i) vectors.out[i] = operands[size_t(i)].data();
-        generator.layout(vectors, call.m, call.n);
         for (int p = 0; p < call.program_count; ++p) {
             char* out = results[size_t(p)].data();
             const LayoutCall layout{call.programs[p], vectors.out[0], vectors.out[1], vectors.out[2], vectors.out[3],
@@ -63,7 +61,9 @@ PipelineResult run_pipeline(const PipelineCall& call, const cpu::GeneratorBuild&
         const bool in_rows = call.program_count == 1;
         const char* other = in_rows ? static_cast<const char*>(call.answers) + done * unit.out_bytes : results[1].data();
         comparison.run(results[0].data(), other, in_rows, done, here);
-    }
+        done += here;
+    };
+    generator.layout(vectors, call.m, call.n, step, piece);
     return result;
 }
 
