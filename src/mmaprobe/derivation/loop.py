@@ -16,6 +16,7 @@ from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.state import OutsideError, Say, State
 from mmaprobe.devices.base import Device
+from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
@@ -84,8 +85,14 @@ def derive(
     ``start`` is a hypothesis to begin with (the same unit in its default control
     state, another width of it): it is tested like any other and saves the
     search of structures where it holds.  ``findings`` are the probes' answers
-    where they were already asked.
+    where they were already asked.  UsageError for sparse operands, which no
+    hypothesis covers.
     """
+    if instruction.chunk:
+        raise UsageError(
+            "sparse operands are not derived; hold the device against a model: "
+            f"`mmaprobe validate DEVICE model:ARCH '{instruction.id}'`"
+        )
     begin = time.monotonic()
     state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None))
     search = Search(state)
