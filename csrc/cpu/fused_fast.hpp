@@ -17,6 +17,8 @@ enum class Result { NONE, F32, E8M13, F16 };
 enum class Mode { NARROW, SCALED, WIDE };
 constexpr i32 FARTHEST = 159;  // how far below the largest of its row and its column a label may be: 150, as a field
 
+constexpr i32 LOWEST_LABEL = -150;  // wide: products of two factors each bring results down to it
+
 // What the fast way needs of a datapath; fields of exponents are raw: with the biases of both operands.
 struct Fast {
     Decoding a, b;
@@ -73,7 +75,7 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
     f.two = cut * u64(r.step) >= top;
     if (f.two && (r.step % 2 || cut * u64(r.step / 2) >= top)) return f;
     f.overflows = f.two || cut * u64(r.step) + c >= top;
-    f.low = larger(r.fraction_bits - 126 + f.bias, f.wide ? -1000 : r.fraction_bits - 97);
+    f.low = f.wide ? LOWEST_LABEL + f.bias : i32(larger(r.fraction_bits - 126 + f.bias, r.fraction_bits - 97));
     f.limit = larger(f.low, r.zero_exponent + f.bias);
     f.check_low = r.zero_exponent + f.bias < f.low;
     f.c_lowest = (f.c_half ? -14 : -126) + f.bias;
@@ -105,6 +107,7 @@ struct Aligned {
     I32s label, both, fields;  // raw: limited; not limited; of the products alone
     I32s c_field;              // of C, biased
     F32s c, scale, c_scale, back;
+    F32s c_more, back_more;  // wide: second factors, where one float is not enough
     I32s trouble;
 };
 
@@ -115,6 +118,8 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
     const I32s size = I32s(c) & 0x7FFFFFFF;
     x.c_field = size >> 23;
     I32s c_label = x.c_field + (f.bias - 127);
+    if (MODE == Mode::WIDE && !half)
+        c_label = choose(where_set(size), larger(x.c_field, splat_int(1)) + (f.bias - 127), splat_int(-(1 << 14)));
     if (half) c_label = choose(where_set(size), larger(c_label, splat_int(f.c_lowest)), splat_int(-(1 << 14)));
     x.fields = fields;
     if (MODE == Mode::SCALED) x.fields = choose(where_less(fields, I32s{}), splat_int(-(1 << 14)), fields + offset);
@@ -133,7 +138,17 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
     field += offset;
     if (MODE == Mode::WIDE) x.trouble |= (f.fraction_bits + FARTHEST) - field;
     x.scale = power_of_two(larger(smaller(field, splat_int(254)), I32s{}));
-    x.c_scale = power_of_two(larger((127 + f.fraction_bits + f.bias) - x.label, I32s{}));
+    const I32s c_field = larger((127 + f.fraction_bits + f.bias) - x.label, I32s{});
+    if (MODE == Mode::WIDE) {
+        const I32s least = smaller(c_field, splat_int(254)), exponent = x.label - (f.fraction_bits + f.bias);
+        const I32s first = exponent >> 1;
+        x.c_scale = power_of_two(least);
+        x.c_more = power_of_two(c_field - least + 127);
+        x.back = power_of_two(smaller(first + 127, splat_int(254)));
+        x.back_more = power_of_two(smaller(exponent - first + 127, splat_int(254)));
+        return x;
+    }
+    x.c_scale = power_of_two(c_field);
     x.back = power_of_two(smaller(x.label + (127 - f.fraction_bits - f.bias), splat_int(255)));
     return x;
 }
@@ -176,10 +191,24 @@ MMAPROBE_HD void add_products(const float* a, const float* b, i64 stride, int st
 
 // --- the result ----------------------------------------------------------------------------------------------------
 
+// Results below the normal numbers, as codes of what `scaled` holds the others of; value is that of the sum.
+MMAPROBE_HD F32s with_subnormals(const Fast& f, const Aligned& x, I32s total, F32s value, F32s scaled) {
+    const I32s sign = total >> 31, size = (total ^ sign) - sign, right = (f.fraction_bits + f.bias - 149) - x.label;
+    const Mask down = where_less(splat_int(-1), right);
+    const I32s shifted = I32s(shift_right<U32s>(U32s(size), U32s(larger(right, I32s{}))));
+    const I32s code = choose(down, shifted, size << larger(smaller(-right, splat_int(23)), I32s{})) & i32(f.keep);
+    I32s minus = sign & i32(0x80000000);
+    if (!f.negative_underflow) minus = choose(where_set(code), minus, I32s{});
+    const I32s least = larger((f.fraction_bits + f.bias + 1) - x.label, I32s{}) << 23;
+    const Mask small = where_less(I32s(value) & 0x7FFFFFFF, least);
+    return choose(small, F32s(code | minus), scaled);
+}
+
 // The value of sum + c, cut at label - F, with the precision of the result (of a step towards it: 16 bits come last).
 template <Mode MODE>
 MMAPROBE_HD F32s finish(const Fast& f, const Aligned& x, I32s sum, I32s& trouble) {
-    const I32s c = truncate(x.c * x.c_scale), total = sum + c;
+    const F32s c_scaled = MODE == Mode::WIDE ? x.c * x.c_scale * x.c_more : x.c * x.c_scale;
+    const I32s c = truncate(c_scaled), total = sum + c;
     if (f.overflows) trouble |= overflown(sum, c, total);
     F32s value = to_float_towards_zero(total);
     if (f.result == Result::F16) {  // odd where bits fell out, so that the next rounding sees them
@@ -187,7 +216,12 @@ MMAPROBE_HD F32s finish(const Fast& f, const Aligned& x, I32s sum, I32s& trouble
         value = choose(inexact, F32s(I32s(value) | 1), value);
     }
     F32s scaled = value * x.back;
-    if (MODE != Mode::NARROW) scaled = choose(where_set(total), scaled, F32s{});  // not 0 times infinity
+    if (MODE == Mode::SCALED) scaled = choose(where_set(total), scaled, F32s{});  // not 0 times infinity
+    if (MODE == Mode::WIDE) {
+        scaled *= x.back_more;
+        if (any_negative(x.label - (f.fraction_bits - 126 + f.bias)))
+            scaled = with_subnormals(f, x, total, value, scaled);
+    }
     if (f.result == Result::E8M13) scaled = F32s(I32s(scaled) & i32(f.keep));
     return scaled;
 }
