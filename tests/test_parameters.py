@@ -11,8 +11,11 @@ import pytest
 import tomli_w
 
 from mmaprobe.catalog.batch import Witness
+from mmaprobe.catalog.lookup import architectures
 from mmaprobe.catalog.lowering import Application, Lowering
 from mmaprobe.errors import CannotWriteError, UsageError
+from mmaprobe.parameters import shared
+from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.chaining import chain
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -35,6 +38,8 @@ from mmaprobe.parameters.lookup import in_control_state, load
 from mmaprobe.parameters.shared import entries_of
 from mmaprobe.parameters.shared import parse as parse_shared
 from mmaprobe.parameters.table import fields, from_table, set_field, to_table
+
+DATA = Path(shared.__file__).parent / "data"
 
 C = Accumulator()
 F32 = Encode(rounding="RZ", overflow="infinity", zero="positive")
@@ -392,3 +397,20 @@ def test_an_architectures_own_file_is_stronger() -> None:
     assert load("sm_86").entries["HMMA.16816.F32[f16,f16->f32]"].basis == "published"
     assert load("sm_80").entries["IMMA.16832.S8.U8[s8,u8->s32]"].basis == "published"
     assert load("sm_80").entries["IMMA.16832.S8.U8.SAT[s8,u8->s32]"].basis == "predicted"
+
+
+def test_every_shared_row_is_an_entry_somewhere() -> None:
+    """A row whose ``like`` no architecture knows would say nothing, unnoticed."""
+    known = {name for architecture in architectures() for name in load(architecture).entries}
+    files = sorted((DATA / "shared").glob("*.toml"))
+    assert files
+    for file in files:
+        rows = tomllib.loads(file.read_text())["primitive"]
+        made = {table["name"] for row in rows for table in expand(row, {"architecture": ""})}
+        assert made <= known, file.name
+
+
+@pytest.mark.parametrize("file", sorted(DATA.glob("*.toml")), ids=lambda file: file.stem)
+def test_everything_common_is_used(file: Path) -> None:
+    text = file.read_text()
+    assert [name for name in tomllib.loads(text).get("common", {}) if f"{{{name}}}" not in text] == []

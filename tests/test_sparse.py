@@ -152,7 +152,7 @@ def test_illegal_metadata_is_named_by_its_place(name: str) -> None:
             model.run_vectors(replace(v, metadata=metadata))
         full = np.full(shape, legal[0], np.uint8)
         full[(1, *([0] * made.blocks)[1:], 2, 1)] = item
-        where = "item 1, block 0, row 2, chunk 1" if made.blocks > 1 else "item 1, row 2, chunk 1"
+        where = "item 1, MFMA block 0, row 2, chunk 1" if made.blocks > 1 else "item 1, row 2, chunk 1"
         with pytest.raises(UsageError, match=f"metadata of {where} is {item:#x}"):
             check_batch(made, replace(tiles, metadata=full))
 

@@ -80,7 +80,7 @@ def check_metadata(instruction: Instruction, metadata: Items, sorts: bool = Fals
     place = tuple(int(i) for i in np.argwhere(~legal)[0])
     names = ["item", *["row", "chunk"][-(len(place) - 1) :]]
     if len(place) == 4:
-        names.insert(1, "block")
+        names.insert(1, "MFMA block")
     where = ", ".join(f"{name} {i}" for name, i in zip(names, place, strict=True))
     item = int(metadata[place])
     values = " ".join(f"{value:#x}" for value in legal_items(instruction.chunk, unordered))

@@ -1,4 +1,4 @@
-"""Modifiers that change the operands around a datapath: which block, lane or half of a register feeds what.
+"""Modifiers that change the operands around a datapath: which MFMA block, lane or half register feeds what.
 
 ``cbsz`` and ``abid`` feed 2^cbsz neighbouring blocks of D from one block of A;
 ``blgp`` permutes the 64 lanes that hold B; ``neg_lo`` and ``neg_hi`` negate every

@@ -155,7 +155,7 @@ class Fused:
 class Exact:
     """The infinitely precise sum of the terms; one rounding where ``to`` is given.
 
-    ``scaled``: the sum is multiplied by the block's two scales and its label is
+    ``scaled``: the sum is multiplied by the scale block's two scales and its label is
     the scales' exponent alone (mxf4, mxf4nvf4).
     """
 
@@ -190,7 +190,7 @@ class Product:
 @dataclass(frozen=True)
 class Scale:
     """Block scales: their format and how many lanes share one; ``product`` scales each product
-    before the alignment, ``group`` scales the exact sum of a block (node ``Exact.scaled``)."""
+    before the alignment, ``group`` scales the exact sum of a scale block (node ``Exact.scaled``)."""
 
     format: str
     size: int
