@@ -144,6 +144,16 @@ def test_filters_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["ids"] for row in eight] == [2 * 2 * 2 * 3] * 2
 
 
+@pytest.mark.parametrize(("generation", "part"), [("ampere", "sm_86"), ("rdna3", "gfx1150"), ("Hopper", "sm_90a")])
+def test_a_generation_lists_what_its_parts_agree_on(
+    generation: str, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    glob = "v_*" if generation == "rdna3" else "mma.m16n8k*"
+    whole, one = (listed(capsys, name, "-i", glob)["forms"] for name in (generation, part))
+    assert [row["instruction"] for row in whole] == [row["instruction"] for row in one]
+    assert main(["layout", str(one[0]["first"]), "--arch", generation]) == 0
+
+
 def test_totals_of_all_architectures(capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[dict[str, int]] = listed(capsys)  # type: ignore[assignment]
     assert [row["architecture"] for row in rows] == [*architectures(), "all"]

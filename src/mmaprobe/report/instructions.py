@@ -117,7 +117,7 @@ def add_here(rows: Sequence[Row], architecture: str) -> bool:
         cpu: Device = open_device("cpu")
     except NotHereError:
         return False
-    if lookup.architecture_base(architecture) != cpu.info()["architecture"].partition("+")[0]:
+    if cpu.info()["architecture"].partition("+")[0] not in map(lookup.architecture_base, lookup.parts(architecture)):
         return False
     for row in rows:
         support = cpu.supports(lookup.instruction(row["first"], architecture))

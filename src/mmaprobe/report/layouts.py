@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,30 @@ SHOWN = 8
 
 
 def find(identifier: str, architecture: str | None) -> tuple[Instruction, str]:
-    """An instruction and the architecture: the one given, else the first that has it."""
+    """An instruction and the architecture: the one given (of a generation the first), else the first that has it.
+
+    UsageError where it has none, or a generation's parts differ in where the operands lie.
+    """
     wanted = lookup.instruction(identifier, architecture)
-    names = [lookup.architecture_base(architecture)] if architecture else lookup.architectures()
-    for name in names:
+    if architecture:
+        home = partial(_home, wanted)
+        return wanted, lookup.agreed(architecture, home, "where operands lie", partial(_places, wanted))
+    for name in lookup.architectures():
         try:
-            lookup.lowering(wanted, name)
+            return wanted, _home(wanted, name)
         except UsageError:
-            if architecture:
-                raise
             continue
-        return wanted, name
     raise UsageError(f"{wanted.id} is on no architecture")
+
+
+def _home(wanted: Instruction, part: str) -> str:
+    """The architecture of a part; UsageError where it lacks the instruction."""
+    lookup.lowering(wanted, part)
+    return lookup.architecture_base(part)
+
+
+def _places(wanted: Instruction, home: str) -> str:
+    return str(operand_rows(wanted, home))
 
 
 def operand_rows(instruction: Instruction, architecture: str) -> list[dict[str, Any]]:
