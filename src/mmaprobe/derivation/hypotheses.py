@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations, product
+from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
@@ -47,17 +48,19 @@ class Hints:
 
 
 def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
-    """Exact sums of every step length that wrap or saturate."""
+    """Exact sums of every step length that wrap or saturate; of bits, by each way of multiplying them."""
     found = []
+    ways: tuple[Any, ...] = ("and", "xor") if instruction.a == instruction.b == "b1" else ("exact",)
     for step in (s for s in range(instruction.k, 0, -1) if instruction.k % s == 0):
         if step < instruction.k and instruction.c is None:
             continue
         terms: tuple[Node, ...] = (Products(tuple(range(step))),)
         if instruction.c is not None:
             terms = (Accumulator(), *terms)
-        for overflow in ("wrap", "largest"):
-            to = Encode(instruction.d, overflow=overflow)
-            found.append(_datapath(instruction, Structure("exact", step, lambda _: None), Exact(terms, to)))  # type: ignore[arg-type, return-value]
+        for overflow, multiply in product(("wrap", "largest"), ways):
+            to: Any = Encode(instruction.d, overflow=overflow)  # type: ignore[arg-type]
+            path = _datapath(instruction, Structure("exact", step, lambda _: None), Exact(terms, to))  # type: ignore[return-value, arg-type]
+            found.append(replace(path, product=Product(multiply=multiply)))
     return found
 
 

@@ -185,6 +185,12 @@ def _priority(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield " ".join((*names[:i], names[i + 1], names[i], *names[i + 2 :]))
 
 
+def _multiply(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    """The other way to multiply bits; their exact product is their AND."""
+    if value != "exact":
+        yield "xor" if value == "and" else "and"
+
+
 def _label(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     if any(isinstance(node, Fused) for node in walk(datapath.tree)):
         yield from _float_only(_others("encoded", "operands", "normalised"))(value, holder, datapath)
@@ -212,6 +218,7 @@ _RULES: dict[str, Rule] = {
     "zero": _float_only(_others("ieee", "positive")),
     "underflow": _float_only(_others("signed", "positive")),
     "label": _label,
+    "multiply": _multiply,
     "lanes": _fma_lanes,
     "code": _code,
     "priority": _propagates(_priority),
