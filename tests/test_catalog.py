@@ -227,7 +227,11 @@ def test_lowerings_say_what_happens_around_a_primitive() -> None:
     assert (f64.kind, f64.count, f64.primitives) == ("split", 8, ("DMMA.8x8x4.RZ[f64,f64->f64]",))
     assert [step.lanes[0] for step in f64.applications] == [0, 4, 8, 12]
     assert f64.toolchain.startswith("ptxas 13")
-    assert lowering(instruction("mma.m8n8k4.f32.f16.f16.f32"), "sm_80").applications == ()
+    routine = lowering(instruction("mma.m8n8k4.f16.f16.f16.f16"), "sm_80")
+    assert (routine.kind, routine.count, routine.add, routine.convert_d) == ("emulated", 0, "FADD", "F2FP.PACK_AB")
+    assert [(step.primitive[:4], *step.lanes, step.start) for step in routine.applications] == [
+        ("FMUL", 0, "zero"), ("FFMA", 1, "previous"), ("FMUL", 2, "zero"), ("FFMA", 3, "previous"),
+    ]  # fmt: skip
     int4 = lowering(instruction("mma.m16n8k64.s32.s4.u4.s32"), "sm_90a")
     assert (int4.kind, int4.applications, int4.count) == ("emulated", (), 2)
     assert int4.primitives == int4.unplaced == ("IMMA.16832.S8.U8[s8,u8->s32]",)

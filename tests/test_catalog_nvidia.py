@@ -59,9 +59,10 @@ def compiled(cell: str) -> tuple[object, ...]:
 
 
 def said(way: Lowering) -> tuple[object, ...]:
-    """A lowering as ``compiled`` gives a cell."""
-    opcodes = {name.partition("[")[0] for name in way.primitives}
-    return way.kind, opcodes, way.count, way.convert, way.convert_c, way.convert_d, way.add, way.sort
+    """A lowering as ``compiled`` gives a cell, which lists no scalar instructions inside a called routine."""
+    opcodes = {name.partition("[")[0] for name in way.primitives if "MMA" in name}
+    around = (way.convert, way.convert_c, way.convert_d, way.add, way.sort)
+    return way.kind, opcodes, way.count, *(around if opcodes else (None,) * 5)
 
 
 def described(made: Instruction) -> tuple[object, ...]:

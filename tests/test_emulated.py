@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from mmaprobe import formats
@@ -22,6 +23,8 @@ from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Operand, Product, Special
 from mmaprobe.parameters.lookup import basis_for, datapath_for, load
+
+FloatArray = npt.NDArray[np.floating]
 
 HOPPER = [made for made in instructions("sm_90a") if made.family == "mma.fp8"]
 PARTS = {16: "mma.m16n8k8", 32: "mma.m16n8k16"}
@@ -142,9 +145,75 @@ def test_what_does_not_compose_is_refused() -> None:
     ]
     for datapath, changed, said in cases:
         with pytest.raises(UsageError, match=said):
-            compose(datapath, changed, made)
+            compose({way.primitives[0]: datapath}, changed, made)
     with pytest.raises(UsageError, match="an operand is no exact part of f16"):
-        compose(inner, way, replace(made, b="bf16"))
+        compose({way.primitives[0]: inner}, way, replace(made, b="bf16"))
+
+
+ROUTINE = [
+    (architecture, made)
+    for architecture in ("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+    for made in match(architecture, "mma.m8n8k4*.f16.f16.*")
+]
+
+
+def fma32(a: FloatArray, b: FloatArray, acc: FloatArray) -> FloatArray:
+    """round32(a b + acc): the product exact in float64, the sum there rounded to odd, then to float32."""
+    product, wide = a.astype(np.float64) * b, acc.astype(np.float64)
+    total = product + wide
+    back = total - product
+    error = (product - (total - back)) + (wide - back)
+    code = total.view(np.int64)
+    to_odd = np.where((error > 0) == (total > 0), 1, -1)
+    inexact = np.isfinite(total) & (error != 0) & (code % 2 == 0)
+    rounded: FloatArray = np.where(inexact, code + to_odd, code).view(np.float64).astype(np.float32)
+    return rounded
+
+
+def by_scalars(made: Instruction, vectors: Batch) -> Bits:
+    """The instruction as compiled, in float32: two pairs of products (f16 results) or all four from +0, added to C."""
+    assert vectors.c is not None
+    a, b = (x.view(np.float16).astype(np.float32).T for x in (vectors.a, vectors.b))
+    d: FloatArray = vectors.c.view(f"f{vectors.c.dtype.itemsize}").astype(np.float32)
+    if made.d == "f16":
+        d = d + fma32(a[1], b[1], a[0] * b[0])
+        d = d + fma32(a[3], b[3], a[2] * b[2])
+        half = d.astype(np.float16)
+        return np.where(np.isnan(half), np.uint16(0x7FFF), half.view(np.uint16))
+    t = np.zeros_like(d)
+    for k in range(4):
+        t = fma32(a[k], b[k], t)
+    d = d + t
+    return np.where(np.isnan(d), np.uint32(0x7FFFFFFF), d.view(np.uint32))
+
+
+@pytest.mark.parametrize("form", ROUTINE, ids=lambda form: f"{form[0]} {form[1].id}")
+def test_m8n8k4_without_a_matrix_unit_is_scalar_arithmetic(form: tuple[str, Instruction]) -> None:
+    architecture, made = form
+    device = open_model(architecture)
+    assert refusal(device.datapath(made)) is None
+    for family in families_for(made):
+        vectors = generate(made, family, 23, 0, 1000)
+        with np.errstate(all="ignore"):
+            expected = by_scalars(made, vectors)
+        np.testing.assert_array_equal(device.run_vectors(made, vectors), expected, family)
+    assert basis_for(architecture, made) == "published"
+
+
+def test_order_and_start_of_the_scalar_routine_show() -> None:
+    """Sums of -0 and of 2^24 + 2^-24 - 2^24: f16 results start from a product, f32 results from +0."""
+    zero, one, big = 0x8000, 0x3C00, 0x6C00
+    f32, f16 = instruction("mma.m8n8k4.f32.f16.f16.f32"), instruction("mma.m8n8k4.f16.f16.f16.f16")
+    minus = [np.full((1, 4), code, np.uint16) for code in (zero, one)]
+    device = open_model("sm_80")
+    assert device.run_vectors(f16, Batch(*minus, np.array([0x8000], np.uint16)))[0] == 0x8000
+    assert device.run_vectors(f32, Batch(*minus, np.array([0x80000000], np.uint32)))[0] == 0
+    a = np.array([[big, 0x0001, big | 0x8000, 0]], np.uint16)
+    b = np.array([[big, one, big, 0]], np.uint16)
+    c = np.array([0x3F800000], np.uint32)
+    assert device.run_vectors(f32, Batch(a, b, c))[0] == 0x3F800000
+    swapped = Batch(a[:, [0, 2, 1, 3]], b[:, [0, 2, 1, 3]], np.zeros(1, np.uint32))
+    assert device.run_vectors(f32, swapped)[0] == np.float32(2.0**-24).view(np.uint32)
 
 
 def wmma(d: str, c: str) -> Instruction:

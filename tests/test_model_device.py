@@ -110,16 +110,16 @@ def test_zero_exponents_show_where_they_can() -> None:
 
 
 def test_what_is_unknown_says_so() -> None:
-    device = open_model("sm_90a")
-    routine = instruction("mma.m8n8k4.f32.f16.f16.f32")
-    answer = device.supports(routine)
+    device = open_model("gfx1100")
+    unknown = match("gfx1100", "v_wmma_f32_16x16x16_f16")[0]
+    answer = device.supports(unknown)
     assert not answer
-    assert answer.reason.startswith("no datapath is known for mma.sync.aligned.m8n8k4")
-    assert "(emulated: a routine of SHFL and FFMA" in answer.reason
+    assert answer.reason.startswith("no datapath is known for v_wmma_f32_16x16x16_f16")
+    assert "(native: " in answer.reason
     assert "run `mmaprobe derive --device" in answer.reason
     with pytest.raises(UsageError, match="no datapath is known"):
-        device.run(routine, Batch(np.zeros((1, 8, 4), np.uint16), np.zeros((1, 4, 8), np.uint16)))
-    assert "sm_90a has no x86.dpps; x86-64 has" in device.supports(instruction("x86.dpps")).reason
+        device.run(unknown, Batch(np.zeros((1, 16, 16), np.uint16), np.zeros((1, 16, 16), np.uint16)))
+    assert "sm_90a has no x86.dpps; x86-64 has" in open_model("sm_90a").supports(instruction("x86.dpps")).reason
     for name, said in (("model:sm_91", "did you mean sm_89, sm_90a"), ("model", "of which architecture")):
         with pytest.raises(UsageError, match=said):
             open_device(name)

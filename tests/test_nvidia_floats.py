@@ -203,12 +203,6 @@ def test_predicted_architectures_are_their_siblings() -> None:
                 assert sibling in entry_for(arch, made).source
 
 
-def test_the_routine_without_a_matrix_unit_has_no_datapath() -> None:
-    for made in match("sm_100a", "mma.m8n8k4*.f16.f16.*"):
-        with pytest.raises(UsageError, match=r"no datapath is known for .*no matrix instruction.*mmaprobe derive"):
-            datapath_for("sm_100a", made)
-
-
 def test_zero_exponents_with_block_scales() -> None:
     """By MMA-Sim 2.1.1 (a prediction): beside zeros the largest exponent is at least -133, or -139 for groups of 16.
 

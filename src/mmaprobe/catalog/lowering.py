@@ -36,7 +36,8 @@ class Lowering:
     ``native``: one primitive covers K.  ``split``: the same primitive several
     times, over M, N or K.  ``emulated``: conversions or a software routine
     around or instead of primitives; ``convert`` is the format that A and B are
-    converted to first, ``add`` the scalar instruction that adds C at the end.
+    converted to first, ``add`` the scalar instruction that adds C at the end:
+    to it every chain of applications, each from ``zero``, in order.
     ``unplaced`` are primitives that a called routine runs on lanes which the
     compiled code alone does not tell; such a lowering has no applications.
     ``convert_c`` and ``convert_d`` are the scalar instructions that convert C
@@ -70,6 +71,8 @@ class Lowering:
             raise UsageError(f"lowering of {self.instruction}: targets {self.targets!r}; one of {', '.join(TARGETS)}")
         if self.kind != "emulated" and (not self.applications or self.convert or self.add or self.unplaced):
             raise UsageError(f"lowering of {self.instruction}: {self.kind} means primitives and nothing else")
+        if not self.primitives:
+            raise UsageError(f"lowering of {self.instruction}: no primitive, neither placed on lanes nor unplaced")
         if self.applications and self.unplaced:
             raise UsageError(f"lowering of {self.instruction}: primitives are placed on lanes or unplaced, not both")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
@@ -249,17 +249,18 @@ def _applications(on: Mapping[str, Any], words: Words, made: Instruction) -> tup
     if "primitive" not in on:
         return ()
     if "lanes" in on:
-        pieces: Sequence[tuple[int, ...]] = [parse_lanes(part) for part in words.fill(on["lanes"]).split(";")]
+        chains = [[parse_lanes(part) for part in chain.split(";")] for chain in words.fill(on["lanes"]).split("|")]
     else:
         step = int(words.fill(on.get("step", made.k)))
-        pieces = [tuple(range(first, first + step)) for first in range(0, made.k, step)]
-    if sorted(lane for piece in pieces for lane in piece) != list(range(made.k)):
+        chains = [[tuple(range(first, first + step)) for first in range(0, made.k, step)]]
+    if sorted(lane for chain in chains for piece in chain for lane in piece) != list(range(made.k)):
         raise UsageError(f"the lanes of {made.id} are not 0..{made.k - 1}, each once")
     first, _, rest = words.fill(on["primitive"]).partition(";")
     start: Any = words.fill(on.get("start", "c"))
     return tuple(
         Application(rest or first, piece, "previous") if i else Application(first, piece, start)
-        for i, piece in enumerate(pieces)
+        for chain in chains
+        for i, piece in enumerate(chain)
     )
 
 

@@ -2,14 +2,15 @@
 
 Operands are converted to the primitive's format, the primitive runs on parts
 of K from ``zero``, each time on the result before, and a scalar addition adds
-C at the end: d = add(t_n, c), t_i = tree(t_(i-1), the lanes of part i).  Parts of
+C at the end: d = add(t_n, c), t_i = tree(t_(i-1), the lanes of part i).  Where K
+falls into several such chains they are added to C one by one.  Parts of
 a sparse instruction are whole chunks; that a sort swaps the two stored elements
 of a chunk does not show, since both are in one sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -38,31 +39,41 @@ ADDITIONS = {"FADD": Encode("f32"), "HADD2": Encode("f16")}
 """What the scalar instructions that add C round to: to nearest even, nothing flushed (CUDA, IEEE compliance)."""
 
 
-def compose(datapath: Datapath, way: Lowering, made: Instruction) -> Datapath:
-    """The whole datapath of an emulated instruction, from its primitive's ``datapath``.
+def compose(primitives: Mapping[str, Datapath], way: Lowering, made: Instruction) -> Datapath:
+    """The datapath of an emulated instruction between its conversions of C and D, from its primitives' datapaths.
 
-    The conversion is exact and shows in the products' labels alone.
+    The conversion of A and B is exact and shows in the products' labels alone.
     UsageError where the lowering is no such composition, or where one rule for
     labels cannot stand for the conversion of both operands.
     """
+    last = primitives[way.applications[-1].primitive]
     add = ADDITIONS.get(way.add or "")
-    _require(bool(add and add.format == made.c == made.d == datapath.d), way, f"{way.add} does not add C to the result")
-    _require({way.convert} == {datapath.a, datapath.b}, way, f"operands become {way.convert}, not what it takes")
+    ends = {last.d, last.d if way.convert_c else made.c, last.d if way.convert_d else made.d}
+    _require(bool(add and {add.format} == ends), way, f"{way.add} does not add C to the result")
+    for name in way.primitives:
+        _composable(primitives[name], way, last)
     _require(way.applications[0].start == "zero", way, "C is not added at the end alone")
+    sums: list[Node] = []
+    for step in way.applications:
+        taken = selected_lanes(made, step.lanes) if made.chunk else step.lanes
+        node = sums.pop() if step.start == "previous" else Zero()
+        for piece in primitives[step.primitive].steps:
+            node = applied(primitives[step.primitive].tree, node, tuple(taken[lane] for lane in piece))
+        sums.append(node)
+    assert add is not None
+    whole: Node = Accumulator()
+    for node in sums:
+        whole = Add(node, whole, add)
+    product = Product(label=_label(last, way, made))
+    return Datapath(made.a, made.b, last.d, last.d, made.selected, whole, product=product, special=last.special)
+
+
+def _composable(datapath: Datapath, way: Lowering, last: Datapath) -> None:
+    _require({way.convert} == {datapath.a, datapath.b}, way, f"operands become {way.convert}, not what it takes")
     plain = datapath.result is None and datapath.special.nan == "canonical" and datapath.product == Product()
     policies = {datapath.operand_a, datapath.operand_b, datapath.operand_c}
     _require(plain and policies == {Operand()} and datapath.scale is None, way, "its own operand rules do not compose")
-    node: Node = Zero()
-    for step in way.applications:
-        taken = selected_lanes(made, step.lanes) if made.chunk else step.lanes
-        for piece in datapath.steps:
-            node = applied(datapath.tree, node, tuple(taken[lane] for lane in piece))
-    assert add is not None
-    product = Product(label=_label(datapath, way, made))
-    whole = Add(node, Accumulator(), add)
-    return Datapath(
-        made.a, made.b, made.c, made.d, made.selected, whole, product=product, special=datapath.special
-    )  # fmt: skip
+    _require((datapath.d, datapath.special) == (last.d, last.special), way, "its results are not those of the others")
 
 
 def _require(holds: bool, way: Lowering, reason: str) -> None:

@@ -60,8 +60,9 @@ def entries_for(architecture: str, instruction: Instruction, file: ParameterFile
 def _entries(instruction: Instruction, file: ParameterFile | None, architecture: str) -> tuple[Entry, ...]:
     way = lowering(instruction, architecture)
     known = (file or load(architecture)).entries
-    unknown = not way.primitives or not known.keys() >= set(way.primitives)
-    if unknown or (way.unplaced and not is_exact_sum(known[way.primitives[-1]].datapath)):
+    if not known.keys() >= set(way.primitives) or (
+        way.unplaced and not is_exact_sum(known[way.primitives[-1]].datapath)
+    ):
         raise UsageError(f"no datapath is known for {_unknown(instruction, architecture, way)}")
     return tuple(known[name] for name in way.primitives)
 
@@ -85,8 +86,10 @@ def _datapath(instruction: Instruction, file: ParameterFile | None, architecture
     entries = entries_for(architecture, instruction, file)
     way = lowering(instruction, architecture)
     if way.kind == "emulated":
-        inner = entries[-1].datapath
-        return (compose_exact if is_exact_sum(inner) else compose)(inner, way, instruction)
+        inner = {entry.primitive: entry.datapath for entry in entries}
+        if is_exact_sum(entries[-1].datapath):
+            return compose_exact(entries[-1].datapath, way, instruction)
+        return converted(compose(inner, way, instruction), way, instruction)
     if instruction.chunk:
         whole = selected(entries[-1].datapath, way, instruction)
     else:
@@ -181,7 +184,7 @@ class _Shipped(dict[str, Mapping[str, Entry]]):
 
 
 def _unknown(instruction: Instruction, architecture: str, way: Lowering) -> str:
-    made_of = " + ".join(way.primitives) or way.note or "no matrix instruction"
+    made_of = " + ".join(way.primitives)
     return (
         f"{instruction.id} on {architecture} ({way.kind}: {made_of}); "
         f"run `mmaprobe derive --device ... '{instruction.id}'` on that hardware"
