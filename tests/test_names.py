@@ -136,8 +136,11 @@ def test_filters_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
     emulated = listed(capsys, "sm_90a", "--kind", "emulated")
     assert {row["kind"] for row in emulated["forms"]} == {"emulated"}
     assert emulated["counts"][-1]["forms"] == total["emulated"]
-    for basis in ("none", "published"):
+    for basis in ("recorded", "published"):
         assert listed(capsys, "sm_90a", "--basis", basis)["counts"][-1][basis] == total[basis]
+    unknown = listed(capsys, "sm_103a", "--basis", "none")
+    assert {row["basis"] for row in unknown["forms"]} == {"none"}
+    assert unknown["counts"][-1]["none"] == len(unknown["forms"])
     known = listed(capsys, "sm_90a", "--basis", "modelled")["forms"]
     assert len(known) == len(rows) - total["none"]  # type: ignore[operator]
     eight = listed(capsys, "sm_90a", "-i", "wgmma*n128*{*neg_a*}", "--family", "wgmma.f16")["forms"]
