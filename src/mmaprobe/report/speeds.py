@@ -18,7 +18,7 @@ def bench(architecture: str | None, glob: str, threads: int, smoke: bool) -> dic
 
 
 def row(speed: Speed) -> dict[str, Any]:
-    """Rates to four digits; ``share`` between 0 and 1; ``estimated`` where the roof is."""
+    """Rates to four digits; ``share`` between 0 and 1."""
     rates = {name: getattr(speed, name) for name in ("roof", "engine", "share", "call", "compared")}
     found = {name: None if rate is None else float(f"{rate:.4g}") for name, rate in rates.items()}
     return {
@@ -26,7 +26,6 @@ def row(speed: Speed) -> dict[str, Any]:
         "formats": speed.formats,
         "k": speed.k,
         "kernel": speed.kernel,
-        "estimated": speed.estimated,
         **found,
     }
 
@@ -37,7 +36,7 @@ def title(found: dict[str, Any]) -> str:
     return (
         f"{found['architecture']} on {found['processor']}, {found['build']} build, {found['compiler']}, {threads}\n"
         "Million dot products a second. engine: on its own layout; call: the model with arrays; compared: generated,\n"
-        "evaluated and compared natively; share: engine of roof; ~ a roof that is estimated.\n"
+        "evaluated and compared natively; share: engine of roof.\n"
     )
 
 
@@ -46,7 +45,7 @@ def cells(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             **given,
-            "roof": ("~" if given["estimated"] else "") + _rate(given["roof"]),
+            "roof": _rate(given["roof"]),
             "engine": _rate(given["engine"]),
             "share": "-" if given["share"] is None else f"{given['share']:.0%}",
             "call": _rate(given["call"]),

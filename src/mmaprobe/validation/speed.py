@@ -19,7 +19,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
 from mmaprobe.generators.space import target
-from mmaprobe.models.kernels import CHAIN, FUSED, GROUPED, KERNELS, TWO_STAGE, kernel
+from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, TWO_STAGE, kernel
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.models.program import Program, program
 from mmaprobe.parameters.datapath import Datapath
@@ -36,15 +36,12 @@ SMOKE_RESULTS = 1 << 10
 ROOFS: dict[int, tuple[str, float, float]] = {
     FUSED: ("fused", 1, 45),
     GROUPED: ("dots", 0.25, 115),
-    TWO_STAGE: ("other", 47, 45),
-    CHAIN: ("other", 94, 45),
+    TWO_STAGE: ("other", 9, 55),
 }
 """Operations for 16 results by kernel: the mix, how many of it a term, and other operations a result.
 
-Counted by hand.
+Counted by hand; a chain of the processor's own multiply-adds is bound by memory and has none.
 """
-ESTIMATED = (TWO_STAGE, CHAIN)
-"""Kernels whose operations are not counted, but follow from an estimate of their speed."""
 WIDE_EXPONENTS = 8
 """Exponent bits from which on a fused sum's terms outgrow floating point: the mix is then that of integers."""
 
@@ -66,7 +63,6 @@ class Speed:
     engine: float | None
     call: float
     compared: float | None
-    estimated: bool = False
 
     @property
     def share(self) -> float | None:
@@ -100,7 +96,7 @@ def measure(made: Instruction, path: Datapath, threads: int = 1, smoke: bool = F
         compared = clock.rate(*form.compared_call(results))
     return Speed(
         made.id, " ".join(filter(None, names)), path.k, KERNELS[kernel(path)].lower(), roof and roof * threads, engine,
-        clock.rate(*form.python_call(results)), compared, kernel(path) in ESTIMATED,
+        clock.rate(*form.python_call(results)), compared,
     )  # fmt: skip
 
 
