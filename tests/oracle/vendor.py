@@ -96,15 +96,23 @@ def add(x, y, rounding="rn", ftz=False):
     return first_nan(fma(np.full_like(x, 0x3F800000), x, y, rounding, ftz), (x, y))
 
 
-def dpps(a, b, rounding="rn", ftz=False, flush=False):
-    """(p1 + p0) + (p3 + p2): every multiplication and addition rounds, and flushes its own operands."""
+DPPS_PAIRS = {"intel": ((1, 0), (3, 2)), "amd": ((0, 1), (2, 3))}
+"""Which product of a pair is the sum's first operand: no text says it, both were measured; only NaN payloads tell."""
+
+
+def dpps(a, b, rounding="rn", ftz=False, flush=False, vendor="intel"):
+    """(p1 + p0) + (p3 + p2), on AMD (p0 + p1) + (p2 + p3).
+
+    Every multiplication and addition rounds, and flushes its own operands.
+    """
     kept = daz if flush else np.asarray
 
     def pair(x, y):
         return add(kept(x), kept(y), rounding, ftz)
 
     p = [multiply(kept(a[:, k]), kept(b[:, k]), rounding, ftz) for k in range(4)]
-    return pair(pair(p[1], p[0]), pair(p[3], p[2]))
+    low, high = (pair(p[x], p[y]) for x, y in DPPS_PAIRS[vendor])
+    return pair(low, high)
 
 
 def widen(bits):
