@@ -14,6 +14,7 @@ Bits = NDArray[np.unsignedinteger[Any]]
 
 ZERO, NORMAL, SUBNORMAL, INFINITE, NAN = range(5)
 """Classes of a decoded bit pattern."""
+_ZERO, _NORMAL, _SUBNORMAL, _INFINITE, _NAN = (np.uint8(kind) for kind in range(5))
 
 
 class Decoded(NamedTuple):
@@ -31,40 +32,40 @@ class Decoded(NamedTuple):
 
 def decode(fmt: Format, bits: Bits) -> Decoded:
     """Take bit patterns apart; the top and padding bits that a format ignores are dropped."""
-    code = np.asarray(bits).astype(np.uint64)
+    held = np.asarray(bits)
+    code = held.view(np.int64) if held.dtype.itemsize == 8 else held.astype(np.int64)
     if fmt.bits < 64:
-        code = (code >> np.uint64(fmt.padding)) & np.uint64((1 << fmt.bits) - 1)
+        code = (code >> fmt.padding) & ((1 << fmt.bits) - 1)
     if not fmt.is_float:
         return _decode_integer(fmt, code)
-    fraction = (code & np.uint64((1 << fmt.fraction_bits) - 1)).astype(np.int64)
-    field = ((code >> np.uint64(fmt.fraction_bits)) & np.uint64((1 << fmt.exponent_bits) - 1)).astype(np.int64)
-    negative = (code >> np.uint64(fmt.bits - 1)).astype(bool) if fmt.signed else np.zeros(code.shape, bool)
+    fraction = code & ((1 << fmt.fraction_bits) - 1)
+    field = (code >> fmt.fraction_bits) & ((1 << fmt.exponent_bits) - 1)
+    negative = (code >> (fmt.bits - 1)) & 1 != 0 if fmt.signed else np.zeros(code.shape, bool)
     low = (field == 0) & fmt.subnormal
     significand = np.where(low, fraction, fraction | (1 << fmt.fraction_bits))
     exponent = np.where(low, fmt.min_exponent, field - fmt.bias) - fmt.fraction_bits
-    kind = np.where(low, np.where(fraction == 0, ZERO, SUBNORMAL), NORMAL).astype(np.uint8)
+    empty = fraction == 0
+    kind = np.where(low, np.where(empty, _ZERO, _SUBNORMAL), _NORMAL)
     if fmt.nan == "ieee":
         top = field == (1 << fmt.exponent_bits) - 1
-        kind[top] = np.where(fraction[top] == 0, INFINITE, NAN)
+        kind = np.where(top, np.where(empty, _INFINITE, _NAN), kind)
         significand = np.where(top, fraction, significand)
     elif fmt.nan == "all_ones":
-        kind[(code & np.uint64((1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1)) == np.uint64(
-            (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1)] = NAN  # fmt: skip
+        ones = (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1
+        kind = np.where(code & ones == ones, _NAN, kind)
     elif fmt.nan == "negative_zero":
-        kind[code == np.uint64(1 << (fmt.bits - 1))] = NAN
+        kind = np.where(code == 1 << (fmt.bits - 1), _NAN, kind)
     return Decoded(kind, negative, exponent, significand)
 
 
-def _decode_integer(fmt: Format, code: NDArray[np.uint64]) -> Decoded:
-    value = code.astype(np.int64)
+def _decode_integer(fmt: Format, value: NDArray[np.int64]) -> Decoded:
     negative = np.zeros(value.shape, bool)
     if fmt.kind == "magnitude":
         negative, value = (value >> (fmt.bits - 1)) != 0, value & ((1 << fmt.fraction_bits) - 1)
     elif fmt.signed:
         negative = value >= 1 << (fmt.bits - 1)
         value = np.where(negative, (1 << fmt.bits) - value, value)
-    kind = np.where(value == 0, ZERO, NORMAL).astype(np.uint8)
-    return Decoded(kind, negative, np.zeros(value.shape, np.int64), value)
+    return Decoded(np.where(value == 0, _ZERO, _NORMAL), negative, np.zeros(value.shape, np.int64), value)
 
 
 def encode(
@@ -126,7 +127,7 @@ def _encode_integer(
     fmt: Format, negative: NDArray[Any], significand: NDArray[Any], exponent: NDArray[Any],
     rounding: str, overflow: str,
 ) -> Bits:  # fmt: skip
-    value = shift_right(significand, -np.asarray(exponent), negative, rounding).astype(object)
+    value = shift_right(significand, -np.asarray(exponent), negative, rounding)
     value = np.where(negative, -value, value)
     if fmt.kind == "magnitude":
         size = np.minimum(abs(value), fmt.largest)

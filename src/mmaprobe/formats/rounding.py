@@ -28,24 +28,20 @@ def shift_right(value: NDArray[Any], shift: NDArray[Any], negative: NDArray[Any]
     ``negative`` gives the sign that the directed roundings look at.
     """
     wide = value.dtype == object
-    shift = np.asarray(shift).astype(object if wide else np.int64)
+    shift = np.asarray(shift).astype(object if wide else np.int64, copy=False)
     left = np.maximum(-shift, 0)
-    right = np.maximum(shift, 0)
-    if not wide:
-        right = np.minimum(right, 62)
-    one = np.ones_like(value)
+    right = np.maximum(shift, 0) if wide else np.clip(shift, 0, 62)
     kept = value >> right
+    if rounding == "RZ":
+        return np.asarray(kept << left)
     rest = value - (kept << right)
-    inexact = rest != 0
     if rounding == "RO":
-        return np.asarray((kept | inexact.astype(kept.dtype)) << left)
+        return np.asarray((kept | (rest != 0).astype(kept.dtype)) << left)
     if rounding.startswith("RN"):
-        half = np.where(right > 0, (one << np.maximum(right, 1)) >> 1, one)
-        tie = rest == half
-        up = (rest > half) | (tie & _tie_goes_away(rounding, kept, negative))
-        up = up & (right > 0)
+        twice, unit = rest << 1, np.ones_like(value) << right
+        up = (twice > unit) | ((twice == unit) & _tie_goes_away(rounding, kept, negative))
     else:
-        up = inexact & {"RZ": np.False_, "RA": np.True_, "RU": ~negative, "RD": negative}[rounding]
+        up = (rest != 0) & {"RA": np.True_, "RU": ~negative, "RD": negative}[rounding]
     return np.asarray((kept + up.astype(kept.dtype)) << left)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.formats import INFINITE, NAN, SUBNORMAL, ZERO, Bits, Format, bit_length, decode, shift_right
-from mmaprobe.models.special import Bools, NanRule, Nans, join
+from mmaprobe.models.special import Bools, NanRule, Nans, join, side_by_side
 from mmaprobe.parameters.datapath import Operand
 
 ABSENT = -(1 << 40)
@@ -90,11 +90,11 @@ def beside(parts: Sequence[Numbers]) -> Numbers:
     if len(parts) == 1:
         return parts[0]
     return Numbers(
-        np.concatenate([part.negative for part in parts], -1),
-        np.concatenate([part.significand for part in parts], -1),
-        np.concatenate([part.exponent for part in parts], -1),
-        np.concatenate([part.label for part in parts], -1),
-        np.concatenate([part.infinite for part in parts], -1),
+        side_by_side([part.negative for part in parts]),
+        side_by_side([part.significand for part in parts]),
+        side_by_side([part.exponent for part in parts]),
+        side_by_side([part.label for part in parts]),
+        side_by_side([part.infinite for part in parts]),
         join([part.nan for part in parts]),
         max(part.width for part in parts),
     )
@@ -161,7 +161,7 @@ def total(terms: Numbers, label: Ints, rounding: str, rule: NanRule) -> Numbers:
     live = terms.significand != 0
     low = np.where(live, terms.exponent, np.int64(1 << 40)).min(-1, keepdims=True)
     shift = np.where(live, terms.exponent - low, 0)
-    width = terms.width + int(shift.max(initial=0)) + terms.negative.shape[-1].bit_length()
+    width = terms.width + int(shift.max(initial=0)) + (terms.negative.shape[-1] - 1).bit_length()
     magnitude = terms.within(width).significand
     if magnitude.dtype == object:
         shift = shift.astype(object)
@@ -192,5 +192,6 @@ def sticky(terms: Numbers, precision: int) -> Numbers:
         return terms
     live = terms.significand != 0
     top = np.where(live, terms.top, ABSENT).max(-1, keepdims=True)
-    aligned = cut(terms, top - 59, "RO")
-    return replace(aligned, significand=aligned.significand.astype(np.int64), width=60)
+    shift = np.where(live, top - 59 - terms.exponent, 0)
+    significand = shift_right(terms.significand.astype(np.int64), shift, terms.negative, "RO")
+    return replace(terms, significand=significand, exponent=np.broadcast_to(top - 59, shift.shape), width=60)

@@ -29,12 +29,17 @@ class Nans(NamedTuple):
         return Nans(function(self.flag), function(self.code), function(self.signalling))
 
 
+def side_by_side(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns as one array, each column contiguous: reductions over the columns then run along the vectors."""
+    return np.concatenate([part.T for part in parts]).T
+
+
 def join(parts: Sequence[Nans]) -> Nans:
     """Several blocks of columns as one."""
-    flag = np.concatenate([part.flag for part in parts], -1)
+    flag = side_by_side([part.flag for part in parts])
     codes = [part.code for part in parts if part.code is not None]
     loud = [part.signalling for part in parts if part.signalling is not None]
-    return Nans(flag, np.concatenate(codes, -1), np.concatenate(loud, -1)) if codes else Nans(flag)
+    return Nans(flag, side_by_side(codes), side_by_side(loud)) if codes else Nans(flag)
 
 
 def signalling(fmt: Format, bits: Bits) -> Bools:

@@ -20,8 +20,8 @@ from mmaprobe.models.special import NanRule
 from mmaprobe.models.trace import Trace
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
 
-CHUNK = 2048
-"""Vectors evaluated at a time: small enough for the arrays to stay in the cache."""
+CHUNK = 1 << 16
+"""Lanes evaluated at a time: few enough for the arrays to stay in the cache."""
 
 
 def evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None = None) -> Bits:
@@ -33,8 +33,9 @@ def evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None = None) -> 
     """
     _check(datapath, vectors, trace)
     d = np.empty(vectors.size, formats.get(datapath.d).dtype)
-    for start in range(0, vectors.size, CHUNK):
-        d[start : start + CHUNK] = _evaluate(datapath, vectors.slice(start, start + CHUNK), trace)
+    chunk = max(1, min(1 << 13, CHUNK // datapath.k))
+    for start in range(0, vectors.size, chunk):
+        d[start : start + chunk] = _evaluate(datapath, vectors.slice(start, start + chunk), trace)
     return d
 
 
