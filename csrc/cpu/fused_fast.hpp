@@ -7,7 +7,7 @@
 #pragma once
 #include <stdlib.h>
 
-#include "cpu/operand_decode.hpp"
+#include "cpu/wide_operands.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -56,7 +56,7 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
     f.wide = f.a.way == Way::TOP;
     f.scaled = h[Header::scale_where] != UNSCALED;
     f.c_half = r.has_c && r.c.sign == 15;
-    f.bias = f.a.bias + f.b.bias;
+    f.bias = f.a.bias + f.b.bias + (f.wide ? 2 * NORMAL_LABEL : 0);
     f.nan = r.to.nan;
     f.negative_underflow = r.to.underflow_sign != 0;
     if (r.to.padding) f.keep = ~u32(0) << r.to.padding;
@@ -67,7 +67,7 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
     if (f.a.way == Way::NONE || f.a.way != f.b.way || !float_c || exact > 22 || (f.wide && f.scaled)) return f;
     if (result == Result::F16 && r.has_c && !f.c_half) return f;
     if (groups > 1) return f;
-    if (f.wide && (r.k & (r.k - 1)) != 0 && r.k % LANES) return f;
+    if (f.wide && (((r.k & (r.k - 1)) != 0 && r.k % HALVES) || r.step % 2)) return f;
     // how large a cut product, a sum of them, and C can be
     const u64 product = u64(2 * r.a.hidden - 1) * (2 * r.b.hidden - 1);
     const int up = r.fraction_bits - exact;
@@ -81,7 +81,7 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
     f.c_lowest = (f.c_half ? -14 : -126) + f.bias;
     f.product_field = f.wide ? 9 + r.fraction_bits : 157 + r.fraction_bits;
     const i32 most_field = i32(larger(r.a.magnitude >> r.a.fraction_bits, r.b.magnitude >> r.b.fraction_bits));
-    if (!f.wide && !f.scaled && most_field + ZERO<int8_t> >= f.low) return f;
+    if (!f.wide && !f.scaled && most_field + ZERO >= f.low) return f;
     f.result = result;
     return f;
 }
@@ -89,16 +89,14 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
 // --- E, and S -----------------------------------------------------------------------------------------------------
 
 // The largest sums of fields of a block, flat [column][row]: a's [k][16], b's [k][BLOCK].
-template <class E, int STEP>
-MMAPROBE_HD void largest_fields(const E* a, const E* b, int step, E* flat) {
+template <int STEP>
+MMAPROBE_HD void largest_fields(const int8_t* a, const int8_t* b, int step, int8_t* flat) {
     const int count = STEP ? STEP : step;
-    for (int r = 0; r < Exponents<E>::REGISTERS; ++r) {
-        auto most = add_exponents<E>(of_rows<E>(a, r), of_columns<E>(b, r));
+    Bytes most = add_bytes(of_rows(a), of_columns(b));
 #pragma GCC unroll 32
-        for (int k = 1; k < count; ++k)
-            most = larger_exponents<E>(most, add_exponents<E>(of_rows<E>(a + k * ROWS, r), of_columns<E>(b + k * BLOCK, r)));
-        store(flat + r * Exponents<E>::COUNT, most);
-    }
+    for (int k = 1; k < count; ++k)
+        most = larger_bytes(most, add_bytes(of_rows(a + k * ROWS), of_columns(b + k * BLOCK)));
+    store(flat, most);
 }
 
 // What a register of outputs needs between its alignment and its result. Lanes with a negative trouble are not done
@@ -106,8 +104,7 @@ MMAPROBE_HD void largest_fields(const E* a, const E* b, int step, E* flat) {
 struct Aligned {
     I32s label, both, fields;  // raw: limited; not limited; of the products alone
     I32s c_field;              // of C, biased
-    F32s c, scale, c_scale, back;
-    F32s c_more, back_more;  // wide: second factors, where one float is not enough
+    F32s c, scale, c_scale, back;  // wide: neither of the last two
     I32s trouble;
 };
 
@@ -136,19 +133,13 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
         return x;
     }
     field += offset;
-    if (MODE == Mode::WIDE) x.trouble |= (f.fraction_bits + FARTHEST) - field;
-    x.scale = power_of_two(larger(smaller(field, splat_int(254)), I32s{}));
-    const I32s c_field = larger((127 + f.fraction_bits + f.bias) - x.label, I32s{});
-    if (MODE == Mode::WIDE) {
-        const I32s least = smaller(c_field, splat_int(254)), exponent = x.label - (f.fraction_bits + f.bias);
-        const I32s first = exponent >> 1;
-        x.c_scale = power_of_two(least);
-        x.c_more = power_of_two(c_field - least + 127);
-        x.back = power_of_two(smaller(first + 127, splat_int(254)));
-        x.back_more = power_of_two(smaller(exponent - first + 127, splat_int(254)));
+    if (MODE == Mode::WIDE) {  // in lanes without trouble the field is that of a float, or below
+        x.trouble |= (f.fraction_bits + FARTHEST) - field;
+        x.scale = power_of_two(larger(field, I32s{}));
         return x;
     }
-    x.c_scale = power_of_two(c_field);
+    x.scale = power_of_two(larger(smaller(field, splat_int(254)), I32s{}));
+    x.c_scale = power_of_two(larger((127 + f.fraction_bits + f.bias) - x.label, I32s{}));
     x.back = power_of_two(smaller(x.label + (127 - f.fraction_bits - f.bias), splat_int(255)));
     return x;
 }
@@ -159,7 +150,8 @@ MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x, I32s offset) {
     Mask bad = {};
     if (f.check_low) {
         Mask counts = where_set(I32s(x.c) & 0x7FFFFFFF);
-        if (MODE != Mode::NARROW) counts |= where_less(splat_int(-(1 << 12)), x.fields);
+        if (MODE != Mode::NARROW)
+            counts |= where_less(splat_int(MODE == Mode::WIDE ? LEAST_PRODUCT - 1 : -(1 << 12)), x.fields);
         bad |= where_less(x.both, splat_int(f.low)) & counts;
     }
     if (MODE == Mode::WIDE)
@@ -191,39 +183,62 @@ MMAPROBE_HD void add_products(const float* a, const float* b, i64 stride, int st
 
 // --- the result ----------------------------------------------------------------------------------------------------
 
-// Results below the normal numbers, as codes of what `scaled` holds the others of; value is that of the sum.
+// The code of a result that is subnormal, without sign: what is left of the sum at 2^-149.
+MMAPROBE_HD I32s subnormal_code(const Fast& f, const Aligned& x, I32s total, F32s value, Mask& small) {
+    const I32s least = ((f.fraction_bits + f.bias + 1) - x.label) << 23, size = I32s(value) & 0x7FFFFFFF;
+    small = where_less(size, least);  // none where 2^(label - F) is an integer: least is negative, or zero
+#if defined(__AVX512F__)
+    // at 2^-149 the sum with 2^-126 ends: its fraction
+    const __m512 cut = _mm512_add_round_ps(__m512(size), __m512(least), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    return (I32s(cut) - least) & i32(f.keep);
+#else
+    const I32s sign = total >> 31, whole = (total ^ sign) - sign, right = (f.fraction_bits + f.bias - 149) - x.label;
+    const I32s shifted = I32s(shift_right<U32s>(U32s(whole), U32s(larger(right, I32s{}))));
+    const I32s left = larger(smaller(-right, splat_int(23)), I32s{});
+    return choose(where_less(splat_int(-1), right), shifted, whole << left) & i32(f.keep);
+#endif
+}
+
+// Results below the normal numbers; `scaled` holds the others.
 MMAPROBE_HD F32s with_subnormals(const Fast& f, const Aligned& x, I32s total, F32s value, F32s scaled) {
-    const I32s sign = total >> 31, size = (total ^ sign) - sign, right = (f.fraction_bits + f.bias - 149) - x.label;
-    const Mask down = where_less(splat_int(-1), right);
-    const I32s shifted = I32s(shift_right<U32s>(U32s(size), U32s(larger(right, I32s{}))));
-    const I32s code = choose(down, shifted, size << larger(smaller(-right, splat_int(23)), I32s{})) & i32(f.keep);
-    I32s minus = sign & i32(0x80000000);
+    Mask small;
+    const I32s code = subnormal_code(f, x, total, value, small);
+    I32s minus = I32s(value) & i32(0x80000000);
     if (!f.negative_underflow) minus = choose(where_set(code), minus, I32s{});
-    const I32s least = larger((f.fraction_bits + f.bias + 1) - x.label, I32s{}) << 23;
-    const Mask small = where_less(I32s(value) & 0x7FFFFFFF, least);
     return choose(small, F32s(code | minus), scaled);
 }
 
 // The value of sum + c, cut at label - F, with the precision of the result (of a step towards it: 16 bits come last).
 template <Mode MODE>
 MMAPROBE_HD F32s finish(const Fast& f, const Aligned& x, I32s sum, I32s& trouble) {
-    const F32s c_scaled = MODE == Mode::WIDE ? x.c * x.c_scale * x.c_more : x.c * x.c_scale;
-    const I32s c = truncate(c_scaled), total = sum + c;
+    const I32s up = (f.fraction_bits + f.bias) - x.label;
+    const I32s c = truncate(MODE == Mode::WIDE ? times_power(x.c, up) : x.c * x.c_scale), total = sum + c;
     if (f.overflows) trouble |= overflown(sum, c, total);
     F32s value = to_float_towards_zero(total);
     if (f.result == Result::F16) {  // odd where bits fell out, so that the next rounding sees them
         const Mask inexact = where_set(truncate(value) ^ total);
         value = choose(inexact, F32s(I32s(value) | 1), value);
     }
-    F32s scaled = value * x.back;
+    F32s scaled = MODE == Mode::WIDE ? times_power(value, -up) : value * x.back;
     if (MODE == Mode::SCALED) scaled = choose(where_set(total), scaled, F32s{});  // not 0 times infinity
-    if (MODE == Mode::WIDE) {
-        scaled *= x.back_more;
-        if (any_negative(x.label - (f.fraction_bits - 126 + f.bias)))
-            scaled = with_subnormals(f, x, total, value, scaled);
-    }
+    if (MODE == Mode::WIDE && (SCALES || any_negative(x.label - (f.fraction_bits - 126 + f.bias))))
+        scaled = with_subnormals(f, x, total, value, scaled);
     if (f.result == Result::E8M13) scaled = F32s(I32s(scaled) & i32(f.keep));
     return scaled;
+}
+
+// Infinities and NaNs of a step for one register of outputs; the lanes that have them are not bad in it.
+MMAPROBE_HD F32s with_specials(F32s value, F32s c, const float* a, const float* b, int step, bool columns_of_b,
+                               Mask& bad) {
+    F32s sum = {};
+    for (int i = 0; i < step; ++i) {
+        const F32s y = columns_of_b ? splat_float(b[i]) : load<F32s>(b + i * ROWS);
+        sum = multiply_add(load<F32s>(a + i * ROWS), y, sum);
+    }
+    const I32s top = splat_int(0x7F7FFFFF);
+    const Mask special = where_less(top, I32s(sum) & 0x7FFFFFFF) | where_less(top, I32s(c) & 0x7FFFFFFF);
+    bad &= ~special;
+    return choose(special, sum + c, value);
 }
 
 }  // namespace fused

@@ -2,148 +2,25 @@
 #pragma once
 #include <memory>
 
-#include "cpu/fused_exact.hpp"
-#include "cpu/fused_fast.hpp"
+#include "cpu/fused_operands.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace fused {
 
-template <Mode MODE>
-struct FieldOf {
-    using type = int8_t;
-};
-template <>
-struct FieldOf<Mode::WIDE> {
-    using type = int16_t;
-};
-
 // Everything that a call works on beside its arrays.
 template <Mode MODE, int STEP>
-struct Fused {
-    using E = typename FieldOf<MODE>::type;
-    const LayoutCall& call;
-    const Plan& plan;
-    const Fast& fast;
+struct Fused : Operands<MODE> {
+    using Base = Operands<MODE>;
+    using Base::a, Base::b, Base::call, Base::columns, Base::fast, Base::k, Base::plan;
     std::unique_ptr<Scratch>& scratch;  // made when first needed: it is large
-    int k, columns;  // columns: N, or 0 for groups
-    float *a_values = nullptr, *b_values = nullptr;
-    E *a_fields = nullptr, *b_fields = nullptr, *b_flat = nullptr, *labels = nullptr;
-    i32 *a_offsets = nullptr, *b_offsets = nullptr;
-    bool a_special = false, b_special = false, a_nan = false, b_nan = false;
+    int8_t* blocks = nullptr;           // labels of products by blocks, where bytes hold them
+
+    Fused(const Base& operands, std::unique_ptr<Scratch>& exact) : Base(operands), scratch(exact) {}
 
     Scratch& exact_lanes() {
         if (!scratch) scratch.reset(new Scratch);
         return *scratch;
-    }
-
-    // One side: `items` of `bytes`, rows of 16 or columns of k; values and fields in the same order.
-    MMAPROBE_HD bool read_narrow(const Decoding d, const void* from, i64 at, int items, float* values, E* fields) const {
-        Seen seen;
-        const char* base = static_cast<const char*>(from) + at * d.bytes;
-        int i = 0;
-        for (; i + HALVES <= items; i += HALVES)
-            half_items(d, base, i, values, reinterpret_cast<int8_t*>(fields), seen);
-        if (i < items) {
-            alignas(64) char rest[2 * HALVES] = {};
-            memcpy(rest, base + i * d.bytes, size_t(items - i) * size_t(d.bytes));
-            half_items(d, rest, 0, values + i, reinterpret_cast<int8_t*>(fields) + i, seen);
-        }
-        return seen.above(d.special_above);
-    }
-
-    // Rows of 16, scaled by their largest.
-    MMAPROBE_HD bool read_wide_rows(const Decoding d, const void* from, i64 at, float* values, E* fields, i32* offsets) {
-        bool special = false;
-        for (int part = 0; part < PARTS; ++part) {
-            I32s most = {};
-            for (int i = 0; i < k; ++i)
-                most = larger(most, top_items(d, from, at + i * ROWS + part * LANES) & 0x7FFFFFFF);
-            special |= any_lane(where_less(splat_int(0x7F7FFFFF), most));
-            const I32s bounded = bounded_field(most >> 23);
-            const F32s scale = scale_of(bounded);
-            store(offsets + part * LANES, bounded);
-            for (int i = 0; i < k; ++i) {
-                const I32s x = top_items(d, from, at + i * ROWS + part * LANES);
-                narrow(reinterpret_cast<uint16_t*>(fields + i * ROWS + part * LANES), U32s(top_fields(x)));
-                store(values + i * ROWS + part * LANES, scaled_item(x, scale));
-            }
-        }
-        return special;
-    }
-
-    // Columns of k, each scaled by its largest: k a power of two, or a multiple of LANES.
-    MMAPROBE_HD bool read_wide_columns(const Decoding d, const void* from, i64 at, float* values, E* fields, i32* offsets) {
-        const char* base = static_cast<const char*>(from) + at * d.bytes;
-        const int items = columns * k, width = k < LANES ? k : LANES;
-        alignas(64) char rest[4 * LANES] = {};
-        I32s special = {};
-        for (int i = 0; i < items; i += k < LANES ? LANES : k) {
-            const int end = k < LANES ? i + LANES : i + k;
-            const bool whole = end <= items;
-            if (!whole) memcpy(rest, base + i * d.bytes, size_t(items - i) * size_t(d.bytes));
-            I32s most = {};
-            for (int j = i; j < end; j += LANES)
-                most = larger(most, top_items(d, whole ? base : rest, whole ? j : 0) & 0x7FFFFFFF);
-            most = largest_of_neighbours(most, width);
-            special |= 0x7F7FFFFF - most;
-            const I32s bounded = bounded_field(most >> 23);
-            const F32s scale = scale_of(bounded);
-            alignas(64) i32 found[LANES];
-            store(found, bounded);
-            for (int j = 0; j < LANES; j += width) offsets[(i + j) / k] = found[j];
-            for (int j = i; j < end; j += LANES) {
-                const I32s x = top_items(d, whole ? base : rest, whole ? j : 0);
-                narrow(reinterpret_cast<uint16_t*>(fields + j), U32s(top_fields(x)));
-                store(values + j, scaled_item(x, scale));
-            }
-        }
-        return any_negative(special);
-    }
-
-    // Scales of a row or a column: its offset; true where one is a NaN.
-    MMAPROBE_HD bool read_scales(const void* from, i64 at, int items, i32* offsets) const {
-        bool nan = false;
-        for (int i = 0; i < items; ++i) {
-            const u32 code = static_cast<const uint8_t*>(from)[at + i];
-            offsets[i] = i32(code) - plan.scale.bias;
-            nan |= code > plan.scale.nan_above;
-        }
-        return nan;
-    }
-
-    void read_rows(const void* from, const void* scales, i64 strip, const Decoding& d, float* values, E* fields,
-                   i32* offsets, bool& special, bool& nan) {
-        const i64 at = strip * k * ROWS;
-        special = MODE == Mode::WIDE ? read_wide_rows(d, from, at, values, fields, offsets)
-                                     : read_narrow(d, from, at, k * ROWS, values, fields);
-        if (MODE == Mode::SCALED) nan = read_scales(scales, strip * ROWS, ROWS, offsets);
-    }
-
-    void read_columns(i64 tile) {
-        const i64 at = tile * columns * k;
-        if (MODE == Mode::WIDE) {
-            b_special = read_wide_columns(fast.b, call.b, at, b_values, b_flat, b_offsets);
-        } else {
-            b_special = read_narrow(fast.b, call.b, at, columns * k, b_values, b_flat);
-            if (MODE == Mode::SCALED) b_nan = read_scales(call.scale_b, tile * columns, columns, b_offsets);
-        }
-        for (int n = 0; n < columns; n += BLOCK)
-            interleave<E>(b_flat + n * k, b_fields + n * k, k);
-    }
-
-    // Infinities and NaNs of a step for one register of outputs; the lanes that have them are not bad in it.
-    MMAPROBE_HD F32s with_specials(F32s value, F32s c, const float* a, const float* b, int step, bool columns_of_b,
-                                   Mask& bad) const {
-        F32s sum = {};
-        for (int i = 0; i < step; ++i) {
-            const F32s y = columns_of_b ? splat_float(b[i]) : load<F32s>(b + i * ROWS);
-            sum = multiply_add(load<F32s>(a + i * ROWS), y, sum);
-        }
-        const I32s top = splat_int(0x7F7FFFFF);
-        const Mask special = where_less(top, I32s(sum) & 0x7FFFFFFF) | where_less(top, I32s(c) & 0x7FFFFFFF);
-        bad &= ~special;
-        return choose(special, sum + c, value);
     }
 
     MMAPROBE_HD F32s load_c(i64 at) const {
@@ -197,25 +74,25 @@ struct Fused {
         for (int i = 0; i < 4; ++i) c[i] = i / PARTS < live ? load_c(at + i * LANES) : F32s{};
         for (int first = 0; first < k; first += step) {
             const bool last = first + step == k, half = first ? fast.result == Result::F16 : fast.c_half;
-            const E* flat = labels + (n * (k / step) + first / step * BLOCK) * ROWS;
             Aligned x[4];
-            I32s offset[4] = {}, sums[4];
+            I32s offset[4] = {}, sums[4], labels[4];
+            product_labels(n, first, step, labels);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i) {
                 if (MODE != Mode::NARROW)
-                    offset[i] = load<I32s>(a_offsets + i % PARTS * LANES) + b_offsets[n + i / PARTS];
-                x[i] = align<MODE>(fast, widen(flat + i * LANES), c[i], offset[i], half);
+                    offset[i] = load<I32s>(a.offsets + i % PARTS * LANES) + b.offsets[n + i / PARTS];
+                x[i] = align<MODE>(fast, labels[i], c[i], offset[i], half);
             }
-            const float *a = a_values + first * ROWS, *b = b_values + n * k + first;
+            const float *rows = a.values + first * ROWS, *of_block = b.values + n * k + first;
             I32s over[4] = {};
-            sum_products(a, b, step, x, sums, over);
+            sum_products(rows, of_block, step, x, sums, over);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i) {
                 const int q = i / PARTS;
                 F32s value = finish<MODE>(fast, x[i], sums[i], over[i]);
                 if (CAREFUL) {
                     Mask now = beyond_fast<MODE>(fast, x[i], offset[i]) | where_negative(over[i]);
-                    value = with_specials(value, c[i], a + i % PARTS * LANES, b + q * k, step, true, now);
+                    value = with_specials(value, c[i], rows + i % PARTS * LANES, of_block + q * k, step, true, now);
                     bad[i] |= now;
                 } else {
                     trouble |= x[i].trouble | over[i];
@@ -234,13 +111,25 @@ struct Fused {
 
     __attribute__((noinline)) void careful_block(i64 tile, i64 strip, int n) { block<true>(tile, strip, n); }
 
-    // The labels of every block and step of a strip: [block][step][column][row].
+    // The labels of every block and step of a strip, where bytes hold them: [block][step][column][row].
     void label_all() {
-        const int step = STEP ? STEP : fast.step;
-        E* to = labels;
-        for (int n = 0; n < columns; n += BLOCK)
-            for (int first = 0; first < k; first += step, to += BLOCK * ROWS)
-                largest_fields<E, STEP>(a_fields + first * ROWS, b_fields + n * k + first * BLOCK, step, to);
+        if constexpr (MODE != Mode::WIDE) {
+            const int step = STEP ? STEP : fast.step;
+            int8_t* to = blocks;
+            for (int n = 0; n < columns; n += BLOCK)
+                for (int first = 0; first < k; first += step, to += BLOCK * ROWS)
+                    largest_fields<STEP>(a.labels + first * ROWS, b.labels + n * k + first * BLOCK, step, to);
+        }
+    }
+
+    // The largest labels of the products of a block.
+    MMAPROBE_HD void product_labels(int n, int first, int step, I32s* out) const {
+        if constexpr (MODE == Mode::WIDE) {
+            largest_labels<STEP>(a.labels + first / 2 * ROWS, b.labels + (n * k + first) / 2, k, step, out);
+        } else {
+            const int8_t* flat = blocks + (n * (k / step) + first / step * BLOCK) * ROWS;
+            for (int i = 0; i < 4; ++i) out[i] = widen(flat + i * LANES);
+        }
     }
 
     MMAPROBE_HD void sum_products(const float* a, const float* b, int step, const Aligned* x, I32s* sums,
@@ -259,17 +148,17 @@ struct Fused {
     void tiles() {
         const int strips = (call.m + ROWS - 1) / ROWS;
         for (i64 tile = 0; tile < call.count; ++tile) {
-            read_columns(tile);
+            this->read_columns(tile);
             for (int s = 0; s < strips; ++s) {
                 const i64 strip = tile * strips + s;
                 if (scratch) scratch->forget();
-                read_rows(call.a, call.scale_a, strip, fast.a, a_values, a_fields, a_offsets, a_special, a_nan);
-                if (a_nan || b_nan) {
+                this->read_strip(strip);
+                if (a.nan || b.nan) {
                     for (int n = 0; n < columns; ++n) exact_column(plan, call, tile, strip, n, exact_lanes());
                     continue;
                 }
                 label_all();
-                const bool careful = a_special || b_special;
+                const bool careful = a.special || b.special;
                 for (int n = 0; n < columns; n += BLOCK)
                     if (careful || !block<false>(tile, strip, n)) careful_block(tile, strip, n);
             }
@@ -278,13 +167,28 @@ struct Fused {
 
     // A group: each lane with a row and a column of its own.
     void group(i64 g) {
-        read_rows(call.a, call.scale_a, g, fast.a, a_values, a_fields, a_offsets, a_special, a_nan);
-        read_rows(call.b, call.scale_b, g, fast.b, b_values, b_fields, b_offsets, b_special, b_nan);
-        bool wrong = a_nan || b_nan;
+        this->read_group(g);
+        const bool careful = a.special || b.special;
+        bool wrong = a.nan || b.nan;
         for (int part = 0; part < PARTS; ++part)
-            if (!(a_special || b_special ? part_of_group<true>(g, part) : part_of_group<false>(g, part)))
+            if (!(careful ? part_of_group<true>(g, part) : part_of_group<false>(g, part)))
                 wrong |= !part_of_group<true>(g, part);
         if (wrong) exact_group(plan, call, g, exact_lanes());
+    }
+
+    // The largest labels of the products of LANES vectors, from item `at` on.
+    MMAPROBE_HD I32s group_labels(int at, int step) const {
+        if constexpr (MODE == Mode::WIDE) {
+            const int word = (at - at % ROWS) / 2 + at % ROWS;
+            Halves most = {};
+            for (int i = 0; i < step / 2 * ROWS; i += ROWS)
+                most = larger_halves(most, Halves(load<I32s>(a.labels + word + i) + load<I32s>(b.labels + word + i)));
+            return larger_half(most);
+        } else {
+            I32s most = splat_int(2 * ZERO);
+            for (int i = at; i < at + step * ROWS; i += ROWS) most = larger(most, widen(a.labels + i) + widen(b.labels + i));
+            return larger(most, splat_int(ZERO));
+        }
     }
 
     template <bool CAREFUL>
@@ -293,19 +197,15 @@ struct Fused {
         F32s c = load_c(g * ROWS + lane);
         Mask bad = {};
         I32s trouble = {}, offset = {};
-        if (MODE != Mode::NARROW) offset = load<I32s>(a_offsets + lane) + load<I32s>(b_offsets + lane);
+        if (MODE != Mode::NARROW) offset = load<I32s>(a.offsets + lane) + load<I32s>(b.offsets + lane);
         for (int first = 0; first < k; first += step) {
             const bool last = first + step == k, half = first ? fast.result == Result::F16 : fast.c_half;
             const int at = first * ROWS + lane;
-            I32s fields = splat_int(2 * ZERO<E>);
-            for (int i = 0; i < step; ++i)
-                fields = larger(fields, widen(a_fields + at + i * ROWS) + widen(b_fields + at + i * ROWS));
-            if (sizeof(E) == 1) fields = larger(fields, splat_int(-128));
-            const Aligned x = align<MODE>(fast, fields, c, offset, half);
+            const Aligned x = align<MODE>(fast, group_labels(at, step), c, offset, half);
             I32s sums[2] = {};
             for (int i = 0; i < step; ++i) {
-                const F32s y = load<F32s>(b_values + at + i * ROWS);
-                const I32s term = truncate(load<F32s>(a_values + at + i * ROWS) * y * x.scale);
+                const F32s y = load<F32s>(b.values + at + i * ROWS);
+                const I32s term = truncate(load<F32s>(a.values + at + i * ROWS) * y * x.scale);
                 if (i < piece) sums[0] += term; else sums[1] += term;
             }
             const I32s sum = sums[0] + sums[1];
@@ -313,7 +213,7 @@ struct Fused {
             F32s value = finish<MODE>(fast, x, sum, over);
             if (CAREFUL) {
                 Mask now = beyond_fast<MODE>(fast, x, offset) | where_negative(over);
-                value = with_specials(value, c, a_values + at, b_values + at, step, false, now);
+                value = with_specials(value, c, a.values + at, b.values + at, step, false, now);
                 bad |= now;
             }
             trouble |= x.trouble | over;
@@ -329,32 +229,31 @@ struct Fused {
 
 template <Mode MODE, int STEP>
 bool run(const LayoutCall& call, const Plan& plan, const Fast& fast, std::unique_ptr<Scratch>& scratch) {
-    using F = Fused<MODE, STEP>;
-    using E = typename F::E;
-    const int k = plan.rules.k, columns = (call.n + BLOCK - 1) / BLOCK * BLOCK + ROWS;
-    const size_t a = size_t(k * ROWS + 64), b = size_t(columns * k + k * ROWS + 64);
-    const size_t labels = size_t(columns * ROWS * (k / fast.step));
-    const size_t bytes = (a + b) * 4 + (a + 2 * b + labels) * sizeof(E) + size_t(ROWS + columns) * 4 + 8 * 64;
-    char* memory = static_cast<char*>(aligned_alloc(64, (bytes + 63) / 64 * 64));
-    if (!memory) return false;
-    memset(memory, 0, (bytes + 63) / 64 * 64);
-    char* at = memory;
-    const auto take = [&](size_t size) {
-        char* here = at;
-        at += (size + 63) / 64 * 64;
-        return here;
+    Fused<MODE, STEP> f({call, plan, fast, plan.rules.k, call.n, {}, {}}, scratch);
+    constexpr bool WIDE = MODE == Mode::WIDE;
+    const size_t columns = size_t((call.n + BLOCK - 1) / BLOCK * BLOCK + ROWS), k = size_t(f.k);
+    const size_t a = k * ROWS + 64, b = (columns + ROWS) * k + 64, share = WIDE ? 2 : 1;
+    Pieces pieces;
+    const auto take_all = [&] {
+        pieces.take(f.a.values, a);
+        pieces.take(f.b.values, b);
+        pieces.take(f.a.labels, a / share);
+        pieces.take(f.b.labels, b / share);
+        pieces.take(f.a.offsets, ROWS);
+        pieces.take(f.b.offsets, columns);
+        pieces.take(f.flat, WIDE ? 0 : b);
+        pieces.take(f.blocks, WIDE ? 0 : columns * ROWS * k / size_t(fast.step));
+        pieces.take(f.tops, WIDE ? b : 0);
+        pieces.take(f.codes, WIDE ? b * size_t(fast.b.bytes) : 0);
     };
-    F f{call, plan, fast, scratch, k, call.n};
-    f.a_values = reinterpret_cast<float*>(take(a * 4));
-    f.b_values = reinterpret_cast<float*>(take(b * 4));
-    f.a_fields = reinterpret_cast<E*>(take(a * sizeof(E)));
-    f.b_fields = reinterpret_cast<E*>(take(b * sizeof(E)));
-    f.b_flat = reinterpret_cast<E*>(take(b * sizeof(E)));
-    f.labels = reinterpret_cast<E*>(take(labels * sizeof(E)));
-    f.a_offsets = reinterpret_cast<i32*>(take(ROWS * 4));
-    f.b_offsets = reinterpret_cast<i32*>(take(size_t(columns) * 4));
+    take_all();
+    pieces.memory = static_cast<char*>(aligned_alloc(64, pieces.used));
+    if (!pieces.memory) return false;
+    memset(pieces.memory, 0, pieces.used);
+    pieces.used = 0;
+    take_all();
     call.n ? f.tiles() : f.groups();
-    free(memory);
+    free(pieces.memory);
     return true;
 }
 

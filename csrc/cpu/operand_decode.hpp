@@ -1,7 +1,7 @@
 // Operands of the fast kernels: codes to floats and exponent fields, many at a time.
 //
 // A float is the item's value, times a power of two where that helps; an exponent is the encoded one as a biased field
-// (1 for subnormals), Decoding::ZERO for a zero.
+// (1 for subnormals), ZERO for a zero. Those of 8 exponent bits: wide_operands.hpp.
 #pragma once
 #include "cpu/registers.hpp"
 #include "model/fused_lane.hpp"
@@ -14,7 +14,6 @@ enum class Way {
     HALF,  // an exponent of at most 5 bits: as a binary16, its value times 2^(bias - 15)
     TOP    // an exponent of 8 bits: the top of a binary32, scaled so that the largest of a row is near 2^TOP_EXPONENT
 };
-constexpr i32 TOP_EXPONENT = 59;  // products of two, and sums of them, overflow no float
 
 struct Decoding {
     Way way = Way::NONE;
@@ -42,8 +41,7 @@ struct Decoding {
     }
 };
 
-template <class E>
-constexpr E ZERO = sizeof(E) == 1 ? -128 : -8192;  // with any other field still below every sum of two fields
+constexpr int8_t ZERO = -128;  // with any other field still below every sum of two fields
 
 // The codes of HALVES items as binary16.
 MMAPROBE_HD Halves as_halves(const Decoding d, const void* from, i64 at) {
@@ -61,7 +59,7 @@ MMAPROBE_HD Halves as_halves(const Decoding d, const void* from, i64 at) {
 #if defined(__AVX512F__)
 struct Seen {  // the largest size so far
     __m512i most = _mm512_setzero_si512();
-    MMAPROBE_HD void see(__m512i size) { most = _mm512_max_epu16(most, size); }
+    MMAPROBE_HD void see(Halves size) { most = _mm512_max_epu16(most, __m512i(size)); }
     MMAPROBE_HD bool above(u32 limit) const {
         return _mm512_cmpgt_epu16_mask(most, _mm512_set1_epi16(i16(limit))) != 0;
     }
@@ -72,10 +70,10 @@ struct Seen {  // the largest size so far
 MMAPROBE_HD void half_items(const Decoding d, const void* from, i64 at, float* values, int8_t* exponents, Seen& seen) {
     __m512i x = __m512i(as_halves(d, from, at));
     const __m512i size = _mm512_and_si512(x, _mm512_set1_epi16(0x7FFF));
-    seen.see(size);
+    seen.see(Halves(size));
     const __m512i field = _mm512_max_epu16(_mm512_srli_epi16(size, 10), _mm512_set1_epi16(1));
     const __mmask32 some = _mm512_test_epi16_mask(size, size);
-    const __m512i exponent = _mm512_mask_mov_epi16(_mm512_set1_epi16(ZERO<int8_t>), some, field);
+    const __m512i exponent = _mm512_mask_mov_epi16(_mm512_set1_epi16(ZERO), some, field);
     if (d.patch) {
         const __mmask32 special = _mm512_cmpgt_epu16_mask(size, _mm512_set1_epi16(int16_t(d.special_above)));
         x = _mm512_mask_mov_epi16(x, special, _mm512_set1_epi16(0x7E00));
@@ -115,48 +113,6 @@ MMAPROBE_HD void half_items(const Decoding d, const void* from, i64 at, float* v
     store(values + at + LANES, from_half(codes + LANES));
 }
 #endif
-
-// LANES items of a format with a binary32's exponent, not yet scaled.
-MMAPROBE_HD I32s top_items(const Decoding d, const void* from, i64 at) {
-    if (d.bytes == 2) return I32s(widen(static_cast<const uint16_t*>(from) + at) << 16);
-    return load<I32s>(static_cast<const i32*>(from) + at) & i32(~u32(0) << d.padding);
-}
-
-// The encoded exponent fields of floats, ZERO for zeros.
-MMAPROBE_HD I32s top_fields(I32s x) {
-    const I32s size = x & 0x7FFFFFFF;
-    return choose(where_set(size), larger(size >> 23, splat_int(1)), splat_int(ZERO<int16_t>));
-}
-
-// 2^(TOP_EXPONENT - exponent) for the exponent of a field, kept where it is a float.
-constexpr i32 LEAST_FIELD = 127 - 60;
-MMAPROBE_HD I32s bounded_field(I32s largest) { return larger(largest, splat_int(LEAST_FIELD)); }
-MMAPROBE_HD F32s scale_of(I32s bounded) { return power_of_two((2 * 127 + TOP_EXPONENT) - bounded); }
-
-// x times scale; what is no zero stays none, for it may meet an infinity.
-MMAPROBE_HD F32s scaled_item(I32s x, F32s scale) {
-    const I32s size = x & 0x7FFFFFFF, scaled = larger(I32s(F32s(size) * scale), splat_int(0x00800000));
-    return F32s(choose(where_set(size), scaled | (x & i32(0x80000000)), x));
-}
-
-// The largest of each group of `width` neighbours, in all of them; width is a power of two, of LANES at most.
-MMAPROBE_HD I32s largest_of_neighbours(I32s x, int width) {
-#if defined(__AVX512F__)
-    const __m512i v = __m512i(x);
-    if (width > 1) x = larger(x, I32s(_mm512_shuffle_epi32(v, _MM_PERM_CDAB)));
-    if (width > 2) x = larger(x, I32s(_mm512_shuffle_epi32(__m512i(x), _MM_PERM_BADC)));
-    if (width > 4) x = larger(x, I32s(_mm512_shuffle_i32x4(__m512i(x), __m512i(x), 0xB1)));
-    if (width > 8) x = larger(x, I32s(_mm512_shuffle_i32x4(__m512i(x), __m512i(x), 0x4E)));
-#elif defined(__AVX2__)
-    if (width > 1) x = larger(x, I32s(_mm256_shuffle_epi32(__m256i(x), 0xB1)));
-    if (width > 2) x = larger(x, I32s(_mm256_shuffle_epi32(__m256i(x), 0x4E)));
-    if (width > 4) x = larger(x, I32s(_mm256_permute2x128_si256(__m256i(x), __m256i(x), 1)));
-#else
-    if (width > 1) x = larger(x, I32s{x[1], x[0], x[3], x[2]});
-    if (width > 2) x = larger(x, I32s{x[2], x[3], x[0], x[1]});
-#endif
-    return x;
-}
 
 }  // namespace MMAPROBE_BUILD
 }  // namespace mmaprobe

@@ -2,7 +2,7 @@
 // that the language has no word for.
 //
 // A strip has 16 rows: PARTS registers of LANES. A block of BLOCK columns and 16 rows is four registers of floats, and
-// its exponents are one register of bytes or two of 16-bit numbers, flat [column][row].
+// its exponents, where bytes hold them, are one register, flat [column][row].
 #pragma once
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -17,12 +17,7 @@ typedef float F32s __attribute__((vector_size(4 * LANES)));
 
 constexpr int ROWS = 16, PARTS = ROWS / LANES, BLOCK = LANES / 4;
 
-template <class E>
-struct Exponents {
-    static constexpr int COUNT = 4 * LANES / int(sizeof(E));  // in a register
-    static constexpr int REGISTERS = int(sizeof(E));          // of a block
-    typedef E Register __attribute__((vector_size(4 * LANES)));
-};
+typedef int8_t Bytes __attribute__((vector_size(4 * LANES)));
 
 MMAPROBE_HD F32s splat_float(float x) { return x - F32s{}; }
 MMAPROBE_HD I32s splat_int(i32 x) { return x - I32s{}; }
@@ -116,138 +111,84 @@ MMAPROBE_HD F32s from_half(const uint16_t* x) {
 
 MMAPROBE_HD F32s choose(Mask m, F32s x, F32s y) { return F32s(choose(m, I32s(x), I32s(y))); }
 
-// Exponents of the rows k of a, for every column of a block; and of the block's columns, for every row.
-template <class E>
-MMAPROBE_HD typename Exponents<E>::Register of_rows(const E* rows, int r);
-template <class E>
-MMAPROBE_HD typename Exponents<E>::Register of_columns(const E* columns, int r);
-
+// x 2^n, |n| below 252, of results that are normal numbers, zeros or infinities. SCALES: in few operations.
 #if defined(__AVX512F__)
-typedef Exponents<int8_t>::Register Bytes;
-typedef Exponents<int16_t>::Register Words;
-template <>
-MMAPROBE_HD Bytes of_rows<int8_t>(const int8_t* rows, int) {
+constexpr bool SCALES = true;
+MMAPROBE_HD F32s times_power(F32s x, I32s n) { return F32s(_mm512_scalef_ps(__m512(x), _mm512_cvtepi32_ps(__m512i(n)))); }
+#else
+constexpr bool SCALES = false;
+MMAPROBE_HD F32s times_power(F32s x, I32s n) {
+    const I32s first = n >> 1;
+    return x * power_of_two(first + 127) * power_of_two(n - first + 127);
+}
+#endif
+
+// Registers of exponents: bytes of a block, flat [column][row], and 16-bit numbers.
+#if defined(__AVX512F__)
+MMAPROBE_HD Bytes of_rows(const int8_t* rows) {  // for every column of a block
     return Bytes(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows))));
 }
-template <>
-MMAPROBE_HD Words of_rows<int16_t>(const int16_t* rows, int) {
-    return Words(_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows))));
-}
-template <>
-MMAPROBE_HD Bytes of_columns<int8_t>(const int8_t* columns, int) {
+MMAPROBE_HD Bytes of_columns(const int8_t* columns) {  // for every row
     const __m512i byte = _mm512_set_epi64(0x0303030303030303, 0x0303030303030303, 0x0202020202020202, 0x0202020202020202,
                                           0x0101010101010101, 0x0101010101010101, 0, 0);
     return Bytes(_mm512_shuffle_epi8(_mm512_set1_epi32(load<i32>(columns)), byte));
 }
-template <>
-MMAPROBE_HD Words of_columns<int16_t>(const int16_t* columns, int r) {
-    const __m512i pair = _mm512_set_epi64(0x0302030203020302, 0x0302030203020302, 0x0302030203020302, 0x0302030203020302,
-                                          0x0100010001000100, 0x0100010001000100, 0x0100010001000100, 0x0100010001000100);
-    return Words(_mm512_shuffle_epi8(_mm512_set1_epi32(load<i32>(columns + 2 * r)), pair));
-}
-template <class E>
-MMAPROBE_HD typename Exponents<E>::Register larger_exponents(typename Exponents<E>::Register x,
-                                                             typename Exponents<E>::Register y) {
-    using Register = typename Exponents<E>::Register;
-    return sizeof(E) == 1 ? Register(_mm512_max_epi8(__m512i(x), __m512i(y)))
-                          : Register(_mm512_max_epi16(__m512i(x), __m512i(y)));
-}
-#else
-#if defined(__AVX2__)
-typedef Exponents<int8_t>::Register Bytes;
-typedef Exponents<int16_t>::Register Words;
-template <>
-MMAPROBE_HD Bytes of_rows<int8_t>(const int8_t* rows, int) {
+MMAPROBE_HD Bytes larger_bytes(Bytes x, Bytes y) { return Bytes(_mm512_max_epi8(__m512i(x), __m512i(y))); }
+MMAPROBE_HD Halves larger_halves(Halves x, Halves y) { return Halves(_mm512_max_epi16(__m512i(x), __m512i(y))); }
+MMAPROBE_HD Bytes add_bytes(Bytes x, Bytes y) { return Bytes(_mm512_adds_epi8(__m512i(x), __m512i(y))); }
+#elif defined(__AVX2__)
+MMAPROBE_HD Bytes of_rows(const int8_t* rows) {
     return Bytes(_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows))));
 }
-template <>
-MMAPROBE_HD Words of_rows<int16_t>(const int16_t* rows, int) {
-    return load<Words>(rows);
-}
-template <>
-MMAPROBE_HD Bytes of_columns<int8_t>(const int8_t* columns, int) {
+MMAPROBE_HD Bytes of_columns(const int8_t* columns) {
     const __m256i byte = _mm256_set_epi64x(0x0101010101010101, 0x0101010101010101, 0, 0);
     return Bytes(_mm256_shuffle_epi8(_mm256_set1_epi16(load<int16_t>(columns)), byte));
 }
-template <>
-MMAPROBE_HD Words of_columns<int16_t>(const int16_t* columns, int r) {
-    return Words(_mm256_set1_epi16(columns[r]));
-}
-#else  // a register holds 16 bytes, or 8 words: half of the rows
-template <class E>
-MMAPROBE_HD typename Exponents<E>::Register of_rows(const E* rows, int r) {
-    return load<typename Exponents<E>::Register>(rows + r * Exponents<E>::COUNT);
-}
-template <class E>
-MMAPROBE_HD typename Exponents<E>::Register of_columns(const E* columns, int) {
-    const E x = columns[0];
-    return typename Exponents<E>::Register{} + x;
-}
-#endif
-template <class E>
-MMAPROBE_HD typename Exponents<E>::Register larger_exponents(typename Exponents<E>::Register x,
-                                                             typename Exponents<E>::Register y) {
-    using Register = typename Exponents<E>::Register;
-#if defined(__AVX2__)
-    return sizeof(E) == 1 ? Register(_mm256_max_epi8(__m256i(x), __m256i(y)))
-                          : Register(_mm256_max_epi16(__m256i(x), __m256i(y)));
+MMAPROBE_HD Bytes larger_bytes(Bytes x, Bytes y) { return Bytes(_mm256_max_epi8(__m256i(x), __m256i(y))); }
+MMAPROBE_HD Halves larger_halves(Halves x, Halves y) { return Halves(_mm256_max_epi16(__m256i(x), __m256i(y))); }
+MMAPROBE_HD Bytes add_bytes(Bytes x, Bytes y) { return Bytes(_mm256_adds_epi8(__m256i(x), __m256i(y))); }
 #else
-    const Register more = Register(x > y);
+MMAPROBE_HD Bytes of_rows(const int8_t* rows) { return load<Bytes>(rows); }
+MMAPROBE_HD Bytes of_columns(const int8_t* columns) { return Bytes{} + columns[0]; }
+MMAPROBE_HD Bytes larger_bytes(Bytes x, Bytes y) {
+    const Bytes more = Bytes(x > y);
     return (x & more) | (y & ~more);
-#endif
 }
-#endif
-
-// Sums of exponents; those of bytes stop at -128.
-template <class E>
-MMAPROBE_HD typename Exponents<E>::Register add_exponents(typename Exponents<E>::Register x,
-                                                          typename Exponents<E>::Register y) {
-    using Register = typename Exponents<E>::Register;
-    if (sizeof(E) == 2) return x + y;
-#if defined(__AVX512F__)
-    return Register(_mm512_adds_epi8(__m512i(x), __m512i(y)));
-#elif defined(__AVX2__)
-    return Register(_mm256_adds_epi8(__m256i(x), __m256i(y)));
-#elif defined(__x86_64__)
-    return Register(_mm_adds_epi8(__m128i(x), __m128i(y)));
+MMAPROBE_HD Halves larger_halves(Halves x, Halves y) {
+    typedef int16_t Words __attribute__((vector_size(sizeof(Halves))));
+    const Halves more = Halves(Words(x) > Words(y));
+    return (x & more) | (y & ~more);
+}
+MMAPROBE_HD Bytes add_bytes(Bytes x, Bytes y) {
+#if defined(__x86_64__)
+    return Bytes(_mm_adds_epi8(__m128i(x), __m128i(y)));
 #elif defined(__aarch64__)
-    return Register(vqaddq_s8(int8x16_t(x), int8x16_t(y)));
+    return Bytes(vqaddq_s8(int8x16_t(x), int8x16_t(y)));
 #else
-    const Register sum = x + y, wrapped = Register(((x ^ sum) & (y ^ sum)) < 0);
+    const Bytes sum = x + y, wrapped = Bytes(((x ^ sum) & (y ^ sum)) < 0);
     return (wrapped & -128) | (sum & ~wrapped);
 #endif
 }
+#endif
 
 // [BLOCK][k] to [k][BLOCK]; up to 16 k at a time, which may write past the end.
-template <class E>
-MMAPROBE_HD void interleave(const E* from, E* to, int k) {
+MMAPROBE_HD void interleave(const int8_t* from, int8_t* to, int k) {
 #if defined(__AVX2__)
-    constexpr int N = 16 / int(sizeof(E));
-    const auto low = [](__m128i x, __m128i y) {
-        return sizeof(E) == 1 ? _mm_unpacklo_epi8(x, y) : _mm_unpacklo_epi16(x, y);
-    };
-    const auto high = [](__m128i x, __m128i y) {
-        return sizeof(E) == 1 ? _mm_unpackhi_epi8(x, y) : _mm_unpackhi_epi16(x, y);
-    };
+    constexpr int N = 16;
     for (int i = 0; i < k; i += N) {
         __m128i x[2 * BLOCK];
         for (int q = 0; q < BLOCK; ++q) x[q] = load<__m128i>(from + q * k + i);
-        __m128i out[BLOCK] = {low(x[0], x[1]), high(x[0], x[1])};
+        __m128i out[BLOCK] = {_mm_unpacklo_epi8(x[0], x[1]), _mm_unpackhi_epi8(x[0], x[1])};
         if (BLOCK == 4) {
-            const __m128i p = low(x[2], x[3]), q = high(x[2], x[3]), r = out[0], s = out[1];
-            const auto low_pairs = [](__m128i x, __m128i y) {
-                return sizeof(E) == 1 ? _mm_unpacklo_epi16(x, y) : _mm_unpacklo_epi32(x, y);
-            };
-            const auto high_pairs = [](__m128i x, __m128i y) {
-                return sizeof(E) == 1 ? _mm_unpackhi_epi16(x, y) : _mm_unpackhi_epi32(x, y);
-            };
-            const __m128i all[4] = {low_pairs(r, p), high_pairs(r, p), low_pairs(s, q), high_pairs(s, q)};
+            const __m128i p = _mm_unpacklo_epi8(x[2], x[3]), q = _mm_unpackhi_epi8(x[2], x[3]), r = out[0], s = out[1];
+            const __m128i all[4] = {_mm_unpacklo_epi16(r, p), _mm_unpackhi_epi16(r, p), _mm_unpacklo_epi16(s, q),
+                                    _mm_unpackhi_epi16(s, q)};
             for (int j = 0; j < BLOCK; ++j) out[j] = all[j];
         }
         for (int j = 0; j < BLOCK; ++j) store(to + i * BLOCK + j * N, out[j]);
     }
 #else
-    memcpy(to, from, size_t(k) * sizeof(E));
+    memcpy(to, from, size_t(k));
 #endif
 }
 
