@@ -31,6 +31,7 @@ bool evaluate(const EngineCall& call);
 
 namespace cpu {
 void register_engine(pybind11::module_& m);
+void register_results(pybind11::module_& m);
 }
 
 }  // namespace mmaprobe

@@ -13,6 +13,7 @@ PYBIND11_MODULE(_native, m) {
   mmaprobe::cpu::register_units(m);
   mmaprobe::cpu::register_generators(m);
   mmaprobe::cpu::register_engine(m);
+  mmaprobe::cpu::register_results(m);
   mmaprobe::cpu::register_pipeline(m);
   mmaprobe::cpu::register_roof(m);
   mmaprobe::cpu::register_sparse(m);

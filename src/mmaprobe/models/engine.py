@@ -46,7 +46,7 @@ def evaluate_many(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
         raise UsageError(f"results of different widths in one call: {', '.join(sorted(map(str, dtypes)))}")
     for datapath in {(path.a, path.b, path.c, path.k, path.scale): path for path in datapaths}.values():
         _check(datapath, vectors)
-    out = np.empty((len(datapaths), vectors.size), dtypes.pop())
+    out = _native.results(dtypes.pop(), (len(datapaths), vectors.size))
     programs = [program(datapath) for datapath in datapaths]
     native = [words for words in programs if words is not None]
     has_c = datapaths[0].c is not None
@@ -72,7 +72,7 @@ def evaluate_tiles(datapath: Datapath, tiles: Batch) -> Bits | None:
     if words is None or tiles.a.ndim != 3 or tiles.b.ndim != 3:
         return None
     (count, m, _), n = tiles.a.shape, tiles.b.shape[2]
-    out = np.empty((count, m, n), formats.get(datapath.d).dtype)
+    out = _native.results(formats.get(datapath.d).dtype, (count, m, n))
     has_c = datapath.c is not None
     try:
         done = _native.engine_evaluate_tiles(words, _ready(tiles, has_c), out, count, m, n, _build())
