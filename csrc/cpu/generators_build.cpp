@@ -3,6 +3,7 @@
 
 #include "generators.hpp"
 #include "generators_layout.hpp"
+#include "generators_rows.hpp"
 #include "generators_tile.hpp"
 
 namespace mmaprobe {
@@ -17,6 +18,7 @@ bool streamed(const GeneratorCall& call) {
 struct Maker {
     Target t;
     Stream stream;
+    Keys keys;
     GeneratorCall call;
     int tile;  // vectors
     Grid vectors{3}, lanes;
@@ -48,16 +50,16 @@ struct Maker {
 };
 
 Maker::Maker(const GeneratorCall& c)
-    : t(read_target(c.target)), stream{c.seed, c.stream}, call(c),
+    : t(read_target(c.target)), stream{c.seed, c.stream}, keys(stream), call(c),
       tile(larger(1, WANTED / larger(t.space.live, 3))), lanes(t.space.live) {}
 
 void Maker::run() {
     if (streamed(call)) return StreamMaker(t, stream, call, call.family == CLUSTERED).run();
     for (i64 done = 0; done < call.count; done += tile) {
         const int count = int(call.count - done < tile ? call.count - done : tile);
-        words.fill(stream, call.start + u64(done), vectors, 3 * count, VECTOR);
+        words.fill(keys, call.start + u64(done), vectors, 3 * count, VECTOR);
         words.interleave(&v[0][0], 3 * count);
-        lane.fill(stream, call.start + u64(done), lanes, count * t.space.live, LANE);
+        lane.fill(keys, call.start + u64(done), lanes, count * t.space.live, LANE);
         t.a.is_float ? floats(done, count) : integers(done, count);
     }
 }
@@ -146,7 +148,7 @@ void Maker::floats(i64 done, int count) {
     memset(low_a, 0, sizeof(u32) * size_t(places));
     memset(low_b, 0, sizeof(u32) * size_t(places));
     if (t.a.fraction > 31 || t.b.fraction > 31) {
-        words.fill(stream, call.start + u64(done), lanes, places, WIDE);
+        words.fill(keys, call.start + u64(done), lanes, places, WIDE);
         memcpy(low_a, words.w0, sizeof(u32) * size_t(places));
         memcpy(low_b, words.w1, sizeof(u32) * size_t(places));
     }
@@ -169,7 +171,7 @@ void Maker::emit(i64 done, int count) {
             c[vector] = addend(t, addends[vector], v[vector][8], v[vector][9], a[at], b[at], aims.scale[at]);
         }
     if (call.family == SPECIALS) {
-        words.fill(stream, call.start + u64(done), lanes, count * live, OVERLAY);
+        words.fill(keys, call.start + u64(done), lanes, count * live, OVERLAY);
         for (int vector = 0; vector < count; ++vector)
             specials(done, vector, a + vector * live, b + vector * live, c[vector]);
     }

@@ -10,8 +10,6 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
 
-constexpr int STRIP = 16;  // rows of a strip, vectors of a group
-
 // Where the operands of one tile, or of one group, lie.
 struct Place {
     const Target& t;
@@ -85,24 +83,6 @@ void turn(const Layout& f, const char* from, char* to, int items, int vectors) {
     }
 }
 
-// A word of PER vectors as the items k and following of 16 columns, `lane` the first of them.
-template <class Item>
-MMAPROBE_HD void store_items(U32 word, char* to, int k, int last, int lane) {
-    typedef Item Narrow __attribute__((vector_size(PER * sizeof(Item))));
-    for (int i = 0; i < int(4 / sizeof(Item)) && k < last; ++i, ++k, word >>= 8 * (sizeof(Item) % 4)) {
-        const Narrow items = __builtin_convertvector(word, Narrow);
-        memcpy(to + (k * STRIP + lane) * i64(sizeof(Item)), &items, sizeof items);
-    }
-}
-
-MMAPROBE_HD void store_wide(U32 low, U32 high, char* to, int k, int lane) {
-    u32* out = reinterpret_cast<u32*>(to) + 2 * (k * STRIP + lane);
-    for (int n = 0; n < PER; ++n) {
-        out[2 * n] = low[n];
-        out[2 * n + 1] = high[n];
-    }
-}
-
 // Families whose streams have their operands at whole words.
 class LayoutStreams {
     Streams& streams;
@@ -134,7 +114,7 @@ class LayoutStreams {
         constexpr int PER_WORD = 4 / sizeof(Item);
         char* to = columns_of(span, first);
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) store_items<Item>(words.w[i], to, k + i * PER_WORD, INT32_MAX, first % STRIP);
+        for (int i = 0; i < 4; ++i) store_items<Item>(words.w[i], to, k + i * PER_WORD, first % STRIP);
     }
     void whole(const Span& span, const Four& words, int offset, int first, int rows) {
         if (p.by_rows(span.role)) {

@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-#include "generators_words.hpp"
+#include "generators_philox.hpp"
 #include "model/families.hpp"
 
 namespace mmaprobe {
@@ -37,18 +37,19 @@ U64 load(const u32* words) {
 struct Words {
     u32 w0[LANES], w1[LANES], w2[LANES], w3[LANES];
 
-    void fill(const Stream& stream, u64 start, const Grid& grid, int places, Purpose purpose) {
+    void fill(const Keys& keys, u64 start, const Grid& grid, int places, Purpose purpose) {
         constexpr int SETS = 2;
         for (int n = 0; n < places; n += SETS * PER) {
-            Counters counters[SETS];
+            State counters[SETS];
             Four words[SETS];
             for (int i = 0; i < SETS; ++i) {
                 const U64 vector = load(grid.vector + n + i * PER), block = load(grid.number + n + i * PER);
                 const U64 index[2] = {start + (vector & 0xFFFFFFFFu), start + (vector >> 32)};
-                const U64 tag = U64{} + (u32(purpose) << 16);
-                counters[i] = {{index[0], index[1]}, {index[0] >> 32, index[1] >> 32}, {tag | block, tag | block >> 32}};
+                const U64 tag = U64{} + (u32(purpose) << 16), number = U64{} + keys.number;
+                counters[i] = {{index[0], index[1]}, {index[0] >> 32, index[1] >> 32}, {tag | block, tag | block >> 32},
+                               {number, number}};
             }
-            philox_sets<SETS>(counters, stream, words);
+            philox_sets<0>(counters, keys, words);
             for (int i = 0; i < SETS; ++i) {
                 u32* out[4] = {w0, w1, w2, w3};
                 for (int w = 0; w < 4; ++w) memcpy(out[w] + n + i * PER, &words[i].w[w], WIDTH);

@@ -1,4 +1,4 @@
-// Random words for as many vectors at once as a register has 32-bit lanes, and their way into rows of bytes.
+// Words of as many vectors at once as a register has 32-bit lanes, and their way into rows and columns of bytes.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -40,6 +40,51 @@ MMAPROBE_HD U64 times_low(U64 x, u64 y) {
 #endif
 }
 
+// The upper halves of 16-bit products.
+MMAPROBE_HD U16 times_high(U16 x, U16 y) {
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    return U16(_mm512_mulhi_epu16(__m512i(x), __m512i(y)));
+#elif defined(__AVX2__)
+    return U16(_mm256_mulhi_epu16(__m256i(x), __m256i(y)));
+#elif defined(__SSE2__)
+    return U16(_mm_mulhi_epu16(__m128i(x), __m128i(y)));
+#else
+    const U32 low = (U32(x) & 0xFFFF) * (U32(y) & 0xFFFF) >> 16, high = (U32(x) >> 16) * (U32(y) >> 16);
+    return U16(low | (high & 0xFFFF0000u));
+#endif
+}
+
+// x - y, or 0 where y is greater.
+MMAPROBE_HD U16 less_or_zero(U16 x, U16 y) {
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    return U16(_mm512_subs_epu16(__m512i(x), __m512i(y)));
+#elif defined(__AVX2__)
+    return U16(_mm256_subs_epu16(__m256i(x), __m256i(y)));
+#elif defined(__SSE2__)
+    return U16(_mm_subs_epu16(__m128i(x), __m128i(y)));
+#else
+    return (x > y ? x : y) - y;
+#endif
+}
+MMAPROBE_HD U32 less_or_zero(U32 x, U32 y) { return (x > y ? x : y) - y; }
+
+// 32-bit lanes out of the lower halves of 64-bit ones, even lanes from one register and odd lanes from another; and out of
+// their upper halves.
+MMAPROBE_HD U32 join_low(U64 even, U64 odd) {
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    return U32(_mm512_mask_shuffle_epi32(__m512i(even), 0xAAAA, __m512i(odd), _MM_PERM_CCAA));
+#else
+    return U32((even & 0xFFFFFFFFu) | odd << 32);
+#endif
+}
+MMAPROBE_HD U32 join_high(U64 even, U64 odd) {
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    return U32(_mm512_mask_shuffle_epi32(__m512i(odd), 0x5555, __m512i(even), _MM_PERM_DDBB));
+#else
+    return U32(even >> 32 | (odd & 0xFFFFFFFF00000000u));
+#endif
+}
+
 // The lower halves of two registers.
 MMAPROBE_HD U32 halves_of(U32 low, U32 high) {
 #if defined(__AVX512F__) && defined(__AVX512BW__)
@@ -55,65 +100,6 @@ MMAPROBE_HD U32 halves_of(U32 low, U32 high) {
 // The four words of PER blocks.
 struct Four {
     U32 w[4];
-};
-
-// Counters of PER blocks: those of even and of odd lanes, the value in the lower half of each item.
-struct Counters {
-    U64 c0[2], c1[2], c2[2];
-};
-
-// `Sets` sets of blocks side by side, so that one's multiplications hide in another's.
-template <int Sets>
-MMAPROBE_HD void philox_sets(const Counters (&counters)[Sets], const Stream& stream, Four (&out)[Sets]) {
-    U64 c0[2 * Sets], c1[2 * Sets], c2[2 * Sets], c3[2 * Sets];
-#pragma GCC unroll 8
-    for (int i = 0; i < 2 * Sets; ++i) {
-        c0[i] = counters[i / 2].c0[i % 2];
-        c1[i] = counters[i / 2].c1[i % 2];
-        c2[i] = counters[i / 2].c2[i % 2];
-        c3[i] = U64{} + stream.number;
-    }
-    u32 k0 = u32(stream.seed), k1 = u32(stream.seed >> 32);
-    for (int round = 0; round < 10; ++round) {
-#pragma GCC unroll 8
-        for (int i = 0; i < 2 * Sets; ++i) {  // the upper halves hold what does not matter
-            const U64 left = times_low(c0[i], 0xD2511F53u), right = times_low(c2[i], 0xCD9E8D57u);
-            c0[i] = (right >> 32) ^ c1[i] ^ k0;
-            c1[i] = right;
-            c2[i] = (left >> 32) ^ c3[i] ^ k1;
-            c3[i] = left;
-        }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    const auto join = [](U64 even, U64 odd) { return U32((even & 0xFFFFFFFFu) | odd << 32); };
-#pragma GCC unroll 4
-    for (int i = 0; i < Sets; ++i)
-        out[i] = {{join(c0[2 * i], c0[2 * i + 1]), join(c1[2 * i], c1[2 * i + 1]), join(c2[2 * i], c2[2 * i + 1]),
-                   join(c3[2 * i], c3[2 * i + 1])}};
-}
-
-// Counters of vectors first .. first + PER - 1, all for block `number` of a purpose.
-struct Indices {
-    U64 index[2];
-    explicit Indices(u64 first) {
-        U64 even;
-        for (int i = 0; i < WIDTH / 8; ++i) even[i] = 2 * u64(i);
-        index[0] = even + first;
-        index[1] = even + (first + 1);
-    }
-    // The first half of the lanes from one vector on, the second half from another.
-    Indices(u64 first, u64 second) : Indices(first) {
-        U64 upper;
-        for (int i = 0; i < WIDTH / 8; ++i) upper[i] = i < WIDTH / 16 ? 0 : ~u64(0);
-        upper &= second - first - PER / 2;
-        index[0] += upper;
-        index[1] += upper;
-    }
-    Counters counters(Purpose purpose, u32 number) const {
-        const U64 c2 = U64{} + (u32(purpose) << 16 | number);
-        return {{index[0], index[1]}, {index[0] >> 32, index[1] >> 32}, {c2, c2}};
-    }
 };
 
 // Lane n of the words as 16 bytes at out + n * pitch, of the first `rows` lanes.
@@ -160,6 +146,48 @@ MMAPROBE_HD void store_rows(const Four& words, char* out, i64 pitch, int rows = 
         memcpy(out + n * pitch, row, sizeof row);
     }
 #endif
+}
+
+constexpr int STRIP = 16;  // rows of a strip of the engine layout, vectors of a group
+
+// A word of PER vectors as the items k and following of 16 columns, `lane` the first of them; items from `last` on are not
+// stored.
+template <class Item>
+MMAPROBE_HD void store_items(U32 word, char* to, int k, int last, int lane) {
+    typedef Item Narrow __attribute__((vector_size(PER * sizeof(Item))));
+    for (int i = 0; i < int(4 / sizeof(Item)) && k < last; ++i, ++k, word >>= 8 * (sizeof(Item) % 4)) {
+        const Narrow items = __builtin_convertvector(word, Narrow);
+        memcpy(to + (k * STRIP + lane) * i64(sizeof(Item)), &items, sizeof items);
+    }
+}
+
+// The same of all items of a word.
+template <class Item>
+MMAPROBE_HD void store_items(U32 word, char* to, int k, int lane) {
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    __m512i out = __m512i(word);  // 16 lanes are 16 columns: one register is all items
+    if (sizeof(Item) == 1) {
+        const __m512i bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+        const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        out = _mm512_permutexvar_epi32(words, _mm512_shuffle_epi8(out, bytes));
+    } else if (sizeof(Item) == 2) {
+        typedef uint16_t Halves __attribute__((vector_size(64)));
+        out = _mm512_permutexvar_epi16(__m512i(Halves{0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                                      1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31}),
+                                       out);
+    }
+    _mm512_storeu_si512(to + (k * STRIP + lane) * i64(sizeof(Item)), out);
+#else
+    store_items<Item>(word, to, k, INT32_MAX, lane);
+#endif
+}
+
+MMAPROBE_HD void store_wide(U32 low, U32 high, char* to, int k, int lane) {
+    u32* out = reinterpret_cast<u32*>(to) + 2 * (k * STRIP + lane);
+    for (int n = 0; n < PER; ++n) {
+        out[2 * n] = low[n];
+        out[2 * n + 1] = high[n];
+    }
 }
 
 }  // namespace

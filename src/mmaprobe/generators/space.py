@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,10 +104,16 @@ class Target:
     space: Space
 
     def packed(self) -> NDArray[np.int64]:
-        """Every integer in order, the argument of the native generator."""
+        """Every integer in order, the argument of the native generator; read-only."""
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> NDArray[np.int64]:
         parts = (self.a, self.b, self.c, self.d, self.scale, self.space)
         flat = [value for part in parts for value in astuple(part)]
-        return np.array([value - (1 << 64) if value >> 63 == 1 else value for value in flat], dtype=np.int64)
+        packed = np.array([value - (1 << 64) if value >> 63 == 1 else value for value in flat], dtype=np.int64)
+        packed.flags.writeable = False
+        return packed
 
 
 @lru_cache(maxsize=512)
