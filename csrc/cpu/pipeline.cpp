@@ -17,7 +17,7 @@ namespace py = pybind11;
 namespace mmaprobe {
 namespace {
 
-constexpr int64_t PIECE = 1 << 15;  // bytes of operands and results: the first cache, or nearly
+constexpr int64_t PIECE = 1 << 17;  // bytes of operands and results: well within the second cache
 
 // An array whose first item lies on a cache line.
 class Buffer {
