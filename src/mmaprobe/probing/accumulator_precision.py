@@ -20,60 +20,74 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.places import inner_place
-from mmaprobe.probing.rounding import fraction_bits
+from mmaprobe.probing.places import Place, inner_place
+from mmaprobe.probing.rounding import fraction_bits, keeps
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.tipping import tips
 
-QUESTION = "accumulator_precision"
 
-
-def probe_accumulator_precision(session: Session) -> Finding:
+async def probe_accumulator_precision(session: Session) -> Finding:
     """Fraction bits of products and of C beside the largest term (see the module)."""
     if not session.is_float:
-        return session.finding(QUESTION, "exact", None, "integers: sums are exact")
-    tree = session.tree
+        return session.finding("exact", None, "integers: sums are exact")
+    tree = await tree_of(session)
     if tree is None:
-        return session.finding(QUESTION, "inconclusive", None, "needs a summation tree of two leaves or more")
-    kept = kept_bits(session, tree)
+        return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
+    kept = await kept_bits(session)
+    await _show(session, tree, kept)
     below = {leaf for leaf, bits in kept.items() if bits >= session.window}
     products = {leaf: bits for leaf, bits in kept.items() if leaf != "c"}
     limits = ({"c"} & below) | ({"products"} if any(leaf in below for leaf in products) else set())
     if not products or "products" in limits:
-        tipped = tips(session, tree)
+        tipped = await tips(session, tree)
         if tipped is not None and tipped.bits >= max(products.values(), default=0):
-            products = dict.fromkeys(range(session.instruction.k), tipped.bits)
+            products = dict.fromkeys(range(session.k), tipped.bits)
             limits = limits - {"products"} | ({"products"} if tipped.bounded else set())
     answer = collapse(products) | {"c": kept.get("c"), "at_least": sorted(limits)}
     if answer["products"] is None and not answer["lanes"]:
-        return session.finding(QUESTION, "inconclusive", answer, "no term can be watched beside a larger one")
-    return session.finding(QUESTION, "bounded" if limits else "exact", answer, _text(answer))
+        return session.finding("inconclusive", answer, "no term can be watched beside a larger one")
+    return session.finding("bounded" if limits else "exact", answer, _text(answer))
 
 
-def kept_bits(session: Session, tree: Node) -> dict[Leaf, int]:
-    """Fraction bits kept by each leaf that has an inner place."""
-    out: dict[Leaf, int] = {}
-    known = 0
-    for leaf in session.leaves:
+async def kept_bits(session: Session) -> dict[Leaf, int]:
+    """Fraction bits kept by each leaf that has an inner place, found out once for all questions."""
+    found: dict[Leaf, int] = await session.fact("kept bits", _kept)
+    return found
+
+
+async def _kept(session: Session) -> dict[Leaf, int]:
+    """A ladder for C and for the first lane; the other lanes are held against the first."""
+    tree = await tree_of(session)
+    places = {} if tree is None else {leaf: inner_place(tree, leaf) for leaf in session.leaves}
+    there = {leaf: place for leaf, place in places.items() if place is not None}
+    lanes = [leaf for leaf in there if leaf != "c"]
+    ladders = [leaf for leaf in there if leaf == "c" or leaf in lanes[:1]]
+    out = dict(zip(ladders, await together(*(_ladder(session, there[x]) for x in ladders)), strict=True))
+    known = out[lanes[0]] if lanes else None
+    if known is not None:
+        alike = await together(*(keeps(session, there[leaf], known) for leaf in lanes[1:]))
+        out |= {leaf: known for leaf, same in zip(lanes[1:], alike, strict=True) if same}
+    others = [leaf for leaf in there if leaf not in out]
+    out |= zip(others, await together(*(_ladder(session, there[leaf]) for leaf in others)), strict=True)
+    return {leaf: out[leaf] for leaf in there if out[leaf] is not None}
+
+
+async def _ladder(session: Session, place: Place) -> int | None:
+    return await fraction_bits(session, place, session.window)
+
+
+async def _show(session: Session, tree: Node, kept: dict[Leaf, int]) -> None:
+    """Witnesses for C and lane 0: the last place kept, and half of it."""
+    for leaf in [leaf for leaf in ("c", 0) if leaf in kept]:
         place = inner_place(tree, leaf)
-        most = session.window if leaf == "c" or not known else min(session.window, known + 3)
-        bits = None if place is None else fraction_bits(session, place, most)
-        if bits == known + 3 and place is not None:
-            bits = fraction_bits(session, place, session.window)
-        if place is None or bits is None:
-            continue
-        out[leaf] = bits
-        known = bits if leaf != "c" else known
-        if leaf in ("c", 0):
-            note = f"2^{session.high - bits} beside 1.5 * 2^{session.high}: the last place kept"
-            terms = place.terms(3 * power(session.high - 1), power(session.high - bits))
-            session.witness(terms, note)
-            lost = place.terms(3 * power(session.high - 1), power(session.high - bits - 1))
-            if session.try_vector(lost) is not None:
-                session.witness(lost, "half of that: not kept whole")
-    return out
+        for bits, note in ((kept[leaf], "the last place kept"), (kept[leaf] + 1, "not kept whole")):
+            terms = {} if place is None else place.terms(3 * power(session.high - 1), power(session.high - bits))
+            if session.try_vector(terms) is not None:
+                await session.witness(terms, f"2^{session.high - bits} beside 1.5 * 2^{session.high}: {note}")
 
 
 def collapse(products: dict[Leaf, Any]) -> dict[str, Any]:

@@ -13,46 +13,47 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.accumulator_precision import collapse
+from mmaprobe.probing.accumulator_precision import collapse, kept_bits
 from mmaprobe.probing.places import inner_place
-from mmaprobe.probing.rounding import fit, fraction_bits, keep_evidence, watch
+from mmaprobe.probing.rounding import FEW, PLACES, fit, keep_evidence, watch
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
+from mmaprobe.probing.summation_tree import tree_of
 
-QUESTION = "alignment_rounding"
 
-
-def probe_alignment_rounding(session: Session) -> Finding:
+async def probe_alignment_rounding(session: Session) -> Finding:
     """The rounding of aligned terms (see the module)."""
     none: dict[str, Any] = {"products": None, "c": None, "lanes": {}}
     if not session.is_float:
-        return session.finding(QUESTION, "exact", none, "integers: nothing is aligned")
-    tree = session.tree
+        return session.finding("exact", none, "integers: nothing is aligned")
+    tree = await tree_of(session)
     if tree is None:
-        return session.finding(QUESTION, "inconclusive", None, "needs a summation tree of two leaves or more")
+        return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
     leaves = [leaf for leaf in session.leaves if tree.parent_of(leaf).fused]
     if not leaves:
-        return session.finding(QUESTION, "exact", none, "no fused sum: nothing is aligned")
-    found = {leaf: names for leaf in leaves if (names := _read(session, tree, leaf)) is not None}
+        return session.finding("exact", none, "no fused sum: nothing is aligned")
+    kept = await kept_bits(session)
+    names = await together(*(_read(session, tree, leaf, kept, leaf in leaves[:2]) for leaf in leaves))
+    found = {leaf: some for leaf, some in zip(leaves, names, strict=True) if some is not None}
     if not found:
-        return session.finding(QUESTION, "bounded", none, "no cut within the window")
+        return session.finding("bounded", none, "no cut within the window")
     answer = collapse({leaf: names for leaf, names in found.items() if leaf != "c"}) | {"c": found.get("c")}
     text = f"products {_say(answer['products'])}, C {_say(answer['c'])}"
     if any(not names for names in found.values()):
-        return session.finding(QUESTION, "inconclusive", answer, f"{text}: some term follows none of the 11 roundings")
+        return session.finding("inconclusive", answer, f"{text}: some term follows none of the 11 roundings")
     exact = all(len(names) == 1 for names in found.values()) and len(found) == len(leaves)
-    return session.finding(QUESTION, "exact" if exact else "bounded", answer, text)
+    return session.finding("exact" if exact else "bounded", answer, text)
 
 
-def _read(session: Session, tree: Node, leaf: Leaf) -> list[str] | None:
+async def _read(session: Session, tree: Node, leaf: Leaf, kept: dict[Leaf, int], whole: bool) -> list[str] | None:
     """The roundings that explain a leaf's cut; None where no cut lies within the window."""
-    place = inner_place(tree, leaf)
-    if place is None:
+    place, bits = inner_place(tree, leaf), kept.get(leaf)
+    if place is None or bits is None or bits >= session.window:
         return None
-    bits = fraction_bits(session, place, session.window)
-    if bits is None or bits >= session.window:
-        return None
-    cases, quantum = watch(session, place, bits)
+    cases, quantum = await watch(
+        session, place, bits, places=PLACES if whole else FEW, anchors=(1, -1) if whole else (1,)
+    )
     if not any((case.term / quantum).denominator > 1 for case in cases):
         return None
     if leaf in ("c", 0):

@@ -16,32 +16,31 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, leaves_of
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power
 
-QUESTION = "c_position"
 
-
-def probe_c_position(session: Session) -> Finding:
+async def probe_c_position(session: Session) -> Finding:
     """Where C enters (see the module)."""
-    lanes: list[Any] = list(range(session.instruction.k))
+    lanes: list[Any] = list(range(session.k))
     if session.instruction.c is None:
         answer: dict[str, Any] = {"enters": "absent", "before": [], "with": [], "after": []}
-        return session.finding(QUESTION, "exact", answer, "the instruction has no C")
+        return session.finding("exact", answer, "the instruction has no C")
     if not session.is_float:
         answer = {"enters": "with all", "before": [], "with": lanes, "after": []}
-        return session.finding(QUESTION, "bounded", answer, "an integer sum: its order does not show")
-    tree = session.tree
+        return session.finding("bounded", answer, "an integer sum: its order does not show")
+    tree = await tree_of(session)
     if tree is None:
-        return session.finding(QUESTION, "inconclusive", None, "needs a summation tree")
+        return session.finding("inconclusive", None, "needs a summation tree")
     siblings = [child for child in tree.parent_of("c").children if child != "c"]
     beside = [child for child in siblings if isinstance(child, int)]
     before = sorted(leaf for child in siblings for leaf in leaves_of(child) if leaf not in beside)
     after = [lane for lane in lanes if lane not in beside and lane not in before]
     enters = {(True, True): "inside", (True, False): "last", (False, True): "first", (False, False): "with all"}
     answer = {"enters": enters[bool(before), bool(after)], "before": before, "with": sorted(beside), "after": after}
-    if session.instruction.k > 1:
-        for lane in (0, session.instruction.k - 1):
+    if session.k > 1:
+        for lane in (0, session.k - 1):
             terms: dict[Leaf, Fraction] = {"c": power(session.high), lane: -power(session.high)}
-            session.witness(terms, f"+M in C, -M in lane {lane}, units elsewhere", power(session.low))
+            await session.witness(terms, f"+M in C, -M in lane {lane}, units elsewhere", power(session.low))
     text = f"C enters {answer['enters']}: {len(before)} lanes before, {len(beside)} with it, {len(after)} after"
-    return session.finding(QUESTION, "exact", answer, text)
+    return session.finding("exact", answer, text)

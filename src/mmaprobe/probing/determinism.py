@@ -1,7 +1,7 @@
 """Whether the same operands always give the same bits.
 
-The same random tiles are run again and again, in reversed order, alone, and
-after batches of large values, of NaNs (floats) and of zeros.
+The same random tiles are run again and again: in reversed order, and after tiles of large
+values, of zeros and of NaNs (floats), in the same launch and in the one before.
 
 Answer: ``{"deterministic": bool, "runs": n}``.  A pass is ``bounded``: it is n runs; a
 failure is ``contradictory``.
@@ -11,49 +11,61 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.random_tiles import items_for, random_tiles
+from mmaprobe.probing.random_tiles import items_for, join, random_tiles
 from mmaprobe.probing.session import Session
 
-QUESTION = "determinism"
-REPEATS = 6
+OUTPUTS = 512
 
 
-def probe_determinism(session: Session) -> Finding:
+async def probe_determinism(session: Session) -> Finding:
     """Repeatability (see the module)."""
-    rng = np.random.default_rng(session.seed + 1)
-    items = items_for(session, 1024)
+    rng = np.random.default_rng(session.bench.seed + 1)
+    items = items_for(session, OUTPUTS)
     tiles = random_tiles(session, rng, items)
     back = Batch(**{name: value[::-1].copy() for name, value in tiles.items()})
-    first = session.run_tiles(tiles)
-    runs = 1
-    for repeat in range(REPEATS):
-        for before in (None, _filled(session, repeat, items)):
-            if before is not None:
-                session.run_tiles(before)
-            again = session.run_tiles(back)[::-1] if repeat % 2 else session.run_tiles(tiles)
-            runs += 1
-            if not np.array_equal(first, again):
-                count = int(np.count_nonzero(first != again))
-                answer = {"deterministic": False, "runs": runs}
-                session.unstable = f"run {runs} differs from the first in {count} of {first.size} outputs"
-                return session.finding(QUESTION, "contradictory", answer, session.unstable)
-    for item in range(min(items, 4)):
-        runs += 1
-        if not np.array_equal(first[item : item + 1], session.run_tiles(tiles.slice(item, item + 1))):
-            answer = {"deterministic": False, "runs": runs}
-            session.unstable = f"tile {item} alone differs from itself in a batch"
-            return session.finding(QUESTION, "contradictory", answer, session.unstable)
-    answer = {"deterministic": True, "runs": runs}
-    return session.finding(QUESTION, "bounded", answer, f"{runs} runs of {items} tiles agree")
+    large, nans, zeros = (_filled(session, which) for which in range(3))
+    seen: list[Bits] = []
+    for launch, turned in (
+        ((tiles,), (False,)),
+        ((back,), (True,)),
+        ((large, tiles, zeros, back), (None, False, None, True)),
+        ((nans,), (None,)),
+        ((tiles, nans, tiles), (False, None, False)),
+    ):
+        d = await session.run_tiles(join(launch))
+        for part, reverse in zip(_parts(d, launch), turned, strict=True):
+            if reverse is not None:
+                seen.append(part[::-1] if reverse else part)
+        for run, again in enumerate(seen):
+            if not np.array_equal(seen[0], again):
+                count = int(np.count_nonzero(seen[0] != again))
+                return _failed(
+                    session, run + 1, f"run {run + 1} differs from the first in {count} of {again.size} outputs"
+                )
+    answer = {"deterministic": True, "runs": len(seen)}
+    return session.finding("bounded", answer, f"{len(seen)} runs of {items} tiles agree")
 
 
-def _filled(session: Session, which: int, items: int) -> Batch:
-    """A batch of nothing but largest values, NaNs or zeros, to leave behind whatever state there is."""
+def _failed(session: Session, runs: int, how: str) -> Finding:
+    session.bench.unstable = how
+    return session.finding("contradictory", {"deterministic": False, "runs": runs}, how)
+
+
+def _parts(d: Bits, launch: tuple[Batch, ...]) -> list[Bits]:
+    ends = np.cumsum([tiles.size for tiles in launch])
+    return list(np.split(d, ends[:-1]))
+
+
+def _filled(session: Session, which: int) -> Batch:
+    """A tile of nothing but largest values, NaNs or zeros, to leave behind whatever state there is."""
     out = {}
-    for name, shape in session.instruction.shapes(items).items():
+    for name, shape in session.instruction.shapes(1).items():
+        if name == "metadata":
+            out[name] = np.full(shape, session.plain_metadata, np.uint8)
+            continue
         fmt = session.formats[name]
-        code = (fmt.largest, fmt.nan_code or 0, 0)[which % 3]
+        code = (fmt.largest, fmt.nan_code or 0, 0)[which]
         out[name] = np.full(shape, code, fmt.dtype)
     return Batch(**out)

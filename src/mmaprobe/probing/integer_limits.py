@@ -8,33 +8,34 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
 from mmaprobe.probing.terms import UnrepresentableError, code_of, values_of
 
 
-def probe_integer_limits(session: Session, question: str) -> Finding:
+async def probe_integer_limits(session: Session) -> Finding:
     """``wrap`` or ``saturate`` beyond either end of the range (None: the operands cannot reach it)."""
-    answer: dict[str, Any] = {"positive": end(session, 1), "negative": end(session, -1)}
+    answer: dict[str, Any] = {"positive": await end(session, 1), "negative": await end(session, -1)}
     text = ", ".join(f"{name} {value or 'out of reach'}" for name, value in answer.items())
     if "other" in answer.values():
-        return session.finding(question, "contradictory", answer, text)
-    return session.finding(question, "exact", answer, text)
+        return session.finding("contradictory", answer, text)
+    return session.finding("exact", answer, text)
 
 
-def end(session: Session, sign: int) -> str | None:
+async def end(session: Session, sign: int) -> str | None:
     """The largest sum of this sign that the operands can make, if it lies beyond the range."""
     d = session.d
     limit = Fraction(d.largest) if sign > 0 else Fraction(-d.largest - 1 if d.signed else 0)
     extreme = _extreme(session, sign)
-    terms: dict[Leaf, Fraction] = dict.fromkeys(range(session.instruction.k), extreme)
+    terms: dict[Leaf, Fraction] = dict.fromkeys(range(session.k), extreme)
     if session.instruction.c:
         terms["c"] = limit
     total = sum(terms.values(), Fraction(0))
     if (total - limit) * sign <= 0:
         return None
     vector = session.vector(terms)
-    code = session.ask([vector])[0]
+    code = (await session.ask([vector]))[0]
     session.note(vector, code, f"the exact sum is {total}")
     if code == code_of(d, limit):
         return "saturate"
@@ -52,27 +53,27 @@ def _extreme(session: Session, sign: int) -> Fraction:
     return max(products) if sign > 0 else min(products)
 
 
-def probe_integer_order(session: Session, question: str) -> Finding:
+async def probe_integer_order(session: Session) -> Finding:
     """Integers: exact sums have no order, unless saturation happens on the way."""
     answer = {"kind": "exact", "terms": list(session.leaves)}
-    if {end(session, 1), end(session, -1)} <= {"wrap", None}:
-        return session.finding(question, "exact", answer, "one integer sum modulo 2^n: no order can be seen")
+    if set(await together(end(session, 1), end(session, -1))) <= {"wrap", None}:
+        return session.finding("exact", answer, "one integer sum modulo 2^n: no order can be seen")
     try:
-        stepwise = _saturates_on_the_way(session)
+        stepwise = await _saturates_on_the_way(session)
     except UnrepresentableError as why:
-        return session.finding(question, "bounded", answer, f"an exact integer sum; limits out of reach: {why}")
+        return session.finding("bounded", answer, f"an exact integer sum; limits out of reach: {why}")
     if stepwise:
         unknown = {"kind": "unknown", "terms": list(session.leaves)}
-        return session.finding(question, "inconclusive", unknown, "limited on the way: not one exact sum")
-    return session.finding(question, "exact", answer, "one exact integer sum: no order can be seen")
+        return session.finding("inconclusive", unknown, "limited on the way: not one exact sum")
+    return session.finding("exact", answer, "one exact integer sum: no order can be seen")
 
 
-def _saturates_on_the_way(session: Session) -> bool:
+async def _saturates_on_the_way(session: Session) -> bool:
     """C at its limit, +x on lane i, -x on lane j: an exact sum returns to C for every pair of lanes."""
-    if not session.instruction.c or session.instruction.k < 2:
+    if not session.instruction.c or session.k < 2:
         return False
     top = Fraction(session.d.largest)
-    pairs = [(i, j) for i in range(session.instruction.k) for j in range(session.instruction.k) if i != j]
-    answers = session.sums({"c": top, i: 64, j: -64} for i, j in pairs)
-    session.witness({"c": top, pairs[0][0]: 64, pairs[0][1]: -64}, "the limit, +64, -64")
+    pairs = [(i, j) for i in range(session.k) for j in range(session.k) if i != j]
+    answers = await session.sums({"c": top, i: 64, j: -64} for i, j in pairs)
+    await session.witness({"c": top, pairs[0][0]: 64, pairs[0][1]: -64}, "the limit, +64, -64")
     return any(answer != top for answer in answers)

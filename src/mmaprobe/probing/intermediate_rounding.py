@@ -21,23 +21,26 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.places import Place, outside_leaf
 from mmaprobe.probing.products import read_products
 from mmaprobe.probing.result_rounding import aligned_bits, last_place
-from mmaprobe.probing.rounding import fit, fraction_bits, keep_evidence, watch
+from mmaprobe.probing.rounding import FEW, PLACES, fit, fraction_bits, keep_evidence, keeps, watch
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Node
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.writing import to_json
 
-QUESTION = "intermediate_rounding"
 
-
-def probe_intermediate_rounding(session: Session) -> Finding:
+async def probe_intermediate_rounding(session: Session) -> Finding:
     """Rounding of products and of partial sums (see the module)."""
     if not session.is_float:
-        return session.finding(QUESTION, "exact", None, "integers: products and sums are exact")
-    tree = session.tree
+        return session.finding("exact", None, "integers: products and sums are exact")
+    tree = await tree_of(session)
     if tree is None:
-        return session.finding(QUESTION, "inconclusive", None, "needs a summation tree of two leaves or more")
-    products = read_products(session, tree)
-    nodes = [(node, *_read(session, tree, node)) for node in tree.walk()[1:]]
+        return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
+    inner = tree.walk()[1:]
+    products, first = await together(read_products(session, tree), _first(session, tree, inner))
+    expected = first[0][0] if first else None
+    others = await together(*(_read(session, tree, node, expected) for node in inner[len(first) :]))
+    nodes = [(node, *read) for node, read in zip(inner, [*first, *others], strict=True)]
     kinds = {(bits, tuple(names)) for _, bits, names in nodes}
     answer: dict[str, Any] = products.answer() | {"sums": None, "nodes": []}
     if len(kinds) == 1:
@@ -48,21 +51,30 @@ def probe_intermediate_rounding(session: Session) -> Finding:
     sums = "; ".join(f"{bits} fraction bits {' or '.join(names) or 'hidden'}" for bits, names in sorted(kinds, key=str))
     text = f"products {products.text()}; " + (f"partial sums {sums}" if kinds else "no partial sums")
     exact = products.kind is not None and all(len(names) == 1 for _, names in kinds)
-    return session.finding(QUESTION, "exact" if exact else "bounded", answer, text)
+    return session.finding("exact" if exact else "bounded", answer, text)
 
 
-def _read(session: Session, tree: Node, node: Node) -> tuple[int | None, list[str]]:
+async def _first(session: Session, tree: Node, inner: list[Node]) -> list[tuple[int | None, list[str]]]:
+    """The partial sum next to the last one, at length; the others are then held against it."""
+    return [await _read(session, tree, node) for node in inner[:1]]
+
+
+async def _read(session: Session, tree: Node, node: Node, expected: int | None = None) -> tuple[int | None, list[str]]:
     """Fraction bits and the roundings that fit of one partial sum; no names where a cut hides its rounding."""
     top = last_place(node)
     away = outside_leaf(tree, node)
     place = Place(top.anchors, top.term, away)
-    bits = fraction_bits(session, place, session.d.fraction_bits + 2)
-    if bits is None or away is None:
+    if away is None:
         return None, []
-    least = aligned_bits(session, tree, node)
+    bits, places = expected, FEW
+    if bits is None or not await keeps(session, place, bits):
+        bits, places = await fraction_bits(session, place, session.d.fraction_bits + 2), PLACES
+    if bits is None:
+        return None, []
+    least = await aligned_bits(session, tree, node)
     if least is not None:
         least += len(place.anchors).bit_length() - 1
-    cases, quantum = watch(session, place, bits, least)
+    cases, quantum = await watch(session, place, bits, least, places)
     keep_evidence(session, cases, 2)
     hidden = not any((case.term / quantum).denominator > 1 for case in cases)
     return bits, [] if hidden else fit(cases, quantum)["sum"]

@@ -15,7 +15,7 @@ def invalid_vectors(session: Session) -> dict[str, tuple[Vector, set[str]]]:
     """Invalid operations: infinity times zero in each lane, infinities of both signs; with the operands they use."""
     a, b = session.formats["a"], session.formats["b"]
     out: dict[str, tuple[Vector, set[str]]] = {}
-    for lane in range(session.instruction.k):
+    for lane in range(session.k):
         for x, y in (("a", "b"), ("b", "a")):
             infinity = session.formats[x].infinity_code
             if infinity is not None:
@@ -27,17 +27,17 @@ def invalid_vectors(session: Session) -> dict[str, tuple[Vector, set[str]]]:
     if session.instruction.c and (infinity := session.formats["c"].infinity_code) is not None:
         minus = Position("c").put(session, infinity | session.formats["c"].sign_mask, first)
         out["a0 and c infinite"] = minus, {"a0", "b0", "c"}
-    if session.instruction.k > 1:
+    if session.k > 1:
         minus = Position("a", 1).put(session, a.infinity_code | a.sign_mask, first)
         out["a0 and a1 infinite"] = minus, {"a0", "b0", "a1", "b1"}
     return out if b.is_float else {}
 
 
-def invalid_codes(session: Session) -> dict[str, int]:
+async def invalid_codes(session: Session) -> dict[str, int]:
     """The result of each invalid operation."""
     cases = invalid_vectors(session)
     vectors = [vector for vector, _ in cases.values()]
-    codes = session.ask(vectors)
+    codes = await session.ask(vectors)
     for (name, (vector, _)), code in (
         list(zip(cases.items(), codes, strict=True))[:1] + list(zip(cases.items(), codes, strict=True))[-1:]
     ):
@@ -50,15 +50,20 @@ def is_nan(fmt: Format, code: int) -> bool:
     return bool(formats.decode(fmt, np.array([code], fmt.dtype)).kind[0] == formats.NAN)
 
 
-def code_wins(session: Session, places: list[Position]) -> dict[str, str]:
+async def code_wins(session: Session, places: list[Position]) -> dict[str, str]:
     """For an invalid operation beside a NaN in each other position: which of the two the result shows."""
-    out: dict[str, str] = {}
-    for name, (vector, used) in invalid_vectors(session).items():
-        alone = session.ask([vector])[0]
-        others = [place for place in places if place.name not in used]
-        kinds = [nans(session.formats[place.operand]) for place in others]
-        marks = [kind.get("payload", kind["quiet"]) for kind in kinds]
-        asked = [place.put(session, mark, vector) for place, mark in zip(others, marks, strict=True)]
-        for place, code in zip(others, session.ask(asked), strict=True):
-            out[f"{name}; NaN in {place.name}"] = "invalid" if code == alone else "nan"
-    return out
+    cases = invalid_vectors(session)
+    asked: list[tuple[str, Vector, Vector]] = []
+    for name, (vector, used) in cases.items():
+        for place in places:
+            kinds = nans(session.formats[place.operand])
+            if place.name not in used:
+                beside = place.put(session, kinds.get("payload", kinds["quiet"]), vector)
+                asked.append((f"{name}; NaN in {place.name}", vector, beside))
+    alone = dict(zip(cases, await session.ask([vector for vector, _ in cases.values()]), strict=True))
+    codes = await session.ask([beside for _, _, beside in asked])
+    by_vector = {vector: alone[name] for name, (vector, _) in cases.items()}
+    return {
+        name: "invalid" if code == by_vector[vector] else "nan"
+        for (name, vector, _), code in zip(asked, codes, strict=True)
+    }

@@ -20,7 +20,7 @@ def anchor_exponent(session: Session) -> int:
     return min([*tops, session.formats["c"].max_exponent] if session.instruction.c else tops)
 
 
-def unit_exponent(session: Session) -> int:
+async def unit_exponent(session: Session) -> int:
     """The lowest exponent e such that 2**e' comes through unharmed from every kind of leaf, e' >= e.
 
     Measured: where the normal numbers leave a window below ``ENOUGH`` bits it reaches into the
@@ -35,7 +35,7 @@ def unit_exponent(session: Session) -> int:
         return normal
     ladder = list(range(normal, bottom - 1, -1))
     ends: list[Leaf] = list(dict.fromkeys((session.leaves[0], session.leaves[-1])))
-    answers = session.sums({leaf: power(e)} for e in ladder for leaf in ends)
+    answers = await session.sums({leaf: power(e)} for e in ladder for leaf in ends)
     low = normal
     for position, exponent in enumerate(ladder):
         if any(v != power(exponent) for v in answers[position * len(ends) : (position + 1) * len(ends)]):
@@ -44,16 +44,16 @@ def unit_exponent(session: Session) -> int:
     return low
 
 
-def fault(session: Session) -> str | None:
+async def fault(session: Session) -> str | None:
     """Every leaf alone comes out as itself, and all together as their sum; else what came instead."""
     one = Fraction(1)
     cases: list[tuple[dict[Leaf, Fraction], Fraction]] = [({leaf: one}, one) for leaf in session.leaves]
     cases += [(dict.fromkeys(session.leaves, one), Fraction(len(session.leaves))), ({}, Fraction(0))]
     cases += [({leaf: -one}, -one) for leaf in session.leaves if session.try_vector({leaf: -one}) and session.d.signed]
     vectors = [session.vector(terms) for terms, _ in cases]
-    for vector, answer, (_, expected) in zip(vectors, session.values(vectors), cases, strict=True):
+    for vector, answer, (_, expected) in zip(vectors, await session.values(vectors), cases, strict=True):
         if answer != expected:
             text = "NaN or infinity" if answer is None else say(answer)
-            session.note(vector, 0, f"expected {say(expected)}, got {text}")
+            session.note(vector, session.bench.answers[vector], f"expected {say(expected)}, got {text}")
             return f"a sum that every unit gets right, {say(expected)}, came out as {text}"
     return None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Sequence
 
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Loss, Lost
 from mmaprobe.probing.terms import Value, power
 
 
-def mask(session: Session, pairs: list[tuple[Leaf, Leaf]], window: int, strict: bool) -> Loss | None:
+async def mask(session: Session, pairs: list[tuple[Leaf, Leaf]], window: int, strict: bool) -> Loss | None:
     """Surviving units u = 2**(m - window) of pairs of leaves; None where an answer is no count of units.
 
     Not ``strict``: a trace that M left behind, a multiple of far more than all units, is taken off.
     """
     m, unit = session.high, power(session.high - window)
-    answers = session.sums(({i: power(m), j: -power(m)} for i, j in pairs), unit)
+    answers = await session.sums(({i: power(m), j: -power(m)} for i, j in pairs), unit)
     counts: Loss = {}
     for (i, j), answer in zip(pairs, answers, strict=True):
         count = _count(session, answer, window, strict)
@@ -25,12 +25,14 @@ def mask(session: Session, pairs: list[tuple[Leaf, Leaf]], window: int, strict: 
     return counts
 
 
-def lost_leaves(session: Session, window: int, strict: bool) -> Lost | None:
-    """For each pair of leaves those that vanish (the two included): the mask with one unit at a time."""
-    m, unit, leaves = session.high, power(session.high - window), session.leaves
-    cases = [(i, j, k) for i, j in combinations(leaves, 2) for k in leaves if k not in (i, j)]
-    answers = session.sums({i: power(m), j: -power(m), k: unit} for i, j, k in cases)
-    lost: dict[tuple[Leaf, Leaf], set[Leaf]] = {(i, j): {i, j} for i in leaves for j in leaves if i != j}
+async def lost_leaves(
+    session: Session, window: int, pairs: Sequence[tuple[Leaf, Leaf]], strict: bool = True
+) -> Lost | None:
+    """For each of the pairs the leaves that vanish (the two included): the mask with one unit at a time."""
+    m, unit = session.high, power(session.high - window)
+    cases = [(i, j, k) for i, j in pairs for k in session.leaves if k not in (i, j)]
+    answers = await session.sums({i: power(m), j: -power(m), k: unit} for i, j, k in cases)
+    lost: Lost = {pair: set(pair) for i, j in pairs for pair in ((i, j), (j, i))}
     for (i, j, k), answer in zip(cases, answers, strict=True):
         count = _count(session, answer, window, strict)
         if count not in (0, 1):

@@ -18,50 +18,49 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.invalid import code_wins, invalid_codes
 from mmaprobe.probing.payloads import Position, kept_payload, order, positions, single
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 
-QUESTION = "nan_and_infinity"
 
-
-def probe_nan(session: Session) -> Finding:
+async def probe_nan(session: Session) -> Finding:
     """The rule of NaN results (see the module)."""
     if not session.is_float or session.d.nan_code is None:
-        return session.finding(QUESTION, "exact", None, f"{session.d.name} has no NaN")
+        return session.finding("exact", None, f"{session.d.name} has no NaN")
     places = positions(session)
     if not places:
-        return session.finding(QUESTION, "inconclusive", None, "no operand format has a NaN")
+        return session.finding("inconclusive", None, "no operand format has a NaN")
+    invalid, infinity, alone = await together(
+        invalid_codes(session), _infinities(session), together(*(single(session, place) for place in places))
+    )
+    distinct = sorted(set(invalid.values()))
     answer: dict[str, Any] = {
-        "rule": "other", "code": None, "priority": None, "quiet": None, "signalling_first": None,
-        "invalid": [], "beside_invalid": {}, "infinity": _infinities(session),
+        "rule": "other", "code": distinct[0] if len(distinct) == 1 else None, "priority": None, "quiet": None,
+        "signalling_first": None, "invalid": distinct, "beside_invalid": {}, "infinity": infinity,
     }  # fmt: skip
-    invalid = invalid_codes(session)
-    answer["invalid"] = sorted(set(invalid.values()))
-    answer["code"] = answer["invalid"][0] if len(answer["invalid"]) == 1 else None
-    codes = {code for place in places for code in single(session, place).values()}
-    if len(codes) == 1 and codes | set(invalid.values()) == codes:
+    codes = {code for found in alone for code in found.values()}
+    if len(codes) == 1 and codes | set(distinct) == codes:
         code = next(iter(codes))
         answer |= {"rule": "canonical", "code": code}
-        return session.finding(QUESTION, "exact", answer, f"every NaN is {code:#x}{_infinity_text(answer)}")
-    kept = [kept_payload(session, place) for place in places]
+        return session.finding("exact", answer, f"every NaN is {code:#x}{_infinity_text(answer)}")
+    kept = [kept_payload(session, place, found) for place, found in zip(places, alone, strict=True)]
     if any(quiet is None for quiet in kept):
-        text = "NaN results are neither one code nor an operand's payload"
-        return session.finding(QUESTION, "inconclusive", answer, text)
+        return session.finding("inconclusive", answer, "NaN results are neither one code nor an operand's payload")
     answer |= {"rule": "propagate", "quiet": all(kept)}
-    return _priority(session, places, answer)
+    return await _priority(session, places, answer)
 
 
-def _priority(session: Session, places: list[Position], answer: dict[str, Any]) -> Finding:
+async def _priority(session: Session, places: list[Position], answer: dict[str, Any]) -> Finding:
     """Who wins among two NaNs, and beside an invalid operation."""
-    found, consistent, first = order(session, places)
+    (found, consistent, first), beside = await together(order(session, places), code_wins(session, places))
     answer["priority"] = found if consistent else None
     answer["signalling_first"] = first
-    answer["beside_invalid"] = code_wins(session, places)
+    answer["beside_invalid"] = beside
     text = f"payload kept, {'quieted' if answer['quiet'] else 'as it is'}; "
     text += f"first of {' '.join(_shorten(found))}" if consistent else "no single order of operands decides"
     text += "; signalling first" if first else ""
     text += f"; invalid {', '.join(f'{code:#x}' for code in answer['invalid'])}" if answer["invalid"] else ""
     settled = consistent and answer["code"] is not None
-    return session.finding(QUESTION, "exact" if settled else "bounded", answer, text + _infinity_text(answer))
+    return session.finding("exact" if settled else "bounded", answer, text + _infinity_text(answer))
 
 
 def _shorten(names: list[str]) -> list[str]:
@@ -72,7 +71,7 @@ def _infinity_text(answer: dict[str, Any]) -> str:
     return "" if answer["infinity"] in (True, None) else "; an infinite operand does not make an infinity"
 
 
-def _infinities(session: Session) -> bool | None:
+async def _infinities(session: Session) -> bool | None:
     """Whether one infinite operand of each sign in each position makes the infinity of that sign."""
     d = session.d
     if d.infinity_code is None:
@@ -86,7 +85,7 @@ def _infinities(session: Session) -> bool | None:
     ]
     if not cases:
         return None
-    codes = session.ask([vector for vector, _ in cases])
+    codes = await session.ask([vector for vector, _ in cases])
     expected = [d.infinity_code | (d.sign_mask if negative else 0) for _, negative in cases]
     session.note(cases[0][0], codes[0], "one infinite operand")
     return codes == expected

@@ -18,27 +18,26 @@ from mmaprobe import formats
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.integer_limits import probe_integer_limits
 from mmaprobe.probing.places import outside_leaf
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, leaves_of
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power, values_of
 
-QUESTION = "overflow"
 
-
-def probe_overflow(session: Session) -> Finding:
+async def probe_overflow(session: Session) -> Finding:
     """Overflow of results, partial sums and products (see the module)."""
     if not session.is_float:
-        return probe_integer_limits(session, QUESTION)
-    answer: dict[str, Any] = {
-        "positive": _beyond(session, 1), "negative": _beyond(session, -1),
-        "inner": _inner(session), "product": _product(session),
-    }  # fmt: skip
+        return await probe_integer_limits(session)
+    names = ("positive", "negative", "inner", "product")
+    asked = await together(_beyond(session, 1), _beyond(session, -1), _inner(session), _product(session))
+    answer: dict[str, Any] = dict(zip(names, asked, strict=True))
     text = ", ".join(f"{name} {value}" for name, value in answer.items() if value is not None)
     reached = answer["positive"] is not None and answer["negative"] is not None
-    return session.finding(QUESTION, "exact" if reached else "bounded", answer, text or "out of reach in these formats")
+    return session.finding("exact" if reached else "bounded", answer, text or "out of reach in these formats")
 
 
-def _beyond(session: Session, sign: int) -> str | None:
+async def _beyond(session: Session, sign: int) -> str | None:
     """The largest value (or its power of two) twice: on C and a lane, or on two lanes, or as one product."""
     d = session.d
     top = power(d.max_exponent)
@@ -51,7 +50,7 @@ def _beyond(session: Session, sign: int) -> str | None:
     vector = next((v for t in tries if (v := session.try_vector(t)) is not None), None)
     if vector is None:
         return None
-    code = session.ask([vector])[0]
+    code = (await session.ask([vector]))[0]
     session.note(vector, code, "beyond the largest result")
     return name_of(session, code, sign)
 
@@ -68,39 +67,41 @@ def name_of(session: Session, code: int, sign: int) -> str:
     return "nan" if kind == formats.NAN else "other"
 
 
-def _inner(session: Session) -> str | None:
+async def _inner(session: Session) -> str | None:
     """In each node below the last: twice the top power of two, less that power on the leaf that joins next."""
-    tree = session.tree
+    tree = await tree_of(session)
     inner = [] if tree is None else tree.walk()[1:]
     if tree is None or not inner:
         return "absent"
     top = power(session.d.max_exponent)
-    results = []
+    vectors = []
     for node in inner:
         away = outside_leaf(tree, node)
         x, y = (leaves_of(child)[0] for child in node.children[:2])
         vector = None if away is None else session.try_vector({x: top, y: top, away: -top})
         if vector is None:
             return None
-        results.append((vector, session.ask([vector])[0]))
-    finite = [session.decode([code])[0] == top for _, code in results]
-    session.note(*results[0], "2^emax + 2^emax, then - 2^emax")
+        vectors.append(vector)
+    codes = await session.ask(vectors)
+    finite = [value == top for value in session.decode(codes)]
+    session.note(vectors[0], codes[0], "2^emax + 2^emax, then - 2^emax")
     return "finite" if all(finite) else "mixed" if any(finite) else "overflows"
 
 
-def _product(session: Session) -> str | None:
+async def _product(session: Session) -> str | None:
     """One product of twice the top power of two and its opposite half, in two leaves that meet first."""
     a, b, d = session.formats["a"], session.formats["b"], session.d
     if a.max_exponent + b.max_exponent <= d.max_exponent:
         return "absent"
-    if session.tree is None:
+    tree = await tree_of(session)
+    if tree is None:
         return None
     top = power(d.max_exponent)
-    lane = session.instruction.k - 1
-    beside = next(leaves_of(child)[0] for child in session.tree.parent_of(lane).children if child != lane)
+    lane = session.k - 1
+    beside = next(leaves_of(child)[0] for child in tree.parent_of(lane).children if child != lane)
     vector = session.try_vector({lane: 2 * top, beside: -top})
     if vector is None:
         return None
-    code = session.ask([vector])[0]
+    code = (await session.ask([vector]))[0]
     session.note(vector, code, "a product of 2^(emax + 1), and -2^emax beside it")
     return "finite" if session.decode([code])[0] == top else "overflows"

@@ -38,7 +38,7 @@ def ones(session: Session) -> Vector:
 
 def positions(session: Session, infinite: bool = False) -> list[Position]:
     """Every operand whose format has a NaN (or an infinity)."""
-    found = [Position(name, lane) for lane in range(session.instruction.k) for name in ("a", "b")]
+    found = [Position(name, lane) for lane in range(session.k) for name in ("a", "b")]
     found += [Position("c")] if session.instruction.c else []
     has = {n: (f.infinity_code if infinite else f.nan_code) is not None for n, f in session.formats.items()}
     return [place for place in found if has[place.operand]]
@@ -55,11 +55,11 @@ def nans(fmt: Format) -> dict[str, int]:
     return found
 
 
-def single(session: Session, place: Position) -> dict[str, int]:
+async def single(session: Session, place: Position) -> dict[str, int]:
     """The result of each kind of NaN alone in one position."""
     kinds = nans(session.formats[place.operand])
     vectors = [place.put(session, code) for code in kinds.values()]
-    codes = session.ask(vectors)
+    codes = await session.ask(vectors)
     if place.name in ("a0", "c"):
         session.note(vectors[-1], codes[-1], f"a {list(kinds)[-1]} NaN in {place.name}")
     return dict(zip(kinds, codes, strict=True))
@@ -75,10 +75,9 @@ def moved(source: Format, target: Format, code: int, quiet: bool) -> int:
     return infinity | sign | payload << target.padding | (target.quiet_bit if quiet else 0)
 
 
-def kept_payload(session: Session, place: Position) -> bool | None:
-    """True where the result is the operand's payload, quieted; False where it is as it was; None where neither."""
+def kept_payload(session: Session, place: Position, found: dict[str, int]) -> bool | None:
+    """True where the results of ``single`` are payloads, quieted; False where as they were; None where neither."""
     fmt, d = session.formats[place.operand], session.d
-    found = single(session, place)
     kinds = nans(fmt)
     for quiet in (True, False):
         if all(found[kind] == moved(fmt, d, code, quiet) for kind, code in kinds.items()):
@@ -93,7 +92,7 @@ def _two(session: Session, x: Position, y: Position, kinds: tuple[str, str]) -> 
     return None if first is None or second is None else y.put(session, second, x.put(session, first))
 
 
-def order(session: Session, places: list[Position]) -> tuple[list[str], bool, bool | None]:
+async def order(session: Session, places: list[Position]) -> tuple[list[str], bool, bool | None]:
     """Positions from winner to loser, whether one order explains every pair, and whether signalling wins first."""
     pairs = list(combinations(places, 2))
     # the two of a pair differ in sign, which every format with NaNs of two signs can say
@@ -101,7 +100,7 @@ def order(session: Session, places: list[Position]) -> tuple[list[str], bool, bo
     ready = [v for v in vectors if v is not None]
     if len(ready) < len(pairs):
         return [], False, None
-    codes = session.ask(ready)
+    codes = await session.ask(ready)
     sign = session.d.sign_mask
     wins = {(x.name, y.name): not code & sign for (x, y), code in zip(pairs, codes, strict=True)}
     wins |= {(y, x): not won for (x, y), won in list(wins.items())}
@@ -110,10 +109,10 @@ def order(session: Session, places: list[Position]) -> tuple[list[str], bool, bo
     consistent = all(wins[x, y] for x, y in combinations(names, 2))
     for (x, y), vector, code in list(zip(pairs, ready, codes, strict=True))[:3]:
         session.note(vector, code, f"a positive NaN in {x.name}, a negative one in {y.name}")
-    return names, consistent, _signalling_first(session, ranked)
+    return names, consistent, await _signalling_first(session, ranked)
 
 
-def _signalling_first(session: Session, ranked: list[Position]) -> bool | None:
+async def _signalling_first(session: Session, ranked: list[Position]) -> bool | None:
     """Whether a signalling NaN in the last position beats a quiet one (of the other sign) in the first."""
     if len(ranked) < 2:
         return None
@@ -123,6 +122,6 @@ def _signalling_first(session: Session, ranked: list[Position]) -> bool | None:
     if signalling is None or negative is None:
         return None
     vector = loser.put(session, signalling, winner.put(session, negative))
-    code = session.ask([vector])[0]
+    code = (await session.ask([vector]))[0]
     session.note(vector, code, f"quiet negative in {winner.name}, signalling positive in {loser.name}")
     return not code & session.d.sign_mask

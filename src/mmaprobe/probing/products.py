@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from mmaprobe.formats import ROUNDINGS
 from mmaprobe.probing.rounding import round_to
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, leaves_of
 from mmaprobe.probing.terms import Value, code_of, power
@@ -33,31 +34,30 @@ class Products:
         return f"rounded {' or '.join(self.rounding)} in lanes {', '.join(map(str, self.lanes))}"
 
 
-def read_products(session: Session, tree: Node) -> Products:
+async def read_products(session: Session, tree: Node) -> Products:
     """Every lane's wide products, beside the negative of their upper part on the leaf that they meet first."""
     f = min(session.formats["a"].fraction_bits, session.formats["b"].fraction_bits)
     spare = 2 * f - session.d.fraction_bits
     if spare < 2 or session.formats["a"] != session.formats["b"]:
         return Products("fits" if spare < 0 else None)
     quantum = power(-session.d.fraction_bits)
+    lanes = [_lane(session, tree, lane, f, spare) for lane in range(session.k)]
+    if not all(lanes):
+        return Products(None)
     rounded: list[int] = []
     names, odd = set(ROUNDINGS), False
-    for lane in range(session.instruction.k):
-        asked = _lane(session, tree, lane, f, spare)
-        answers = session.values([vector for vector, _, _ in asked])
-        if not asked:
-            return Products(None)
-        if all(answer == product - upper for answer, (_, product, upper) in zip(answers, asked, strict=True)):
+    answers = await together(*(session.values([vector for vector, _, _ in asked]) for asked in lanes))
+    for lane, (asked, came) in enumerate(zip(lanes, answers, strict=True)):
+        if all(answer == product - upper for answer, (_, product, upper) in zip(came, asked, strict=True)):
             continue
-        fits = {r for r in names if _explains(r, answers, asked, quantum)}
+        fits = {r for r in names if _explains(r, came, asked, quantum)}
         odd = odd or not fits
         names, rounded = fits or names, [*rounded, lane]
-        session.note(
-            asked[0][0], session.ask([asked[0][0]])[0], f"a wide product in lane {lane} against its upper part"
-        )
+        shown = asked[0][0]
+        session.note(shown, (await session.ask([shown]))[0], f"a wide product in lane {lane} against its upper part")
     if not rounded:
-        first = _lane(session, tree, 0, f, spare)[0][0]
-        session.note(first, session.ask([first])[0], "a wide product against its upper part: the lower part remains")
+        first = lanes[0][0][0]
+        session.note(first, (await session.ask([first]))[0], "a wide product against its upper part: the rest remains")
         return Products("exact")
     return Products(None if odd else "rounded", tuple(r for r in ROUNDINGS if r in names), tuple(rounded))
 
@@ -87,5 +87,5 @@ def _lane(session: Session, tree: Node, lane: int, f: int, spare: int) -> list[t
                     continue
                 x, y = list(base.a), list(base.b)
                 x[lane], y[lane] = codes[0], codes[1]
-                out.append((Vector(tuple(x), tuple(y), base.c), product, upper))
+                out.append((replace(base, a=tuple(x), b=tuple(y)), product, upper))
     return out

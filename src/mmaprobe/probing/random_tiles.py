@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.probing.session import Session
 
 
@@ -15,6 +16,9 @@ def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batc
     out: dict[str, Bits] = {}
     operand_formats = session.formats
     for name, shape in session.instruction.shapes(items).items():
+        if name == "metadata":
+            out[name] = rng.choice(np.array(legal_items(session.instruction.chunk), np.uint8), shape)
+            continue
         fmt = operand_formats[name]
         codes = rng.integers(0, fmt.code_limit, size=shape, dtype=np.uint64)
         if fmt.is_float and fmt.signed:
@@ -22,6 +26,8 @@ def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batc
             near = rng.integers(0, 1 << (width + 2), size=shape, dtype=np.uint64) + np.uint64(fmt.one - (1 << width))
             signs = rng.integers(0, 2, size=shape, dtype=np.uint64) * np.uint64(fmt.sign_mask)
             codes[1::2] = (near | signs)[1::2]
+        elif name.startswith("scale"):
+            codes[1::2] = fmt.one
         if name == "a" and fmt.nan_code is not None:
             codes[3::4, ..., 0] = fmt.nan_code
         out[name] = codes.astype(fmt.dtype)
@@ -29,13 +35,11 @@ def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batc
 
 
 def items_for(session: Session, outputs: int) -> int:
-    """How many items carry about this many outputs: 2 at least, 64 at most."""
+    """How many items carry about this many outputs: 4 to 64."""
     each = session.instruction.m * session.instruction.n * session.instruction.blocks
-    return min(max(outputs // each, 2), 64)
+    return min(max(outputs // each, 4), 64)
 
 
-def choose(name: str, lead: tuple[int, ...], row: int, column: int) -> tuple[Any, ...]:
-    """The part of an operand that output (row, column) of item ``lead`` sees."""
-    if name == "c":
-        return (*lead, row, column)
-    return (*lead, slice(None), column) if name in ("b", "scale_b") else (*lead, row, slice(None))
+def join(tiles: Sequence[Batch]) -> Batch:
+    """One batch of all the tiles, in order."""
+    return Batch(**{name: np.concatenate([getattr(t, name) for t in tiles]) for name, _ in tiles[0].items()})

@@ -12,40 +12,40 @@ exact, none and ``at_least`` where no term below the f-th bit reaches the roundi
 from __future__ import annotations
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.places import Place, inner_place
+from mmaprobe.probing.accumulator_precision import kept_bits
+from mmaprobe.probing.places import Place
 from mmaprobe.probing.rounding import fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Node, leaves_of
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.tipping import tips
 
-QUESTION = "result_rounding"
 
-
-def probe_result_rounding(session: Session) -> Finding:
+async def probe_result_rounding(session: Session) -> Finding:
     """Fraction bits and rounding of the result (see the module)."""
     if not session.is_float:
-        return session.finding(QUESTION, "exact", None, "integers: nothing is rounded")
-    tree = session.tree
+        return session.finding("exact", None, "integers: nothing is rounded")
+    tree = await tree_of(session)
     if tree is None:
-        return session.finding(QUESTION, "inconclusive", None, "needs a summation tree of two leaves or more")
-    place, least = _where(session, tree)
-    bits = fraction_bits(session, place, session.d.fraction_bits + 2)
+        return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
+    place, least = await _where(session, tree)
+    bits = await fraction_bits(session, place, session.d.fraction_bits + 2)
     if bits is None:
-        return session.finding(QUESTION, "inconclusive", None, "no term below the anchor can be built")
-    cases, quantum = watch(session, place, bits, least)
+        return session.finding("inconclusive", None, "no term below the anchor can be built")
+    cases, quantum = await watch(session, place, bits, least)
     if not any((case.term / quantum).denominator > 1 for case in cases):
         answer = {"fraction_bits": bits, "rounding": [], "at_least": True}
-        return session.finding(QUESTION, "bounded", answer, f"{bits} or more: no term below that reaches the result")
+        return session.finding("bounded", answer, f"{bits} or more: no term below that reaches the result")
     names = fit(cases, quantum)["sum"]
     keep_evidence(session, cases)
     answer = {"fraction_bits": bits, "rounding": names, "at_least": False}
     if not names:
-        return session.finding(QUESTION, "contradictory", answer, f"{bits} fraction bits, none of the 11 roundings")
+        return session.finding("contradictory", answer, f"{bits} fraction bits, none of the 11 roundings")
     text = f"{bits} fraction bits, {' or '.join(names)}"
-    return session.finding(QUESTION, "exact" if len(names) == 1 else "bounded", answer, text)
+    return session.finding("exact" if len(names) == 1 else "bounded", answer, text)
 
 
-def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
+async def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
     """The place to watch, and the fraction bits below its anchor sum that an alignment leaves of the term.
 
     Where products reach too few exponents, C alone is the anchor, just high enough.
@@ -53,19 +53,22 @@ def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
     bits = session.d.fraction_bits
     lanes = [child for child in tree.children if isinstance(child, int)]
     if session.window < bits + 3 and "c" in tree.children and lanes:
-        tipped = tips(session, tree)
+        tipped = await tips(session, tree)
         place = Place(("c",), lanes[0], None, session.low + bits + 2)
         return place, None if tipped is None else tipped.bits
     place = last_place(tree)
-    least = aligned_bits(session, tree, tree)
+    least = await aligned_bits(session, tree, tree)
     return place, least if least is None else least + len(place.anchors).bit_length() - 1
 
 
-def roundings_that_fit(session: Session) -> tuple[str, ...]:
-    """The names that the question leaves, without keeping its witnesses; empty where none could be read."""
-    kept = len(session.witnesses)
-    answer = probe_result_rounding(session).answer
-    del session.witnesses[kept:]
+async def roundings_that_fit(session: Session) -> tuple[str, ...]:
+    """The names that the question leaves, found out once for all questions; empty where none could be read."""
+    names: tuple[str, ...] = await session.fact("result rounding", _names)
+    return names
+
+
+async def _names(session: Session) -> tuple[str, ...]:
+    answer = (await probe_result_rounding(session)).answer
     return tuple(answer["rounding"]) if answer else ()
 
 
@@ -76,9 +79,6 @@ def last_place(node: Node) -> Place:
     return Place(tuple(heads[1 : count + 1]), heads[0], None)
 
 
-def aligned_bits(session: Session, tree: Node, node: Node) -> int | None:
+async def aligned_bits(session: Session, tree: Node, node: Node) -> int | None:
     """Fraction bits that the term of ``last_place`` keeps beside an equal anchor in a fused node; None: all."""
-    if not node.fused:
-        return None
-    place = inner_place(tree, last_place(node).term)
-    return None if place is None else fraction_bits(session, place, session.window)
+    return (await kept_bits(session)).get(last_place(node).term) if node.fused else None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mmaprobe.formats import ROUNDINGS
+from mmaprobe.probing.ladders import climb
 from mmaprobe.probing.places import Place
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import Value, power
@@ -22,8 +23,8 @@ from mmaprobe.probing.vectors import Vector
 PLACES = tuple(Fraction(n, 4) for n in (1, 2, 3, 5, 6, 7, 9, 10, 11))
 """Multiples of the last place that tell all eleven roundings apart, with both signs."""
 
-CHUNK = 32
-"""Steps of a ladder asked in one launch."""
+FEW = tuple(Fraction(n, 4) for n in (1, 2, 3, 6))
+"""Those that still tell them apart, for places that are expected to do as another one did."""
 
 
 def round_to(value: Fraction, quantum: Fraction, rounding: str) -> Fraction:
@@ -63,43 +64,51 @@ def fit(cases: Sequence[Case], quantum: Fraction) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def fraction_bits(session: Session, place: Place, most: int) -> int | None:
+async def fraction_bits(session: Session, place: Place, most: int) -> int | None:
     """Largest t <= most such that every 2**(m-s), s <= t, comes out whole beside an anchor of 1.5 * 2**m.
 
     ``m`` is the exponent of the anchor sum; None where not even the first place can be built.  With
     an anchor above every product the ladder starts at the largest product.
     """
-    anchor, m = _anchor(session, place)
-    asked = max(0, m - session.high - 1) if place.height is not None else 0
-    while asked < most:
-        steps = range(asked + 1, min(asked + CHUNK, most) + 1)
-        vectors = [
-            session.try_vector(place.terms(anchor, power(m - t))) if m - t >= session.low else None for t in steps
-        ]
-        ready = [v for v in vectors[: vectors.index(None) if None in vectors else None] if v is not None]
-        for t, answer in zip(steps, session.values(ready), strict=False):
-            if place.rest(answer, anchor) != power(m - t):
-                return t - 1
-        asked += len(ready)
-        if len(ready) < len(steps):
-            break
-    return asked or None
+    anchor, m = anchor_of(session, place)
+    start = max(0, m - session.high - 1) if place.height is not None else 0
+    bits = await climb(
+        session, start + 1, min(most, m - session.low),
+        lambda t: place.terms(anchor, power(m - t)), lambda t, value: place.rest(value, anchor) == power(m - t),
+    )  # fmt: skip
+    return bits or None
 
 
-def watch(session: Session, place: Place, bits: int, least: int | None = None) -> tuple[list[Case], Fraction]:
+async def keeps(session: Session, place: Place, bits: int) -> bool:
+    """Whether a place keeps just so many fraction bits: the last one comes out whole, half of it does not."""
+    anchor, m = anchor_of(session, place)
+    terms = [power(m - t) for t in (bits, bits + 1) if m - t >= session.low]
+    values = await session.sums(place.terms(anchor, term) for term in terms)
+    whole = [place.rest(value, anchor) == term for value, term in zip(values, terms, strict=True)]
+    return whole == [True, False][: len(terms)]
+
+
+async def watch(
+    session: Session,
+    place: Place,
+    bits: int,
+    least: int | None = None,
+    places: Sequence[Fraction] = PLACES,
+    anchors: Sequence[int] = (1, -1),
+) -> tuple[list[Case], Fraction]:
     """Cases around the last place of ``bits`` fraction bits, and that place.
 
-    Terms with bits below 2**(m - least) are left out (``least`` fraction bits survive an alignment).
+    Terms with bits below 2**(m - least) are left out (``least`` fraction bits survive an alignment);
+    ``anchors``: their signs, which an alignment does not look at.
     """
-    anchor, m = _anchor(session, place)
+    anchor, m = anchor_of(session, place)
     quantum = power(m - bits)
     floor = power(max(session.low, m - least) if least is not None else session.low)
-    wanted = [
-        (s * anchor, t * x * quantum)
-        for s in (1, -1) for t in (1, -1) for x in PLACES if (x * quantum / floor).denominator == 1
-    ]  # fmt: skip
+    if any((x * quantum / floor).denominator > 1 for x in places):
+        places = [x for x in PLACES if (x * quantum / floor).denominator == 1]
+    wanted = [(s * anchor, t * x * quantum) for s in anchors for t in (1, -1) for x in places]
     pairs = [(a, t, v) for a, t in wanted if (v := session.try_vector(place.terms(a, t))) is not None]
-    codes = session.ask([v for _, _, v in pairs])
+    codes = await session.ask([v for _, _, v in pairs])
     values = session.decode(codes)
     return [
         Case(a * len(place.anchors), t, place.rest(value, a), v, code)
@@ -107,7 +116,7 @@ def watch(session: Session, place: Place, bits: int, least: int | None = None) -
     ], quantum
 
 
-def _anchor(session: Session, place: Place) -> tuple[Fraction, int]:
+def anchor_of(session: Session, place: Place) -> tuple[Fraction, int]:
     """1.5 * 2**h for each anchor leaf, and the exponent of their sum; 1.5 keeps sums off a change of binade."""
     height = session.high - len(place.anchors).bit_length() + 1 if place.height is None else place.height
     return 3 * power(height - 1), height + len(place.anchors).bit_length() - 1

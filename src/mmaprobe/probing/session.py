@@ -1,9 +1,9 @@
-"""A conversation with one device about one instruction: vectors in, exact values out, costs counted."""
+"""One question's conversation with a device: vectors in, exact values out, witnesses kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -12,35 +12,36 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
+from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.evidence.records import Finding, Status, Witness
 from mmaprobe.formats import Format
-from mmaprobe.probing.structure import Leaf, Node
-from mmaprobe.probing.terms import ContradictionError, UnrepresentableError, Value, code_of, say, split, values_of
+from mmaprobe.probing.bench import Bench
+from mmaprobe.probing.rounds import Asking, Order, wait
+from mmaprobe.probing.scaling import Operands, operands_for
+from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.terms import ContradictionError, UnrepresentableError, Value, code_of, say, values_of
 from mmaprobe.probing.vectors import Vector, pack
 
-Fact = Callable[["Session"], Any]
+Terms = Mapping[Leaf, Fraction | int]
 
 
 @dataclass
 class Session:
-    """Runs vectors on a device twice (in two orders), counts tiles and launches, keeps witnesses.
+    """Asks vectors and whole tiles for one question, and keeps its witnesses.
 
     ``leaves`` are what a sum is made of: ``"c"`` where the instruction takes
-    C, and the lanes 0 .. K-1 (their products).  ``unstable`` says how the device
-    contradicted itself, if it did.  ``facts`` names what several questions need
-    to know first, and who finds it out (``suite.FACTS``).
+    C, and the lanes 0 .. k-1 (their products).  Where A is sparse these are the
+    stored elements of A.  ``high`` and ``low``: exponents of the anchor and of the
+    lowest unit (``limits``), known before the questions begin.
     """
 
-    device: Device
-    instruction: Instruction
-    facts: Mapping[str, Fact]
-    seed: int = 0
-    tiles: int = 0
-    launches: int = 0
+    bench: Bench
+    question: str
     witnesses: list[Witness] = field(default_factory=list)
-    unstable: str | None = None
-    _known: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.bench.instruction
 
     @cached_property
     def formats(self) -> dict[str, Format]:
@@ -50,29 +51,49 @@ class Session:
     def d(self) -> Format:
         return self.formats["d"]
 
+    @property
+    def k(self) -> int:
+        """Lanes that are multiplied: K, or half of it where A is sparse."""
+        return self.instruction.selected
+
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        return (*(("c",) if self.instruction.c else ()), *range(self.instruction.k))
+        return (*(("c",) if self.instruction.c else ()), *range(self.k))
+
+    @property
+    def plain_metadata(self) -> int:
+        """The metadata item that keeps the first lanes of its chunk."""
+        return legal_items(self.instruction.chunk)[0]
 
     @property
     def is_float(self) -> bool:
         return self.d.is_float
 
-    def vector(self, terms: Mapping[Leaf, Fraction | int], rest: Fraction | int = 0) -> Vector:
+    @property
+    def high(self) -> int:
+        """Anchor exponent m (``limits.anchor_exponent``)."""
+        return int(self.bench.facts["high"])
+
+    @property
+    def low(self) -> int:
+        """Exponent of the lowest unit (``limits.unit_exponent``)."""
+        return int(self.bench.facts["low"])
+
+    @property
+    def window(self) -> int:
+        """Bits between the anchor and the lowest unit: a probe sees no further."""
+        return self.high - self.low
+
+    def vector(self, terms: Terms, rest: Fraction | int = 0) -> Vector:
         """The vector whose leaves have these exact values, every other leaf ``rest``.
 
+        Block scales are 1 where the operands alone can say the values.
         Raises UnrepresentableError naming the value that the formats lack.
         """
-        lanes = [self.product(Fraction(terms.get(k, rest))) for k in range(self.instruction.k)]
+        lanes = [Fraction(terms.get(k, rest)) for k in range(self.k)]
+        operands: Operands = operands_for(self.instruction, lanes)
         c = self.operand("c", Fraction(terms.get("c", rest))) if self.instruction.c else None
-        return Vector(tuple(a for a, _ in lanes), tuple(b for _, b in lanes), c)
-
-    def product(self, value: Fraction) -> tuple[int, int]:
-        """Operands whose product is exactly ``value``."""
-        found = split(self.formats["a"], self.formats["b"], value)
-        if found is None:
-            raise UnrepresentableError(f"no {self.instruction.a} x {self.instruction.b} product is {say(value)}")
-        return found
+        return Vector(operands.a, operands.b, c, operands.scale_a, operands.scale_b)
 
     def operand(self, name: str, value: Fraction) -> int:
         """The code of ``value`` in the format of operand ``name``."""
@@ -81,97 +102,72 @@ class Session:
             raise UnrepresentableError(f"{self.formats[name].name} has no {say(value)}")
         return code
 
-    def ask(self, vectors: Sequence[Vector]) -> list[int]:
-        """The device's codes, asked twice in two orders; ContradictionError if the two differ."""
-        if not vectors:
-            return []
-        first = self._run(vectors)
-        second = self._run(vectors[::-1])[::-1]
-        for vector, one, other in zip(vectors, first, second, strict=True):
-            if one != other:
-                self.note(vector, one, f"asked again in another order: {other:#x}")
-                self.unstable = f"the same vector gave {one:#x} and {other:#x}"
-                raise ContradictionError(self.unstable)
-        return first
-
-    def values(self, vectors: Sequence[Vector]) -> list[Value]:
-        """Exact values of the answers; None for NaN and infinities."""
-        return self.decode(self.ask(vectors))
-
-    def decode(self, codes: Sequence[int]) -> list[Value]:
-        """Exact values of result codes."""
-        return values_of(self.d, np.array(codes, dtype=self.d.dtype))
-
-    def sums(self, terms: Iterable[Mapping[Leaf, Fraction | int]], rest: Fraction | int = 0) -> list[Value]:
-        """``values`` of vectors given by their leaves."""
-        return self.values([self.vector(t, rest) for t in terms])
-
-    def try_vector(self, terms: Mapping[Leaf, Fraction | int], rest: Fraction | int = 0) -> Vector | None:
+    def try_vector(self, terms: Terms, rest: Fraction | int = 0) -> Vector | None:
         """``vector``, or None where the formats cannot express it."""
         try:
             return self.vector(terms, rest)
         except UnrepresentableError:
             return None
 
-    def _run(self, vectors: Sequence[Vector]) -> list[int]:
-        self.launches += 1
-        self.tiles += -(-len(vectors) // vectors_per_tile(self.instruction))
-        answer = run_vectors(self.device, self.instruction, pack(self.instruction, vectors))
-        return [int(code) for code in answer]
+    async def ask(self, vectors: Sequence[Vector]) -> list[int]:
+        """The device's codes; ContradictionError where a vector asked twice gave two."""
+        known = self.bench.answers
+        if any(vector not in known for vector in vectors):
+            await wait([Order(self.question, vectors)])
+        for vector in vectors:
+            if vector in self.bench.conflicts:
+                other = self.bench.conflicts[vector]
+                self.note(vector, known[vector], f"asked again in another order: {other:#x}")
+                raise ContradictionError(f"the same vector gave {known[vector]:#x} and {other:#x}")
+        return [known[vector] for vector in vectors]
 
-    def run_tiles(self, tiles: Batch) -> Bits:
-        """D of whole tiles, once."""
-        self.launches += 1
-        self.tiles += tiles.size
-        return self.device.run(self.instruction, tiles)
+    async def values(self, vectors: Sequence[Vector]) -> list[Value]:
+        """Exact values of the answers; None for NaN and infinities."""
+        return self.decode(await self.ask(vectors))
+
+    async def sums(self, terms: Iterable[Terms], rest: Fraction | int = 0) -> list[Value]:
+        """``values`` of vectors given by their leaves."""
+        return await self.values([self.vector(t, rest) for t in terms])
+
+    def decode(self, codes: Sequence[int]) -> list[Value]:
+        """Exact values of result codes."""
+        return values_of(self.d, np.array(codes, dtype=self.d.dtype))
+
+    async def run_tiles(self, tiles: Batch) -> Bits:
+        """D of whole tiles, run once."""
+        order = Order(self.question, tiles=tiles)
+        await wait([order])
+        assert order.answer is not None
+        return order.answer
+
+    async def fact(self, name: str, find: Callable[[Session], Asking[Any]]) -> Any:
+        """What ``find`` finds out, once for all questions: those that come later wait for the first."""
+        bench = self.bench
+        while name not in bench.facts:
+            if name in bench.begun:
+                await wait([])
+                continue
+            bench.begun.add(name)
+            try:
+                bench.facts[name] = await find(replace(self, witnesses=[]))
+            except (UnrepresentableError, ContradictionError) as why:
+                bench.facts[name] = why
+            finally:
+                bench.begun.discard(name)
+        found = bench.facts[name]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def note(self, vector: Vector, d: int, text: str) -> None:
-        """Keep a witness of the current question."""
-        self.witnesses.append(Witness(vector.a, vector.b, vector.c, d, note=text))
+        """Keep a witness of the question."""
+        self.witnesses.append(Witness.of(pack(self.instruction, [vector]), d, text))
 
-    def witness(self, terms: Mapping[Leaf, Fraction | int], text: str, rest: Fraction | int = 0) -> None:
+    async def witness(self, terms: Terms, text: str, rest: Fraction | int = 0) -> None:
         """Ask one vector and keep it as a witness."""
         vector = self.vector(terms, rest)
-        self.note(vector, self.ask([vector])[0], text)
+        self.note(vector, (await self.ask([vector]))[0], text)
 
-    def fact(self, name: str) -> Any:
-        """What ``facts`` can find out under this name, asked once a session."""
-        if name not in self._known:
-            self._known[name] = self.facts[name](self)
-        return self._known[name]
-
-    @property
-    def high(self) -> int:
-        """Anchor exponent m (``limits.anchor_exponent``)."""
-        return int(self.fact("high"))
-
-    @property
-    def low(self) -> int:
-        """Exponent of the lowest unit (``limits.unit_exponent``)."""
-        return int(self.fact("low"))
-
-    @property
-    def window(self) -> int:
-        """Bits between the anchor and the lowest unit: a probe sees no further."""
-        return self.high - self.low
-
-    @property
-    def tree(self) -> Node | None:
-        """The summation tree (``summation_tree.measure``), None where it could not be read."""
-        tree: Node | None = self.fact("measured").tree
-        return tree
-
-    @property
-    def rounding(self) -> tuple[str, ...]:
-        """The result roundings that fit, of the eleven; empty where none could be read."""
-        return tuple(self.fact("rounding"))
-
-    @property
-    def fault(self) -> str | None:
-        """What the device gets wrong that every unit gets right (``limits.fault``)."""
-        fault: str | None = self.fact("fault")
-        return fault
-
-    def finding(self, question: str, status: Status, answer: Any, text: str) -> Finding:
+    def finding(self, status: Status, answer: Any, text: str) -> Finding:
         """A finding with this question's witnesses; ``probe`` fills in the costs."""
-        return Finding(question, status, answer, text, tuple(self.witnesses))
+        return Finding(self.question, status, answer, text, tuple(self.witnesses))

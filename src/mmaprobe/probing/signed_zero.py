@@ -10,62 +10,63 @@ section 6.3 under the result's rounding) or ``positive`` (never -0).
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.result_rounding import roundings_that_fit
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.vectors import Vector
 from mmaprobe.probing.zeros import negative_zero, zeros
 
-QUESTION = "signed_zero"
 
-
-def probe_signed_zero(session: Session) -> Finding:
+async def probe_signed_zero(session: Session) -> Finding:
     """Signs of zero results (see the module)."""
     if not session.is_float or negative_zero(session.d) is None:
-        return session.finding(QUESTION, "exact", None, f"{session.d.name} has no negative zero")
+        return session.finding("exact", None, f"{session.d.name} has no negative zero")
     minus, plus = zeros(session, True), zeros(session, False)
     answer: dict[str, Any] = {
-        "all_negative": None if minus is None else _sign(session, [minus], "every term -0"),
+        "all_negative": None if minus is None else await _sign(session, [minus], "every term -0"),
         "mixed": None,
-        "cancel": _cancel(session),
-        "underflow": _underflow(session),
+        "cancel": await _cancel(session),
+        "underflow": await _underflow(session),
     }
     if minus is not None and plus is not None and len(session.leaves) > 1:
         lane = replace(plus, a=(minus.a[0], *plus.a[1:]), b=(minus.b[0], *plus.b[1:]))
-        answer["mixed"] = _sign(session, [lane], "one product -0 among +0")
-    down = "-" if session.rounding == ("RD",) else "+"
+        answer["mixed"] = await _sign(session, [lane], "one product -0 among +0")
+    down = "-" if await roundings_that_fit(session) == ("RD",) else "+"
     facts = (answer["all_negative"], answer["mixed"], answer["cancel"])
     ieee = all(fact in (None, expected) for fact, expected in zip(facts, ("-", down, down), strict=True))
     positive = all(fact in (None, "+") for fact in facts)
     answer["zero"] = None if ieee == positive else "ieee" if ieee else "positive"
     text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in answer.items() if value is not None)
     settled = answer["zero"] is not None and None not in facts[:1]
-    return session.finding(QUESTION, "exact" if settled else "bounded", answer, text)
+    return session.finding("exact" if settled else "bounded", answer, text)
 
 
-def _sign(session: Session, vectors: list[Vector], text: str) -> str | None:
+async def _sign(session: Session, vectors: list[Vector], text: str) -> str | None:
     """``-`` or ``+`` when every answer is a zero of that sign, else None."""
-    codes = session.ask(vectors)
+    codes = await session.ask(vectors)
     session.note(vectors[0], codes[0], text)
     if set(codes) <= {0}:
         return "+"
     return "-" if set(codes) == {session.d.sign_mask} else None
 
 
-def _cancel(session: Session) -> str | None:
+async def _cancel(session: Session) -> str | None:
     """1 - 1 for the first and the last two leaves, in both orders."""
     leaves = session.leaves
     if len(leaves) < 2:
         return None
     pairs: set[tuple[Leaf, Leaf]] = {(leaves[0], leaves[1]), (leaves[-1], leaves[-2]), (leaves[1], leaves[0])}
     vectors = [session.vector({x: 1, y: -1}) for x, y in sorted(pairs, key=str)]
-    return _sign(session, vectors, "1 - 1")
+    return await _sign(session, vectors, "1 - 1")
 
 
-def _underflow(session: Session) -> str | None:
+async def _underflow(session: Session) -> str | None:
     """A negative quarter of D's last place in each lane, among zeros of either sign.
 
     ``positive`` only where some product meets the last rounding itself: the
@@ -74,17 +75,24 @@ def _underflow(session: Session) -> str | None:
     d = session.d
     if session.formats["a"].min_exponent + session.formats["b"].min_exponent > d.min_exponent - d.fraction_bits - 2:
         return None
-    a, b = session.product(-power(d.min_exponent - d.fraction_bits - 2))
+    a, b = _product(session, -power(d.min_exponent - d.fraction_bits - 2))
     grounds = [ground for ground in (zeros(session, False), zeros(session, True)) if ground is not None]
-    vectors = [_put(ground, lane, a, b) for ground in grounds for lane in range(session.instruction.k)]
-    codes = session.ask(vectors)
+    vectors = [_put(ground, lane, a, b) for ground in grounds for lane in range(session.k)]
+    codes = await session.ask(vectors)
     if any(code not in (0, d.sign_mask) for code in codes):
         return None  # rounded away from zero
     sure = [(v, code) for v, code in zip(vectors, codes, strict=True) if code == d.sign_mask]
     shown, code = sure[0] if sure else (vectors[0], codes[0])
     session.note(shown, code, "a negative quarter of the last place")
-    last = session.tree is None or any(isinstance(child, int) for child in session.tree.children)
+    tree = await tree_of(session)
+    last = tree is None or any(isinstance(child, int) for child in tree.children)
     return "signed" if sure else "positive" if last else None
+
+
+def _product(session: Session, value: Fraction) -> tuple[int, int]:
+    """Operands of lane 0 whose product is ``value``."""
+    vector = session.vector({0: value})
+    return vector.a[0], vector.b[0]
 
 
 def _put(base: Vector, lane: int, a: int, b: int) -> Vector:

@@ -18,7 +18,7 @@ Leaf = int | str
 Loss = dict[tuple[Leaf, Leaf], int]
 
 Lost = dict[tuple[Leaf, Leaf], set[Leaf]]
-"""For each pair the leaves that vanish, where the numbers alone leave a choice."""
+"""For pairs the leaves that vanish, where the numbers alone leave a choice."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _lossless_parts(leaves: tuple[Leaf, ...], loss: Loss, lost: Lost | None) -> 
         sizes = {j: size if j in inside else loss[first, j] - size for j in leaves}
         parts = _components(leaves, lambda i, j, s=sizes: loss[i, j] <= min(s[i], s[j]))
         fits = all(sizes[i] == len(p) for p in parts for i in p) and all(
-            loss[i, j] == len(p) + len(q) and (lost is None or lost[i, j] == {*p, *q})
+            loss[i, j] == len(p) + len(q) and (lost is None or lost.get((i, j), {*p, *q}) == {*p, *q})
             for p, q in _pairs(parts) for i in p for j in q
         )  # fmt: skip
         if fits and len(parts) > 1:

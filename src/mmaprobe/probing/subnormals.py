@@ -26,35 +26,35 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import Format
 from mmaprobe.probing.flushing import product_policy, result_policy, sum_policy, tininess
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import Value, power
 from mmaprobe.probing.vectors import Vector
 from mmaprobe.probing.zeros import sign_shown
 
-QUESTION = "subnormals"
 
-
-def probe_subnormals(session: Session) -> Finding:
+async def probe_subnormals(session: Session) -> Finding:
     """The subnormal policy of each place (see the module)."""
     if not session.is_float:
-        return session.finding(QUESTION, "exact", {}, "integers have no subnormal numbers")
-    answer: dict[str, Any] = {name: _operand(session, name) for name in ("a", "b")}
-    answer["result"] = result_policy(session)
-    answer["c"] = _c(session, answer["result"]) if session.instruction.c else "absent"
-    if answer["result"] is None and answer["c"] == "keep":
-        answer["result"] = "keep"
-    answer["product"] = product_policy(session)
-    answer["sum"] = sum_policy(session)
-    answer["tininess"] = tininess(session, answer["result"])
+        return session.finding("exact", {}, "integers have no subnormal numbers")
+    a, b, result, product, inside = await together(
+        _operand(session, "a"), _operand(session, "b"), result_policy(session),
+        product_policy(session), sum_policy(session),
+    )  # fmt: skip
+    c = await _c(session, result) if session.instruction.c else "absent"
+    result = "keep" if result is None and c == "keep" else result
+    answer: dict[str, Any] = {"a": a, "b": b, "result": result, "c": c, "product": product, "sum": inside}
+    answer["tininess"] = await tininess(session, result)
     open_ones = [name for name, value in answer.items() if value is None]
     text = ", ".join(f"{name} {value}" for name, value in answer.items() if value not in (None, "absent"))
     if open_ones:
         text += f"; out of reach in these formats: {', '.join(open_ones)}"
-    return session.finding(QUESTION, "bounded" if open_ones else "exact", answer, text)
+    return session.finding("bounded" if open_ones else "exact", answer, text)
 
 
-def _operand(session: Session, name: str) -> str | None:
+async def _operand(session: Session, name: str) -> str | None:
     """Subnormals of operand a or b in lane 0 against the largest power of two that keeps the product in range."""
     fmt, other = session.formats[name], session.formats["b" if name == "a" else "a"]
     if not fmt.is_float or not fmt.subnormal or fmt.fraction_bits == 0:
@@ -63,20 +63,21 @@ def _operand(session: Session, name: str) -> str | None:
     partner = session.operand("b" if name == "a" else "a", power(top))
     ones = (1 << fmt.fraction_bits) - 1
     half = 1 << (fmt.fraction_bits - 1)
-    aligned = session.tree is not None and any(node.fused for node in session.tree.walk())
+    tree = await tree_of(session)
+    aligned = tree is not None and any(node.fused for node in tree.walk())
     codes = [fraction << fmt.padding for fraction in ([half, half | half >> 1] if aligned else sorted({1, ones, half}))]
     base = session.vector({})
     vectors = [_lane(base, name, code, partner) for code in codes]
     kept = []
-    for code, value in zip(codes, session.values(vectors), strict=True):
+    for code, value in zip(codes, await session.values(vectors), strict=True):
         exact = (code >> fmt.padding) * power(fmt.min_exponent - fmt.fraction_bits + top)
         kept.append(None if value != 0 and not _near(session.d, value, exact) else value != 0)
-    session.note(vectors[-1], session.ask(vectors[-1:])[0], f"subnormal {name} against 2^{top}")
+    session.note(vectors[-1], (await session.ask(vectors[-1:]))[0], f"subnormal {name} against 2^{top}")
     if None in kept or len(set(kept)) > 1:
         return "mixed"
     if kept[0]:
         return "keep"
-    return _sign_of_flush(session, name, codes[-1] | fmt.sign_mask, partner, fmt)
+    return await _sign_of_flush(session, name, codes[-1] | fmt.sign_mask, partner, fmt)
 
 
 def _near(fmt: Format, value: Value, exact: Fraction) -> bool:
@@ -91,21 +92,21 @@ def _lane(base: Vector, name: str, code: int, partner: int) -> Vector:
     return replace(base, a=(pair["a"], *base.a[1:]), b=(pair["b"], *base.b[1:]))
 
 
-def _sign_of_flush(session: Session, name: str, negative: int, partner: int, fmt: Format) -> str:
+async def _sign_of_flush(session: Session, name: str, negative: int, partner: int, fmt: Format) -> str:
     """Whether a flushed negative subnormal still counts as a negative zero."""
     if not fmt.signed:
         return "zero"
-    shown = sign_shown(session, lambda base: _lane(base, name, negative, partner))
+    shown = await sign_shown(session, lambda base: _lane(base, name, negative, partner))
     return {None: "flush", True: "signed_zero", False: "zero"}[shown]
 
 
-def _c(session: Session, result: str | None) -> str | None:
+async def _c(session: Session, result: str | None) -> str | None:
     """C subnormal: alone; and where the result is flushed too, beside a product that lifts it."""
     fmt = session.formats["c"]
     sub = power(fmt.min_exponent - 1)
     alone = session.vector({"c": sub})
-    value = session.values([alone])[0]
-    session.note(alone, session.ask([alone])[0], "C subnormal, every product zero")
+    value = (await session.values([alone]))[0]
+    session.note(alone, (await session.ask([alone]))[0], "C subnormal, every product zero")
     if value == sub:
         return "keep"
     lift: Leaf = 0
@@ -115,11 +116,11 @@ def _c(session: Session, result: str | None) -> str | None:
     elif raised is None:
         return None
     else:
-        lifted = session.values([raised])[0]
-        session.note(raised, session.ask([raised])[0], "C half the lowest normal, a product the lowest normal")
+        lifted = (await session.values([raised]))[0]
+        session.note(raised, (await session.ask([raised]))[0], "C half the lowest normal, a product the lowest normal")
         kept = lifted == 3 * sub
     if kept:
         return "keep"
     negative = session.operand("c", -sub)
-    shown = sign_shown(session, lambda base: replace(base, c=negative), "c")
+    shown = await sign_shown(session, lambda base: replace(base, c=negative), "c")
     return {None: "flush", True: "signed_zero", False: "zero"}[shown]

@@ -1,4 +1,4 @@
-"""All questions to one device about one instruction."""
+"""All questions to one device about one instruction, asked side by side."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.accumulator_precision import probe_accumulator_precision
 from mmaprobe.probing.alignment_rounding import probe_alignment_rounding
+from mmaprobe.probing.bench import Bench
 from mmaprobe.probing.c_position import probe_c_position
 from mmaprobe.probing.determinism import probe_determinism
 from mmaprobe.probing.independence import probe_independence
@@ -18,15 +19,16 @@ from mmaprobe.probing.intermediate_rounding import probe_intermediate_rounding
 from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
 from mmaprobe.probing.nan import probe_nan
 from mmaprobe.probing.overflow import probe_overflow
-from mmaprobe.probing.result_rounding import probe_result_rounding, roundings_that_fit
-from mmaprobe.probing.session import Fact, Session
+from mmaprobe.probing.result_rounding import probe_result_rounding
+from mmaprobe.probing.rounds import Asking, together
+from mmaprobe.probing.session import Session
 from mmaprobe.probing.signed_zero import probe_signed_zero
 from mmaprobe.probing.subnormals import probe_subnormals
-from mmaprobe.probing.summation_tree import measure, probe_summation_tree
+from mmaprobe.probing.summation_tree import probe_summation_tree
 from mmaprobe.probing.terms import ContradictionError, UnrepresentableError
 from mmaprobe.probing.zero_exponent import probe_zero_exponent
 
-PROBES: dict[str, Callable[[Session], Finding]] = {
+PROBES: dict[str, Callable[[Session], Asking[Finding]]] = {
     "determinism": probe_determinism,
     "independence": probe_independence,
     "summation_tree": probe_summation_tree,
@@ -44,47 +46,60 @@ PROBES: dict[str, Callable[[Session], Finding]] = {
 
 QUESTIONS = tuple(PROBES)
 
-FACTS: dict[str, Fact] = {
-    "high": anchor_exponent,
-    "low": unit_exponent,
-    "measured": measure,
-    "rounding": roundings_that_fit,
-    "fault": fault,
-}
-"""What several questions need to know first; each is found out once a session."""
-
 
 def probe(
     device: Device, instruction: Instruction, questions: Sequence[str] | None = None, seed: int = 0
 ) -> dict[str, Finding]:
     """The finding of each question (all of ``QUESTIONS`` where None), by name.
 
+    The questions are asked side by side: what they ask in one round is one
+    launch.  ``tiles`` and ``launches`` of a finding count what the question cost
+    beyond the ones before it, so that their sums are what was run (``bench``).
     A device that gives two answers to one vector, or a wrong one to a sum that
     every dot product gets right, is ``contradictory`` in every question.
-    ``tiles`` and ``launches`` of a finding count what that question cost beyond
-    the ones before it.  UsageError for an unknown question, NotHereError
-    where the device does not run the instruction.
+    UsageError for an unknown question, NotHereError where the device does not
+    run the instruction.
     """
-    names = QUESTIONS if questions is None else tuple(questions)
+    names = QUESTIONS if questions is None else tuple(dict.fromkeys(questions))
     for name in names:
         if name not in PROBES:
             raise UsageError(f"unknown question {name!r}{near(name, QUESTIONS)}")
     support = device.supports(instruction)
     if not support:
         raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
-    session = Session(device, instruction, FACTS, seed)
-    if instruction.chunk:
-        reason = "sparse instructions are not probed yet"
-        return {name: Finding(name, "inconclusive", None, reason) for name in names}
-    found = {}
-    for name in names:
-        session.witnesses.clear()
-        tiles, launches = session.tiles, session.launches
-        answer = _ask(session, name)
-        found[name] = replace(answer, tiles=session.tiles - tiles, launches=session.launches - launches)
-    if session.unstable is not None:
-        found = {name: _unstable(finding, session.unstable) for name, finding in found.items()}
-    return found
+    bench = Bench(device, instruction, seed)
+    found = bench.run(_suite(bench, names))
+    costs = {name: replace(f, tiles=bench.tiles[name], launches=bench.launches[name]) for name, f in found.items()}
+    return costs if bench.unstable is None else {n: _unstable(f, bench.unstable) for n, f in costs.items()}
+
+
+async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
+    """The range first, with the plainest sums; then every question."""
+    if not names:
+        return {}
+    opening = Session(bench, names[0])
+    try:
+        bench.facts["high"] = anchor_exponent(opening)
+        bench.facts["low"], wrong = await together(unit_exponent(opening), fault(opening))
+    except UnrepresentableError as why:
+        text = f"the experiment cannot be built: {why}"
+        return {name: Session(bench, name).finding("inconclusive", None, text) for name in names}
+    except ContradictionError as why:
+        wrong = str(why)
+    if wrong is not None:
+        return {name: replace(opening.finding("contradictory", None, wrong), question=name) for name in names}
+    sessions = [Session(bench, name) for name in names]
+    findings = await together(*(_ask(session, PROBES[session.question]) for session in sessions))
+    return dict(zip(names, findings, strict=True))
+
+
+async def _ask(session: Session, probe: Callable[[Session], Asking[Finding]]) -> Finding:
+    try:
+        return await probe(session)
+    except UnrepresentableError as why:
+        return session.finding("inconclusive", None, f"the experiment cannot be built: {why}")
+    except ContradictionError as why:
+        return session.finding("contradictory", None, str(why))
 
 
 def _unstable(finding: Finding, how: str) -> Finding:
@@ -92,14 +107,3 @@ def _unstable(finding: Finding, how: str) -> Finding:
     if finding.status == "contradictory":
         return finding
     return replace(finding, status="contradictory", text=f"the device is unstable ({how}); {finding.text}")
-
-
-def _ask(session: Session, name: str) -> Finding:
-    try:
-        if session.fault is not None:
-            raise ContradictionError(session.fault)
-        return PROBES[name](session)
-    except UnrepresentableError as why:
-        return session.finding(name, "inconclusive", None, f"the experiment cannot be built: {why}")
-    except ContradictionError as why:
-        return session.finding(name, "contradictory", None, str(why))

@@ -1,8 +1,8 @@
 """Which terms are added with which: the summation tree.
 
 After FPRev (ATC'25), generalised to C and to nodes of many terms: +M on leaf
-i, -M on leaf j, a unit u = M * 2**-T on every other leaf, for all pairs.  The
-result counts the units that were not swallowed by M, so it gives the size of
+i, -M on leaf j, a unit u = M * 2**-T on every other leaf, for some rows of pairs
+(``branches``) or all of them.  The result counts the units that were not swallowed by M, so it gives the size of
 the lowest node that holds both (``structure``).
 
 The answer is nested:
@@ -29,20 +29,20 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.branches import read_branches
 from mmaprobe.probing.integer_limits import probe_integer_order
 from mmaprobe.probing.masks import lost_leaves, mask
 from mmaprobe.probing.pairs import group_by_half_ulps
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, build
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.writing import describe, same_shape, to_json
 
-QUESTION = "summation_tree"
-
 
 @dataclass(frozen=True)
 class Measured:
-    """The tree that fits every pair, the window T it was seen in, and whether anything was swallowed."""
+    """The tree that fits every pair asked, the window T it was seen in, and whether anything was swallowed."""
 
     tree: Node | None
     window: int
@@ -50,28 +50,41 @@ class Measured:
     reason: str = ""
 
 
-def measure(session: Session) -> Measured:
-    """Run all pairs in the widest window; where roundings leave traces of the units, in two that can hold both."""
+async def measured(session: Session) -> Measured:
+    """What the experiments say of the tree, found out once for all questions."""
+    found: Measured = await session.fact("summation tree", _measure)
+    return found
+
+
+async def tree_of(session: Session) -> Node | None:
+    """The summation tree, None where it could not be read (or there is nothing to add)."""
+    return (await measured(session)).tree
+
+
+async def _measure(session: Session) -> Measured:
+    """A few rows, then all pairs, in the widest window; where roundings leave traces of the units, in two windows."""
     leaves = session.leaves
     if len(leaves) <= 2:
         return Measured(Node(leaves) if len(leaves) == 2 else None, session.window, False)
-    tree = _read(session, session.window, True)
+    tree = await read_branches(session) or await _read(session, session.window, True)
     if tree is not None:
-        return _settle(session, tree, session.window)
-    trace, carry = _first_trace(session), len(leaves).bit_length()
+        return await _settle(session, tree, session.window)
+    trace, carry = await _first_trace(session), len(leaves).bit_length()
     if trace is not None:
         near = min(session.window, trace + carry + 1)
         far = min(session.window, max(near, trace + session.d.fraction_bits - carry - 3))
-        trees = [_read(session, window, False) for window in dict.fromkeys((near, far))]
+        windows = tuple(dict.fromkeys((near, far)))
+        trees = await together(*(_read(session, window, False) for window in windows))
         if trees[0] is not None and trees[-1] is not None and same_shape(trees[0], trees[-1]):
-            return _settle(session, trees[-1], far)
+            return await _settle(session, trees[-1], far)
     return Measured(None, session.window, True, "no tree swallows units as this device does")
 
 
-def _read(session: Session, window: int, strict: bool) -> Node | None:
+async def _read(session: Session, window: int, strict: bool) -> Node | None:
     """The tree that fits all pairs in one window; where lossless sums leave a choice, unit by unit."""
     leaves = session.leaves
-    counts = mask(session, list(combinations(leaves, 2)), window, strict)
+    pairs = list(combinations(leaves, 2))
+    counts = await mask(session, pairs, window, strict)
     if counts is None:
         return None
     loss = {pair: len(leaves) - n for pair, n in counts.items()}
@@ -79,27 +92,32 @@ def _read(session: Session, window: int, strict: bool) -> Node | None:
     choice = isinstance(tree, Node) and len(tree.walk()) > 1 and any(node.lossless for node in tree.walk())
     if strict and not choice:
         return tree if isinstance(tree, Node) else None
-    lost = lost_leaves(session, window, strict)
+    lost = await lost_leaves(session, window, pairs, strict)
     tree = None if lost is None else build(leaves, loss, lost)
     if lost is None or not isinstance(tree, Node):
         return None
     return tree if all(tree.lost(i, j) == gone for (i, j), gone in lost.items()) else None
 
 
-def _first_trace(session: Session) -> int | None:
+async def _first_trace(session: Session) -> int | None:
     """The narrowest window in which a swallowed unit leaves a last place behind (directed roundings, to odd)."""
     leaves = session.leaves
     pairs = [(leaves[0], leaf) for leaf in leaves[1:]] + [(leaf, leaves[-1]) for leaf in leaves[1:-1]]
     pairs += [(j, i) for i, j in pairs]
     windows = range(len(leaves).bit_length() + 1, session.window + 1)
-    return next((window for window in windows if mask(session, pairs, window, True) is None), None)
+    for start in range(0, len(windows), 16):
+        some = windows[start : start + 16]
+        counts = await together(*(mask(session, pairs, window, True) for window in some))
+        if None in counts:
+            return some[counts.index(None)]
+    return None
 
 
-def _settle(session: Session, tree: Node, window: int) -> Measured:
+async def _settle(session: Session, tree: Node, window: int) -> Measured:
     """A sum in which nothing vanished: half-ulp pairs tell whether it is one step or several."""
     if len(tree.walk()) > 1 or not tree.lossless:
         return Measured(tree, window, False)
-    groups = group_by_half_ulps(session)
+    groups = await group_by_half_ulps(session)
     if groups is None or len(groups) == 1:
         return Measured(tree, window, True, "nothing vanished within the window")
     node: Node | Leaf = "c"
@@ -108,27 +126,27 @@ def _settle(session: Session, tree: Node, window: int) -> Measured:
     return Measured(node if isinstance(node, Node) else None, window, True, "steps found by half-ulp pairs")
 
 
-def probe_summation_tree(session: Session) -> Finding:
+async def probe_summation_tree(session: Session) -> Finding:
     """The summation tree (see the module) with three witnesses of the mask experiment."""
     if not session.is_float:
-        return probe_integer_order(session, QUESTION)
-    found: Measured = session.fact("measured")
+        return await probe_integer_order(session)
+    found = await measured(session)
     if found.tree is None and len(session.leaves) == 1:
-        return session.finding(QUESTION, "exact", 0, "one product, no sum")
+        return session.finding("exact", 0, "one product, no sum")
     if found.tree is None:
         answer = {"kind": "unknown", "terms": list(session.leaves)}
-        return session.finding(QUESTION, "inconclusive", answer, found.reason)
-    _witness(session, found.window)
+        return session.finding("inconclusive", answer, found.reason)
+    await _witness(session, found.window)
     text = describe(to_json(found.tree))
     if found.bounded:
         text += f"; seen through a window of {found.window} bits: {found.reason}"
-    return session.finding(QUESTION, "bounded" if found.bounded else "exact", to_json(found.tree), text)
+    return session.finding("bounded" if found.bounded else "exact", to_json(found.tree), text)
 
 
-def _witness(session: Session, window: int) -> None:
+async def _witness(session: Session, window: int) -> None:
     m, leaves = session.high, session.leaves
     if len(leaves) <= 2:
         return
     for i, j in dict.fromkeys(((leaves[0], leaves[1]), (leaves[0], leaves[-1]), (leaves[-2], leaves[-1]))):
         note = f"+2^{m} on {i}, -2^{m} on {j}, 2^{m - window} elsewhere"
-        session.witness({i: power(m), j: -power(m)}, note, power(m - window))
+        await session.witness({i: power(m), j: -power(m)}, note, power(m - window))

@@ -14,10 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mmaprobe.probing.ladders import STEPS
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, leaves_of
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.vectors import Vector
+
+MOST = 160
+"""Steps after which the ladder ends in a lower bound."""
 
 
 @dataclass(frozen=True)
@@ -28,37 +33,35 @@ class Tipped:
     bounded: bool
 
 
-def tips(session: Session, tree: Node) -> Tipped | None:
-    """Fraction bits of products in the last sum; None where no combination tips."""
+async def tips(session: Session, tree: Node) -> Tipped | None:
+    """Fraction bits of products in the last sum, found out once; None where no combination tips."""
+    found: Tipped | None = await session.fact("tipping", lambda asker: _tips(asker, tree))
+    return found
+
+
+async def _tips(session: Session, tree: Node) -> Tipped | None:
     heads = [leaves_of(child)[0] for child in tree.children]
     anchor: Leaf = "c" if "c" in heads else heads[0]
     others = [head for head in heads if head != anchor]
-    found = []
-    for half in (Fraction(0), Fraction(1, 2)):
-        for sign in (1, -1):
-            kept = _ladder(session, anchor, others, half, sign)
-            if kept is not None:
-                found.append(kept)
-    return min(found, key=lambda tipped: tipped.bits) if found else None
+    ways = [(half, sign) for half in (Fraction(0), Fraction(1, 2)) for sign in (1, -1)]
+    tried = await together(*(_ladder(session, anchor, others, half, sign) for half, sign in ways))
+    return min((tipped for tipped in tried if tipped is not None), key=lambda tipped: tipped.bits, default=None)
 
 
-def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
+async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
     start = session.d.fraction_bits + 2
-    steps: list[tuple[Vector, Vector]] = []
-    for t in range(start, start + 160):
-        pair = _pair(session, anchor, others, half, sign, t)
-        if pair is None:
-            break
-        steps.append(pair)
-    if not steps:
-        return None
-    codes = session.ask([vector for pair in steps for vector in pair])
-    tipped = [codes[2 * n] != codes[2 * n + 1] for n in range(len(steps))]
-    if not tipped[0]:
-        return None
-    count = next((n for n, tip in enumerate(tipped) if not tip), len(tipped))
-    session.note(steps[count - 1][1], codes[2 * count - 1], f"tipped by a term {start + count - 1} bits down")
-    return Tipped(start + count - 1, count == len(tipped))
+    kept, last = start - 1, start + MOST
+    while kept + 1 < last:
+        steps = range(kept + 1, min(kept + 1 + STEPS, last))
+        pairs = [_pair(session, anchor, others, half, sign, t) for t in steps]
+        ready = [pair for pair in pairs[: pairs.index(None) if None in pairs else None] if pair is not None]
+        codes = await session.ask([vector for pair in ready for vector in pair])
+        tipped = [codes[2 * n] != codes[2 * n + 1] for n in range(len(ready))]
+        count = next((n for n, tip in enumerate(tipped) if not tip), len(tipped))
+        kept += count
+        if count < len(steps):
+            return Tipped(kept, count == len(ready)) if kept >= start else None
+    return Tipped(kept, True)
 
 
 def _pair(

@@ -9,21 +9,30 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.sparsity import kept_positions, legal_items
 
 
 @dataclass(frozen=True)
 class Vector:
-    """One dot product as codes: a and b of every lane, c where the instruction takes one."""
+    """One dot product as codes: a and b of every lane that is multiplied, c where the instruction takes one.
+
+    ``scale_a``, ``scale_b``: a code a scale block, empty for scales of 1.  Sparse: lane j is stored
+    element j of A and the element of B that ``metadata`` names (empty: the first lanes of each
+    chunk); ``unnamed``: the code of B's other elements.
+    """
 
     a: tuple[int, ...]
     b: tuple[int, ...]
     c: int | None
+    scale_a: tuple[int, ...] = ()
+    scale_b: tuple[int, ...] = ()
+    metadata: tuple[int, ...] = ()
+    unnamed: int = 0
 
 
 def pack(instruction: Instruction, vectors: Sequence[Vector]) -> Batch:
-    """Separate vectors as a batch; block scales, where the instruction has them, are all 1."""
+    """Separate vectors as a batch."""
     formats = instruction.formats()
-    n = len(vectors)
     batch: dict[str, Bits] = {
         "a": np.array([v.a for v in vectors], dtype=formats["a"].dtype),
         "b": np.array([v.b for v in vectors], dtype=formats["b"].dtype),
@@ -31,6 +40,14 @@ def pack(instruction: Instruction, vectors: Sequence[Vector]) -> Batch:
     if instruction.c:
         batch["c"] = np.array([v.c for v in vectors], dtype=formats["c"].dtype)
     if instruction.scale:
-        one = np.full((n, instruction.k // instruction.scale_size), formats["scale_a"].one)
-        batch["scale_a"] = batch["scale_b"] = one.astype(formats["scale_a"].dtype)
+        fmt = formats["scale_a"]
+        ones = (fmt.one,) * (instruction.k // instruction.scale_size)
+        batch["scale_a"] = np.array([v.scale_a or ones for v in vectors], dtype=fmt.dtype)
+        batch["scale_b"] = np.array([v.scale_b or ones for v in vectors], dtype=fmt.dtype)
+    if instruction.chunk:
+        plain = (legal_items(instruction.chunk)[0],) * (instruction.k // instruction.chunk)
+        metadata = np.array([v.metadata or plain for v in vectors], dtype=np.uint8)
+        wide = np.array([(v.unnamed,) * instruction.k for v in vectors], dtype=formats["b"].dtype)
+        np.put_along_axis(wide, kept_positions(instruction, metadata), batch["b"], axis=1)
+        batch |= {"b": wide, "metadata": metadata}
     return Batch(**batch)

@@ -17,49 +17,51 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.accumulator_precision import kept_bits
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Leaf, Node
+from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power, top_exponent
 from mmaprobe.probing.vectors import Vector
 
-QUESTION = "zero_exponent"
 
-
-def probe_zero_exponent(session: Session) -> Finding:
+async def probe_zero_exponent(session: Session) -> Finding:
     """The zero exponent (see the module); exact and None where no sum aligns its terms."""
     none: dict[str, Any] = {"exponent": None, "at_most": None, "place": None}
     if not session.is_float:
-        return session.finding(QUESTION, "exact", none, "integers: nothing is aligned")
-    tree = session.tree
+        return session.finding("exact", none, "integers: nothing is aligned")
+    tree = await tree_of(session)
     if tree is None:
-        return session.finding(QUESTION, "inconclusive", none, "needs a summation tree of two leaves or more")
+        return session.finding("inconclusive", none, "needs a summation tree of two leaves or more")
     if not any(node.fused for node in tree.walk()):
-        return session.finding(QUESTION, "exact", none, "no fused sum: nothing is aligned")
+        return session.finding("exact", none, "no fused sum: nothing is aligned")
     node = next(node for node in tree.walk() if node.fused)
     lanes = [leaf for leaf in node.children if isinstance(leaf, int)]
     if len(lanes) < 3:
-        return session.finding(QUESTION, "inconclusive", none, "needs three lanes in one fused sum")
-    kept = kept_bits(session, tree).get(lanes[0], session.window)
+        return session.finding("inconclusive", none, "needs three lanes in one fused sum")
+    kept = (await kept_bits(session)).get(lanes[0], session.window)
     if kept >= session.window:
-        return session.finding(QUESTION, "bounded", none, "no cut within the window: no place where zeros could show")
-    found = [(x, base) for base in (1, Fraction(1, 2), Fraction(3, 2)) for x in _ladders(session, node, lanes, base)]
+        return session.finding("bounded", none, "no cut within the window: no place where zeros could show")
+    bases = (Fraction(1), Fraction(1, 2), Fraction(3, 2))
+    places = await together(*(_ladders(session, lanes, base) for base in bases))
+    found = [(x, base) for base, some in zip(bases, places, strict=True) for x in some]
     if not found:
-        return session.finding(QUESTION, "inconclusive", none, "no tiny term can tip the result's last place")
+        return session.finding("inconclusive", none, "no tiny term can tip the result's last place")
     place, base = max(found, key=lambda pair: pair[0])
     exponent = place + kept
     own = top_exponent(base * _last_place(session))
     if exponent <= own:
         answer = none | {"at_most": own, "place": place}
-        return session.finding(QUESTION, "bounded", answer, f"zeros show 2^{own} or less: the other terms hide it")
+        return session.finding("bounded", answer, f"zeros show 2^{own} or less: the other terms hide it")
     answer = none | {"exponent": exponent, "place": place}
-    return session.finding(QUESTION, "exact", answer, f"a zero shows 2^{exponent} (cut below 2^{place})")
+    return session.finding("exact", answer, f"a zero shows 2^{exponent} (cut below 2^{place})")
 
 
 def _last_place(session: Session) -> Fraction:
     return power(session.d.min_exponent - session.d.fraction_bits)
 
 
-def _ladders(session: Session, node: Node, lanes: list[int], base: Fraction | int) -> list[int]:
+async def _ladders(session: Session, lanes: list[int], base: Fraction) -> list[int]:
     """The lowest exponent that tips a base, of each sign of the tiny term that tips at all and stops tipping."""
     out = []
     for sign in (1, -1):
@@ -71,7 +73,7 @@ def _ladders(session: Session, node: Node, lanes: list[int], base: Fraction | in
             if one is None or other is None:
                 break
             pairs.append((one, other))
-        codes = session.ask([vector for pair in pairs for vector in pair])
+        codes = await session.ask([vector for pair in pairs for vector in pair])
         tipped = [codes[2 * n] != codes[2 * n + 1] for n in range(len(pairs))]
         if tipped and tipped[0] and not tipped[-1]:
             count = tipped.index(False)

@@ -20,14 +20,14 @@ def zeros(session: Session, negative: bool) -> Vector | None:
     base = session.vector({})
     if not negative:
         return base
-    k = session.instruction.k
+    k = session.k
     minus = [code_of(session.formats[name], Fraction(-1)) for name in ("a", "b")]
     c = negative_zero(session.formats["c"]) if session.instruction.c else None
     if minus == [None, None] or (session.instruction.c and c is None):
         return None
     if minus[1] is not None:
-        return Vector(base.a, (minus[1],) * k, c)
-    return Vector((minus[0] or 0,) * k, base.b, c)
+        return replace(base, b=(minus[1],) * k, c=c)
+    return replace(base, a=(minus[0] or 0,) * k, c=c)
 
 
 def negative_zero(fmt: Format) -> int | None:
@@ -35,7 +35,7 @@ def negative_zero(fmt: Format) -> int | None:
     return fmt.sign_mask if fmt.is_float and fmt.signed and fmt.nan != "negative_zero" and fmt.subnormal else None
 
 
-def sign_shown(session: Session, put: Callable[[Vector], Vector], leaf: str = "lane") -> bool | None:
+async def sign_shown(session: Session, put: Callable[[Vector], Vector], leaf: str = "lane") -> bool | None:
     """True if the term that ``put`` places counts as a negative zero, False as a positive one.
 
     A background of zeros is used in which replacing lane 0 (or C) by +0 or -0
@@ -46,7 +46,7 @@ def sign_shown(session: Session, put: Callable[[Vector], Vector], leaf: str = "l
         return None
     for background in (minus, plus):
         vectors = [_zero(background, plus, leaf), _zero(background, minus, leaf), put(background)]
-        as_plus, as_minus, seen = session.ask(vectors)
+        as_plus, as_minus, seen = await session.ask(vectors)
         if as_plus != as_minus and seen in (as_plus, as_minus):
             session.note(vectors[2], seen, "a flushed negative subnormal among zeros")
             return seen == as_minus
