@@ -71,11 +71,16 @@ namespace {
 
 using Numbers = py::array_t<int64_t, py::array::c_style>;
 
-// The program's operands must be those that the target makes.
-void check_program(const Numbers& program, const Unit& unit, const int64_t* target) {
+// To be asked before anything reads a program.
+void check_words(const Numbers& program) {
     const Header h{program.data()};
     if (program.size() < Header::SIZE || h[Header::version] != baseline::PROGRAM_VERSION || h[Header::words] != program.size())
         throw std::invalid_argument("not a program of this engine version");
+}
+
+// The program's operands must be those that the target makes.
+void check_program(const Numbers& program, const Unit& unit, const int64_t* target) {
+    const Header h{program.data()};
     const Unit own(program.data(), target, unit.m, unit.n);
     const int64_t *space = target + TARGET_SPACE, k = space[0], live = space[1], chunk = space[2], groups = space[3];
     const int64_t items[5] = {live, k, target[TARGET_C], groups, groups};
@@ -98,7 +103,7 @@ py::tuple pipeline(const Numbers& target, int family, uint32_t stream, uint64_t 
     call.n = n;
     call.limit = limit;
     call.any_nan = any_nan;
-    if (programs[0].size() < Header::SIZE) throw std::invalid_argument("not a program of this engine version");
+    for (const Numbers& program : programs) check_words(program);
     const Unit unit(programs[0].data(), target.data(), m, n);
     for (const Numbers& program : programs) {
         check_program(program, unit, target.data());
