@@ -71,25 +71,15 @@ MMAPROBE_HD U32s run_step(const Rules& r, const A& a, const B& b, U32s special, 
         const Sum all = two_sum(with_c.value, rest.value);
         out[part] = nearest_floats(to_odd(all.value, all.error + rest.error));
     }
-    U32s d = join(out[0], out[1]);
     const U32s flagged = special | c.nan | c.infinite;
-    const U32s zeros = equal(d << 1, splat<U32s>(0)) & equal(c.significand, splat<U32s>(0)) & c.negative;
-    if (any(flagged | zeros))
-        for (int i = 0; i < LANES; ++i) {
-            if (flagged[i]) d[i] = special_code(r, a, b, c, first, i);
-            if (zeros[i] & ~flagged[i]) d[i] |= zero_code(r, a, b, first, i);
-        }
-    return d;
+    return with_specials(r, a, b, c, first, join(out[0], out[1]), flagged);
 }
 
 inline bool evaluate(const LayoutCall& call) {
-    const Header header{call.program};
-    const Environment environment;
-    sweep(Rules(call.program, header, ExactRow{call.program + header[Header::rules]}), call,
-          [](const Rules& r, const auto& a, const auto& b, U32s special, U32s c, int first) {
-              return run_step(r, a, b, special, c, first);
-          });
-    return true;
+    return sweep<Rules, ExactRow>(
+        call, [](const Rules& r, const auto& a, const auto& b, U32s special, U32s c, int first) {
+            return run_step(r, a, b, special, c, first);
+        });
 }
 
 }  // namespace exact_sum

@@ -64,6 +64,19 @@ u32 zero_code(const Rules& r, const A& a, const B& b, int first, int i) {
     return u32(1) << 31;
 }
 
+// The sum d of a step, with what its specials make of the flagged lanes and the sign of zero sums, one by one.
+template <class A, class B>
+MMAPROBE_HD U32s with_specials(const Rules& r, const A& a, const B& b, const Item<U32s>& c, int first, U32s d,
+                               U32s flagged) {
+    const U32s none = splat<U32s>(0), zeros = equal(d << 1, none) & equal(c.significand, none) & c.negative;
+    if (any(flagged | zeros))
+        for (int i = 0; i < LANES; ++i) {
+            const u32 code = flagged[i] ? special_code(r, a, b, c, first, i) : 0;
+            d[i] = code ? code : d[i] | (zeros[i] ? zero_code(r, a, b, first, i) : 0);
+        }
+    return d;
+}
+
 // A column's codes, decoded in whole registers.
 struct Column {
     u32 significand[MOST_K + LANES], exponent[MOST_K + LANES], negative[MOST_K + LANES], nan[MOST_K + LANES],
@@ -87,10 +100,13 @@ struct Column {
     }
 };
 
-// Runs the kernel's step(rules, a, b, specials, c, first) over all tiles or groups of a call, step after step.
-template <class R, class Step>
-void sweep(const R& r, const LayoutCall& call, const Step& step) {
+// Runs a kernel's step(rules, a, b, specials, c, first) over all tiles or groups of a call, step after step; its rules
+// R are made of the program's row of that kind.
+template <class R, class Row, class Step>
+bool sweep(const LayoutCall& call, const Step& step) {
     const Header header{call.program};
+    const Environment environment;
+    const R r(call.program, header, Row{call.program + header[Header::rules]});
     const auto bytes = [&](Header::Column c) { return int(OperandRow{call.program + header[c]}[OperandRow::bytes]); };
     const int a_bytes = bytes(Header::a), b_bytes = bytes(Header::b);
     const i64 strips = call.n ? (call.m + STRIP - 1) / STRIP : 1;
@@ -118,6 +134,7 @@ void sweep(const R& r, const LayoutCall& call, const Step& step) {
                 run((strip * call.n + n) * STRIP + part, column);
             }
         }
+    return true;
 }
 
 }  // namespace items

@@ -81,25 +81,15 @@ MMAPROBE_HD U32s run_step(const Rules& r, const A& a, const B& b, U32s special, 
         const F64s sum = s + to_doubles(half(addend, part)) * broadcast(F64s{}, 1 << BELOW);
         out[part] = nearest_floats(floored_below(scaled(sum, half(unit, part)), r.first_bits, -126));
     }
-    U32s d = join(out[0], out[1]);
     const U32s flagged = special | c.nan | c.infinite | less_signed(splat<U32s>(u32(r.overflow - 2)), label);
-    const U32s zeros = equal(d << 1, splat<U32s>(0)) & none & c.negative;
-    if (any(flagged | zeros))
-        for (int i = 0; i < LANES; ++i) {
-            const u32 code = flagged[i] ? special_code(r, a, b, c, first, i) : 0;
-            d[i] = code ? code : d[i] | (zeros[i] ? zero_code(r, a, b, first, i) : 0);
-        }
-    return d;
+    return with_specials(r, a, b, c, first, join(out[0], out[1]), flagged);
 }
 
 inline bool evaluate(const LayoutCall& call) {
-    const Header header{call.program};
-    const Environment environment;
-    sweep(Rules(call.program, header, TwoStageRow{call.program + header[Header::rules]}), call,
-          [](const Rules& r, const auto& a, const auto& b, U32s special, U32s c, int first) {
-              return run_step(r, a, b, special, c, first);
-          });
-    return true;
+    return sweep<Rules, TwoStageRow>(
+        call, [](const Rules& r, const auto& a, const auto& b, U32s special, U32s c, int first) {
+            return run_step(r, a, b, special, c, first);
+        });
 }
 
 }  // namespace two_stage
