@@ -1,4 +1,4 @@
-"""Arrays of tiles and of vectors in the engine layout (csrc/cpu/tiles.hpp) and back, by NumPy."""
+"""The engine's other ways: arrays in the engine layout (csrc/cpu/tiles.hpp) and back, the interpreter alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.models.kernels import INTERPRETER
 from mmaprobe.models.program import program
+from mmaprobe.models.rows import COLUMNS
 from mmaprobe.parameters.datapath import Datapath
 
 STRIP = 16
@@ -65,6 +67,19 @@ def run_groups(datapath: Datapath, vectors: Batch) -> Bits | None:
     operands = [pack(x) for x in (vectors.a, vectors.b, vectors.c, vectors.scale_a, vectors.scale_b)]
     out = np.zeros(groups * STRIP, formats.get(datapath.d).dtype)
     return out[: vectors.size] if _run(datapath, operands, out, groups, STRIP, 0) else None
+
+
+def run_interpreter(datapath: Datapath, vectors: Batch) -> Bits:
+    """d (n,) of vectors by the engine's interpreter, whether the datapath has a kernel or not."""
+    words = program(datapath)
+    assert words is not None
+    words = words.copy()
+    words[COLUMNS["header"].index("kernel")] = INTERPRETER
+    operands = [vectors.a, vectors.b, vectors.c, vectors.scale_a, vectors.scale_b]
+    out = np.empty((1, vectors.size), formats.get(datapath.d).dtype)
+    ready = [None if x is None else np.ascontiguousarray(x) for x in operands]
+    _native.engine_evaluate([words], ready, out, os.environ.get("MMAPROBE_ISA", ""))
+    return out[0]
 
 
 def _run(datapath: Datapath, operands: list[Bits | None], out: Bits, count: int, m: int, n: int) -> bool:
