@@ -139,3 +139,33 @@ def test_an_overflow_of_32_bits_before_an_infinity(build: str, monkeypatch: pyte
     a[::2, :16] |= 0x8000
     c[::2] |= 0x8000
     check(path, Batch(a, b, c), 16, 4)
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+def test_c_below_products_that_cancel(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two products cancel from 2^100 to 2^159; of C near 2^127 the units of 2^(E - F) are left."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    path = datapath_for(FORMS[2][0], instruction(FORMS[2][1]))
+    exponents = np.arange(240) % 60 + 100
+    a, b = np.zeros((240, path.k), np.uint16), np.zeros((240, path.k), np.uint16)
+    a[:, 3] = a[:, 9] = (exponents // 2 + 127) << 7
+    b[:, 3] = b[:, 9] = (exponents - exponents // 2 + 127) << 7
+    b[:, 9] |= 0x8000
+    c = (np.arange(240) * 0x2F0F0F & 0x7FFFFF | np.arange(240) % 2 << 31 | 0x7F000000).astype(np.uint32)
+    check(path, Batch(a, b, c), 1, 1)
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+def test_c_below_scaled_products_that_cancel(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same of products whose scales make them that large."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    to = Encode("f32", "RZ", "infinity", zero="positive", underflow="positive")
+    tree = Fused((Term(Products(tuple(range(32)))), Term(Accumulator())), 25, "RZ", None, to)
+    scale, special = Scale("ue8m0", 32), Special(code=0x7FFFFFFF)
+    path = Datapath("e4m3", "e4m3", "f32", "f32", 32, tree, step=32, scale=scale, special=special)
+    exponents = np.arange(240) % 60 + 100
+    a, b = np.zeros((240, 32), np.uint8), np.zeros((240, 32), np.uint8)
+    a[:, [3, 9]], b[:, 3], b[:, 9] = 0x38, 0x38, 0xB8
+    scale_a, scale_b = (exponents // 2 + 127)[:, None], (exponents - exponents // 2 + 127)[:, None]
+    c = (np.arange(240) * 0x2F0F0F & 0x7FFFFF | np.arange(240) % 2 << 31 | 0x7F000000).astype(np.uint32)
+    check(path, Batch(a, b, c, scale_a.astype(np.uint8), scale_b.astype(np.uint8)), 1, 1)

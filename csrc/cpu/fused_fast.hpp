@@ -29,7 +29,7 @@ struct Fast {
     i32 bias = 0;             // of both operands
     i32 low = 0, limit = 0;   // raw labels: below low no float holds the scales; no label counts below limit
     i32 c_lowest = 0;         // raw label of C's subnormals
-    i32 product_field = 0;    // field of S = 2^(F - E) at E = 0
+    i32 product_field = 0;    // field of S = 2^(F - E) at E = 0; wide: without offsets
     u32 nan = 0, keep = ~u32(0);
     i32 scale_bias = 0;
 };
@@ -124,22 +124,21 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
     x.label = larger(x.both, splat_int(f.limit));
     x.trouble = splat_int(254) - x.c_field;
     if (f.check_low) x.trouble |= x.both - f.low;
-    I32s field = f.product_field - x.label;
     if (MODE == Mode::NARROW) {
-        const I32s bits = field << 23;
+        const I32s bits = (f.product_field - x.label) << 23;
         x.scale = F32s(bits);
         x.c_scale = F32s(bits + (f.bias - 30) * (1 << 23));
         x.back = F32s(i32(u32(284 - f.bias) << 23) - bits);
         return x;
     }
-    field += offset;
+    const I32s field = MODE == Mode::WIDE ? offset - x.label : f.product_field - x.label + offset;
     if (MODE == Mode::WIDE) {  // in lanes without trouble the field is that of a float, or below
         x.trouble |= (f.fraction_bits + FARTHEST) - field;
         x.scale = power_of_two(larger(field, I32s{}));
         return x;
     }
     x.scale = power_of_two(larger(smaller(field, splat_int(254)), I32s{}));
-    x.c_scale = power_of_two(larger((127 + f.fraction_bits + f.bias) - x.label, I32s{}));
+    x.c_scale = power_of_two(larger((128 + f.fraction_bits + f.bias) - x.label, I32s{}));  // twice: 2^-127 is no normal number
     x.back = power_of_two(smaller(x.label + (127 - f.fraction_bits - f.bias), splat_int(255)));
     return x;
 }
@@ -155,7 +154,7 @@ MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x, I32s offset) {
         bad |= where_less(x.both, splat_int(f.low)) & counts;
     }
     if (MODE == Mode::WIDE)
-        bad |= where_less(splat_int(FARTHEST + f.fraction_bits), f.product_field - x.label + offset);
+        bad |= where_less(splat_int(FARTHEST + f.fraction_bits), offset - x.label);
     return bad;
 }
 
@@ -212,7 +211,9 @@ MMAPROBE_HD F32s with_subnormals(const Fast& f, const Aligned& x, I32s total, F3
 template <Mode MODE>
 MMAPROBE_HD F32s finish(const Fast& f, const Aligned& x, I32s sum, I32s& trouble) {
     const I32s up = (f.fraction_bits + f.bias) - x.label;
-    const I32s c = truncate(MODE == Mode::WIDE ? times_power(x.c, up) : x.c * x.c_scale), total = sum + c;
+    F32s c_scaled = MODE == Mode::WIDE ? times_power(x.c, up) : x.c * x.c_scale;
+    if (MODE == Mode::SCALED) c_scaled *= 0.5f;
+    const I32s c = truncate(c_scaled), total = sum + c;
     if (f.overflows) trouble |= overflown(sum, c, total);
     F32s value = to_float_towards_zero(total);
     if (f.result == Result::F16) {  // odd where bits fell out, so that the next rounding sees them

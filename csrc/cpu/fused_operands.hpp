@@ -14,7 +14,7 @@ template <class Label>
 struct Side {
     float* values = nullptr;
     Label* labels = nullptr;  // bytes, or words of two
-    i32* offsets = nullptr;
+    i32* offsets = nullptr;  // of scales, or of the largest; those of wide columns include the product's field
     bool special = false, nan = false;
 };
 
@@ -78,7 +78,9 @@ struct Operands {
                 b_codes = codes;
             }
             b.special = label_columns(fast.b, b_codes, items, k, reinterpret_cast<uint16_t*>(b.labels), tops);
-            for (int n = 0; n < columns; ++n) b.offsets[n] = larger(i32(tops[n * k]), LEAST_LABEL);
+            const i32 field = fast.product_field, least = LEAST_LABEL + field;
+            const uint16_t* top = tops;
+            for (i32 *to = b.offsets, *end = to + columns; to < end; ++to, top += k) *to = larger(*top + field, least);
             b_scaled = b_kept = false;
         } else {
             read_narrow(b, fast.b, call.b, at, items, flat);
@@ -103,14 +105,15 @@ struct Operands {
     // One side: `items` of d.bytes, rows of 16 or columns of k; values and fields in the same order.
     MMAPROBE_HD void read_narrow(Side<Label>& side, const Decoding d, const void* from, i64 at, int items, int8_t* fields) const {
         Seen seen;
+        float* const values = side.values;
         const char* base = static_cast<const char*>(from) + at * d.bytes;
         int i = 0;
         for (; i + HALVES <= items; i += HALVES)
-            half_items(d, base, i, side.values, fields, seen);
+            half_items(d, base, i, values, fields, seen);
         if (i < items) {
             alignas(64) char rest[2 * HALVES] = {};
             memcpy(rest, base + i * d.bytes, size_t(items - i) * size_t(d.bytes));
-            half_items(d, rest, 0, side.values + i, fields + i, seen);
+            half_items(d, rest, 0, values + i, fields + i, seen);
         }
         side.special = seen.above(d.special_above);
     }

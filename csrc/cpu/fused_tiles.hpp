@@ -76,12 +76,14 @@ struct Fused : Operands<MODE> {
             const bool last = first + step == k, half = first ? fast.result == Result::F16 : fast.c_half;
             Aligned x[4];
             I32s offset[4] = {}, sums[4], labels[4];
-            product_labels(n, first, step, labels);
+            const int8_t* flat = blocks + (n * (k / step) + first / step * BLOCK) * ROWS;
+            if constexpr (MODE == Mode::WIDE)
+                largest_labels<STEP>(a.labels + (first >> 1) * ROWS, b.labels + ((n * k + first) >> 1), k >> 1, step, labels);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i) {
                 if (MODE != Mode::NARROW)
                     offset[i] = load<I32s>(a.offsets + i % PARTS * LANES) + b.offsets[n + i / PARTS];
-                x[i] = align<MODE>(fast, labels[i], c[i], offset[i], half);
+                x[i] = align<MODE>(fast, MODE == Mode::WIDE ? labels[i] : widen(flat + i * LANES), c[i], offset[i], half);
             }
             const float *rows = a.values + first * ROWS, *of_block = b.values + n * k + first;
             I32s over[4] = {};
@@ -119,16 +121,6 @@ struct Fused : Operands<MODE> {
             for (int n = 0; n < columns; n += BLOCK)
                 for (int first = 0; first < k; first += step, to += BLOCK * ROWS)
                     largest_fields<STEP>(a.labels + first * ROWS, b.labels + n * k + first * BLOCK, step, to);
-        }
-    }
-
-    // The largest labels of the products of a block.
-    MMAPROBE_HD void product_labels(int n, int first, int step, I32s* out) const {
-        if constexpr (MODE == Mode::WIDE) {
-            largest_labels<STEP>(a.labels + first / 2 * ROWS, b.labels + (n * k + first) / 2, k, step, out);
-        } else {
-            const int8_t* flat = blocks + (n * (k / step) + first / step * BLOCK) * ROWS;
-            for (int i = 0; i < 4; ++i) out[i] = widen(flat + i * LANES);
         }
     }
 
@@ -198,6 +190,7 @@ struct Fused : Operands<MODE> {
         Mask bad = {};
         I32s trouble = {}, offset = {};
         if (MODE != Mode::NARROW) offset = load<I32s>(a.offsets + lane) + load<I32s>(b.offsets + lane);
+        if (MODE == Mode::WIDE) offset += fast.product_field;
         for (int first = 0; first < k; first += step) {
             const bool last = first + step == k, half = first ? fast.result == Result::F16 : fast.c_half;
             const int at = first * ROWS + lane;

@@ -21,8 +21,10 @@ MMAPROBE_HD I32s top_items(const Decoding d, const void* from, i64 at) {
 }
 
 // The same with the upper 16 bits 0 or 0x8000 for zeros alone; the lower 16 bits are anything (0 of 16-bit items).
-MMAPROBE_HD U32s upper_items(const Decoding d, I32s items) {
-    return d.bytes == 2 ? U32s(items) : U32s(items) | ((U32s(items) << 4) & 0xF0000);  // at most 11 bits of fraction
+MMAPROBE_HD U32s upper_items(const Decoding d, const void* from, i64 at) {
+    if (d.bytes == 2) return U32s(top_items(d, from, at));
+    const U32s x = load<U32s>(static_cast<const u32*>(from) + at);
+    return x | ((x << 4) & (0xF0000 & ~u32(0) << d.padding << 4));  // at most 11 bits of fraction
 }
 
 // Labels of the upper halves of items.
@@ -45,7 +47,7 @@ MMAPROBE_HD I32s larger_half(Halves x) {
 // Upper halves of HALVES items in order.
 MMAPROBE_HD Halves upper_halves(const Decoding d, const void* from, i64 at) {
     if (d.bytes == 2) return load<Halves>(static_cast<const uint16_t*>(from) + at);
-    const U32s low = upper_items(d, top_items(d, from, at)), high = upper_items(d, top_items(d, from, at + LANES));
+    const U32s low = upper_items(d, from, at), high = upper_items(d, from, at + LANES);
 #if defined(__AVX512F__)
     alignas(64) static const uint16_t odd[] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
                                                33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
@@ -73,11 +75,10 @@ MMAPROBE_HD F32s scaled_item(I32s x, F32s scale) {
 // Labels of LANES rows of `part`, words [k/2][16], and the largest of each row in offsets; true where one is special.
 MMAPROBE_HD bool label_rows(const Decoding d, const void* from, i64 at, int k, int part, i32* words, i32* offsets) {
     Halves most = {};
-    for (int i = 0; i < k; i += 2) {
-        const i64 first = at + i * ROWS + part * LANES;
-        const U32s low = upper_items(d, top_items(d, from, first)), high = upper_items(d, top_items(d, from, first + ROWS));
+    for (i64 first = at + part * LANES, end = first + k * ROWS; first < end; first += 2 * ROWS, words += ROWS) {
+        const U32s low = upper_items(d, from, first), high = upper_items(d, from, first + ROWS);
         const Halves labels = labels_of(Halves((low >> 16) | (high & 0xFFFF0000)));
-        store(words + i / 2 * ROWS + part * LANES, labels);
+        store(words + part * LANES, labels);
         most = larger_halves(most, labels);
     }
     store(offsets + part * LANES, bounded_label(larger_half(most)));
@@ -89,9 +90,8 @@ MMAPROBE_HD bool label_rows(const Decoding d, const void* from, i64 at, int k, i
 template <bool KEEP>
 MMAPROBE_HD void scale_rows(const Decoding d, const void* from, i64 at, int k, int part, const i32* offsets, float* values) {
     const F32s scale = scale_of(load<I32s>(offsets + part * LANES));
-    for (int i = 0; i < k; ++i)
-        store(values + i * ROWS + part * LANES,
-              scaled_item<KEEP>(top_items(d, from, at + i * ROWS + part * LANES), scale));
+    for (i64 i = part * LANES; i < k * ROWS; i += ROWS)
+        store(values + i, scaled_item<KEEP>(top_items(d, from, at + i), scale));
 }
 
 // The largest of each group of `width` words, in all its halves; width is a power of two, of LANES at most.
@@ -119,29 +119,29 @@ MMAPROBE_HD Halves largest_of_words(Halves x, int width) {
 MMAPROBE_HD bool label_columns(const Decoding d, const char* from, int items, int k, uint16_t* labels, uint16_t* tops) {
     const int stride = k < HALVES ? HALVES : k, width = (k < HALVES ? k : HALVES) / 2;
     Seen seen;
-    for (int i = 0; i < items; i += stride) {
+    for (i64 i = 0; i < items; i += stride) {
         Halves most = {};
-        for (int j = i; j < i + stride; j += HALVES) {
+        for (i64 j = i; j < i + stride; j += HALVES) {
             const Halves found = labels_of(upper_halves(d, from, j));
             store(labels + j, found);
             most = larger_halves(most, found);
         }
         seen.see(most);
         most = largest_of_words(most, width);
-        for (int j = i; j < i + stride; j += HALVES) store(tops + j, most);
+        for (i64 j = i; j < i + stride; j += HALVES) store(tops + j, most);
     }
     return seen.above(FINITE_LABEL);
 }
 
 template <bool KEEP>
 MMAPROBE_HD void scale_columns(const Decoding d, const char* from, int items, const uint16_t* tops, float* values) {
-    for (int i = 0; i < items; i += LANES) {
+    for (i64 i = 0; i < items; i += LANES) {
         const F32s scale = scale_of(bounded_label(I32s(widen(tops + i))));
         store(values + i, scaled_item<KEEP>(top_items(d, from, i), scale));
     }
 }
 
-// The largest labels of products: a's words [k/2][16], b's [column][stride/2].
+// The largest labels of products: a's words [k/2][16], b's [column][stride].
 template <int STEP>
 MMAPROBE_HD void largest_labels(const i32* a, const i32* b, i64 stride, int step, I32s* labels) {
     const int count = (STEP ? STEP : step) / 2;
@@ -150,7 +150,7 @@ MMAPROBE_HD void largest_labels(const i32* a, const i32* b, i64 stride, int step
     for (int k = 0; k < count; ++k) {
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) {
-            const I32s row = load<I32s>(a + k * ROWS + i % PARTS * LANES), column = splat_int(b[i / PARTS * stride / 2 + k]);
+            const I32s row = load<I32s>(a + k * ROWS + i % PARTS * LANES), column = splat_int(b[i / PARTS * stride + k]);
             most[i] = larger_halves(most[i], Halves(row + column));
         }
     }
