@@ -1,7 +1,6 @@
 """A datapath flattened into the native engine's program: rows of 64-bit integers with named columns.
 
-The program is unrolled over the steps: every product, sum and Encode is one
-row, its operands registers.
+It is unrolled over the steps: every product, sum and Encode is one row, its operands registers.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from mmaprobe.errors import UsageError
 from mmaprobe.models.budget import addends, measure
 from mmaprobe.models.kernels import FLOAT_RULES, FUSED, KERNELS, LEAST_ZERO_EXPONENT, kernel
+from mmaprobe.models.nodes import lanes_below
 from mmaprobe.models.rows import (
     ABSENT,
     ADD,
@@ -49,8 +49,6 @@ from mmaprobe.parameters.datapath import (
     Special,
     Term,
     Zero,
-    lanes_of,
-    walk,
 )
 
 Program = NDArray[np.int64]
@@ -189,8 +187,7 @@ class _Builder:
     def _group(self, node: Exact, lanes: tuple[int, ...]) -> int:
         """Number of the scale block that a scaled sum belongs to."""
         assert self.datapath.scale is not None
-        first = next(lane for below in walk(node) for lane in lanes_of(below))
-        return lanes[first] // self.datapath.scale.size
+        return lanes[next(lanes_below(node))] // self.datapath.scale.size
 
     def finish(self) -> Program:
         """Rows, code and header together."""
