@@ -137,6 +137,26 @@ def test_places_are_the_first_in_order() -> None:
     assert (bad, where.tolist()) == (5, wrong[:4])
 
 
+@pytest.mark.parametrize("name", [
+    TILE.id, "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
+])  # fmt: skip
+def test_every_place_is_compared(name: str) -> None:
+    """One bit changed in the answer at any place of a tile is found there, and nowhere else."""
+    device = open_device("model:sm_90a")
+    made = lookup.instruction(name)
+    native = pipeline(device, device, made)
+    assert native is not None
+    one = replace(native, programs=native.programs[:1])
+    answers = np.ascontiguousarray(device.run(made, generate_tiles(made, "clustered", 5, 0, 1)))
+    flat = answers.reshape(-1)
+    for place in range(flat.size):
+        bit = flat.dtype.type(1 << place % (8 * flat.itemsize))
+        flat[place] ^= bit
+        bad, where = one.compare("clustered", 5, 0, flat.size, 1, answers, "bits", 4)
+        flat[place] ^= bit
+        assert (bad, where.tolist()) == (1, [place])
+
+
 def test_what_has_no_native_path() -> None:
     device = open_device("model:sm_90a")
     sparse = next(made for made in lookup.instructions("sm_90a") if made.chunk)
