@@ -10,14 +10,16 @@ import pytest
 from engine_cases import DATAPATHS, MODES, C, batch
 from engine_layout import run_groups, run_tiles, tiles_of
 from mmaprobe import _native
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models import stages
-from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, TWO_STAGE, kernel
+from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, PAIRS, TWO_STAGE, kernel
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Scale, Special
+from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbours
 
 BUILDS = _native.engine_builds()
-KERNELS = (CHAIN, TWO_STAGE, GROUPED, EXACT_SUM)
+KERNELS = (CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS)
 
 
 def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
@@ -26,11 +28,13 @@ def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
     return Datapath(name, name, name, name, k, tree, special=Special(code=code))
 
 
+CDNA2 = {"f16": "v_mfma_f32_16x16x16f16", "bf16": "v_mfma_f32_16x16x8bf16", "bf16_1k": "v_mfma_f32_16x16x16bf16_1k"}
 NVFP4 = DATAPATHS["mxf4nvf4"]
 CASES = {
     "chain f64": chain("f64", 4), "chain f64 RD": chain("f64", 8, "RD"), "chain f64 RU": chain("f64", 3, "RU"),
     "chain f32 RZ": chain("f32", 16, "RZ"), "chain f32": chain("f32", 1),
     **{name: DATAPATHS[name] for name in ("CDNA1 f16", "CDNA1 bf16", "CDNA3 bf16", "CDNA3 fp8", "mxf4nvf4")},
+    **{f"CDNA2 {name}": datapath_for("gfx90a", instruction(form, "gfx90a")) for name, form in CDNA2.items()},
     "CDNA3 tf32": replace(DATAPATHS["CDNA3 bf16"], a="tf32", b="tf32"),
     "mxf4": replace(NVFP4, scale=Scale("ue8m0", 32, "group")),
 }  # fmt: skip
@@ -66,7 +70,9 @@ def test_shapes_of_tiles(name: str, m: int, n: int) -> None:
     check(CASES[name], "clustered", seed=3, m=m, n=n)
 
 
-@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "CDNA1 f16", "CDNA1 bf16", "mxf4nvf4"])
+@pytest.mark.parametrize(
+    "name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "CDNA1 f16", "CDNA1 bf16", "CDNA2 f16", "mxf4nvf4"]
+)
 def test_one_changed_field_is_honoured_or_interpreted(name: str) -> None:
     taken = refused = 0
     for _, _, path in neighbours(CASES[name]):

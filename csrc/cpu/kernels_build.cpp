@@ -3,6 +3,7 @@
 #include "cpu/exact_sum.hpp"
 #include "cpu/grouped.hpp"
 #include "cpu/integers.hpp"
+#include "cpu/pairs.hpp"
 #include "cpu/tiles.hpp"
 #include "cpu/two_stage.hpp"
 #include "model/program.hpp"
@@ -26,6 +27,7 @@ static const LayoutKernel KERNELS[] = {
     {INTEGER_WRAPS, integers::wraps},
     {INTEGER_SATURATES, integers::saturates},
     {EXACT_SUM, exact_sum::evaluate},
+    {PAIRS, pairs::evaluate},
 };
 
 bool has_layout_kernel(const i64* program) {

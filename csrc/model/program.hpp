@@ -10,7 +10,7 @@
 
 // Who evaluates a program: the interpreter can, always; a kernel where models/kernels.py gives it the datapath.
 #define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED) \
-    X(CHAIN) X(TWO_STAGE) X(GROUPED) X(EXACT_SUM)
+    X(CHAIN) X(TWO_STAGE) X(GROUPED) X(EXACT_SUM) X(PAIRS)
 
 #define MMAPROBE_HEADER(X)                                                                        \
     X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
@@ -35,6 +35,7 @@
 #define MMAPROBE_CHAIN(X) X(rounding)
 #define MMAPROBE_TWO_STAGE(X) X(step) X(parts) X(fraction_bits) X(c_zero_exponent) X(cutoff) X(first_bits) X(carry)
 #define MMAPROBE_EXACT_SUM(X) X(step) X(grid) X(carry)
+#define MMAPROBE_PAIRS(X) X(step)
 #define MMAPROBE_GROUPED(X) X(fraction_bits) X(zero_exponent) X(group) X(underflow_positive)
 #define MMAPROBE_FUSED(X) X(fraction_bits) X(zero_exponent) X(step) X(encode) X(carry)
 
@@ -68,6 +69,7 @@ MMAPROBE_ROW(ChainRow, MMAPROBE_CHAIN)
 MMAPROBE_ROW(TwoStageRow, MMAPROBE_TWO_STAGE)
 MMAPROBE_ROW(GroupedRow, MMAPROBE_GROUPED)
 MMAPROBE_ROW(ExactRow, MMAPROBE_EXACT_SUM)
+MMAPROBE_ROW(PairsRow, MMAPROBE_PAIRS)
 MMAPROBE_ROW(ProductRow, MMAPROBE_PRODUCT)
 MMAPROBE_ROW(LoadRow, MMAPROBE_LOAD_C)
 MMAPROBE_ROW(FmaRow, MMAPROBE_FMA)

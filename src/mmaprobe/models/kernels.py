@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mmaprobe import formats
 from mmaprobe.formats import Format
-from mmaprobe.models.kernels_float import chain_rules, exact_sum_rules, grouped_rules, two_stage_rules
+from mmaprobe.models.kernels_float import chain_rules, exact_sum_rules, grouped_rules, pairs_rules, two_stage_rules
 from mmaprobe.models.rows import COLUMNS, encode_row
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -25,9 +25,13 @@ from mmaprobe.parameters.datapath import (
 
 KERNELS = (
     "INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED", "CHAIN", "TWO_STAGE", "GROUPED", "EXACT_SUM",
+    "PAIRS",
 )  # fmt: skip
-INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED, EXACT_SUM = range(len(KERNELS))
-FLOAT_RULES = {CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules, EXACT_SUM: exact_sum_rules}
+INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS = range(len(KERNELS))
+FLOAT_RULES = {
+    CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules, EXACT_SUM: exact_sum_rules,
+    PAIRS: pairs_rules,
+}  # fmt: skip
 
 MOST_LANES = 256
 MOST_FRACTION_BITS = 28  # a cut product stays below 2^30

@@ -12,6 +12,7 @@ from mmaprobe import formats
 from mmaprobe.models.rows import NEVER
 from mmaprobe.parameters.datapath import (
     Accumulator,
+    Add,
     Datapath,
     Encode,
     Exact,
@@ -123,6 +124,29 @@ def exact_sum_rules(path: Datapath) -> Rules | None:
     if length > 2 and grid + carry - bottom > _DOUBLE:
         return None
     return {"step": length, "grid": grid, "carry": _CARRY}
+
+
+def pairs_rules(path: Datapath) -> Rules | None:
+    """Products and their sums two by two, then C, each rounded to nearest even and flushed (``csrc/cpu/pairs.hpp``).
+
+    No product of these formats has more bits than binary32, so it does not
+    matter whether a result is tiny before or after it is rounded.
+    """
+    to, length = Encode("f32", subnormals="signed_zero"), path.step_length
+    operands = {path.operand_a, path.operand_b, path.operand_c}
+    ours = {path.a, path.b} <= {"f16", "bf16"} and (path.c or "f32", path.d) == ("f32", "f32")
+    plain = path.order is None and path.result is None and path.scale is None and path.k <= 64
+    if not ours or not plain or operands != {Operand("zero")} or path.product != Product(to=to):
+        return None
+    if length not in (2, 4, 8) or path.tree != Add(Accumulator(), _pairs(range(length), to), to):
+        return None
+    return {"step": length} if _nan_is_canonical(path) else None
+
+
+def _pairs(lanes: range, to: Encode) -> Node:
+    """The products of lanes, added two by two."""
+    half = len(lanes) // 2
+    return Add(_pairs(lanes[:half], to), _pairs(lanes[half:], to), to) if half else Products(tuple(lanes))
 
 
 def _is_bare(path: Datapath) -> bool:

@@ -37,6 +37,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "two_stage": ("step", "parts", "fraction_bits", "c_zero_exponent", "cutoff", "first_bits", "carry"),
     "grouped": ("fraction_bits", "zero_exponent", "group", "underflow_positive"),
     "exact_sum": ("step", "grid", "carry"),
+    "pairs": ("step",),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
     "ZERO": ("to",),
