@@ -18,14 +18,20 @@ from engine_cases import DATAPATHS, MODES, batch
 from engine_layout import tiles_of
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models import stages
 from mmaprobe.models.kernels import FUSED, kernel
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.program import program
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import datapath_for
 
 RUNNER = os.environ.get("MMAPROBE_ARM_KERNELS", "")
 EMULATOR = "" if platform.machine() == "aarch64" else shutil.which("qemu-aarch64-static")
+PATHS = {name: path for name, path in DATAPATHS.items() if kernel(path) == FUSED} | {
+    form: datapath_for("gfx90a", instruction(form, "gfx90a"))
+    for form in ("v_mfma_f32_16x16x16f16", "v_mfma_f32_16x16x8bf16")
+}
 Run = Callable[[Datapath, Batch, int, int, int], Bits]
 
 
@@ -58,9 +64,9 @@ def run() -> Iterator[Run]:
         stdin.close()
 
 
-@pytest.mark.parametrize("name", [name for name, path in DATAPATHS.items() if kernel(path) == FUSED])
-def test_fused_sums(run: Run, name: str) -> None:
-    path = DATAPATHS[name]
+@pytest.mark.parametrize("name", PATHS)
+def test_sums(run: Run, name: str) -> None:
+    path = PATHS[name]
     for mode in MODES:
         vectors = batch(path, mode, 5, 16 * 8 * 4 + 3)
         assert (run(path, vectors, vectors.size, 16, 0) == stages.evaluate(path, vectors)).all(), mode
