@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from mmaprobe.errors import CannotWriteError, DeviceError, MmaprobeError, NotHereError, UsageError
 
 if TYPE_CHECKING:
-    from mmaprobe.api import derive, device, instruction, model, probe, validate
+    from mmaprobe.api import derive, device, instruction, model, probe, read_tree, validate
     from mmaprobe.bringup import run
 
 __version__ = metadata.version("mmaprobe")
@@ -23,11 +23,12 @@ __all__ = [
     "instruction",
     "model",
     "probe",
+    "read_tree",
     "run",
     "validate",
 ]
 
-_HOMES = dict.fromkeys(("derive", "device", "instruction", "model", "probe", "validate"), "mmaprobe.api")
+_HOMES = dict.fromkeys(("derive", "device", "instruction", "model", "probe", "read_tree", "validate"), "mmaprobe.api")
 _HOMES["run"] = "mmaprobe.bringup"
 
 

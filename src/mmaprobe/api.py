@@ -17,6 +17,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
 from mmaprobe.probing import probe as _probe
+from mmaprobe.probing.large_tree import probe_tree
 from mmaprobe.validation import Summary
 from mmaprobe.validation import validate as _validate
 
@@ -91,6 +92,12 @@ def probe(device: str | Device, instruction: str | Instruction, **options: Any) 
     """Ask a device every question about one instruction; findings by question."""
     opened = _opened(device)
     return _probe(opened, _named(opened, instruction), **options)
+
+
+def read_tree(device: str | Device, instruction: str | Instruction, **options: Any) -> Finding:
+    """The order in which a device adds a long sum: ``budget`` calls at most, ``at`` a row and column of its result."""
+    opened = _opened(device)
+    return probe_tree(opened, _named(opened, instruction), **options)
 
 
 def derive(device: str | Device, instruction: str | Instruction, **options: Any) -> Derivation:

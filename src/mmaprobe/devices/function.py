@@ -1,24 +1,33 @@
-"""The device ``function:module:name``: any Python callable that computes a dot product.
+"""The device ``function:module:name``: any Python callable that computes a dot product or a sum.
 
 ``function:numpy:dot?k=16&format=f32`` calls ``numpy.dot(a, b)`` with two
-one-dimensional float32 arrays of 16 elements, once a vector.  Options:
+one-dimensional float32 arrays of 16 elements, once a vector;
+``function:path/to/file.py:name`` a function of that file.  Options:
 
 * ``k`` (16): lanes of a vector;
 * ``format`` (f32): format of a and b;
 * ``result`` (that of a and b): format of what comes back;
 * ``c`` (none): format of an accumulator; given, the call is ``dot(a, b, c)``;
+* ``operands`` (1 where the function requires one argument, else 2): 1 for a sum, ``sum(a)``; every b must be 1 then;
+* ``m``, ``n`` (none): given, a is an (m, k) matrix, b (k, n) and the result (m, n): libraries have other code for
+  other shapes;
+* ``subscripts`` (none): a first argument, as ``einsum`` takes one;
 * ``array`` (numpy; torch for a function of PyTorch): what the function takes.
 
 NumPy functions get ml_dtypes types for bf16 and the 8-, 6- and 4-bit formats.
-The result must be one number in the type of ``result``: nothing is converted,
-so that every bit is the function's own.
+The result must be one number, or (m, n), in the type of ``result``: nothing is
+converted, so that every bit is the function's own.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import inspect
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,11 +40,11 @@ from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
 
-OPTIONS = ("array", "c", "format", "k", "result")
+OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "result", "subscripts")
 
 
 class Function:
-    """A callable as a device with one lane-wise instruction, ``function.module:name{format=f32,k=16}``."""
+    """A callable as a device with one instruction, ``function.module:name{format=f32,k=16}``."""
 
     def __init__(self, name: str, call: Callable[..., Any], instruction: Instruction, like: Any, version: str) -> None:
         self.name = name
@@ -64,16 +73,21 @@ class Function:
         return Support(own, "" if own else f"{self.name} runs {self.instruction.id} only")
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
-        """D (batch, 1, 1), one call a vector; DeviceError where the function raises or returns something else."""
+        """D (batch, M, N), one call each; DeviceError where the function raises or returns something else.
+
+        UsageError for a b that is not 1 where the function takes a alone.
+        """
         support = self.supports(instruction)
         if not support:
             raise UsageError(support.reason)
         ready = check_batch(instruction, batch)
-        fmt = instruction.formats()
-        inputs = [self._arrays(ready.a[:, 0], fmt["a"]), self._arrays(ready.b[:, :, 0], fmt["b"])]
-        if ready.c is not None:
-            inputs.append(self._arrays(ready.c[:, 0, 0], fmt["c"]))
-        d = np.empty((ready.size, 1, 1), fmt["d"].dtype)
+        fmt, given = instruction.formats(), dict(ready.items())
+        if instruction.modifier.get("operands") == "1" and (given.pop("b") != fmt["b"].one).any():
+            raise UsageError(f"{self.name} takes one array: every element of b must be 1")
+        if "m" not in instruction.modifier:
+            given = {name: value.reshape(ready.size, *((-1,) if name != "c" else ())) for name, value in given.items()}
+        inputs = [self._arrays(value, fmt[name]) for name, value in given.items()]
+        d = np.empty((ready.size, instruction.m, instruction.n), fmt["d"].dtype)
         with np.errstate(all="ignore"):  # overflows and NaNs are among the questions
             for index in range(ready.size):
                 d[index] = self._one([operand[index] for operand in inputs], fmt["d"])
@@ -90,12 +104,14 @@ class Function:
         except Exception as error:
             raise DeviceError(f"{self.name}: {type(error).__name__}: {error}") from error
         dtype = held_as(fmt) or fmt.dtype
-        if result.dtype != dtype or result.size != 1:
+        m, n = self.instruction.m, self.instruction.n
+        if result.dtype != dtype or (result.size != 1 if m == n == 1 else result.shape != (m, n)):
+            wanted = f"one {dtype}" if m == n == 1 else f"{dtype} of shape ({m}, {n})"
             raise DeviceError(
-                f"{self.name}: returned {result.dtype} of shape {result.shape}, not one {dtype}; "
+                f"{self.name}: returned {result.dtype} of shape {result.shape}, not {wanted}; "
                 "name its format with the option result=, as in ?k=16&format=f32&result=f64"
             )
-        return result.reshape(1).view(fmt.dtype)
+        return np.ascontiguousarray(result.reshape(m, n)).view(fmt.dtype)
 
 
 def open_function(argument: str) -> Function:
@@ -109,6 +125,9 @@ def open_function(argument: str) -> Function:
     if not module_name or not attribute:
         raise UsageError(f"function:{argument}: the name is function:module:name, as in function:numpy:dot?k=16")
     call, version = _find(module_name, attribute)
+    if "subscripts" in options:
+        call = partial(call, options["subscripts"])
+    options.setdefault("operands", _operands(call, options))
     instruction = _instruction(target, options)
     library = options.get("array", "torch" if module_name.partition(".")[0] == "torch" else "numpy")
     return Function(f"function:{argument}", call, instruction, _like(library), version)
@@ -116,7 +135,7 @@ def open_function(argument: str) -> Function:
 
 def _find(module_name: str, attribute: str) -> tuple[Callable[..., Any], str]:
     try:
-        module = importlib.import_module(module_name)
+        module = _from_file(module_name) if module_name.endswith(".py") else importlib.import_module(module_name)
     except Exception as error:
         raise NotHereError(
             f"function:{module_name}:{attribute}: {type(error).__name__}: {error}; install it, "
@@ -129,8 +148,29 @@ def _find(module_name: str, attribute: str) -> tuple[Callable[..., Any], str]:
         found = getattr(found, part)
     if not callable(found):
         raise UsageError(f"{module_name}:{attribute} is {type(found).__name__}, which cannot be called")
-    root = importlib.import_module(module_name.partition(".")[0])
+    root = module if module_name.endswith(".py") else importlib.import_module(module_name.partition(".")[0])
     return found, str(getattr(root, "__version__", "unknown"))
+
+
+def _from_file(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _operands(call: Callable[..., Any], options: dict[str, str]) -> str:
+    """1 where the signature requires exactly one argument and no matrix or accumulator is asked for, else 2."""
+    try:
+        every = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return "2"
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [p for p in every if p.kind in positional and p.default is p.empty]
+    variable = any(p.kind is p.VAR_POSITIONAL for p in every)
+    return "1" if len(required) == 1 and not variable and not options.keys() & {"c", "m", "n"} else "2"
 
 
 def _instruction(target: str, options: dict[str, str]) -> Instruction:
@@ -139,12 +179,20 @@ def _instruction(target: str, options: dict[str, str]) -> Instruction:
     for name in filter(None, (a, d, c)):
         if held_as(formats.get(name)) is None and formats.get(name).is_float:
             raise UsageError(f"function: no array type holds {name}")
-    k = whole(options, "k", 16, 1)
-    more = {"c": c, "result": None if d == a else d}
+    k, m, n = (whole(options, name, default, 1) for name, default in (("k", 16), ("m", 1), ("n", 1)))
+    more = {"c": c, "result": None if d == a else d, "subscripts": options.get("subscripts")}
+    if options.keys() & {"m", "n"}:
+        more |= {"m": str(m), "n": str(n)}
+    if options["operands"] not in ("1", "2"):
+        raise UsageError(f"option operands={options['operands']!r} must be 1 or 2")
+    if options["operands"] == "1":
+        more["operands"] = "1"
+        if c or "m" in more:
+            raise UsageError("function: a function of one array takes no c, m or n")
     modifiers = {"format": a, "k": str(k), **{key: value for key, value in more.items() if value is not None}}
     pairs = tuple(sorted(modifiers.items()))
     opcode = f"function.{target}"
-    return Instruction(spell(opcode, pairs), opcode, "function", 1, 1, k, a, a, c, d, pairs)
+    return Instruction(spell(opcode, pairs), opcode, "function", m, n, k, a, a, c, d, pairs)
 
 
 def _like(library: str) -> Any:
