@@ -17,7 +17,7 @@ import oracle
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.catalog.states import default_state, modes
-from mmaprobe.derivation import Derivation, derive
+from mmaprobe.derivation import Derivation, derive, loop
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.derivation.hypotheses import control_variants, control_words
@@ -135,7 +135,7 @@ def test_derived_back(architecture: str, instruction: Instruction) -> None:
     unnamed = [change for change in meaningful(truth, found) if change[0] not in named]
     assert not unnamed, f"{derivation.status}: the certificate does not name {unnamed}"
     assert derivation.status == ("bounded" if derivation.certificate.open_fields else "exact")
-    assert derivation.fresh == FRESH
+    assert derivation.fresh == loop.FRESH
     assert compare_with_shipped(architecture, instruction, derivation, SEED).outcome in ("same", "equivalent")
 
 

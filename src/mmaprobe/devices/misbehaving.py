@@ -1,8 +1,9 @@
 """The devices ``misbehaving:KIND?of=DEVICE``: faults on purpose, to test what judges devices.
 
 ``KIND`` is a key of ``KINDS``.  Options: ``of`` (cpu), the device that is
-wrapped (percent-encode ``&`` in it); ``p`` (0.01), the probability of a fault
-an item, for ``flaky`` and ``nan``; ``seed`` (1); ``seconds`` (3600), how long
+wrapped (percent-encode ``&`` in it), a model for ``stochastic``; ``p`` (0.01),
+the probability of a fault an item, for ``flaky`` and ``nan``; ``seed`` (1), also
+of the two codes of ``pair``; ``seconds`` (3600), how long
 ``hang`` waits before it answers; ``after`` (0), how many calls go well before
 the first fault.  A wrapped device answers whole tiles, which ``replay:`` can do
 only for lane-wise instructions.
@@ -18,11 +19,14 @@ from typing import NoReturn
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, Support, open_device
+from mmaprobe.devices.model import ModelDevice
 from mmaprobe.devices.options import number, split_options, whole
 from mmaprobe.errors import UsageError, near
+from mmaprobe.models.model import run_tiles
+from mmaprobe.parameters.lookup import in_control_state
 
 EXIT_STATUS = 70
 OPTIONS = ("of", "p", "seed", "seconds", "after")
@@ -36,28 +40,29 @@ class Misbehaving:
     ) -> None:
         self.name = name
         self.p = p
+        self.seed = seed
         self.seconds = seconds
         self.random = np.random.default_rng(seed)
         self.previous: Bits | None = None
         self._fault = KINDS[kind]
-        self._inner = inner
+        self.inner = inner
         self._good = after
 
     def info(self) -> dict[str, str]:
         """The wrapped device's identity under this name."""
-        return {**self._inner.info(), "device": self.name}
+        return {**self.inner.info(), "device": self.name}
 
     def instructions(self) -> Sequence[Instruction]:
         """Those of the wrapped device."""
-        return self._inner.instructions()
+        return self.inner.instructions()
 
     def supports(self, instruction: Instruction) -> Support:
         """As the wrapped device."""
-        return self._inner.supports(instruction)
+        return self.inner.supports(instruction)
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """The wrapped device's D, as the fault leaves it."""
-        true = self._inner.run(instruction, batch)
+        true = self.inner.run(instruction, batch)
         faulty, self._good = self._good <= 0, self._good - 1
         answer = self._fault(self, instruction, batch, true) if faulty else true
         self.previous = true
@@ -133,6 +138,41 @@ def _history(device: Misbehaving, instruction: Instruction, batch: Batch, true: 
     return true ^ (neighbours & 1).astype(true.dtype).reshape(true.shape)
 
 
+def _lane0(instruction: Instruction, batch: Batch) -> tuple[Bits, Bits]:
+    """Lane 0 of every item's row of A (..., M, 1) and column of B (..., 1, N)."""
+    return batch.a[..., :, :1], batch.b[..., :1, :]
+
+
+def _pattern(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of an item flips where lane 0 multiplies two significands of all ones."""
+    both = np.bool_(True)
+    for name, codes in zip("ab", _lane0(instruction, batch), strict=True):
+        fmt = instruction.formats()[name]
+        ones = ((1 << fmt.fraction_bits) - 1) << fmt.padding
+        both = both & (codes & codes.dtype.type(ones) == ones)
+    return true ^ both.astype(true.dtype)
+
+
+def _pair(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of an item flips where lane 0 multiplies one pair of codes, drawn from the seed."""
+    both = np.bool_(True)
+    drawn = np.random.default_rng(device.seed)
+    for name, codes in zip("ab", _lane0(instruction, batch), strict=True):
+        fmt = instruction.formats()[name]
+        both = both & (codes == drawn.integers(0, fmt.code_limit, dtype=np.uint64).astype(codes.dtype))
+    return true ^ both.astype(true.dtype)
+
+
+def _stochastic(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """Every rounding to a format goes down or up by chance, the same way within an item."""
+    if not isinstance(device.inner, ModelDevice):
+        raise UsageError(f"{device.name}: rounds by chance what a model computes; write of=model:ARCH")
+    datapath = device.inner.datapath(instruction)
+    ways = [in_control_state(datapath, {"rounding": way}, ("rounding",)) for way in ("rd", "ru")]
+    down, up = (run_tiles(instruction, way, check_batch(instruction, batch)) for way in ways)
+    return np.where(device.random.random(true.shape) < 0.5, down, up)
+
+
 KINDS: dict[str, Fault] = {
     "previous": _previous,
     "zeros": _zeros,
@@ -145,6 +185,9 @@ KINDS: dict[str, Fault] = {
     "exit": _exit,
     "nan": _nan,
     "history": _history,
+    "pattern": _pattern,
+    "pair": _pair,
+    "stochastic": _stochastic,
 }
 
 

@@ -1,0 +1,128 @@
+"""What a derivation of a random architecture was worth: recovered, inconclusive or wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from judge import aimed
+from random_architectures import case
+
+from mmaprobe.catalog.batch import Batch, Bits, check_batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation import Derivation, derive
+from mmaprobe.devices.base import Device, Support
+from mmaprobe.generators import families_for, generate
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.models.model import run_tiles, run_vectors
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.diff import datapath_changes
+
+JUDGED = 400
+"""Vectors of every family, the generators' and the judge's own, that decide whether two datapaths are one function."""
+VERDICTS = ("recovered", "inconclusive", "wrong", "error")
+
+
+class BlackBox:
+    """A random architecture as a device: it answers batches and says nothing of itself."""
+
+    concurrent: ClassVar[bool] = True
+
+    def __init__(self, instruction: Instruction, datapath: Datapath) -> None:
+        self.name = "a random architecture"
+        self._instruction = instruction
+        self._datapath = datapath
+
+    def info(self) -> dict[str, str]:
+        return {"architecture": "random"}
+
+    def instructions(self) -> Sequence[Instruction]:
+        return (self._instruction,)
+
+    def supports(self, instruction: Instruction) -> Support:
+        return Support(instruction == self._instruction, f"only {self._instruction.id}")
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        return run_tiles(instruction, self._datapath, check_batch(instruction, batch))
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        return run_vectors(instruction, self._datapath, vectors)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One architecture: the verdict, what it cost, and what differs where something does.
+
+    ``differing`` of ``judged`` vectors tell the derived datapath from the true
+    one; ``changes`` are the fields in which the two are written differently.
+    """
+
+    name: str
+    kind: str
+    verdict: str
+    status: str = ""
+    tiles: int = 0
+    launches: int = 0
+    vectors: int = 0
+    seconds: float = 0.0
+    judged: int = 0
+    differing: int = 0
+    reason: str = ""
+    changes: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def outcome(seed: int) -> Outcome:
+    """Derive the architecture of a seed blind, and judge what comes out."""
+    drawn = case(seed)
+    box = BlackBox(drawn.instruction, drawn.datapath)
+    return recover(drawn.name, drawn.kind, box, drawn.instruction, drawn.datapath, seed)[0]
+
+
+def recover(
+    name: str, kind: str, device: Device, instruction: Instruction, truth: Datapath, seed: int
+) -> tuple[Outcome, Derivation | None]:
+    """The verdict on a blind derivation, and the derivation.
+
+    Wrong: a datapath was reported that differs from the true one on a judged vector, or
+    nothing was, and without a reason.  Error: the derivation broke down.
+    """
+    began = time.thread_time()
+    try:
+        derivation = derive(device, instruction, seed=seed)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno} of {Path(where.filename).name})"
+        return Outcome(name, kind, "error", seconds=time.thread_time() - began, reason=reason), None
+    seconds = round(time.thread_time() - began, 3)
+    cost = (derivation.status, derivation.tiles, derivation.launches, derivation.vectors, seconds)
+    found = derivation.datapath
+    if found is None:
+        verdict = "inconclusive" if derivation.status == "inconclusive" and derivation.reason else "wrong"
+        return Outcome(name, kind, verdict, *cost, reason=derivation.reason), derivation
+    judged, differing = compared(instruction, truth, found)
+    changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
+    verdict = "wrong" if differing else "recovered"
+    return Outcome(name, kind, verdict, *cost, judged, differing, derivation.reason, changes), derivation
+
+
+def compared(instruction: Instruction, truth: Datapath, found: Datapath, seed: int = 991) -> tuple[int, int]:
+    """(vectors, how many of them tell the two apart): every generator's family, and the judge's own."""
+    wrong, total = 0, 0
+    for family in families_for(instruction):
+        batch = generate(instruction, family, seed, 0, JUDGED)
+        d, other = (run_vectors(instruction, path, batch) for path in (truth, found))
+        wrong += int(np.count_nonzero(d != other))
+        total += batch.size
+    batch = aimed(truth, seed, JUDGED)
+    d, other = evaluate_many([truth, found], batch)
+    return total + batch.size, wrong + int(np.count_nonzero(d != other))
