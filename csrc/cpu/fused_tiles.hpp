@@ -90,17 +90,19 @@ struct Fused : Operands<MODE> {
             sum_products(rows, of_block, step, x, sums, over);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i) {
-                const int q = i / PARTS;
                 F32s value = finish<MODE>(fast, x[i], sums[i], over[i]);
                 if (CAREFUL) {
                     Mask now = beyond_fast<MODE>(fast, x[i], offset[i]) | where_negative(over[i]);
-                    value = with_specials(value, c[i], rows + i % PARTS * LANES, of_block + q * k, step, true, now);
+                    value = with_specials(value, c[i], rows + i % PARTS * LANES, of_block + i / PARTS * k, step, true, now);
                     bad[i] |= now;
                 } else {
                     trouble |= x[i].trouble | over[i];
                 }
-                if (q < live || !last) c[i] = put<CAREFUL>(value, at + i * LANES, last);
+                c[i] = value;
             }
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; ++i)  // no store before all is done: the compiler would load the rules again
+                if (i / PARTS < live || !last) c[i] = put<CAREFUL>(c[i], at + i * LANES, last);
         }
         if (!CAREFUL) return !any_negative(trouble);
         for (int q = 0; q < live; ++q) {
