@@ -138,13 +138,13 @@ class Form:
             np.zeros(units * size, kinds[name].dtype) if name in kinds else None for name, size in sizes.items()
         ]
         _native.generate_layout(t.packed(), number, stream_number(self.family), 0, 0, count, m, n, operands)
-        out, words = np.zeros(units * places, kinds["d"].dtype), self.words
+        out, words, build = np.zeros(units * places, kinds["d"].dtype), self.words, isa()
         assert words is not None
         turns = max(1, RESULTS // made) if results == LAYOUT_RESULTS else 1
 
         def call() -> None:
             for _ in range(turns):
-                _native.engine_evaluate_layout(words, operands, out, units, m, n, isa())
+                _native.engine_evaluate_layout(words, operands, out, units, m, n, build)
 
         return call, turns * made
 
