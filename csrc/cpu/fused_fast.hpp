@@ -183,7 +183,7 @@ MMAPROBE_HD void add_products(const float* a, const float* b, i64 stride, int st
 // --- the result ----------------------------------------------------------------------------------------------------
 
 // The code of a result that is subnormal, without sign: what is left of the sum at 2^-149.
-MMAPROBE_HD I32s subnormal_code(const Fast& f, const Aligned& x, I32s total, F32s value, Mask& small) {
+MMAPROBE_HD I32s subnormal_code(const Fast& f, const Aligned& x, [[maybe_unused]] I32s total, F32s value, Mask& small) {
     const I32s least = ((f.fraction_bits + f.bias + 1) - x.label) << 23, size = I32s(value) & 0x7FFFFFFF;
     small = where_less(size, least);  // none where 2^(label - F) is an integer: least is negative, or zero
 #if defined(__AVX512F__)
