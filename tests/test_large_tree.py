@@ -12,7 +12,8 @@ import pytest
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import UsageError
-from mmaprobe.probing.large_tree import BUDGET, probe_tree, read_tree
+from mmaprobe.probing.large_tree import read_tree
+from mmaprobe.probing.long_sum import BUDGET, probe_long_sum
 from mmaprobe.probing.masked_calls import MaskedCalls, NoTreeError
 from mmaprobe.probing.sum_tree import Tree, from_json, to_json
 from mmaprobe.report.notation import notation
@@ -115,15 +116,15 @@ def test_what_the_budget_does_not_reach_is_unknown() -> None:
     known = [node for node in range(256, found.root + 1) if node not in found.unknown]
     whole = {tuple(tree.below(node)) for node in range(256, tree.root + 1)}
     assert all(tuple(found.below(node)) in whole for node in [*known, *found.unknown])
-    finding = probe_tree(device, device.instruction, budget=600)
+    finding = probe_long_sum(device, device.instruction, budget=600)
     assert finding.status == "bounded"
     assert "600 calls left the order of" in finding.text
-    assert probe_tree(device, device.instruction, budget=5).text == "5 calls are too few to begin"
+    assert probe_long_sum(device, device.instruction, budget=5).text == "5 calls are too few to begin"
 
 
 def test_a_sum_without_loss_shows_no_order() -> None:
     device = open_device("function:math:fsum?k=20&format=f64")
-    found = probe_tree(device, device.instructions()[0])
+    found = probe_long_sum(device, device.instructions()[0])
     assert (found.status, found.answer) == ("inconclusive", None)
     assert "nothing is lost within 2044 bits" in found.text
 
@@ -160,7 +161,7 @@ def test_integers_and_wrong_places_are_refused() -> None:
         open_calls(device, device.instructions()[0])
     device = open_device("function:numpy:matmul?m=2&n=3")
     with pytest.raises(UsageError, match="no element 2, 0 in 2 x 3"):
-        probe_tree(device, device.instructions()[0], at=(2, 0))
+        probe_long_sum(device, device.instructions()[0], at=(2, 0))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_the_command_prints_the_tree(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["tree", "function:numpy:add.reduce?operands=1&k=256"]) == 0
     assert "tree: pair(2 by 128) of pairwise(8 by 1) of chain(16 by 8)" in capsys.readouterr().out
     assert main(["tree", "function:numpy:add.reduce?operands=1&k=256", "--budget", "300", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["summation_tree"]
+    found = json.loads(capsys.readouterr().out)["long_sum"]
     assert (found["status"], found["tiles"] <= 300) == ("bounded", True)
     assert main(["tree", "model:sm_90a"]) == 2
     assert main(["tree", "function:numpy:dot", "--at", "1"]) == 2

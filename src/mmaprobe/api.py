@@ -17,7 +17,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
 from mmaprobe.probing import probe as _probe
-from mmaprobe.probing.large_tree import probe_tree
+from mmaprobe.probing.long_sum import probe_long_sum
 from mmaprobe.validation import Summary
 from mmaprobe.validation import validate as _validate
 
@@ -95,9 +95,9 @@ def probe(device: str | Device, instruction: str | Instruction, **options: Any) 
 
 
 def read_tree(device: str | Device, instruction: str | Instruction, **options: Any) -> Finding:
-    """The order in which a device adds a long sum: ``budget`` calls at most, ``at`` a row and column of its result."""
+    """How a device adds a long sum: the tree, what its steps do, the proof (``probing.long_sum`` has the options)."""
     opened = _opened(device)
-    return probe_tree(opened, _named(opened, instruction), **options)
+    return probe_long_sum(opened, _named(opened, instruction), **options)
 
 
 def derive(device: str | Device, instruction: str | Instruction, **options: Any) -> Derivation:

@@ -23,15 +23,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device
-from mmaprobe.errors import NotHereError
-from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.masked_calls import Ask, MaskedCalls, NoTreeError, OverBudgetError
-from mmaprobe.probing.sum_tree import Builder, Tree, to_json
-from mmaprobe.probing.terms import UnrepresentableError
-
-BUDGET = 200_000
+from mmaprobe.probing.masked_calls import Ask, MaskedCalls, NoTreeError
+from mmaprobe.probing.sum_tree import Builder, Tree
 
 Steps = Generator[list[Ask], Any, Any]
 """Work on one part: yields what it asks, is sent the counts, returns what it found."""
@@ -203,34 +196,3 @@ def _kept(calls: MaskedCalls, pivot: int, other: int, members: list[int]) -> Ste
                 halves += [block[:middle], block[middle:]]
         blocks = halves
     return found
-
-
-def probe_tree(
-    device: Device, instruction: Instruction, budget: int = BUDGET, seed: int = 0, at: tuple[int, int] = (0, 0)
-) -> Finding:
-    """The summation tree in the form of ``sum_tree.to_json``; ``tiles`` are the calls it took.
-
-    Bounded where the budget ended it: the answer holds ``unknown`` nodes.
-    Inconclusive where nothing is lost, or the answers fit no tree of rounded
-    additions.  UsageError for integer, sparse and block-scaled sums,
-    NotHereError where the device does not run the instruction.
-    """
-    support = device.supports(instruction)
-    if not support:
-        raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
-    calls = MaskedCalls(device, instruction, budget, seed, at)
-    try:
-        calls.prepare()
-        tree = read_tree(calls)
-    except OverBudgetError:
-        return Finding(
-            "summation_tree", "inconclusive", None, f"{budget} calls are too few to begin", tiles=calls.calls
-        )
-    except (NoTreeError, UnrepresentableError) as error:
-        return Finding("summation_tree", "inconclusive", None, str(error), tiles=calls.calls)
-    text = f"{calls.leaves} leaves, read with 2^{calls.high} beside 2^{calls.low}"
-    if tree.unknown:
-        open_leaves = sum(len(tree.children(node)) for node in tree.unknown)
-        text += f"; {budget} calls left the order of {open_leaves} leaves open, in {len(tree.unknown)} sets"
-    return Finding("summation_tree", "bounded" if tree.unknown else "exact", to_json(tree, instruction.k), text,
-                   tiles=calls.calls)  # fmt: skip

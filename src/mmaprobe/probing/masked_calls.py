@@ -10,6 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 
 import numpy as np
 
@@ -163,10 +164,15 @@ class MaskedCalls:
             codes = code_of(self.formats["a"], value), code_of(self.formats["b"], Fraction(1))
             found = None if codes[0] is None or codes[1] is None else (codes[0], codes[1])
         else:
-            found = split(self.formats["a"], self.formats["b"], value)
+            found = split(self.formats["a"], self.formats["b"], value) or self._square(value)
         if found is None:
             raise UnrepresentableError(f"no {self.instruction.a} x {self.instruction.b} product is {value}")
         return found
+
+    def _square(self, value: Fraction) -> tuple[int, int] | None:
+        root = Fraction(isqrt(max(value.numerator, 0)), isqrt(value.denominator))
+        a, b = (code_of(self.formats[name], root) for name in ("a", "b"))
+        return (a, b) if root * root == value and a is not None and b is not None else None
 
     def _c_code(self, value: Fraction) -> int:
         found = code_of(self.formats["c"], value)
