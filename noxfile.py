@@ -9,6 +9,7 @@ wait for the GPU devices of a later version.
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -97,8 +98,17 @@ def compile(session: nox.Session) -> None:
 
 @nox.session
 def recovery(session: nox.Session) -> None:
-    """Derive every datapath of the CPU architectures blind from its model, and compare."""
-    session.install(".")
+    """Blind recovery at length: all shipped datapaths, 10,000 random ones, and what no datapath fits; hours.
+
+    Shards of random architectures in ``build/recovery`` that are finished are not run again; arguments go to
+    ``tests/recovery/shards.py`` (``--shard 3``, ``--cases 1000``).
+    """
+    session.install(".[test]")
+    jobs = str(os.cpu_count() or 1)
+    depth = {"MMAPROBE_DEPTH": "full"}
+    session.run("pytest", "-n", jobs, "tests/recovery", "-k", "not seed_", env=depth)
+    session.run("python", "tests/recovery/shipped.py", "--jobs", jobs)
+    session.run("python", "tests/recovery/shards.py", "--out", "build/recovery", "--jobs", jobs, *session.posargs)
     out = Path(session.create_tmp()).resolve()
     for architecture in RECOVERED:
         report = ("--vectors", "1000000", "--out", str(out / architecture))

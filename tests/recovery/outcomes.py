@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,14 +19,16 @@ from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.devices.base import Device, Support
+from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.models.model import run_tiles, run_vectors
+from mmaprobe.models.model import bind, run_tiles, run_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 
 JUDGED = 400
 """Vectors of every family, the generators' and the judge's own, that decide whether two datapaths are one function."""
+SEED = 991
 VERDICTS = ("recovered", "inconclusive", "wrong", "error")
 
 
@@ -94,11 +97,14 @@ def recover(
     """The verdict on a blind derivation, and the derivation.
 
     Wrong: a datapath was reported that differs from the true one on a judged vector, or
-    nothing was, and without a reason.  Error: the derivation broke down.
+    nothing was, and without a reason.  Error: the derivation broke down; what it refuses
+    with a reason is inconclusive.
     """
     began = time.thread_time()
     try:
         derivation = derive(device, instruction, seed=seed)
+    except UsageError as refusal:
+        return Outcome(name, kind, "inconclusive", "refused", reason=str(refusal)), None
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno} of {Path(where.filename).name})"
@@ -109,20 +115,28 @@ def recover(
     if found is None:
         verdict = "inconclusive" if derivation.status == "inconclusive" and derivation.reason else "wrong"
         return Outcome(name, kind, verdict, *cost, reason=derivation.reason), derivation
-    judged, differing = compared(instruction, truth, found)
+    size, differing = compared(instruction, truth, found)
     changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
     verdict = "wrong" if differing else "recovered"
-    return Outcome(name, kind, verdict, *cost, judged, differing, derivation.reason, changes), derivation
+    return Outcome(name, kind, verdict, *cost, size, differing, derivation.reason, changes), derivation
 
 
-def compared(instruction: Instruction, truth: Datapath, found: Datapath, seed: int = 991) -> tuple[int, int]:
-    """(vectors, how many of them tell the two apart): every generator's family, and the judge's own."""
-    wrong, total = 0, 0
-    for family in families_for(instruction):
-        batch = generate(instruction, family, seed, 0, JUDGED)
-        d, other = (run_vectors(instruction, path, batch) for path in (truth, found))
-        wrong += int(np.count_nonzero(d != other))
-        total += batch.size
-    batch = aimed(truth, seed, JUDGED)
-    d, other = evaluate_many([truth, found], batch)
-    return total + batch.size, wrong + int(np.count_nonzero(d != other))
+def compared(instruction: Instruction, truth: Datapath, found: Datapath) -> tuple[int, int]:
+    """(vectors, how many of them tell the two apart)."""
+    vectors = judged(instruction, truth)
+    d, other = evaluate_many([truth, found], vectors)
+    return vectors.size, int(np.count_nonzero(d != other))
+
+
+@lru_cache(maxsize=2)
+def judged(instruction: Instruction, truth: Datapath) -> Batch:
+    """The vectors that decide: every generator's family, and the judge's own; of sparse ones the lanes kept."""
+    batches = [generate(instruction, family, SEED, 0, JUDGED) for family in families_for(instruction)]
+    dense = bind(instruction, truth).dense
+    return join([*map(dense, batches), aimed(truth, SEED, JUDGED)])
+
+
+def join(batches: list[Batch]) -> Batch:
+    """One batch of them all."""
+    names = [name for name, _ in batches[0].items()]
+    return Batch(**{name: np.concatenate([getattr(batch, name) for batch in batches]) for name in names})

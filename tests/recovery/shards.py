@@ -97,6 +97,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=CASES, help=f"seeds 0 to this, less one ({CASES})")
     parser.add_argument("--shard", type=int, help="run this shard only")
     parser.add_argument("--seeds", type=seeds_of, help="run these seeds only and write nothing: 7,100-120")
+    parser.add_argument("--quiet", action="store_true", help="of the seeds, print those that fail and the table only")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     given = parser.parse_args()
     if given.seeds is None:
@@ -104,7 +105,8 @@ def main() -> int:
     else:
         found = []
         for each in run(given.seeds, given.jobs):
-            print(each.line, flush=True)
+            if not given.quiet or each.verdict in ("wrong", "error"):
+                print(each.line, flush=True)
             found.append(each)
     print(table(found))
     return any(each.verdict in ("wrong", "error") for each in found)
