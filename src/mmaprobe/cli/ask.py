@@ -1,4 +1,4 @@
-"""Commands that ask a device: run, probe, derive, validate."""
+"""Commands that ask a device: run, probe, validate."""
 
 from __future__ import annotations
 
@@ -73,37 +73,6 @@ def probe(
     else:
         findings.findings_table(out(), instruction, found)
     return findings.findings_code(found)
-
-
-@app.command()
-def derive(
-    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
-    device: Device = "cpu",
-    seed: Seed = 0,
-    check: Annotated[bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file.")] = False,
-    certificate: Annotated[
-        bool, typer.Option("--certificate", help="Print the vector against every neighbour.")
-    ] = False,
-    as_json: Json = False,
-) -> int:
-    """Derive one instruction's datapath from the device's answers alone."""
-    from mmaprobe.catalog import lookup
-    from mmaprobe.derivation.comparison import compare_with_shipped
-    from mmaprobe.report import findings
-
-    opened = mmaprobe.device(device or "cpu")
-    derivation = mmaprobe.derive(opened, instruction, seed=seed)
-    architecture = opened.info().get("architecture", "")
-    comparison = compare_with_shipped(architecture, lookup.instruction(instruction, architecture), derivation, seed)
-    if as_json:
-        emit(derivation.form() | {"comparison": comparison.form()})
-    else:
-        findings.print_derivation(out(), derivation, comparison)
-        if certificate:
-            findings.print_certificate(out(), derivation)
-    if derivation.datapath is None:
-        return 4
-    return 1 if check and comparison.changed else 0
 
 
 @app.command()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.loop import Derivation
-from mmaprobe.derivation.pool import mixed_vectors, take
+from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, take
+from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
-from mmaprobe.models.engine import evaluate_many
+from mmaprobe.generators import families_for
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.validation.shrink import shrink
 
 VECTORS = 20_000
 Outcome = Literal["same", "equivalent", "changed", "unknown", "not derived"]
@@ -44,20 +47,50 @@ class Comparison:
 
 def compare_with_shipped(architecture: str, instruction: Instruction, derivation: Derivation, seed: int) -> Comparison:
     """Compare what was derived with the parameter file of ``architecture``."""
+    return compare(architecture, instruction, derivation.datapath, seed)
+
+
+def compare(architecture: str, instruction: Instruction, derived: Datapath | None, seed: int) -> Comparison:
+    """Compare a datapath (None: nothing was derived) with what the parameter file of ``architecture`` says."""
     try:
         shipped = datapath_for(architecture, instruction)
     except UsageError:
         return Comparison("unknown")
-    derived = derivation.datapath
     if derived is None:
         return Comparison("not derived", shipped)
     if derived == shipped:
         return Comparison("same", shipped)
     lines = tuple(f"{in_words(path)}: {old} -> {new}" for path, old, new in datapath_changes(shipped, derived))
-    pool = mixed_vectors(instruction, seed + 77, VECTORS)
-    old, new = evaluate_many([shipped, derived], pool)
-    wrong = np.flatnonzero(old != new)
+    proof = telling(instruction, shipped, derived, seed)
+    if proof is None:
+        return Comparison("equivalent", shipped, lines, searched=VECTORS)
+    witness, other = proof
+    return Comparison(
+        "changed", shipped, lines, replace(witness, note=f"the shipped datapath gives {other:#x}"), VECTORS
+    )
+
+
+def telling(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -> tuple[Witness, int] | None:
+    """A vector that two datapaths answer differently, with ``new``'s answer, and ``old``'s; None where none is found.
+
+    Among at least ``VECTORS`` of every family, and where it can be made simpler
+    while they still differ, it is.
+    """
+    first, second = (DatapathDevice(instruction, path) for path in (old, new))
+    pool = _pool(instruction, seed + 77)
+    wrong = np.flatnonzero(first.run_vectors(instruction, pool) != second.run_vectors(instruction, pool))
     if not wrong.size:
-        return Comparison("equivalent", shipped, lines, searched=pool.size)
-    proof = Witness.of(take(pool, wrong[:1]), int(new[wrong[0]]), f"the shipped datapath gives {int(old[wrong[0]]):#x}")
-    return Comparison("changed", shipped, lines, proof, pool.size)
+        return None
+    small = shrink(
+        instruction,
+        take(pool, wrong[:1]),
+        lambda tried: first.run_vectors(instruction, tried) != second.run_vectors(instruction, tried),
+    )
+    answers = [int(each.run_vectors(instruction, small)[0]) for each in (first, second)]
+    return Witness.of(small, answers[1]), answers[0]
+
+
+def _pool(instruction: Instruction, seed: int) -> Batch:
+    if instruction.chunk:
+        return hard_vectors(instruction, families_for(instruction), seed, VECTORS)
+    return mixed_vectors(instruction, seed, VECTORS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from mmaprobe.catalog.instruction import Instruction
@@ -60,7 +60,7 @@ def _entry(store: Store, architecture: str, base: Instruction, parts: Sequence[P
         basis="measured",
         source=f"derived from the device alone; {vectors:,} vectors agree in {len(parts)} control states",
         evidence=store.header.run,
-        follows=_follows(store, base, states),
+        follows=followed(base, states, str(store.path)),
         notes=tuple(_notes(default)),
         witnesses=default.witnesses,
         origin=architecture,
@@ -82,18 +82,18 @@ def _notes(part: Part) -> Iterable[tuple[str, str]]:
         yield field, f"could also be {', '.join(values)}: no vector tells"
 
 
-def _follows(store: Store, base: Instruction, states: dict[str, Datapath]) -> tuple[str, ...]:
-    """The controls by which every state's datapath follows from the default one."""
+def followed(base: Instruction, states: Mapping[str, Datapath], where: str) -> tuple[str, ...]:
+    """The controls by which the datapath of every state (by id) follows from the default one's; UsageError if none."""
     if len(states) == 1:
         return ()
     for size in range(len(CONTROLS) + 1):
         for controls in combinations(CONTROLS, size):
             if all(_explains(base, states, name, controls) for name in states):
                 return controls
-    raise UsageError(f"{store.path}: the control states of {base.id} do not follow from its default state")
+    raise UsageError(f"{where}: the control states of {base.id} do not follow from its default state")
 
 
-def _explains(base: Instruction, states: dict[str, Datapath], name: str, controls: tuple[str, ...]) -> bool:
+def _explains(base: Instruction, states: Mapping[str, Datapath], name: str, controls: tuple[str, ...]) -> bool:
     expected = in_control_state(states[base.id], instruction(name).modifier, controls)
     return expected == states[name] or _alike(base, expected, states[name])
 

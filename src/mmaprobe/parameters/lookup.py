@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
@@ -17,7 +18,7 @@ from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.parameters.exact_sums import compose_exact, is_exact_sum
-from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, from_text
+from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, from_text, read
 from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
@@ -156,6 +157,11 @@ def _map_encodes(value: Any, changes: Mapping[str, Any]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{f.name: _map_encodes(getattr(value, f.name), changes) for f in fields(value)})
     return value
+
+
+def read_file(path: Path) -> ParameterFile:
+    """The parameter file at ``path``, which may say ``same_as`` of the shipped ones."""
+    return read(path, _Shipped())
 
 
 @cache

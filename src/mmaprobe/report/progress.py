@@ -99,3 +99,30 @@ class RunProgress(_Bars):
         self.bars.update(
             self.compare, completed=self.seen, count=f"{human(self.seen)} of {human(self.vectors)} vectors"
         )
+
+
+class SurveyProgress(_Bars):
+    """One bar that counts the instructions derived or recognised."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = self.done = 0
+        self.task = self.bars.add_task("deriving", total=None, count="")
+
+    def __enter__(self) -> SurveyProgress:
+        super().__enter__()
+        return self
+
+    def begin(self, device: Device, instructions: int) -> None:
+        """The survey knows its size now."""
+        self.total = instructions
+        self.bars.update(self.task, total=instructions, description=f"{device.name}: deriving")
+
+    def deriving(self, instruction: Instruction, step: str) -> None:
+        """A step of one instruction begins."""
+        self.bars.update(self.task, description=f"{instruction.id}: {step}")
+
+    def derived(self, instruction: Instruction) -> None:
+        """An instruction is settled, or given up."""
+        self.done += 1
+        self.bars.update(self.task, completed=self.done, count=f"{self.done} of {self.total} instructions")

@@ -1,0 +1,110 @@
+"""The command that derives datapaths: of one instruction, of those that a glob names, or of a whole architecture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import mmaprobe
+from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out
+from mmaprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from mmaprobe.derivation.survey import Survey
+    from mmaprobe.devices.base import Device as AnyDevice
+
+
+@app.command()
+def derive(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="Instruction id, glob, or the device's architecture.")],
+    device: Device = "cpu",
+    seed: Seed = 0,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file, or --write's would change.")
+    ] = False,
+    write: Annotated[Path | None, typer.Option("--write", help="Parameter file to put what is derived into.")] = None,
+    certificate: Annotated[
+        bool, typer.Option("--certificate", help="Print the vector against every neighbour (one instruction).")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Derive datapaths from the device's answers alone: each distinct one once, the rest shown equal to it."""
+    opened = mmaprobe.device(device or "cpu")
+    pattern = _pattern(opened, what)
+    if pattern is None:
+        return _one(opened, what, seed, check, write, certificate, as_json)
+    from mmaprobe.bringup.campaign import select
+    from mmaprobe.derivation.survey import survey
+    from mmaprobe.report import derivations, progress
+
+    with progress.SurveyProgress() as bars:
+        found = survey(opened, *select(opened, pattern), seed=seed, listener=bars)
+    lines = _changes(found, write, check)
+    if as_json:
+        emit(derivations.survey_json(found) | {"changes": lines})
+    else:
+        derivations.print_survey(out(), found)
+        out().print("\n".join(lines) or "no change", markup=False, soft_wrap=True) if check or write else None
+    code = derivations.survey_code(found)
+    return code if code == 5 or not (check and lines) else 1
+
+
+def _pattern(device: AnyDevice, what: str) -> str | None:
+    """The glob of what is meant; None for a single instruction."""
+    from mmaprobe.catalog.lookup import is_glob, parts
+    from mmaprobe.catalog.names import architecture_of
+
+    if is_glob(what):
+        return what
+    try:
+        named = {architecture_of(part) for part in parts(what)}
+    except UsageError:
+        return None
+    own = device.info().get("architecture", "")
+    if architecture_of(own) not in named:
+        raise UsageError(f"{device.name} is {own or 'of no architecture'}, not {what}; choose another with --device")
+    return "*"
+
+
+def _one(
+    device: mmaprobe.api.OpenDevice, what: str, seed: int, check: bool, write: Path | None, certificate: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
+    from mmaprobe.catalog import lookup
+    from mmaprobe.derivation.comparison import compare_with_shipped
+    from mmaprobe.derivation.survey import alone
+    from mmaprobe.report import findings
+
+    derivation = mmaprobe.derive(device, what, seed=seed)
+    architecture = device.info().get("architecture", "")
+    instruction = lookup.instruction(what, architecture)
+    comparison = compare_with_shipped(architecture, instruction, derivation, seed)
+    lines = [] if write is None else _changes(alone(device, instruction, derivation, seed), write, check)
+    if as_json:
+        emit(derivation.form() | {"comparison": comparison.form(), "changes": lines})
+    else:
+        findings.print_derivation(out(), derivation, comparison)
+        if certificate:
+            findings.print_certificate(out(), derivation)
+        out().print("\n".join(lines) or "no change", markup=False, soft_wrap=True) if write else None
+    if derivation.datapath is None:
+        return 4
+    return 1 if check and (lines if write is not None else comparison.changed) else 0
+
+
+def _changes(found: Survey, write: Path | None, check: bool) -> list[str]:
+    """What a parameter file would say anew, in sentences: ``write``'s, else the shipped one; written unless checked."""
+    from mmaprobe.derivation.entries import updated
+    from mmaprobe.parameters.files import ParameterFile, save
+    from mmaprobe.parameters.lookup import read_file
+    from mmaprobe.report import changes
+
+    if write is None:
+        return changes.shipped_lines(found) if check else []
+    before = read_file(write) if write.exists() else ParameterFile(found.architecture)
+    after, runs = updated(before, found)
+    if not check and before.entries != after.entries:
+        save(after, write)
+    return changes.change_lines(before, after, runs, found.seed)

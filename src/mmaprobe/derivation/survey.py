@@ -1,0 +1,295 @@
+"""Derive what all of a device's instructions compute: each distinct datapath once, the others are shown equal to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import lowering
+from mmaprobe.derivation.loop import Derivation, derive
+from mmaprobe.derivation.pool import hard_vectors, join
+from mmaprobe.derivation.written import as_vectors
+from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
+from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.generators import families_for
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.files import Entry, ParameterFile
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.modified import changes
+
+VECTORS = 1000
+"""So many vectors, of every family, must agree before an instruction is said to compute a datapath already known."""
+
+Outcome = Literal["derived", "equal", "inconclusive", "refused", "failed"]
+
+
+class Listener(Protocol):
+    """Who is told how a survey goes."""
+
+    def begin(self, device: Device, instructions: int) -> None: ...
+    def deriving(self, instruction: Instruction, step: str) -> None: ...
+    def derived(self, instruction: Instruction) -> None: ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one instruction.
+
+    ``derived``: by a search of its own (``derivation``).  ``equal``: ``compared``
+    vectors agree with the datapath derived from ``like``, or with what the
+    lowering makes of the primitives derived from these.  ``inconclusive``: no
+    datapath of the grammar fits; ``refused``: it cannot be asked so;
+    ``failed``: the device broke down or contradicted itself; ``reason`` says why.
+    """
+
+    instruction: Instruction
+    outcome: Outcome
+    datapath: Datapath | None = None
+    derivation: Derivation | None = None
+    like: tuple[str, ...] = ()
+    compared: int = 0
+    tiles: int = 0
+    launches: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The rows in the order asked for; ``absent``: what does not run on the device, and why."""
+
+    device: str
+    architecture: str
+    identity: dict[str, str]
+    seed: int
+    rows: tuple[Row, ...]
+    absent: tuple[tuple[str, str], ...]
+    seconds: float
+
+    def of(self, outcome: Outcome) -> tuple[Row, ...]:
+        """The rows with this outcome."""
+        return tuple(row for row in self.rows if row.outcome == outcome)
+
+
+def survey(
+    device: Device,
+    groups: Sequence[Sequence[Instruction]],
+    absent: Sequence[tuple[str, str]] = (),
+    *,
+    seed: int = 0,
+    listener: Listener | None = None,
+) -> Survey:
+    """Derive or recognise every instruction of ``groups`` (each the control states of one, the default first).
+
+    Instructions that run one primitive as it is come first.  An instruction is
+    held against what its lowering makes of the primitives already derived, then
+    against every datapath of its formats and lanes already derived, the first
+    found first; one launch of ``VECTORS`` vectors and the witnesses.  Where
+    none agrees it is derived itself.
+    """
+    begin = time.monotonic()
+    work = _Work(device, seed, listener)
+    if listener is not None:
+        listener.begin(device, sum(map(len, groups)))
+    for group in sorted(groups, key=lambda group: work._bare(group[0]) is None):
+        work.group(group)
+    asked = [state for group in groups for state in group]
+    extra = [made for made in work.rows if made not in set(asked)]
+    identity = device.info()
+    return Survey(
+        device=device.name,
+        architecture=identity.get("architecture", ""),
+        identity=identity,
+        seed=seed,
+        rows=tuple(work.rows[made] for made in (*extra, *asked)),
+        absent=tuple(absent),
+        seconds=time.monotonic() - begin,
+    )
+
+
+def alone(device: Device, instruction: Instruction, derivation: Derivation, seed: int) -> Survey:
+    """A survey of one instruction that was derived already."""
+    row = Row(
+        instruction,
+        "derived" if derivation.datapath else "inconclusive",
+        derivation.datapath,
+        derivation,
+        tiles=derivation.tiles,
+        launches=derivation.launches,
+        seconds=derivation.seconds,
+        reason=derivation.reason,
+    )
+    identity = device.info()
+    return Survey(device.name, identity.get("architecture", ""), identity, seed, (row,), (), derivation.seconds)
+
+
+def bare_primitive(architecture: str, instruction: Instruction) -> str | None:
+    """The primitive whose datapath the instruction's is; None where the compiler puts something around it."""
+    try:
+        way = lowering(instruction, architecture)
+    except UsageError:
+        return None
+    bare = way.kind != "emulated" and len(way.applications) == 1 and not (way.convert_c or way.convert_d)
+    return way.primitives[0] if bare and not changes(instruction) else None
+
+
+@dataclass
+class _Work:
+    device: Device
+    seed: int
+    listener: Listener | None
+    rows: dict[Instruction, Row] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    undecided: dict[object, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.architecture = self.device.info().get("architecture", "")
+
+    def _bare(self, instruction: Instruction) -> str | None:
+        return bare_primitive(self.architecture, instruction)
+
+    def group(self, states: Sequence[Instruction]) -> None:
+        """One instruction in its control states; the others begin with what the default one computes."""
+        start = None
+        for state in states:
+            if state not in self.rows:
+                self._needed(state)
+                self._keep(self._row(state, start))
+            start = start or self.rows[state].datapath
+
+    def _needed(self, instruction: Instruction) -> None:
+        """Derive the primitives inside an instruction first, from instructions that run each as it is."""
+        if self._bare(instruction) is not None:
+            return
+        try:
+            inside = lowering(instruction, self.architecture).primitives
+        except UsageError:
+            return
+        missing = [name for name in inside if name not in self.entries]
+        for made in self.device.instructions() if missing else ():
+            name = self._bare(made)
+            if name in missing and name not in self.entries and made not in self.rows and self.device.supports(made):
+                self._keep(self._row(made, None))
+
+    def _keep(self, row: Row) -> None:
+        self.rows[row.instruction] = row
+        name = self._bare(row.instruction)
+        if row.datapath is not None and name is not None and name not in self.entries:
+            self.entries[name] = Entry(name, row.datapath, "predicted", "derived in this survey")
+            self.sources[name] = row.like or (row.instruction.id,)
+        if row.outcome == "inconclusive":
+            self.undecided.setdefault(self._compiled(row.instruction), row.instruction.id)
+        if self.listener is not None:
+            self.listener.derived(row.instruction)
+
+    def _row(self, instruction: Instruction, start: Datapath | None) -> Row:
+        begin = time.monotonic()
+        row = Row(instruction, "inconclusive")
+        try:
+            row = self._recognised(instruction)
+            twin = self.undecided.get(self._compiled(instruction))
+            if row.outcome != "equal" and twin is not None:
+                row = replace(row, reason=f"compiles to what {twin} does, which is inconclusive")
+            elif row.outcome != "equal":
+                row = self._derived(row, start)
+        except UsageError as error:
+            row = replace(row, outcome="refused", reason=str(error))
+        except DeviceError as error:
+            row = replace(row, outcome="failed", reason=str(error))
+        return replace(row, seconds=time.monotonic() - begin)
+
+    def _derived(self, row: Row, start: Datapath | None) -> Row:
+        say = self._say(row.instruction)
+        say("deriving")
+        found = derive(self.device, row.instruction, seed=self.seed, start=start, say=say)
+        return replace(
+            row,
+            outcome="derived" if found.datapath else "inconclusive",
+            datapath=found.datapath,
+            derivation=found,
+            tiles=row.tiles + found.tiles,
+            launches=row.launches + found.launches,
+            reason=found.reason,
+        )
+
+    def _compiled(self, instruction: Instruction) -> object:
+        """The same for instructions that the compiler treats alike; the instruction itself where that is unknown."""
+        try:
+            way = lowering(instruction, self.architecture)
+        except UsageError:
+            return instruction
+        made = (instruction.a, instruction.b, instruction.c, instruction.d, instruction.k, instruction.modifiers)
+        return made, way.kind, way.applications, way.unplaced, way.convert, way.convert_c, way.convert_d, way.add
+
+    def _say(self, instruction: Instruction) -> Callable[[str], None]:
+        return lambda step: self.listener.deriving(instruction, step) if self.listener else None
+
+    def _recognised(self, instruction: Instruction) -> Row:
+        """The row of an instruction that computes something already derived; else what asking has cost."""
+        known = list(self._candidates(instruction))
+        if not known:
+            return Row(instruction, "inconclusive")
+        self._say(instruction)("comparing with what is derived")
+        vectors = self._vectors(instruction, [datapath for datapath, _ in known])
+        answers = run_vectors(self.device, instruction, vectors)
+        asked = Row(instruction, "inconclusive", tiles=-(-vectors.size // vectors_per_tile(instruction)), launches=1)
+        for datapath, like in known:
+            if np.array_equal(DatapathDevice(instruction, datapath).run_vectors(instruction, vectors), answers):
+                return replace(asked, outcome="equal", datapath=datapath, like=like, compared=vectors.size)
+        return asked
+
+    def _candidates(self, instruction: Instruction) -> Iterator[tuple[Datapath, tuple[str, ...]]]:
+        """What the instruction could compute, each with where it was derived."""
+        seen: set[Datapath] = set()
+        foreseen = self._foreseen(instruction)
+        if foreseen is not None:
+            seen.add(foreseen[0])
+            yield foreseen
+        for row in self.rows.values():
+            path = row.datapath
+            if row.outcome == "derived" and path is not None and path not in seen and _fits(instruction, path):
+                seen.add(path)
+                yield path, (row.instruction.id,)
+
+    def _foreseen(self, instruction: Instruction) -> tuple[Datapath, tuple[str, ...]] | None:
+        """What the lowering makes of the primitives derived so far."""
+        try:
+            names = lowering(instruction, self.architecture).primitives
+            if not self.entries.keys() >= set(names):
+                return None
+            found = datapath_for(self.architecture, instruction, ParameterFile(self.architecture, self.entries))
+        except UsageError:
+            return None
+        return found, tuple(dict.fromkeys(like for name in names for like in self.sources[name]))
+
+    def _vectors(self, instruction: Instruction, datapaths: Sequence[Datapath]) -> Batch:
+        """Vectors of every family, and the witnesses of the datapaths' own derivations where they fit."""
+        found = [hard_vectors(instruction, families_for(instruction), self.seed + 1, VECTORS)]
+        if not instruction.chunk:
+            proofs = [
+                witness
+                for row in self.rows.values()
+                if row.derivation is not None and row.datapath in datapaths and not row.instruction.chunk
+                if _fits(instruction, row.derivation.datapath)
+                for witness in row.derivation.witnesses
+            ]
+            found += [as_vectors(instruction, proofs)] if proofs else []
+        return join(found)
+
+
+def _fits(instruction: Instruction, datapath: Datapath | None) -> bool:
+    """Whether a datapath takes the instruction's operands: formats, lanes, scales."""
+    if datapath is None:
+        return False
+    scale = (datapath.scale.format, datapath.scale.size) if datapath.scale else (None, 0)
+    own = (instruction.a, instruction.b, instruction.c, instruction.d, instruction.selected)
+    takes = (datapath.a, datapath.b, datapath.c, datapath.d, datapath.k)
+    return own == takes and scale == (instruction.scale or None, instruction.scale_size if instruction.scale else 0)

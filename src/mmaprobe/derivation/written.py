@@ -1,0 +1,20 @@
+"""Vectors written down: witnesses as a batch again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch, Witness
+from mmaprobe.catalog.instruction import Instruction
+
+
+def as_vectors(instruction: Instruction, witnesses: Sequence[Witness]) -> Batch:
+    """The vectors of witnesses in one-vector shapes and the types of the instruction's formats."""
+    types = {name: fmt.dtype for name, fmt in instruction.formats().items()}
+    operands = ("a", "b", "c", "scale_a", "scale_b", "metadata")
+    names = [name for name in operands if getattr(witnesses[0], name) not in (None, ())]
+    return Batch(**{
+        name: np.array([getattr(witness, name) for witness in witnesses], types.get(name, np.uint8)) for name in names
+    })  # fmt: skip
