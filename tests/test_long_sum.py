@@ -16,6 +16,8 @@ from mmaprobe.probing.sum_program import evaluate, round_to
 from mmaprobe.probing.sum_steps import Arithmetic
 from mmaprobe.probing.sum_tree import from_json
 from mmaprobe.report.notation import notation
+from mmaprobe.report.sums import branch, draw_sum
+from mmaprobe.report.tree import text
 from tree_devices import TreeDevice, chain, pairwise, shuffled, tree_of
 
 NUMPY = [
@@ -167,3 +169,30 @@ def exact(value: Fraction, bits: int) -> Fraction:
 def test_rounding_to_few_bits() -> None:
     values = np.array([1.0, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-30, 3 + 2.0**-7, -0.1])
     assert round_to(values, 8).tolist() == [1.0, 1.0, 1 + 2.0**-7, 3.0, float(exact(Fraction(-0.1), 8))]
+
+
+@pytest.mark.parametrize("shape", ["chain", "random", "bounded"])
+def test_a_picture_stays_on_a_page(tmp_path: Path, shape: str) -> None:
+    matplotlib_image = pytest.importorskip("matplotlib.image")
+    tree = tree_of(shuffled(range(300), 2) if shape == "random" else chain(range(300)))
+    device = TreeDevice(tree)
+    found = probe_long_sum(device, device.instruction, budget=1100 if shape == "bounded" else 20_000, vectors=5)
+    assert (found.status == "bounded") == (shape == "bounded")
+    path = tmp_path / "sum.png"
+    draw_sum(device.instruction, found, "a sum", path)
+    height, width, _ = matplotlib_image.imread(path).shape
+    assert 1000 < width < 6000
+    assert 800 < height < 3000
+
+
+def test_a_picture_says_repeated_parts_once() -> None:
+    drawn = branch(notation(tree_of(pairwise([chain(range(way, 64, 8)) for way in range(8)]))))
+    assert text(drawn).splitlines() == [
+        "pairwise 8, 1 apart",
+        "├─ chain 8, 8 apart",
+        "│  ├─ a0·b0",
+        "│  ├─ a8·b8",
+        "│  ├─ …",
+        "│  └─ a56·b56",
+        "└─ 7 more, from p1 to p7",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,7 @@ def tree(
     instruction: Annotated[str | None, typer.Option("--instruction", "-i", help="If it has several.")] = None,
     budget: Annotated[int, typer.Option(help="Most calls; what is left is unknown.", min=1)] = 200_000,
     at: Annotated[str, typer.Option(help="ROW,COLUMN of the result, where it is a matrix.")] = "0,0",
+    picture: Annotated[Path | None, typer.Option("--picture", "-p", help="Draw it: FILE.png or FILE.svg.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
@@ -30,6 +32,8 @@ def tree(
     opened = mmaprobe.device(device)
     wanted = _chosen(opened, instruction)
     found = mmaprobe.read_tree(opened, wanted, budget=budget, seed=seed, at=_place(at))
+    if picture is not None and found.answer is not None:
+        sums.draw_sum(wanted, found, device, picture)
     if as_json:
         emit(findings.findings_json({found.question: found}))
     else:

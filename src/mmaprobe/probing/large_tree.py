@@ -86,10 +86,10 @@ def _within(asked: list[tuple[Part, Steps, list[Ask]]], budget: int) -> list[tup
     """What can still be asked, largest sets first."""
     out = []
     for item in sorted(asked, key=lambda item: -len(item[0].leaves)):
-        budget -= sum(len(ask.others) for ask in item[2])
-        if budget < 0:
-            break
-        out.append(item)
+        cost = sum(len(ask.others) for ask in item[2])
+        if cost <= budget:
+            budget -= cost
+            out.append(item)
     return out
 
 

@@ -19,12 +19,17 @@ FILL = {
     "add": "#a61e4d",
     "exact": "#2b8a3e",
     "unknown": "#495057",
+    "chain": "#0b7285",
+    "pair": "#a61e4d",
+    "pairwise": "#a61e4d",
+    "folded": "#5f3dc4",
     "product": "#d0ebff",
     "c": "#ffe066",
     "zero": "#f1f3f5",
     "step": "#f1f3f5",
 }
 ROW, LEAF, GAP, NODE_HEIGHT, LEAF_HEIGHT = 1.2, 0.4, 0.09, 0.56, 0.38  # inches
+STRIP = 2.9
 LANES_SHOWN = 20
 """Trees of more lanes show groups of products as one leaf."""
 
@@ -49,9 +54,10 @@ class Box:
         return max([self.depth, *(box.deepest for box in self.below)])
 
 
-def draw(trees: Sequence[tuple[str, str, Branch]], path: Path) -> None:
+def draw(trees: Sequence[tuple[str, str, Branch]], path: Path, depths: Sequence[int] = ()) -> None:
     """Draw (title, subtitle, tree) side by side into ``path``; its suffix, .png or .svg, says the kind.
 
+    ``depths``: how many additions each lane goes through, a strip below the trees.
     The file appears whole or not at all.  UsageError for another suffix,
     NotHereError without matplotlib, CannotWriteError where the file cannot be
     written.
@@ -71,7 +77,8 @@ def draw(trees: Sequence[tuple[str, str, Branch]], path: Path) -> None:
         laid.append(box)
         right = max(end, left + 0.085 * max(len(title) * 1.4, len(subtitle)))
     rows = max(box.deepest for box in laid)
-    width, height = right + 0.4, rows * ROW + 2.4
+    strip = STRIP if len(depths) else 0.0
+    width, height = max(right + 0.4, 3 * strip), rows * ROW + 2.4 + strip
     figure = Figure(figsize=(width, height), facecolor=PAPER)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
@@ -81,9 +88,26 @@ def draw(trees: Sequence[tuple[str, str, Branch]], path: Path) -> None:
     for box, (title, subtitle, _) in zip(laid, trees, strict=True):
         _heading(axes, _left(box), height, title, subtitle)
         _draw(axes, box, height - 1.6)
-    axes.text(0.4, 0.2, "pk: the product of lane k, exact unless it says otherwise    c: the accumulator", fontsize=8,
-              color=SOFT, va="center")  # fmt: skip
+    terms = "pk: the term of lane k" if len(depths) else "pk: the product of lane k, exact unless it says otherwise"
+    axes.text(0.4, 0.2, f"{terms}    c: the accumulator", fontsize=8, color=SOFT, va="center")
+    if len(depths):
+        _strip(figure, depths, (0.7 / width, 0.95 / height, 1 - 1.1 / width, (strip - 0.85) / height))
     _save(figure, path)
+
+
+def _strip(figure: Any, depths: Sequence[int], place: tuple[float, float, float, float]) -> None:
+    """A dot a lane: how many additions its product goes through, by height and colour."""
+    axes = figure.add_axes(place)
+    size = min(30.0, max(0.8, 6000 / len(depths)))
+    axes.scatter(range(len(depths)), depths, c=depths, cmap="viridis", s=size, linewidths=0, rasterized=True)
+    axes.set_xlim(-0.5, len(depths) - 0.5)
+    axes.set_ylim(0, max(depths) * 1.08)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.set_title("additions on the way of each lane to the result", loc="left", fontsize=9, color=INK)
+    axes.set_xlabel("lane", fontsize=8, color=SOFT)
+    axes.tick_params(labelsize=8, colors=SOFT)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
 
 
 def _lanes(branch: Branch) -> int:

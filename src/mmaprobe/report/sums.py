@@ -1,14 +1,20 @@
-"""What was found about the order of a long sum, in lines for a person."""
+"""What was found about the order of a long sum, in lines for a person and as a picture."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.sum_tree import Tree, from_json
-from mmaprobe.report.notation import notation
+from mmaprobe.report.notation import Piece, Run, notation
+from mmaprobe.report.picture import draw
+from mmaprobe.report.tree import Branch
+
+ACROSS, DOWN, BOXES = 6, 6, 36
+"""Unlike terms of one sum, levels, and boxes without further ones below that a picture shows, at most."""
 
 SHOWN = 2000
 """Characters of the notation; a tree without repetition is long, and whole in the JSON form."""
@@ -31,7 +37,8 @@ def depths(tree: Tree) -> str:
     """The fewest and the most additions between a leaf and the result."""
     every = tree.depths[: tree.leaves]
     low, high = min(every), max(every)
-    return f"{low}" if low == high else f"{low} to {high}"
+    text = f"{low}" if low == high else f"{low} to {high}"
+    return f"{text}, those of an unknown order counted once" if tree.unknown else text
 
 
 def steps(instruction: Instruction, form: dict[str, Any]) -> list[str]:
@@ -52,3 +59,66 @@ def steps(instruction: Instruction, form: dict[str, Any]) -> list[str]:
     if bits is not None and widest <= bits and whole:
         text += f" (they have at most {widest} bits: whether multiply and add are fused cannot be told, nor matters)"
     return [kept, text]
+
+
+def draw_sum(instruction: Instruction, found: Finding, device: str, path: Path) -> None:
+    """Draw the tree with repeated parts once, and the additions on the way of each lane; errors as ``picture.draw``."""
+    tree = from_json(found.answer["tree"], instruction.k)
+    about = f"{instruction.a} → {instruction.d}, K = {instruction.k}; {found.status}, {found.tiles:,} calls"
+    if found.answer["steps"] is not None:
+        about = "; ".join([about, *steps(instruction, found.answer["steps"])]).partition(" (")[0]
+    draw([(device, about, _drawn(notation(tree)))], path, tree.depths[: instruction.k])
+
+
+def _drawn(piece: Piece) -> Branch:
+    """As many levels as fit a page."""
+    levels = [branch(piece, down=down) for down in range(1, DOWN + 1)]
+    return next((tree for tree in reversed(levels) if _ends(tree) <= BOXES), levels[0])
+
+
+def _ends(tree: Branch) -> int:
+    return sum(map(_ends, tree.children)) or 1
+
+
+def branch(piece: Piece, first: int = 0, down: int = DOWN) -> Branch:
+    """A piece as a tree to draw: of equal parts the first in full, of lanes the first two and the last."""
+    if not piece.runs:
+        return Branch("product", lanes=(first,))
+    if down == 0:
+        return Branch("step", f"{_terms(piece)} terms")
+    children: list[Branch] = []
+    for run in piece.runs[:ACROSS]:
+        children += _copies(run, first, down - 1)
+    if len(piece.runs) > ACROSS:
+        children.append(Branch("step", f"… {len(piece.runs) - ACROSS} more"))
+    return Branch(piece.shape, _detail(piece), tuple(children))
+
+
+def _detail(piece: Piece) -> str:
+    run = piece.runs[0]
+    if len(piece.runs) > 1:
+        return f"{len(piece.runs)} parts, in this order" if piece.shape == "chain" else f"{len(piece.runs)} parts"
+    if len(run.pattern) > 1:
+        return f"{run.repeats} × {', '.join(map(str, run.pattern))}; {run.stride} apart"
+    return f"{run.count}, {abs(run.stride)} apart"
+
+
+def _copies(run: Run, first: int, down: int) -> list[Branch]:
+    """Some of the copies of a run: lanes as they come, of larger parts one."""
+    starts = [first + start for start in run.firsts()]
+    if not run.piece.runs:
+        ahead = max(2, len(run.pattern)) if len(run.pattern) <= 4 else 2
+        shown = [branch(run.piece, start) for start in starts[:ahead]]
+        if len(starts) > ahead + 1:
+            shown.append(Branch("step", "…"))
+        return shown + [branch(run.piece, start) for start in starts[ahead:][-1:]]
+    shown = [branch(run.piece, starts[0], down)]
+    if len(starts) > 2:
+        shown.append(Branch("step", f"{len(starts) - 1} more, from p{starts[1]} to p{starts[-1]}"))
+    elif len(starts) == 2:
+        shown.append(Branch("step", f"1 more, from p{starts[1]}"))
+    return shown
+
+
+def _terms(piece: Piece) -> int:
+    return sum(run.count * _terms(run.piece) for run in piece.runs) if piece.runs else 1
