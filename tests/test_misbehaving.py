@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.function import open_function
 from mmaprobe.devices.misbehaving import EXIT_STATUS, KINDS, Misbehaving, open_misbehaving
@@ -146,6 +147,36 @@ def test_history_depends_on_the_neighbour_and_the_call_before() -> None:
     one = vectors(1).slice(odd, odd + 1)
     answer(device, one)
     assert answer(device, one)[0] == honest[odd] ^ 1
+
+
+def test_a_pattern_is_wrong_where_both_significands_are_all_ones_and_nowhere_else() -> None:
+    batch = vectors(1)
+    ones = np.arange(COUNT) % 3
+    a, b = (np.where(ones[:, None] >= least, codes | 0x7FFFFF, codes & ~np.uint32(1)) for codes, least in
+            ((batch.a, 1), (batch.b, 2)))  # fmt: skip
+    asked = Batch(a.astype(np.uint32), b.astype(np.uint32))
+    wrong = answer(open_misbehaving(f"pattern?{OF}"), asked) ^ answer(HONEST, asked)
+    assert (wrong == (ones == 2)).all()
+
+
+def test_a_pair_of_codes_is_wrong_and_another_seed_has_another_pair() -> None:
+    drawn = np.random.default_rng(7)
+    a, b = (int(drawn.integers(0, 1 << 32, dtype=np.uint64)) for _ in range(2))
+    asked = Batch(np.array([[a], [a], [a ^ 1]], np.uint32), np.array([[b], [b ^ 1], [b]], np.uint32))
+    honest = answer(HONEST, asked)
+    assert (answer(open_misbehaving(f"pair?{OF}&seed=7"), asked) ^ honest).tolist() == [1, 0, 0]
+    assert not (answer(open_misbehaving(f"pair?{OF}&seed=8"), asked) ^ honest).any()
+
+
+def test_stochastic_rounding_goes_both_ways_and_keeps_what_is_exact() -> None:
+    device = open_misbehaving("stochastic?of=model:x86-64+amd")
+    fma = instruction("x86.vfmadd.f32")
+    one = np.full((COUNT, 1), 0x3F800000, np.uint32)
+    third, c = np.full((COUNT, 1), 0x3EAAAAAB, np.uint32), np.full(COUNT, 0x3F800000, np.uint32)
+    assert set(run_vectors(device, fma, Batch(one, one, c))) == {0x40000000}
+    assert set(run_vectors(device, fma, Batch(third, one, c))) == {0x3FAAAAAA, 0x3FAAAAAB}
+    with pytest.raises(UsageError, match="write of=model:ARCH"):
+        answer(open_misbehaving(f"stochastic?{OF}"), vectors(1))
 
 
 def test_names_are_checked() -> None:

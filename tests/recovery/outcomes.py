@@ -15,7 +15,7 @@ import numpy as np
 from judge import aimed
 from random_architectures import case
 
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
+from mmaprobe.catalog.batch import Batch, Bits, Witness, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.devices.base import Device, Support
@@ -97,8 +97,8 @@ def recover(
     """The verdict on a blind derivation, and the derivation.
 
     Wrong: a datapath was reported that differs from the true one on a judged vector, or
-    nothing was, and without a reason.  Error: the derivation broke down; what it refuses
-    with a reason is inconclusive.
+    nothing was, without a reason or with a counterexample that is none.  Error: the
+    derivation broke down; what it refuses with a reason is inconclusive.
     """
     began = time.thread_time()
     try:
@@ -113,12 +113,28 @@ def recover(
     cost = (derivation.status, derivation.tiles, derivation.launches, derivation.vectors, seconds)
     found = derivation.datapath
     if found is None:
-        verdict = "inconclusive" if derivation.status == "inconclusive" and derivation.reason else "wrong"
+        fair = derivation.status == "inconclusive" and derivation.reason and refutes(instruction, truth, derivation)
+        verdict = "inconclusive" if fair else "wrong"
         return Outcome(name, kind, verdict, *cost, reason=derivation.reason), derivation
     size, differing = compared(instruction, truth, found)
     changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
     verdict = "wrong" if differing else "recovered"
     return Outcome(name, kind, verdict, *cost, size, differing, derivation.reason, changes), derivation
+
+
+def refutes(instruction: Instruction, truth: Datapath, derivation: Derivation) -> bool:
+    """Whether the counterexample, where there is one, is the truth's answer and not the closest datapath's."""
+    witness, closest = derivation.counterexample, derivation.closest
+    if witness is None or closest is None:
+        return True
+    true, near = evaluate_many([truth, closest], bind(instruction, truth).dense(vector(instruction, witness)))
+    return bool(true[0] == witness.d != near[0])
+
+
+def vector(instruction: Instruction, witness: Witness) -> Batch:
+    """The batch of one vector that a witness names."""
+    dtypes = {name: fmt.dtype for name, fmt in instruction.formats().items()} | {"metadata": np.dtype(np.uint8)}
+    return Batch(**{name: np.array([getattr(witness, name)], dtypes[name]) for name in instruction.shapes(1)})
 
 
 def compared(instruction: Instruction, truth: Datapath, found: Datapath) -> tuple[int, int]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 
-import numpy as np
 import pytest
-from outcomes import BlackBox, compared
+from outcomes import BlackBox, compared, vector
 
 import oracle
-from mmaprobe.catalog.batch import Batch, Witness
+from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import Derivation, derive
@@ -66,9 +65,7 @@ def test_a_fault_is_never_derived(fault: str, form: str) -> None:
 
 
 def answered(device: Device, form: Instruction, witness: Witness) -> int:
-    named = {name: getattr(witness, name) for name in form.shapes(1)}
-    vector = {name: np.array([codes], form.formats()[name].dtype) for name, codes in named.items()}
-    return int(run_vectors(device, form, Batch(**vector))[0])
+    return int(run_vectors(device, form, vector(form, witness))[0])
 
 
 def computed(datapath: Datapath, witness: Witness) -> int:

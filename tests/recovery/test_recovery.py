@@ -14,14 +14,11 @@ import os
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
-from outcomes import Outcome, compared, judged, recover
+from outcomes import Outcome, compared, judged, recover, vector
 from shipped import SEED, Shipped, distinct, family, files, representatives
 
 import oracle
-from mmaprobe.catalog.batch import Batch
-from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation, derive, loop
@@ -128,9 +125,7 @@ def by_oracle(each: Shipped, datapath: Datapath, witness: Witness) -> int:
     """What the datapath gives for the witness, a sparse one by the lanes that its metadata keeps."""
     form, b = each.instruction, witness.b
     if form.chunk:
-        named = ("a", "b", *(("c",) if witness.c is not None else ()), "metadata")
-        one = {name: np.array([getattr(witness, name)], dtype_of(form, name)) for name in named}
-        kept = dense_vectors(form, Batch(**one), lowering(form, each.architecture).sort is not None)
+        kept = dense_vectors(form, vector(form, witness), lowering(form, each.architecture).sort is not None)
         b = tuple(int(code) for code in kept.b[0])
     scales = (witness.scale_a, witness.scale_b) if witness.scale_a else None
     return oracle.evaluate(to_table(datapath), witness.a, b, witness.c, scales)
@@ -140,10 +135,6 @@ def alike(each: Shipped, found: Datapath, others: list[Datapath]) -> bool:
     """Whether no judged vector tells any of the others from what was found."""
     answers = evaluate_many([found, *others], judged(each.instruction, each.datapath))
     return bool((answers == answers[0]).all())
-
-
-def dtype_of(form: Instruction, name: str) -> np.dtype[Any]:
-    return np.dtype(np.uint8) if name == "metadata" else form.formats()[name].dtype
 
 
 @pytest.mark.parametrize("each", CHOSEN, ids=NAMES)
