@@ -6,19 +6,16 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.certificate import Certificate
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.pool import take
+from mmaprobe.derivation.outside import Explanation, Repair, explain
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.state import OutsideError, Say, State
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Finding, Witness
-from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
 from mmaprobe.probing import probe
@@ -35,8 +32,9 @@ class Derivation:
 
     ``exact``: every neighbour is refuted.  ``bounded``: some neighbours answered
     the same on everything searched.  ``inconclusive``: nothing in the grammar fits;
-    ``closest`` is then the datapath with the fewest wrong observations and
-    ``counterexample`` one of those.
+    ``closest`` is then the datapath with the fewest wrong observations,
+    ``counterexample`` the smallest vector it gets wrong, and ``repairs`` say how
+    many of its mismatches each change of one field would repair.
     """
 
     instruction: str
@@ -53,6 +51,7 @@ class Derivation:
     reason: str = ""
     closest: Datapath | None = None
     counterexample: Witness | None = None
+    repairs: tuple[Repair, ...] = ()
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it: the datapath in its file form, and the verdicts of the certificate."""
@@ -67,6 +66,7 @@ class Derivation:
             "reason": self.reason,
             "datapath" if self.datapath else "closest": to_table(datapath) if datapath else None,
             "certificate": certificate,
+            "repairs": [str(repair) for repair in self.repairs],
             "cost": {"tiles": self.tiles, "launches": self.launches, "vectors": self.vectors, "fresh": self.fresh},
         }
 
@@ -120,19 +120,16 @@ def derive(
 
 
 def _inconclusive(state: State, error: OutsideError) -> dict[str, Any]:
-    counterexample = None
+    shown, observations = Explanation(), state.observations
     if error.closest is not None:
-        vectors, answers = state.observations.everything()
-        wrong = np.flatnonzero(evaluate_many([error.closest], vectors)[0] != answers)
-        if wrong.size:
-            counterexample = Witness.of(
-                take(vectors, wrong[:1]), int(answers[wrong[0]]), "the closest datapath differs"
-            )
+        seen = observations.everything()
+        shown = explain(observations.device, state.instruction, error.closest, seen, state.seed)
     return {
         "status": "inconclusive",
         "datapath": None,
         "certificate": Certificate(()),
         "reason": f"no datapath of the grammar fits: {error.stage}",
         "closest": error.closest,
-        "counterexample": counterexample,
+        "counterexample": shown.counterexample,
+        "repairs": shown.repairs,
     }

@@ -17,6 +17,8 @@ from mmaprobe.report.phrases import describe
 from mmaprobe.report.tree import datapath_text
 from mmaprobe.validation import Summary
 
+MOST_REPAIRS = 5
+
 
 def findings_json(findings: Mapping[str, Finding]) -> dict[str, Any]:
     """Every finding by its question."""
@@ -71,6 +73,8 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
                 console.print(f"  {name}: {phrase}", markup=False)
     if derivation.counterexample is not None:
         console.print(f"counterexample: {vector_text(derivation.counterexample)} -> {derivation.counterexample.d:#x}")
+    if derivation.repairs:
+        console.print(f"one field changed: {'; '.join(map(str, derivation.repairs[:MOST_REPAIRS]))}", markup=False)
     certificate = derivation.certificate
     console.print(
         f"certificate: of {len(certificate.entries)} neighbours {certificate.refuted} refuted, each with a vector, "
