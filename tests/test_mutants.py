@@ -15,7 +15,7 @@ from mmaprobe.generators import families_for, generate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Term
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.mutate import mutate, with_step
-from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.parameters.neighbours import neighbours, numbers, with_numbers
 
 HOPPER = load("sm_90a").entries["HMMA.16816.F32[f16,f16->f32]"].datapath
 
@@ -128,3 +128,12 @@ def test_neighbours_reach_into_terms_and_first_cuts() -> None:
             "tree.terms.0.of.terms.1.zero_exponent=6", "tree.to.first=30 RD", "tree.to.first=none",
             "tree.zero_exponent=-126", "order=4..7,0..3"} <= changes(path)  # fmt: skip
     assert all(mutate(path, n.field, n.value) == n.datapath for n in neighbours(path))
+
+
+def test_numbers_move_far() -> None:
+    assert numbers(HOPPER) | {"tree.fraction_bits": 25, "tree.zero_exponent": -133} == numbers(HOPPER)
+    far = with_numbers(HOPPER, 9)
+    assert mutate(HOPPER, "tree.zero_exponent", "-142") in far
+    assert mutate(HOPPER, "tree.fraction_bits", "24") not in far
+    assert HOPPER not in far
+    assert len(set(far)) == len(far)

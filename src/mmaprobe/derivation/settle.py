@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
+from mmaprobe.derivation.attack import attack_vectors
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, take
@@ -16,10 +18,14 @@ from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.neighbours import Neighbour, neighbours
+from mmaprobe.parameters.neighbours import Neighbour, neighbours, with_numbers
 
 POOL = 1500
 ROUNDS = 6
+FAR = 48
+"""How far a number may be from its true value and still be repaired at once."""
+ATTEMPTS = 4
+"""Pools a neighbour must survive to be called open: the first of every family, the others aimed at it."""
 
 
 class Settlement:
@@ -57,12 +63,11 @@ class Settlement:
                 n for n in near if (n.field, n.value) not in self.state.proofs and not argument(self.state.current, n)
             ]
             moved = False
-            for attempt in range(3):
+            for attempt in range(ATTEMPTS):
                 if not left:
                     break
-                pool = mixed_vectors(
-                    self.instruction, self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt, POOL << attempt
-                )
+                seed = self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt
+                pool = self._pool(left, seed, attempt)
                 searched += pool.size
                 left, moved = self._attack(left, pool)
                 if moved:
@@ -71,6 +76,12 @@ class Settlement:
                 return self._certificate(near, searched)
             self.state.proofs.clear()
         raise OutsideError("neighbours kept replacing each other", self.state.current)
+
+    def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> Batch:
+        """Vectors of every kind; for floats, from the second attempt on, vectors aimed at the neighbours left."""
+        if attempt == 0 or not formats.get(self.instruction.d).is_float:
+            return mixed_vectors(self.instruction, seed, POOL << attempt)
+        return attack_vectors(self.instruction, self.state.current, [n.datapath for n in left], seed, POOL << attempt)
 
     def _refute_relatives(self, start: Datapath) -> Certificate:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
@@ -114,7 +125,8 @@ class Settlement:
     def _repair(self, more: list[Datapath] | None = None) -> None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything."""
         self.state.proofs.clear()
-        for candidates in (more or [], self.state.others, [n.datapath for n in neighbours(self.state.current)]):
+        near = [n.datapath for n in neighbours(self.state.current)]
+        for candidates in (more or [], self.state.others, near, with_numbers(self.state.current, FAR)):
             if self.state.move(list(candidates)):
                 return
         closest = self.state.current

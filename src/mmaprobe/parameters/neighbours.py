@@ -42,6 +42,35 @@ def neighbours(datapath: Datapath) -> list[Neighbour]:
     return list(found.values())
 
 
+NUMBERS = ("fraction_bits", "cutoff", "overflow_exponent", "zero_exponent")
+"""Fields that hold a whole number, or none."""
+
+
+def numbers(datapath: Datapath) -> dict[str, int | None]:
+    """The value of every field that holds a whole number or none, by dotted path."""
+    found: dict[str, int | None] = {}
+    for path, holder in _tables(to_table(datapath, full=True), ""):
+        for key in NUMBERS:
+            if key in holder:
+                found[f"{path}{key}"] = None if holder[key] == "none" else int(holder[key])
+    return found
+
+
+def with_numbers(datapath: Datapath, distance: int) -> list[Datapath]:
+    """Every datapath in which one of the numbers lies 2 to ``distance`` away, the nearest first."""
+    steps = [sign * size for size in range(2, distance + 1) for sign in (-1, 1)]
+    held = [(field, value) for field, value in numbers(datapath).items() if value is not None]
+    found = [_mutated(datapath, field, value + step) for step in steps for field, value in held]
+    return [path for path in dict.fromkeys(found) if path is not None and path != datapath]
+
+
+def _mutated(datapath: Datapath, field: str, value: int) -> Datapath | None:
+    try:
+        return mutate(datapath, field, str(value))
+    except UsageError:
+        return None
+
+
 Change = tuple[str, str]
 
 

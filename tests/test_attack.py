@@ -1,0 +1,68 @@
+"""Vectors aimed at pairs: what they are made of, and what they tell apart that plain families do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.derivation.attack import SHAPES, attack_vectors, places_of
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.mutate import mutate
+
+FORMS = {
+    "hopper": ("sm_90a", "mma.m16n8k16.f32.f16.f16.f32"),
+    "half": ("sm_70", "mma.m8n8k4.row.row.f16.f16.f16.f16"),
+    "bf16": ("sm_80", "mma.m16n8k8.f32.bf16.bf16.f32"),
+    "tree": ("gfx90a", "v_mfma_f32_32x32x4f16"),
+    "fp8": ("sm_120a", "mma.m16n8k16.row.col.f16.e4m3.e4m3.f16"),
+}
+
+
+def test_places_are_the_numbers_of_both() -> None:
+    arch, name = FORMS["hopper"]
+    path = datapath_for(arch, instruction(name))
+    found = places_of([path, mutate(path, "tree.fraction_bits", "27"), mutate(path, "tree.zero_exponent", "-140")])
+    assert {23, 24, 25, 27} <= set(found.reach)
+    assert set(found.zeros) == {-133, -140}
+    assert {-126, -149} <= set(found.lows)
+    assert 127 in found.highs
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_vectors_are_codes_and_repeat(form: str) -> None:
+    arch, name = FORMS[form]
+    made = instruction(name, arch)
+    path = datapath_for(arch, made)
+    first, again = (attack_vectors(made, path, [], 3, 800) for _ in range(2))
+    assert first.size == 100 * len(SHAPES)
+    for role, fmt in made.formats().items():
+        value = getattr(first, role, None)
+        if value is not None:
+            assert value.dtype == fmt.dtype
+            assert int(value.max()) < fmt.code_limit
+            np.testing.assert_array_equal(value, getattr(again, role))
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "value"),
+    [
+        ("hopper", "tree.fraction_bits", "26"),
+        ("hopper", "tree.fraction_bits", "none"),
+        ("hopper", "tree.rounding", "RNE"),
+        ("half", "tree.zero_exponent", "-18"),
+        ("bf16", "tree.zero_exponent", "-131"),
+        ("bf16", "tree.zero_exponent", "-133"),
+        ("fp8", "product.label", "normalised"),
+        ("tree", "tree.y.to.rounding", "RNO"),
+        ("tree", "tree.to.rounding", "RZ"),
+    ],
+)
+def test_a_pair_is_told_apart(form: str, field: str, value: str) -> None:
+    arch, name = FORMS[form]
+    made = instruction(name, arch)
+    path = datapath_for(arch, made)
+    rival = mutate(path, field, value)
+    answers = evaluate_many([path, rival], attack_vectors(made, path, [rival], 1, 16_000))
+    assert (answers[0] != answers[1]).any()
