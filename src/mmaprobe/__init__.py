@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from mmaprobe.errors import CannotWriteError, DeviceError, MmaprobeError, NotHereError, UsageError
 
 if TYPE_CHECKING:
-    from mmaprobe.api import derive, device, instruction, model, probe, read_tree, validate
+    from mmaprobe.api import derive, device, instruction, model, probe, read_tree, replicate, validate
     from mmaprobe.bringup import run
 
 __version__ = metadata.version("mmaprobe")
@@ -24,11 +24,13 @@ __all__ = [
     "model",
     "probe",
     "read_tree",
+    "replicate",
     "run",
     "validate",
 ]
 
-_HOMES = dict.fromkeys(("derive", "device", "instruction", "model", "probe", "read_tree", "validate"), "mmaprobe.api")
+_VERBS = ("derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate")
+_HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
 _HOMES["run"] = "mmaprobe.bringup"
 
 

@@ -18,6 +18,9 @@ from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
 from mmaprobe.probing import probe as _probe
 from mmaprobe.probing.long_sum import probe_long_sum
+from mmaprobe.probing import published
+from mmaprobe.probing.replication import Replication
+from mmaprobe.probing.replication import replicate as _replicate
 from mmaprobe.validation import Summary
 from mmaprobe.validation import validate as _validate
 
@@ -98,6 +101,13 @@ def read_tree(device: str | Device, instruction: str | Instruction, **options: A
     """How a device adds a long sum: the tree, what its steps do, the proof (``probing.long_sum`` has the options)."""
     opened = _opened(device)
     return probe_long_sum(opened, _named(opened, instruction), **options)
+
+
+def replicate(device: str | Device, suite: str, instruction: str | Instruction | None = None) -> list[Replication]:
+    """Run a published suite (``fasi2021``, ``gnft2025``, ...) on an instruction, or on all that it fits."""
+    opened = _opened(device)
+    chosen = None if instruction is None else _named(opened, instruction)
+    return _replicate(opened, published.suite(suite), chosen)
 
 
 def derive(device: str | Device, instruction: str | Instruction, **options: Any) -> Derivation:

@@ -58,15 +58,27 @@ def run(
 
 @app.command()
 def probe(
-    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    instruction: Annotated[str | None, typer.Argument(help="Instruction id; with --suite all that fit.")] = None,
     device: Device = "cpu",
     question: Annotated[list[str] | None, typer.Option("--question", "-q", help="Only this question.")] = None,
+    suite: Annotated[str | None, typer.Option(help="A published suite instead, such as fasi2021.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
-    """Ask a device black-box questions about one instruction."""
-    from mmaprobe.report import findings
+    """Ask a device black-box questions about one instruction, or run a published suite on it."""
+    from mmaprobe.report import findings, suites
 
+    if suite is not None:
+        if question:
+            raise UsageError("--suite runs a suite as it was published; --question goes without it")
+        replications = mmaprobe.replicate(device or "cpu", suite, instruction)
+        if as_json:
+            emit(suites.suite_json(replications))
+        else:
+            suites.suite_tables(out(), replications)
+        return 0
+    if instruction is None:
+        raise UsageError("probe: needs an instruction; `mmaprobe instructions ARCH` lists them, or type --suite NAME")
     found = mmaprobe.probe(device or "cpu", instruction, questions=question or None, seed=seed)
     if as_json:
         emit(findings.findings_json(found))

@@ -10,12 +10,13 @@ roundings; None where the leaf is in no fused sum, ``lanes`` only where lanes di
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.accumulator_precision import collapse, kept_bits
 from mmaprobe.probing.places import inner_place
-from mmaprobe.probing.rounding import FEW, PLACES, fit, keep_evidence, watch
+from mmaprobe.probing.rounding import FEW, PLACES, Case, fit, keep_evidence, watch
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
@@ -58,7 +59,13 @@ async def _read(session: Session, tree: Node, leaf: Leaf, kept: dict[Leaf, int],
         return None
     if leaf in ("c", 0):
         keep_evidence(session, cases)
-    return fit(cases, quantum)["term"]
+    return fit(cases, quantum)["term"] or fit(_not_dropped(cases), quantum)["term"]
+
+
+def _not_dropped(cases: list[Case]) -> list[Case]:
+    """The cases whose term is not below all that leave a trace: the others may be cut off (the question cutoff)."""
+    least = min((abs(case.term) for case in cases if case.got), default=Fraction(0))
+    return [case for case in cases if abs(case.term) >= least]
 
 
 def _say(names: list[str] | None) -> str:

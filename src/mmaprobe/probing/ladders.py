@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from mmaprobe.probing.rounds import Asking
 from mmaprobe.probing.session import Session, Terms
 from mmaprobe.probing.terms import Value
 
-STEPS = 40
-"""Steps asked in the first round; each further one doubles them."""
+STRIDE = 8
+"""Every such step of a ladder is asked first, then those around the first bad one."""
+
+Judge = Callable[[list[int]], Asking[list[bool]]]
+"""Asks some steps; says of each whether it is good."""
+
+
+async def count_good(steps: Sequence[int], judge: Judge) -> int:
+    """How many steps, from the first on, are good, in two rounds; after a bad one all are taken to be bad."""
+    coarse = list(range(0, len(steps), STRIDE))
+    coarse += [len(steps) - 1] if steps and coarse[-1] != len(steps) - 1 else []
+    good = await judge([steps[n] for n in coarse])
+    bad = good.index(False) if False in good else None
+    if bad is None:
+        return len(steps)
+    if bad == 0:
+        return 0
+    between = list(range(coarse[bad - 1] + 1, coarse[bad]))
+    good = await judge([steps[n] for n in between])
+    return coarse[bad - 1] + 1 + (good.index(False) if False in good else len(good))
 
 
 async def climb(
@@ -18,16 +37,13 @@ async def climb(
 
     The ladder ends where the formats cannot express a step.
     """
-    steps = STEPS
-    while first <= last:
-        heights = range(first, min(first + steps - 1, last) + 1)
-        vectors = [session.try_vector(terms(t)) for t in heights]
-        ready = [v for v in vectors[: vectors.index(None) if None in vectors else None] if v is not None]
-        for t, value in zip(heights, await session.values(ready), strict=False):
-            if not good(t, value):
-                return t - 1
-        first += len(ready)
-        if len(ready) < len(heights):
-            break
-        steps *= 2
-    return first - 1
+    heights = range(first, last + 1)
+    vectors = [session.try_vector(terms(t)) for t in heights]
+    ready = {t: v for t, v in zip(heights, vectors[: vectors.index(None) if None in vectors else None], strict=False)
+             if v is not None}  # fmt: skip
+
+    async def judge(some: list[int]) -> list[bool]:
+        values = await session.values([ready[t] for t in some])
+        return [good(t, value) for t, value in zip(some, values, strict=True)]
+
+    return first - 1 + await count_good(list(ready), judge)

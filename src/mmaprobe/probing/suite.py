@@ -12,17 +12,30 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.accumulator_precision import probe_accumulator_precision
 from mmaprobe.probing.alignment_rounding import probe_alignment_rounding
 from mmaprobe.probing.bench import Bench
+from mmaprobe.probing.bit_products import probe_bit_products
+from mmaprobe.probing.block_scales import probe_block_scales
 from mmaprobe.probing.c_position import probe_c_position
+from mmaprobe.probing.carry_bits import probe_carry_bits
+from mmaprobe.probing.container_bits import probe_container_bits
+from mmaprobe.probing.control_state import probe_control_state
+from mmaprobe.probing.cutoff import probe_cutoff
 from mmaprobe.probing.determinism import probe_determinism
 from mmaprobe.probing.independence import probe_independence
 from mmaprobe.probing.intermediate_rounding import probe_intermediate_rounding
+from mmaprobe.probing.layout import probe_layout
 from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
+from mmaprobe.probing.monotonicity import probe_monotonicity
 from mmaprobe.probing.nan import probe_nan
+from mmaprobe.probing.normalisation import probe_normalisation
 from mmaprobe.probing.overflow import probe_overflow
+from mmaprobe.probing.product_label import probe_product_label
+from mmaprobe.probing.product_range import probe_product_range
 from mmaprobe.probing.result_rounding import probe_result_rounding
 from mmaprobe.probing.rounds import Asking, together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.signed_zero import probe_signed_zero
+from mmaprobe.probing.sparsity import probe_sparsity
+from mmaprobe.probing.sticky_reach import probe_sticky_reach
 from mmaprobe.probing.subnormals import probe_subnormals
 from mmaprobe.probing.summation_tree import probe_summation_tree
 from mmaprobe.probing.terms import ContradictionError, UnrepresentableError
@@ -31,17 +44,30 @@ from mmaprobe.probing.zero_exponent import probe_zero_exponent
 PROBES: dict[str, Callable[[Session], Asking[Finding]]] = {
     "determinism": probe_determinism,
     "independence": probe_independence,
+    "layout": probe_layout,
+    "sparsity": probe_sparsity,
     "summation_tree": probe_summation_tree,
     "c_position": probe_c_position,
     "accumulator_precision": probe_accumulator_precision,
     "alignment_rounding": probe_alignment_rounding,
+    "cutoff": probe_cutoff,
+    "product_label": probe_product_label,
+    "product_range": probe_product_range,
+    "normalisation": probe_normalisation,
+    "carry_bits": probe_carry_bits,
     "intermediate_rounding": probe_intermediate_rounding,
     "result_rounding": probe_result_rounding,
+    "sticky_reach": probe_sticky_reach,
+    "monotonicity": probe_monotonicity,
     "zero_exponent": probe_zero_exponent,
     "subnormals": probe_subnormals,
     "signed_zero": probe_signed_zero,
     "nan_and_infinity": probe_nan,
     "overflow": probe_overflow,
+    "container_bits": probe_container_bits,
+    "block_scales": probe_block_scales,
+    "bit_products": probe_bit_products,
+    "control_state": probe_control_state,
 }
 
 QUESTIONS = tuple(PROBES)

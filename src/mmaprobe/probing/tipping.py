@@ -14,15 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mmaprobe.probing.ladders import STEPS
+from mmaprobe.probing.ladders import count_good
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, leaves_of
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.vectors import Vector
 
-MOST = 160
-"""Steps after which the ladder ends in a lower bound."""
+FIRST, MOST = 2, 160
+"""Places below C's first one at which the ladder begins, and at which it ends in a lower bound."""
 
 
 @dataclass(frozen=True)
@@ -33,35 +33,55 @@ class Tipped:
     bounded: bool
 
 
+Ways = dict[tuple[Fraction, int], Tipped | None]
+"""By the half place beside the anchor, and the sign of the tiny term."""
+
+
 async def tips(session: Session, tree: Node) -> Tipped | None:
-    """Fraction bits of products in the last sum, found out once; None where no combination tips."""
-    found: Tipped | None = await session.fact("tipping", lambda asker: _tips(asker, tree))
+    """Fraction bits of products in the last sum; None where no combination tips below the places that show anyway."""
+    found = await tipped_by(session, tree)
+    least = session.d.fraction_bits + 1
+    below = [tipped for tipped in found.values() if tipped is not None and tipped.bits > least]
+    borrows = [tipped for (half, _), tipped in found.items() if not half and tipped is not None]
+    return min(below or [b for b in borrows if b.bits == least], key=lambda tipped: tipped.bits, default=None)
+
+
+async def tipped_by(session: Session, tree: Node) -> Ways:
+    """What each combination of a half place and a sign of the tiny term shows, found out once."""
+    found: Ways = await session.fact("tipping", lambda asker: _tipped_by(asker, tree))
     return found
 
 
-async def _tips(session: Session, tree: Node) -> Tipped | None:
+async def _tipped_by(session: Session, tree: Node) -> Ways:
     heads = [leaves_of(child)[0] for child in tree.children]
     anchor: Leaf = "c" if "c" in heads else heads[0]
     others = [head for head in heads if head != anchor]
     ways = [(half, sign) for half in (Fraction(0), Fraction(1, 2)) for sign in (1, -1)]
     tried = await together(*(_ladder(session, anchor, others, half, sign) for half, sign in ways))
-    return min((tipped for tipped in tried if tipped is not None), key=lambda tipped: tipped.bits, default=None)
+    return dict(zip(ways, tried, strict=True))
 
 
 async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
-    start = session.d.fraction_bits + 2
-    kept, last = start - 1, start + MOST
-    while kept + 1 < last:
-        steps = range(kept + 1, min(kept + 1 + STEPS, last))
-        pairs = [_pair(session, anchor, others, half, sign, t) for t in steps]
-        ready = [pair for pair in pairs[: pairs.index(None) if None in pairs else None] if pair is not None]
-        codes = await session.ask([vector for pair in ready for vector in pair])
-        tipped = [codes[2 * n] != codes[2 * n + 1] for n in range(len(ready))]
-        count = next((n for n, tip in enumerate(tipped) if not tip), len(tipped))
-        kept += count
-        if count < len(steps):
-            return Tipped(kept, count == len(ready)) if kept >= start else None
-    return Tipped(kept, True)
+    """From two places down: a term above the result's last place tips it trivially."""
+    pairs: dict[int, tuple[Vector, Vector]] = {}
+    for t in range(FIRST, MOST):
+        pair = _pair(session, anchor, others, half, sign, t)
+        if pair is None and pairs:
+            break
+        if pair is not None:
+            pairs[t] = pair
+
+    async def judge(some: list[int]) -> list[bool]:
+        codes = await session.ask([vector for t in some for vector in pairs[t]])
+        return [codes[2 * n] != codes[2 * n + 1] for n in range(len(some))]
+
+    steps = list(pairs)
+    count = await count_good(steps, judge)
+    if count == 0 or steps[count - 1] <= 1:
+        return None
+    shown = pairs[steps[count - 1]][1]
+    session.note(shown, (await session.ask([shown]))[0], f"tipped by a term {steps[count - 1]} bits down")
+    return Tipped(steps[count - 1], count == len(steps))
 
 
 def _pair(
