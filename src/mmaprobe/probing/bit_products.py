@@ -1,6 +1,7 @@
 """How bits are multiplied: AND or XOR; and whether their sum counts each lane once.
 
-For each pair of bits, all lanes hold it, then lane 0 alone; C is zero and then one.
+All lanes hold one pair of bits, each pair in turn; then, in each lane alone, a pair
+whose product is 1 stands among pairs whose product is 0.
 
 Answer: ``{"product": "and" | "xor" | "absent", "weights": "one" | None}``.
 """
@@ -24,15 +25,16 @@ async def probe_bit_products(session: Session) -> Finding:
     zero = session.vector({})
     bits = [(x, y) for x in (0, 1) for y in (0, 1)]
     full = [replace(zero, a=(x,) * session.k, b=(y,) * session.k) for x, y in bits]
-    lanes = range(session.k)
-    single = [with_operands(zero, lane, x, y) for x, y in bits for lane in lanes]
-    codes = await session.ask(full + single)
+    codes = await session.ask(full)
     table = tuple(code // session.k for code in codes[:4])
     answer: dict[str, Any] = {"product": TABLES.get(table), "weights": None}
     for vector, code, (x, y) in zip(full, codes, bits, strict=False):
         session.note(vector, code, f"every lane {x} and {y}")
-    each = [table[number] for number in range(4) for _ in lanes]
-    if answer["product"] is None or codes[:4] != [entry * session.k for entry in table] or codes[4:] != each:
-        return session.finding("contradictory", answer, f"products of 00 01 10 11 sum to {codes[:4]}")
+    if answer["product"] is None or codes != [entry * session.k for entry in table]:
+        return session.finding("contradictory", answer, f"products of 00 01 10 11 sum to {codes}")
+    x, y = bits[table.index(1)]
+    alone = await session.ask([with_operands(zero, lane, x, y) for lane in range(session.k)])
+    if set(alone) != {1}:
+        return session.finding("contradictory", answer, f"single lanes count {sorted(set(alone))}")
     answer["weights"] = "one"
     return session.finding("exact", answer, f"{answer['product']}, every lane counted once")

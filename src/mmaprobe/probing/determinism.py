@@ -32,7 +32,7 @@ async def probe_determinism(session: Session) -> Finding:
         ((back,), (True,)),
         ((large, tiles, zeros, back), (None, False, None, True)),
         ((nans,), (None,)),
-        ((tiles, nans, tiles), (False, None, False)),
+        ((tiles, nans, tiles, back), (False, None, False, True)),
     ):
         d = await session.run_tiles(join(launch))
         for part, reverse in zip(_parts(d, launch), turned, strict=True):

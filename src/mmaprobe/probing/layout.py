@@ -27,14 +27,12 @@ from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import code_of, values_of
 
 TILES = 6
+WRONG = 1 << 40
 Ints = NDArray[np.int64]
 
 
 async def probe_layout(session: Session) -> Finding:
     """Placement of operands (see the module)."""
-    instruction = session.instruction
-    if instruction.multiply != "exact":
-        return session.finding("inconclusive", None, "bits: no value of -1 to ask with (see bit_products)")
     rng = np.random.default_rng(session.bench.seed + 2)
     values: dict[str, Ints] = {
         name: _random(session, rng, name, TILES) for name in ("a", "b", "c") if name in session.formats
@@ -72,13 +70,13 @@ def _tiles(session: Session, rng: np.random.Generator, values: dict[str, Ints], 
 
 
 def _decoded(fmt: Format, d: Bits) -> Ints:
-    """Values of D as whole numbers; a code that is none counts as one that no sum has."""
-    whole = [int(v) if v is not None and v.denominator == 1 else 1 << 40 for v in values_of(fmt, d.reshape(-1))]
+    """Values of D as whole numbers; a code that is no small one counts as one that no sum has."""
+    whole = [WRONG if v is None or v.denominator != 1 or abs(v) > WRONG else int(v) for v in values_of(fmt, d.ravel())]
     return np.array(whole, np.int64).reshape(d.shape)
 
 
 def _products(session: Session, tiles: Batch, values: dict[str, Ints]) -> Ints:
-    """A times B plus C in whole numbers."""
+    """A times B plus C in whole numbers (x XOR y = x + y - 2xy)."""
     a, b = values["a"], values["b"]
     if tiles.metadata is not None:
         lanes = kept_positions(session.instruction, tiles.metadata)
@@ -86,6 +84,8 @@ def _products(session: Session, tiles: Batch, values: dict[str, Ints]) -> Ints:
         sums = np.einsum("...ik,...ikj->...ij", a, met)
     else:
         sums = a @ b
+    if session.instruction.multiply == "xor":
+        sums = a.sum(-1)[..., :, None] + b.sum(-2)[..., None, :] - 2 * sums
     return np.asarray(sums + values.get("c", 0))
 
 

@@ -13,7 +13,9 @@ ENOUGH = 64
 
 
 def anchor_exponent(session: Session) -> int:
-    """m: +-1.5 * 2**m exists as product and as C, and 4 such anchors do not overflow D."""
+    """m: +-1.5 * 2**m exists as product and as C, and 4 such anchors do not overflow D; 0 for integers."""
+    if not session.is_float:
+        return 0
     a, b, d = session.formats["a"], session.formats["b"], session.d
     guard = 2 + max(len(session.leaves) - 1, 1).bit_length()
     tops = [a.max_exponent + b.max_exponent, d.max_exponent - guard]
@@ -25,7 +27,10 @@ async def unit_exponent(session: Session) -> int:
 
     Measured: where the normal numbers leave a window below ``ENOUGH`` bits it reaches into the
     subnormals that the device keeps (whose label in an alignment is not their own exponent).
+    0 for integers.
     """
+    if not session.is_float:
+        return 0
     a, b, d = session.formats["a"], session.formats["b"], session.d
     kinds = [f for f in (d, session.formats.get("c")) if f is not None]
     bottom = max([a.min_exponent + b.min_exponent - a.fraction_bits - b.fraction_bits]

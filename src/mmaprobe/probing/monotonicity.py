@@ -1,8 +1,8 @@
 """Whether a larger operand can give a smaller result.
 
-C just below a power of two and C at it, beside lanes of equal terms around the last places kept:
-below the power of two they may count, at it they may be cut.  Then the same with
-one lane in place of C.  A decrease is a witness; none is no proof.
+C just below a power of two and C at it, beside equal terms (and the last of them three times
+as large) around the last places kept: below the power of two they may count, at
+it they may be cut.  Then the same with one lane in place of C.  A decrease is a witness; none is no proof.
 
 Answer: ``{"monotone": bool, "pairs": n}``.
 """
@@ -51,11 +51,11 @@ def _pairs(session: Session, leaf: Leaf, sign: int) -> list[tuple[Vector, Vector
     bits = session.d.fraction_bits
     m = min(session.high - 1, max(session.low + bits + REACH, 0))
     out = []
+    rest = [x for x in session.leaves if x not in (leaf, "c")]
     for place in range(1, REACH + 1):
-        for count in (len(session.leaves) - 1, 2):
-            others: dict[Leaf, Fraction] = dict.fromkeys(
-                [x for x in session.leaves if x not in (leaf, "c")][:count], sign * power(m - bits - place)
-            )
+        unit = sign * power(m - bits - place)
+        for last in (1, 3):
+            others: dict[Leaf, Fraction] = {x: unit * (last if x == rest[-1] else 1) for x in rest}
             steps = [power(m) - power(m - 1 - width) for width in range(bits, 0, -1)]
             below = next((v for s in steps if (v := session.try_vector(others | {leaf: sign * s})) is not None), None)
             at = session.try_vector(others | {leaf: sign * power(m)})

@@ -35,9 +35,9 @@ def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batc
 
 
 def items_for(session: Session, outputs: int) -> int:
-    """How many items carry about this many outputs: 4 to 64."""
+    """How many items carry about this many outputs: 4 to 128."""
     each = session.instruction.m * session.instruction.n * session.instruction.blocks
-    return min(max(outputs // each, 4), 64)
+    return min(max(outputs // each, 4), 128)
 
 
 def join(tiles: Sequence[Batch]) -> Batch:

@@ -24,10 +24,13 @@ class Operands:
 def operands_for(instruction: Instruction, lanes: list[Fraction]) -> Operands:
     """Operands whose products are exactly ``lanes``; UnrepresentableError where there are none.
 
-    A scale block gets the scale nearest to 1 under which its products exist.
+    A scale block gets the scale nearest to 1 under which its products exist.  Bits that the
+    instruction multiplies by XOR make a product of 1 out of 1 and 0.
     """
     found = instruction.formats()
     a, b, scale = found["a"], found["b"], found.get("scale_a")
+    if instruction.multiply == "xor" and set(lanes) <= {0, 1}:
+        return Operands(tuple(int(value) for value in lanes), (0,) * len(lanes))
     codes = [split(a, b, value) for value in lanes]
     if None not in codes:
         return Operands(*(tuple(column) for column in zip(*[pair for pair in codes if pair], strict=True)))

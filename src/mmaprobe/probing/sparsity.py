@@ -21,7 +21,7 @@ from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import UnrepresentableError, code_of
 from mmaprobe.probing.vectors import Vector
 
-MARKS = tuple(Fraction(n, 2) for n in (2, 4, 6, 8, 10, 12, 14, -2, -4, -6, -8, 3, -3))
+MARKS = tuple(Fraction(n, 2) for n in (2, 4, 6, 8, 10, 12, 14, 16, -2, -4, -6, -8, 3, -3))
 """Values to tell lanes apart: every format has eight of them, none subnormal."""
 
 Case = tuple[int, int, int]

@@ -71,6 +71,8 @@ PROBES: dict[str, Callable[[Session], Asking[Finding]]] = {
 }
 
 QUESTIONS = tuple(PROBES)
+OF_TILES = ("determinism", "independence", "layout")
+"""Those that say something of a device which gets the plainest sums wrong."""
 
 
 def probe(
@@ -112,11 +114,11 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
         return {name: Session(bench, name).finding("inconclusive", None, text) for name in names}
     except ContradictionError as why:
         wrong = str(why)
-    if wrong is not None:
-        return {name: replace(opening.finding("contradictory", None, wrong), question=name) for name in names}
-    sessions = [Session(bench, name) for name in names]
+    bench.unstable = wrong or bench.unstable
+    sessions = [Session(bench, name) for name in names if wrong is None or name in OF_TILES]
     findings = await together(*(_ask(session, PROBES[session.question]) for session in sessions))
-    return dict(zip(names, findings, strict=True))
+    asked = {session.question: finding for session, finding in zip(sessions, findings, strict=True)}
+    return {n: asked.get(n) or replace(opening.finding("contradictory", None, wrong or ""), question=n) for n in names}
 
 
 async def _ask(session: Session, probe: Callable[[Session], Asking[Finding]]) -> Finding:
@@ -129,7 +131,7 @@ async def _ask(session: Session, probe: Callable[[Session], Asking[Finding]]) ->
 
 
 def _unstable(finding: Finding, how: str) -> Finding:
-    """No answer of a device that contradicts itself counts."""
+    """No answer of a device that contradicts itself, or the plainest sums, counts."""
     if finding.status == "contradictory":
         return finding
-    return replace(finding, status="contradictory", text=f"the device is unstable ({how}); {finding.text}")
+    return replace(finding, status="contradictory", text=f"the device cannot be relied on ({how}); {finding.text}")
