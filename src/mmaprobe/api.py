@@ -17,8 +17,8 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
 from mmaprobe.probing import probe as _probe
-from mmaprobe.probing.long_sum import probe_long_sum
 from mmaprobe.probing import published
+from mmaprobe.probing.long_sum import probe_long_sum
 from mmaprobe.probing.replication import Replication
 from mmaprobe.probing.replication import replicate as _replicate
 from mmaprobe.validation import Summary

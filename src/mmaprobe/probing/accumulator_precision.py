@@ -10,6 +10,9 @@ is used as the detector: beside an anchor in C, with or without half a last
 place on another lane, a tiny term tips the result; the smallest that does is
 the last bit kept (``tips``).
 
+The bits are counted from the anchor's own exponent; where block scales alone are the
+label of a product (the question block_scales) C keeps as many more as the anchor is above 1.
+
 Answer: ``{"products": F, "c": F, "lanes": {lane: F}, "at_least": [names]}``;
 ``products`` is None where lanes differ (then ``lanes`` lists them) or none could
 be asked; a name in ``at_least`` marks a lower bound.
@@ -39,7 +42,7 @@ async def probe_accumulator_precision(session: Session) -> Finding:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
     kept = await kept_bits(session)
     await _show(session, tree, kept)
-    below = {leaf for leaf, bits in kept.items() if bits >= session.window}
+    below = {leaf for leaf, bits in kept.items() if bits >= session.window_of(leaf)}
     products = {leaf: bits for leaf, bits in kept.items() if leaf != "c"}
     limits = ({"c"} & below) | ({"products"} if any(leaf in below for leaf in products) else set())
     if not products or "products" in limits:
@@ -77,7 +80,7 @@ async def _kept(session: Session) -> dict[Leaf, int]:
 
 
 async def _ladder(session: Session, place: Place) -> int | None:
-    return await fraction_bits(session, place, session.window)
+    return await fraction_bits(session, place, session.window_of(place.term))
 
 
 async def _show(session: Session, tree: Node, kept: dict[Leaf, int]) -> None:

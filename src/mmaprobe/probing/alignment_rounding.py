@@ -50,7 +50,7 @@ async def probe_alignment_rounding(session: Session) -> Finding:
 async def _read(session: Session, tree: Node, leaf: Leaf, kept: dict[Leaf, int], whole: bool) -> list[str] | None:
     """The roundings that explain a leaf's cut; None where no cut lies within the window."""
     place, bits = inner_place(tree, leaf), kept.get(leaf)
-    if place is None or bits is None or bits >= session.window:
+    if place is None or bits is None or bits >= session.window_of(leaf):
         return None
     cases, quantum = await watch(
         session, place, bits, places=PLACES if whole else FEW, anchors=(1, -1) if whole else (1,)

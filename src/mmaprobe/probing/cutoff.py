@@ -37,7 +37,9 @@ async def probe_cutoff(session: Session) -> Finding:
     kept = await kept_bits(session)
     lane = next((leaf for leaf in kept if leaf != "c"), None)
     leaves = {"products": lane, "c": "c" if "c" in kept else None}
-    asked = {name: leaf for name, leaf in leaves.items() if leaf is not None and kept[leaf] + 1 < session.window}
+    asked = {
+        name: leaf for name, leaf in leaves.items() if leaf is not None and kept[leaf] + 1 < session.window_of(leaf)
+    }
     if not asked:
         return session.finding("bounded", none, "no cut within the window")
     found = await together(*(_vanishes(session, tree, leaf, kept[leaf]) for leaf in asked.values()))
@@ -52,8 +54,9 @@ async def _vanishes(session: Session, tree: Node, leaf: Leaf, bits: int) -> int 
     if place is None:
         return None
     anchor, m = anchor_of(session, place)
-    steps = [*range(bits + 1, min(bits + REACH, session.window) + 1)]
-    steps += [session.window] if session.window not in steps else []
+    window = session.window_of(leaf)
+    steps = [*range(bits + 1, min(bits + REACH, window) + 1)]
+    steps += [window] if window not in steps else []
     cases = [(t, sign) for t in steps for sign in (1, -1) if session.try_vector(place.terms(anchor, power(m - t)))]
     vectors = [session.vector(place.terms(anchor, sign * power(m - t))) for t, sign in cases]
     codes = await session.ask(vectors)

@@ -6,7 +6,7 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.formats import Format
-from mmaprobe.probing.payloads import Position, nans
+from mmaprobe.probing.payloads import MANY, Position, nans
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.vectors import Vector
 
@@ -50,16 +50,25 @@ def is_nan(fmt: Format, code: int) -> bool:
     return bool(formats.decode(fmt, np.array([code], fmt.dtype)).kind[0] == formats.NAN)
 
 
+def _watched(places: list[Position], used: set[str]) -> list[Position]:
+    """The positions beside an invalid operation that are asked: all others; of many the ends and the neighbours."""
+    others = [place for place in places if place.name not in used]
+    if len(others) <= MANY:
+        return others
+    near = next((n for n, place in enumerate(places) if place.name in used), 0)
+    neighbours = places[max(near - 2, 0) : near + 4]
+    return [place for place in others if place in neighbours or place in (*others[:2], *others[-3:])]
+
+
 async def code_wins(session: Session, places: list[Position]) -> dict[str, str]:
     """For an invalid operation beside a NaN in each other position: which of the two the result shows."""
     cases = invalid_vectors(session)
     asked: list[tuple[str, Vector, Vector]] = []
     for name, (vector, used) in cases.items():
-        for place in places:
+        for place in _watched(places, used):
             kinds = nans(session.formats[place.operand])
-            if place.name not in used:
-                beside = place.put(session, kinds.get("payload", kinds["quiet"]), vector)
-                asked.append((f"{name}; NaN in {place.name}", vector, beside))
+            beside = place.put(session, kinds.get("payload", kinds["quiet"]), vector)
+            asked.append((f"{name}; NaN in {place.name}", vector, beside))
     alone = dict(zip(cases, await session.ask([vector for vector, _ in cases.values()]), strict=True))
     codes = await session.ask([beside for _, _, beside in asked])
     by_vector = {vector: alone[name] for name, (vector, _) in cases.items()}

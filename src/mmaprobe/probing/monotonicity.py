@@ -49,7 +49,8 @@ async def probe_monotonicity(session: Session) -> Finding:
 def _pairs(session: Session, leaf: Leaf, sign: int) -> list[tuple[Vector, Vector]]:
     """Vectors whose ``leaf`` grows from one neighbour to the next, over terms on all other leaves."""
     bits = session.d.fraction_bits
-    m = min(session.high - 1, max(session.low + bits + REACH, 0))
+    lowest = session.low + bits + REACH
+    m = lowest if leaf == "c" else min(session.high - 1, max(lowest, 0))
     out = []
     rest = [x for x in session.leaves if x not in (leaf, "c")]
     for place in range(1, REACH + 1):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from mmaprobe.formats import Format
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.vectors import Vector
+
+MANY = 24
+"""Positions above which not all pairs are asked."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +97,42 @@ def _two(session: Session, x: Position, y: Position, kinds: tuple[str, str]) -> 
 
 
 async def order(session: Session, places: list[Position]) -> tuple[list[str], bool, bool | None]:
-    """Positions from winner to loser, whether one order explains every pair, and whether signalling wins first."""
-    pairs = list(combinations(places, 2))
-    # the two of a pair differ in sign, which every format with NaNs of two signs can say
-    vectors = [_two(session, x, y, ("quiet", "negative")) for x, y in pairs]
-    ready = [v for v in vectors if v is not None]
-    if len(ready) < len(pairs):
+    """Positions from winner to loser, whether one order explains every pair asked, and whether signalling wins first.
+
+    All pairs are asked; of many positions every eighth one against all, those that these do not
+    tell apart in pairs, and as many pairs at random as the order must then explain.
+    """
+    many = len(places) > MANY
+    stakes = places[::8] if many else places
+    wins = await _duels(session, [(x, y) for x in stakes for y in places if x != y])
+    if wins is None:
         return [], False, None
-    codes = await session.ask(ready)
-    sign = session.d.sign_mask
-    wins = {(x.name, y.name): not code & sign for (x, y), code in zip(pairs, codes, strict=True)}
-    wins |= {(y, x): not won for (x, y), won in list(wins.items())}
-    ranked = sorted(places, key=lambda p: -sum(wins[p.name, q.name] for q in places if q != p))
-    names = [place.name for place in ranked]
-    consistent = all(wins[x, y] for x, y in combinations(names, 2))
-    for (x, y), vector, code in list(zip(pairs, ready, codes, strict=True))[:3]:
+    rank = {place: sum(wins[place, stake] for stake in stakes if stake != place) for place in places}
+    if many:
+        alike = [(x, y) for x, y in combinations(places, 2) if rank[x] == rank[y] and (x, y) not in wins]
+        source = random.Random(session.bench.seed)
+        chance = [(x, y) for x, y in (source.sample(places, 2) for _ in places)]
+        wins |= await _duels(session, alike + chance) or {}
+    closer = {x: sum(won for (x_, y), won in wins.items() if x_ == x and rank[y] == rank[x]) for x in places}
+    ranked = sorted(places, key=lambda place: (-rank[place], -closer[place]))
+    at = {place: number for number, place in enumerate(ranked)}
+    consistent = all(won == (at[x] < at[y]) for (x, y), won in wins.items())
+    return [place.name for place in ranked], consistent, await _signalling_first(session, ranked)
+
+
+async def _duels(
+    session: Session, pairs: list[tuple[Position, Position]]
+) -> dict[tuple[Position, Position], bool] | None:
+    """Who wins of each pair, a positive NaN in one and a negative one in the other; None where NaNs have no sign."""
+    once = list(dict.fromkeys((x, y) if (x.lane, x.operand) < (y.lane, y.operand) else (y, x) for x, y in pairs))
+    vectors = [v for x, y in once if (v := _two(session, x, y, ("quiet", "negative"))) is not None]
+    if len(vectors) < len(once):
+        return None
+    codes = await session.ask(vectors)
+    for (x, y), vector, code in list(zip(once, vectors, codes, strict=True))[:3]:
         session.note(vector, code, f"a positive NaN in {x.name}, a negative one in {y.name}")
-    return names, consistent, await _signalling_first(session, ranked)
+    wins = {pair: not code & session.d.sign_mask for pair, code in zip(once, codes, strict=True)}
+    return wins | {(y, x): not won for (x, y), won in wins.items()}
 
 
 async def _signalling_first(session: Session, ranked: list[Position]) -> bool | None:

@@ -73,7 +73,7 @@ async def fraction_bits(session: Session, place: Place, most: int) -> int | None
     anchor, m = anchor_of(session, place)
     start = max(0, m - session.high - 1) if place.height is not None else 0
     bits = await climb(
-        session, start + 1, min(most, m - session.low),
+        session, start + 1, min(most, m - session.lowest(place.term)),
         lambda t: place.terms(anchor, power(m - t)), lambda t, value: place.rest(value, anchor) == power(m - t),
     )  # fmt: skip
     return bits or None
@@ -82,7 +82,7 @@ async def fraction_bits(session: Session, place: Place, most: int) -> int | None
 async def keeps(session: Session, place: Place, bits: int) -> bool:
     """Whether a place keeps just so many fraction bits: the last one comes out whole, half of it does not."""
     anchor, m = anchor_of(session, place)
-    terms = [power(m - t) for t in (bits, bits + 1) if m - t >= session.low]
+    terms = [power(m - t) for t in (bits, bits + 1) if m - t >= session.lowest(place.term)]
     values = await session.sums(place.terms(anchor, term) for term in terms)
     whole = [place.rest(value, anchor) == term for value, term in zip(values, terms, strict=True)]
     return whole == [True, False][: len(terms)]
@@ -103,7 +103,8 @@ async def watch(
     """
     anchor, m = anchor_of(session, place)
     quantum = power(m - bits)
-    floor = power(max(session.low, m - least) if least is not None else session.low)
+    low = session.lowest(place.term)
+    floor = power(low if least is None else max(low, m - least))
     if any((x * quantum / floor).denominator > 1 for x in places):
         places = [x for x in PLACES if (x * quantum / floor).denominator == 1]
     wanted = [(s * anchor, t * x * quantum) for s in anchors for t in (1, -1) for x in places]

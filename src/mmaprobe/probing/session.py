@@ -84,6 +84,16 @@ class Session:
         """Bits between the anchor and the lowest unit: a probe sees no further."""
         return self.high - self.low
 
+    def lowest(self, leaf: Leaf) -> int:
+        """Exponent of the lowest term of a leaf: C reaches further down than the narrow formats' products."""
+        if leaf != "c":
+            return self.low
+        return min(self.low, max(self.formats["c"].min_exponent, self.d.min_exponent))
+
+    def window_of(self, leaf: Leaf) -> int:
+        """Bits between the anchor and the lowest term of a leaf."""
+        return self.high - self.lowest(leaf)
+
     def vector(self, terms: Terms, rest: Fraction | int = 0) -> Vector:
         """The vector whose leaves have these exact values, every other leaf ``rest``.
 

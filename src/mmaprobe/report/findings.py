@@ -26,12 +26,14 @@ def findings_json(findings: Mapping[str, Finding]) -> dict[str, Any]:
 
 
 def findings_table(console: Console, instruction: str, findings: Mapping[str, Finding]) -> None:
-    """One line a question: its answer, how sure, what it cost."""
+    """One line a question: its answer, how sure, what it cost; then what all of them cost."""
     rows = [
         {"question": f.question, "answer": f.text, "status": f.status, "witnesses": len(f.witnesses), "tiles": f.tiles}
         for f in findings.values()
     ]
     console.print(table(rows, ("question", "answer", "status", "witnesses", "tiles"), instruction))
+    tiles, launches = (sum(getattr(f, what) for f in findings.values()) for what in ("tiles", "launches"))
+    console.print(f"{len(rows)} questions, {tiles:,} tiles in {launches} launches", markup=False)
 
 
 def findings_code(findings: Mapping[str, Finding]) -> int:
