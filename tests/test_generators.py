@@ -17,20 +17,20 @@ from mmaprobe.generators.families import KEPT, native_batch, reference_batch, st
 from mmaprobe.generators.philox import philox
 from mmaprobe.generators.space import target
 
-KNOWN_ANSWERS = [  # Random123 kat_vectors, philox4x32 10
-    ([0] * 4, [0] * 2, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-    ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-    (
-        [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
-        [0xA4093822, 0x299F31D0],
-        "d16cfe09 94fdcceb 5001e420 24126ea1",
-    ),
+PI = ([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0])
+KNOWN_ANSWERS = [  # Random123 kat_vectors, philox4x32 10 and 7
+    (10, [0] * 4, [0] * 2, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    (10, [0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    (10, *PI, "d16cfe09 94fdcceb 5001e420 24126ea1"),
+    (7, [0] * 4, [0] * 2, "5f6fb709 0d893f64 4f121f81 4f730a48"),
+    (7, [0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, "5207ddc2 45165e59 4d8ee751 8c52f662"),
+    (7, *PI, "4dfccaba 190a87f0 c47362ba b6b5242a"),
 ]
 
 
-@pytest.mark.parametrize(("counter", "key", "answer"), KNOWN_ANSWERS)
-def test_philox_known_answers(counter, key, answer):
-    words = philox(tuple(counter), tuple(key))
+@pytest.mark.parametrize(("rounds", "counter", "key", "answer"), KNOWN_ANSWERS)
+def test_philox_known_answers(rounds, counter, key, answer):
+    words = philox(tuple(counter), tuple(key), rounds)
     assert " ".join(f"{int(word):08x}" for word in words) == answer
 
 

@@ -11,10 +11,6 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
 
-bool streamed(const GeneratorCall& call) {
-    return call.family == UNIFORM || (call.family == CLUSTERED && call.stream >> 16 >= 2);
-}
-
 struct Maker {
     Target t;
     Stream stream;
@@ -28,7 +24,9 @@ struct Maker {
     Addend addends[LANES];
     u32 low_a[LANES], low_b[LANES];
 
-    explicit Maker(const GeneratorCall& c);
+    explicit Maker(const GeneratorCall& c)
+        : t(read_target(c.target)), stream{c.seed, c.stream}, keys(stream), call(c),
+          tile(larger(1, WANTED / larger(t.space.live, 3))), lanes(t.space.live) {}
     void run();
     void floats(i64 done, int count);
     void integers(i64 done, int count);
@@ -48,10 +46,6 @@ struct Maker {
     void emit_b(i64 done, int count, const Code* b);
     u32 metadata(i64 done, int vector, int chunk) const;
 };
-
-Maker::Maker(const GeneratorCall& c)
-    : t(read_target(c.target)), stream{c.seed, c.stream}, keys(stream), call(c),
-      tile(larger(1, WANTED / larger(t.space.live, 3))), lanes(t.space.live) {}
 
 void Maker::run() {
     if (streamed(call)) return StreamMaker(t, stream, call, call.family == CLUSTERED).run();

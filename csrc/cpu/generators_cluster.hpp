@@ -1,5 +1,5 @@
-// Clustered operands (version 2): exponents of raw codes replaced, for as many vectors at once as a register has 32-bit lanes.
-// The rules are told in generators/families_stream.py.
+// Clustered operands (from version 2 on): exponents of raw codes replaced, for as many vectors at once as a register has
+// 32-bit lanes.  The rules are told in generators/families_stream.py.
 #pragma once
 #include "generators_tile.hpp"
 #include "generators_words.hpp"
@@ -147,6 +147,7 @@ public:
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i += STEP) replace_word<S, Item>(block.w + i);
     }
+    Shape kind() const { return shape; }
     template <int Item>
     MMAPROBE_HD void replace_items(Four& block, int first, int last) const {
         switch (shape) {

@@ -116,12 +116,17 @@ class LayoutStreams {
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) store_items<Item>(words.w[i], to, k + i * PER_WORD, first % STRIP);
     }
-    void whole(const Span& span, const Four& words, int offset, int first, int rows) {
+    // `rows`: how many of the vectors have a part in operands by rows.
+    template <class Items>
+    MMAPROBE_HD void whole(const Step& step, const Four& words, int first, int rows) {
+        const Span& span = *step.whole;
+        const int offset = 16 * step.block - span.offset;
         if (p.by_rows(span.role)) {
             char* to = p.at[span.role] + i64(first) * span.bytes() + offset;
+            if (rows - first >= PER) return store_rows(words, to, span.bytes());
             return store_rows(words, to, span.bytes(), rows - first);
         }
-        switch (span.format->item) {
+        switch (Items::ITEM ? Items::ITEM : span.format->item) {
             case 1: return four_columns<uint8_t>(span, words, offset, first);
             case 2: return four_columns<uint16_t>(span, words, offset / 2, first);
             case 4: return four_columns<uint32_t>(span, words, offset / 4, first);
@@ -139,9 +144,7 @@ class LayoutStreams {
         }
     }
 
-    // `rows`: how many of the vectors have a part in operands by rows.
-    void use(const Step& step, Four& words, int first, int rows_) {
-        if (step.whole) return whole(*step.whole, words, 16 * step.block - step.whole->offset, first, rows_);
+    __attribute__((noinline)) void parts(const Step& step, Four& words, int first) {
         for (int i = 0; i < 4; ++i) {
             const int at = span_of[size_t(4 * step.block + i)];
             if (at < 0 || !p.needs(streams.spans[size_t(at)].role, first)) continue;
@@ -159,30 +162,54 @@ class LayoutStreams {
         return false;
     }
 
+    template <class Items>
+    void draw(const Indices& indices, const std::vector<Step>& wanted, int first, int rows_) {
+        streams.each<Items>(
+            indices, wanted, [&](const Step& step, const Four& words) { whole<Items>(step, words, first, rows_); },
+            [&](const Step& step, Four& words) { parts(step, words, first); });
+    }
+
     // `each`: the blocks of each PER vectors.
+    template <class Items>
     void one(u64 start, const std::vector<Step>* each) {
         for (int first = 0; first < p.side; first += PER)
-            streams.each(Indices(start + u64(first)), each[first / PER],
-                         [&](const Step& step, Four& words) { use(step, words, first, p.n); });
+            draw<Items>(Indices(start + u64(first)), each[first / PER], first, p.n);
         if (p.n && p.t.c.present) spread_addends(p, addends.data());
         p.next();
     }
 
     // Two tiles whose columns fill the lanes together: what lies by rows is drawn for both at once.
+    template <class Items>
     void two(u64 start) {
         const u64 second = start + u64(p.side);
         char *begin[5], *end[5];
         Cluster aims[5];
         memcpy(begin, p.at, sizeof begin);
-        one(start, &own);
+        one<Items>(start, &own);
         streams.save_aims(aims);
-        one(second, &own);
+        one<Items>(second, &own);
         streams.join_aims(aims);
         memcpy(end, p.at, sizeof end);
         memcpy(p.at, begin, sizeof begin);
-        streams.each(Indices(start, second), shared,
-                     [&](const Step& step, Four& words) { use(step, words, 0, 2 * p.n); });
+        draw<Items>(Indices(start, second), shared, 0, 2 * p.n);
         memcpy(p.at, end, sizeof end);
+    }
+
+    // Whether blocks of one operand alone have only items of this kind.
+    bool all_are(Shape shape, int item) const {
+        for (const std::vector<Step>& of : steps)
+            for (const Step& step : of)
+                if (const Span* span = step.whole; span && (span->replacer.kind() != shape || span->format->item != item))
+                    return false;
+        return true;
+    }
+
+    template <class Items>
+    void run_items(u64 start, i64 count) {
+        const bool paired = 2 * p.n == PER && p.side <= PER;
+        i64 unit = 0;
+        for (; paired && unit + 2 <= count; unit += 2, start += 2 * u64(p.side)) two<Items>(start);
+        for (; unit < count; ++unit, start += u64(p.side)) one<Items>(start, steps.data());
     }
 
 public:
@@ -208,10 +235,10 @@ public:
     // Tiles or groups, always to the same place.
     void run(u64 start, i64 count) {
         memcpy(p.at, origin, sizeof origin);
-        const bool paired = 2 * p.n == PER && p.side <= PER;
-        i64 unit = 0;
-        for (; paired && unit + 2 <= count; unit += 2, start += 2 * u64(p.side)) two(start);
-        for (; unit < count; ++unit, start += u64(p.side)) one(start, steps.data());
+        if (all_are(EVERY_CODE, 1)) return run_items<KnownItems<EVERY_CODE, 1>>(start, count);
+        if (all_are(EVERY_CODE, 2)) return run_items<KnownItems<EVERY_CODE, 2>>(start, count);
+        if (all_are(LARGEST_LEFT_OUT, 1)) return run_items<KnownItems<LARGEST_LEFT_OUT, 1>>(start, count);
+        run_items<AnyItems>(start, count);
     }
 };
 

@@ -7,16 +7,18 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
 
-constexpr int ROUNDS = 10;
+constexpr int ROUNDS = 10, FEWER_ROUNDS = 7;
+constexpr int LAST_ROUNDS = FEWER_ROUNDS - 2;  // unrolled: what 7 rounds leave after an opening
 constexpr u32 TIMES_LEFT = 0xD2511F53u, TIMES_RIGHT = 0xCD9E8D57u;
 
 // A stream with the keys of its rounds.
 struct Keys {
+    int rounds;
     u64 number, left[ROUNDS], right[ROUNDS];
 
-    explicit Keys(const Stream& stream) : number(stream.number) {
+    explicit Keys(const Stream& stream, int most = ROUNDS) : rounds(most), number(stream.number) {
         u32 k0 = u32(stream.seed), k1 = u32(stream.seed >> 32);
-        for (int round = 0; round < ROUNDS; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        for (int round = 0; round < rounds; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
             left[round] = k0;
             right[round] = k1;
         }
@@ -29,24 +31,30 @@ struct State {
     U64 c0[2], c1[2], c2[2], c3[2];
 };
 
-// Rounds First and following of `Sets` sets of blocks side by side, so that one's multiplications hide in another's.
+// One round but the last of `Sets` sets of blocks side by side, so that one's multiplications hide in another's.
+template <int Sets>
+MMAPROBE_HD void philox_round(State (&s)[Sets], const Keys& keys, int round) {
+    const U64 k0 = U64{} + keys.left[round], k1 = U64{} + keys.right[round];
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * Sets; ++i) {
+        State& x = s[i / 2];
+        const int half = i % 2;
+        const U64 left = times_low(x.c0[half], TIMES_LEFT), right = times_low(x.c2[half], TIMES_RIGHT);
+        x.c0[half] = (right >> 32) ^ x.c1[half] ^ k0;
+        x.c1[half] = right;
+        x.c2[half] = (left >> 32) ^ x.c3[half] ^ k1;
+        x.c3[half] = left;
+    }
+}
+
+// Rounds First and following.
 template <int First, int Sets>
 MMAPROBE_HD void philox_sets(State (&s)[Sets], const Keys& keys, Four (&out)[Sets]) {
-#pragma GCC unroll 10
-    for (int round = First; round < ROUNDS - 1; ++round) {
-        const U64 k0 = U64{} + keys.left[round], k1 = U64{} + keys.right[round];
+    const int last = keys.rounds - 1, unrolled = keys.rounds - LAST_ROUNDS;
+    for (int round = First; round < unrolled; ++round) philox_round(s, keys, round);
 #pragma GCC unroll 8
-        for (int i = 0; i < 2 * Sets; ++i) {
-            State& x = s[i / 2];
-            const int half = i % 2;
-            const U64 left = times_low(x.c0[half], TIMES_LEFT), right = times_low(x.c2[half], TIMES_RIGHT);
-            x.c0[half] = (right >> 32) ^ x.c1[half] ^ k0;
-            x.c1[half] = right;
-            x.c2[half] = (left >> 32) ^ x.c3[half] ^ k1;
-            x.c3[half] = left;
-        }
-    }
-    const U32 k0 = U32{} + u32(keys.left[ROUNDS - 1]), k1 = U32{} + u32(keys.right[ROUNDS - 1]);
+    for (int i = 0; i < LAST_ROUNDS - 1; ++i) philox_round(s, keys, unrolled + i);
+    const U32 k0 = U32{} + u32(keys.left[last]), k1 = U32{} + u32(keys.right[last]);
 #pragma GCC unroll 4
     for (int i = 0; i < Sets; ++i) {
         const U64 left[2] = {times_low(s[i].c0[0], TIMES_LEFT), times_low(s[i].c0[1], TIMES_LEFT)};

@@ -81,8 +81,10 @@ struct StreamMaker {
             for (int n = 0; n < count; n += PER) {
                 const Indices indices(call.start + u64(done + n));
                 char* to = rows.data() + n * pitch;
-                streams.each(indices, steps,
-                             [&](const Step& step, Four& words) { store_rows(words, to + 16 * step.block, pitch); });
+                const auto store = [&](const Step& of, const Four& words) {
+                    store_rows(words, to + 16 * of.block, pitch);
+                };
+                streams.each<AnyItems>(indices, steps, store, store);
             }
             for (const Span& span : streams.spans) cut_bytes(span, done, count, rows.data(), pitch);
         }

@@ -1,5 +1,5 @@
-// Families that cut their operands out of a vector's own stream of bytes: uniform bits, and clustered (version 2), which
-// replaces the exponents.  The rules are told in generators/families_stream.py.
+// Families that cut their operands out of a vector's own stream of bytes: uniform bits, and clustered (from version 2 on),
+// which replaces the exponents.  The rules are told in generators/families_stream.py.
 #pragma once
 #include <vector>
 
@@ -11,6 +11,14 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
+
+bool streamed(const GeneratorCall& call) {
+    return call.family == UNIFORM || (call.family == CLUSTERED && call.stream >> 16 >= 2);
+}
+// The rounds of a family's random words.
+int rounds_of(const Stream& stream, bool clustered) {
+    return clustered && stream.number >> 16 >= 3 ? FEWER_ROUNDS : ROUNDS;
+}
 
 // An operand's share of a vector's byte stream.
 struct Span {
@@ -30,7 +38,19 @@ struct Span {
     int first_word() const { return offset / 4; }
     int end_word() const { return (offset + bytes() + 3) / 4; }
     void put(U32 top, U32 width, U32 zeros, U32 fractions) { replacer.put(*format, top, width, zeros, fractions); }
+};
 
+// What blocks that are of one operand alone hold: items of any size and shape, or known ones.
+struct AnyItems {
+    static constexpr int ITEM = 0;
+    static void replace(const Span& span, Four& words) { span.replacer.replace(words, span.format->item, 0, 4); }
+};
+template <Shape S, int Item>
+struct KnownItems {
+    static constexpr int ITEM = Item;
+    MMAPROBE_HD static void replace(const Span& span, Four& words) {
+        span.replacer.replace_words<S, Item>(words, 0, 4);
+    }
 };
 
 // One block to draw, and the operand that it is a part of alone.
@@ -96,7 +116,7 @@ public:
     int blocks = 0;
 
     Streams(const Target& target, const Stream& words, bool clustered, void* const* out)
-        : t(target), keys(words), clusters(clustered) {
+        : t(target), keys(words, rounds_of(words, clustered)), clusters(clustered) {
         place(out);
     }
 
@@ -116,12 +136,15 @@ public:
         return out;
     }
 
+    // Of the second operand and its scales, which tiles have by rows.
     void save_aims(Cluster (&aims)[5]) const {
-        for (const Span& span : spans) aims[span.role] = span.replacer.aim;
+        for (const Span& span : spans)
+            if (span.role % 3 == 1) aims[span.role] = span.replacer.aim;
     }
     // The lower half of the vectors aims as the lower half of those did, the upper half as the lower half now.
     void join_aims(const Cluster (&lower)[5]) {
         for (Span& span : spans) {
+            if (span.role % 3 != 1) continue;
             Cluster& aim = span.replacer.aim;
             const Cluster& other = lower[span.role];
             aim = {halves_of(other.top, aim.top), halves_of(other.width, aim.width), halves_of(other.gone, aim.gone),
@@ -129,40 +152,44 @@ public:
         }
     }
 
-    // Calls use(step, words) for each of the blocks of PER vectors.
-    template <class Use>
-    void each(const Indices& indices, const std::vector<Step>& steps, const Use& use) {
+    // Calls whole(step, words) or parts(step, words) for each of the blocks of PER vectors: one operand's alone, or others.
+    template <class Items, class Whole, class Parts>
+    void each(const Indices& indices, const std::vector<Step>& steps, const Whole& whole, const Parts& parts) {
         const Opening opening(indices, keys);
         const Step *at = steps.data(), *end = at + steps.size();
-        for (; end - at >= SETS; at += SETS) some<SETS>(opening, at, use);
-        if (end - at == 2) return some<2>(opening, at, use);
-        for (; at != end; ++at) some<1>(opening, at, use);
+        for (; end - at >= SETS; at += SETS) some<Items, SETS>(opening, at, whole, parts);
+        if (end - at == 2) return some<Items, 2>(opening, at, whole, parts);
+        for (; at != end; ++at) some<Items, 1>(opening, at, whole, parts);
     }
 
 private:
     static constexpr int SETS = WIDTH == 64 ? 3 : 2;  // of blocks at once
 
-    static void replace(const Span& span, Four& words, int first, int last) {
-        span.replacer.replace(words, span.format->item, first, last);
-    }
-    void replace(int block, Four& words) const {
+    // What a block of several operands, or of a part of one, becomes.
+    __attribute__((noinline)) void replace(int block, Four& words) {
+        if (block == 0) aim(words);
         for (const Span& span : spans) {
             const int first = larger(span.first_word() - 4 * block, 0), last = smaller(span.end_word() - 4 * block, 4);
-            if (first < last && span.format->is_float) replace(span, words, first, last);
+            if (first < last && span.format->is_float) span.replacer.replace(words, span.format->item, first, last);
         }
     }
 
-    template <int Sets, class Use>
-    void some(const Opening& opening, const Step* steps, const Use& use) {
+    template <class Items, int Sets, class Whole, class Parts>
+    void some(const Opening& opening, const Step* steps, const Whole& whole, const Parts& parts) {
         State states[Sets];
         Four words[Sets];
         for (int i = 0; i < Sets; ++i) states[i] = opening.state(steps[i].opened);
         philox_sets<2>(states, keys, words);
+#pragma GCC unroll 4
         for (int i = 0; i < Sets; ++i) {
-            const Step& step = steps[i];
-            if (clusters && step.block == 0) aim(words[i]);
-            if (clusters) step.whole ? replace(*step.whole, words[i], 0, 4) : replace(step.block, words[i]);
-            use(step, words[i]);
+            if (steps[i].whole) {
+                if (clusters) Items::replace(*steps[i].whole, words[i]);
+                whole(steps[i], words[i]);
+            } else {
+                Four copy = words[i];  // so that the others stay in registers
+                if (clusters) replace(steps[i].block, copy);
+                parts(steps[i], copy);
+            }
         }
     }
 };

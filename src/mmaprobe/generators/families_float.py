@@ -236,9 +236,8 @@ def subnormals(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     c = v[10]
     lowest = t.c.low + pick16(c >> 16, max(t.c.fraction, 1))
     kind = c & 3
-    return lanes, Addend(
-        np.where((kind == 0) | (kind == 3), lowest, m - pick16(c >> 16, 12)), (c >> 2) & 1 != 0, kind == 1
-    )
+    exponent = np.where((kind == 0) | (kind == 3), lowest, m - pick16(c >> 16, 12))
+    return lanes, Addend(exponent, (c >> 2) & 1 != 0, kind == 1)
 
 
 def extremes(t: Target, d: Draws) -> tuple[Lanes, Addend]:
@@ -275,10 +274,8 @@ def conly(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     in_result = np.minimum(s.d_low - 2 + pick(v[1], s.d_fraction + 6), t.c.top)
     top = t.c.top - pick(v[1], 4)
     result_top = np.minimum(s.d_top + 1, t.c.top) - pick(v[1], 2)
-    exponent = np.choose(
-        c & 7, [subnormal, subnormal, t.c.normal + 0 * anywhere, top, anywhere, anywhere, in_result, result_top]
-    )
-    return lanes, Addend(exponent, (c >> 3) & 1 != 0, (c & 7) == 5, ALONE[(c >> 4) & 3])
+    choices = [subnormal, subnormal, t.c.normal + 0 * anywhere, top, anywhere, anywhere, in_result, result_top]
+    return lanes, Addend(np.choose(c & 7, choices), (c >> 3) & 1 != 0, (c & 7) == 5, ALONE[(c >> 4) & 3])
 
 
 def zeros(t: Target, d: Draws) -> tuple[Lanes, Addend]:

@@ -44,12 +44,19 @@ def operand_layouts(t: Target) -> dict[str, Layout]:
 
 
 def cut(
-    t: Target, seed: int, stream: int, index: Any, order: tuple[str, ...], offset: int, grain: int
+    t: Target,
+    seed: int,
+    stream: int,
+    index: Any,
+    order: tuple[str, ...],
+    offset: int,
+    grain: int,
+    rounds: int = philox.ROUNDS,
 ) -> dict[str, Codes]:
     """Raw operands (n, items): the bytes of Philox blocks 0, 1, ... of each vector, little-endian, unused bits cut."""
     spans, length = operand_bytes(t, order, offset, grain)
     blocks = -(-length // 16)
-    words = philox.draw(seed, stream, index[:, None], philox.VECTOR, np.arange(blocks)[None, :])
+    words = philox.draw(seed, stream, index[:, None], philox.VECTOR, np.arange(blocks)[None, :], rounds)
     data = np.stack(words, axis=2).astype("<u4").reshape(len(index), 4 * blocks).view(np.uint8)
     found = {}
     for name, count, first in spans:
@@ -91,10 +98,12 @@ def cluster(f: Layout, code: Codes, top: Any, width: Any, zeros: Any, fractions:
 def clustered(t: Target, seed: int, stream: int, index: Any) -> dict[str, Codes]:
     """Exponents within a random width (1 to 46) below a random anchor m: those of a within ``width_a`` below their
     share of m, those of b within ``width_b`` below the other, so that every pair of a row and a column of a tile is
-    clustered; C within the width below m.  The first three words (with scales four) aim, the raw operands follow."""
+    clustered; C within the width below m.  The first three words (with scales four) aim, the raw operands follow.
+    Version 3 draws all of them by 7 rounds of Philox, version 2 by 10."""
     s = t.space
-    found = cut(t, seed, stream, index, CLUSTERED_ORDER, 16 if s.groups else 12, 4)
-    v = [word.astype(np.int64)[:, None] for word in philox.draw(seed, stream, index, philox.VECTOR, 0)]
+    rounds = philox.FEWER_ROUNDS if stream >> 16 >= 3 else philox.ROUNDS
+    found = cut(t, seed, stream, index, CLUSTERED_ORDER, 16 if s.groups else 12, 4, rounds)
+    v = [word.astype(np.int64)[:, None] for word in philox.draw(seed, stream, index, philox.VECTOR, 0, rounds)]
     m: Ints = s.anchor_top - pick16(v[0] >> 16, s.anchor_top - s.anchor_low + 1)
     width = pick16(v[1], 46) >> ((v[1] >> 16) & 3)
     zeros = ((v[1] >> 18) & 1) != 0

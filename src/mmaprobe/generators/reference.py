@@ -11,7 +11,11 @@ from mmaprobe.generators.space import Target
 
 def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:
     """Operand codes in one-vector shapes, as uint64; ``stream`` is counter word 3 (family number and version)."""
-    streamed = {("uniform", 1): families_stream.uniform, ("clustered", 2): families_stream.clustered}
+    streamed = {
+        ("uniform", 1): families_stream.uniform,
+        ("clustered", 2): families_stream.clustered,
+        ("clustered", 3): families_stream.clustered,
+    }
     rule = streamed.get((family, stream >> 16))
     if rule is not None:
         index = np.arange(count, dtype=np.uint64) + np.uint64(start)
