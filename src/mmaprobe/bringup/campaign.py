@@ -24,6 +24,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
 from mmaprobe.evidence.store import Header, Store
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.probing import probe
 from mmaprobe.validation import validate
 
 PREFERRED = ("cuda:0", "hip:0", "cpu")
@@ -232,7 +233,8 @@ class _Campaign:
         say: Callable[[str], None] = lambda step: self.listener.deriving(state, step) if self.listener else None  # noqa: E731
         say("probing" if start is None else "a known relative")
         try:
-            derivation = derive(self.device, state, seed=self.seed, start=start, say=say)
+            findings = probe(self.device, state, seed=self.seed) if start is None and not state.chunk else {}
+            derivation = derive(self.device, state, seed=self.seed, start=start, findings=findings, say=say)
             comparison = compare_with_shipped(self.device.info()["architecture"], state, derivation, self.seed)
         except MmaprobeError as error:
             return Result(state, seconds=time.monotonic() - begin, error=str(error), error_code=error.exit_code)

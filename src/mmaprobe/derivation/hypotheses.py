@@ -7,7 +7,7 @@ structures, widths, roundings and policies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
 
@@ -34,18 +34,6 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 
-DIRECTED = ("RZ", "RD", "RU", "RNE", "RNA")
-
-
-@dataclass(frozen=True)
-class Hints:
-    """What the probes already say; empty tuples mean that nothing is known."""
-
-    fraction_bits: tuple[int | None, ...] = ()
-    alignment: tuple[str, ...] = ()
-    result: tuple[str, ...] = ()
-    zero_exponent: int | None = None
-
 
 def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
     """Exact sums of every step length that wrap or saturate; of bits, by each way of multiplying them."""
@@ -62,37 +50,6 @@ def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
             path = _datapath(instruction, Structure("exact", step, lambda _: None), Exact(terms, to))  # type: ignore[return-value, arg-type]
             found.append(replace(path, product=Product(multiply=multiply)))
     return found
-
-
-def rounded_hypotheses(
-    instruction: Instruction, results: Iterable[str], structures: Iterable[Structure]
-) -> Iterator[Datapath]:
-    """Structures whose every operation rounds, times the roundings and the two flushing policies."""
-    for structure in structures:
-        for name, rounding in product(results, formats.ROUNDINGS):
-            yield build(instruction, structure, Encode(name, rounding))
-            yield build(instruction, structure, Encode(name, rounding, subnormals="signed_zero"))
-
-
-def fused_hypotheses(
-    instruction: Instruction, results: Iterable[str], hints: Hints, structures: Iterable[Structure]
-) -> Iterator[Datapath]:
-    """Aligned sums times fraction bits, alignment rounding and result rounding."""
-    precision = max(formats.get(name).fraction_bits for name in results)
-    bits = hints.fraction_bits or (*range(4, precision + 41),)
-    alignment = hints.alignment or DIRECTED
-    roundings = hints.result or ("RZ", "RNE", "RD", "RU")
-    for structure in structures:
-        for name, rounding in product(results, roundings):
-            base = build(
-                instruction, structure, Encode(name, rounding, "infinity", zero="positive", underflow="positive")
-            )
-            for count, mode in product(bits, alignment):
-                yield _cut(base, count, mode, hints.zero_exponent)
-
-
-def _cut(datapath: Datapath, bits: int | None, rounding: str, zero: int | None) -> Datapath:
-    return map_fused(datapath, lambda node: replace(node, fraction_bits=bits, rounding=rounding, zero_exponent=zero))
 
 
 def build(instruction: Instruction, structure: Structure, to: Encode) -> Datapath:
@@ -114,35 +71,6 @@ def _datapath(instruction: Instruction, structure: Structure, tree: Node, to: En
         product=Product(to=to if structure.rounded else None),
         scale=scale,
     )
-
-
-def range_variants(datapath: Datapath) -> Iterator[Datapath]:
-    """Policies at the ends of the range: subnormal operands, subnormal results, zeros, overflow."""
-    c_policies = SUBNORMALS if datapath.c is not None else ("keep",)
-    operands = [(Operand(x), Operand(y), Operand(z)) for x, y, z in product(SUBNORMALS, SUBNORMALS, c_policies)]
-    results = [
-        {"subnormals": flush, "tininess": tiny, "zero": zero, "underflow": under, "overflow": over}
-        for flush, tiny, zero, under, over in product(
-            SUBNORMALS,
-            ("after", "before"),
-            ("ieee", "positive"),
-            ("signed", "positive"),
-            ("ieee", "infinity", "largest"),
-        )
-        if not (flush == "keep" and tiny == "before")
-    ]
-    for rule in results:
-        changed = map_encodes(datapath, lambda to, r=rule: replace(to, **r))  # type: ignore[misc]
-        for a, b, c in operands:
-            yield replace(changed, operand_a=a, operand_b=b, operand_c=c)
-
-
-def zero_exponent_variants(datapath: Datapath) -> Iterator[Datapath]:
-    """Every zero exponent that the operands' and the result's range can show, and none."""
-    d = formats.get(datapath.d)
-    low = d.min_exponent - d.fraction_bits - 80
-    for value in (None, *range(low, 41)):
-        yield map_fused(datapath, lambda node, z=value: replace(node, zero_exponent=z))  # type: ignore[misc]
 
 
 def control_variants(datapath: Datapath) -> Iterator[Datapath]:

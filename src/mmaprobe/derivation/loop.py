@@ -18,7 +18,6 @@ from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
-from mmaprobe.probing import probe
 
 Status = Literal["exact", "bounded", "inconclusive"]
 FRESH = 120_000
@@ -86,8 +85,8 @@ def derive(
     ``start`` is a hypothesis to begin with (the same unit in its default control
     state, another width of it): it is tested like any other and saves the
     search of structures where it holds.  ``findings`` are the probes' answers
-    where they were already asked.  UsageError for sparse operands, which no
-    hypothesis covers.
+    where they were already asked; they are handed on, the search asks for
+    itself.  UsageError for sparse operands, which no hypothesis covers.
     """
     if instruction.chunk:
         raise UsageError(
@@ -97,13 +96,13 @@ def derive(
     begin = time.monotonic()
     state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None))
     search = Search(state)
-    if findings is None:
-        findings = {} if start is not None else probe(device, instruction, seed=seed)
+    findings = findings or {}
     try:
-        certificate = Settlement(search).run(search.run(start, findings), fresh)
+        certificate = Settlement(search).run(search.run(start), fresh)
         status: Status = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
+        state.observations.check_stable()
         outcome = _inconclusive(state, error)
     probed = list(findings.values())
     return Derivation(

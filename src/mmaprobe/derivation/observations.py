@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.pool import join, take
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.errors import DeviceError
@@ -19,7 +20,8 @@ from mmaprobe.parameters.datapath import Datapath
 Pool = Callable[[int, int], Batch]
 
 POOL = 256
-PORTION = 24
+LEAST, MOST = 8, 32
+"""Vectors of a round: those of a tile, within these bounds."""
 SAMPLE = 64
 """Hypotheses evaluated on a whole pool; all of them when the sample agrees."""
 
@@ -49,13 +51,20 @@ class Observations:
 
     def remember(self, vectors: Batch, answers: Bits) -> None:
         """From now on every hypothesis must agree with these answers."""
-        self.vectors.append(vectors)
-        self.answers.append(answers)
+        if vectors.size:
+            self.vectors.append(vectors)
+            self.answers.append(answers)
 
     def forget(self, count: int) -> None:
         """Keep only the first ``count`` vectors and answers."""
         vectors, answers = self.everything()
         self.vectors, self.answers = [vectors.slice(0, count)], [answers[:count]]
+
+    def keep(self, which: Callable[[Batch], NDArray[np.bool_]]) -> None:
+        """Forget all but these vectors."""
+        vectors, answers = self.everything()
+        chosen = np.flatnonzero(which(vectors))
+        self.vectors, self.answers = [take(vectors, chosen)], [answers[chosen]]
 
     @property
     def count(self) -> int:
@@ -67,19 +76,13 @@ class Observations:
             self.vectors, self.answers = [join(self.vectors)], [np.concatenate(self.answers)]
         return self.vectors[0], self.answers[0]
 
-    def alive(self, hypotheses: Sequence[Datapath]) -> list[Datapath]:
+    def living(self, hypotheses: Living) -> Living:
         """The hypotheses that agree with every observation."""
-        if not self.answers:
-            return list(hypotheses)
-        vectors, answers = self.everything()
-        left = list(hypotheses)
-        for start in range(0, len(answers), PORTION):
-            if not left:
-                break
-            part = slice(start, start + PORTION)
-            agrees = (evaluate_many(left, take(vectors, np.arange(len(answers))[part])) == answers[part]).all(axis=1)
-            left = [datapath for datapath, fine in zip(left, agrees, strict=True) if fine]
-        return left
+        return hypotheses.agreeing(*self.everything()) if self.answers else hypotheses
+
+    def alive(self, hypotheses: Sequence[Datapath]) -> list[Datapath]:
+        """The datapaths that agree with every observation."""
+        return list(self.living(several(hypotheses)))
 
     def mismatches(self, datapath: Datapath) -> int:
         """How many observations a datapath gets wrong."""
@@ -89,10 +92,11 @@ class Observations:
         return int((evaluate_many([datapath], vectors)[0] != answers).sum())
 
     def check_stable(self) -> None:
-        """Ask everything again; DeviceError when an answer changed."""
+        """Ask everything again in the opposite order; DeviceError when an answer changed."""
+        if not self.answers:
+            return
         vectors, answers = self.everything()
-        again = run_vectors(self.device, self.instruction, vectors)
-        self.launches += 1
+        again = self.peek(take(vectors, np.arange(len(answers))[::-1]))[::-1]
         changed = np.flatnonzero(again != answers)
         if changed.size:
             raise DeviceError(
@@ -103,47 +107,65 @@ class Observations:
 
 def eliminate(
     observations: Observations,
-    hypotheses: list[Datapath],
+    hypotheses: Living,
     pool: Pool,
     *,
     seed: int,
-    width: int = 16,
     patience: int = 1,
-) -> list[Datapath]:
+) -> Living:
     """Ask the vectors that split the hypotheses best until ``patience`` fresh pools split nothing
     (little is enough: what is left meets larger pools when neighbours are refuted).
 
     ``pool(seed, count)`` makes candidate vectors, twice as many after each dry one.  Each round evaluates a sample of
-    the living hypotheses on the pool, takes up to ``width`` vectors with the most
-    distinct answers, asks the device, and drops whatever disagrees.
+    the living hypotheses on the pool, takes a tile or two of vectors that together
+    tell most of the sample apart, asks the device, and drops whatever disagrees.
     """
+    width = min(max(vectors_per_tile(observations.instruction), LEAST), MOST)
     rng = np.random.default_rng(seed)
-    alive = observations.alive(hypotheses)
+    alive = observations.living(hypotheses)
     dry = 0
     turn = 0
     while len(alive) > 1 and dry < patience:
         vectors = pool(seed + 1009 * turn, POOL << dry)
         turn += 1
-        chosen = _splitters(rng, alive, vectors, width)
+        chosen = splitters(rng, alive, vectors, width)
         if not chosen.size:
             dry += 1
             continue
         dry = 0
         asked = take(vectors, chosen)
-        answers = observations.ask(asked)
-        agrees = (evaluate_many(alive, asked) == answers).all(axis=1)
-        alive = [datapath for datapath, fine in zip(alive, agrees, strict=True) if fine]
+        alive = alive.agreeing(asked, observations.ask(asked))
     return alive
 
 
-def _splitters(rng: np.random.Generator, alive: list[Datapath], vectors: Batch, width: int) -> NDArray[np.int64]:
-    """Indices of the vectors on which a sample of the hypotheses differs most (all of them when the sample agrees)."""
+def splitters(rng: np.random.Generator, alive: Living, vectors: Batch, width: int) -> NDArray[np.int64]:
+    """Indices of few vectors that tell a sample of the hypotheses apart (all of them when the sample agrees)."""
     for sample in (SAMPLE, len(alive)):
-        chosen = alive if len(alive) <= sample else [alive[i] for i in rng.choice(len(alive), sample, replace=False)]
-        table = np.sort(evaluate_many(chosen, vectors), axis=0)
-        distinct = (table[1:] != table[:-1]).sum(axis=0)
-        best = np.argsort(-distinct, kind="stable")[:width]
-        found: NDArray[np.int64] = best[distinct[best] > 0]
+        found = greedy(alive.sample(rng, sample).evaluate(vectors), width)
         if found.size or len(alive) <= sample:
             return found
     return np.empty(0, np.int64)
+
+
+def greedy(table: Bits, width: int) -> NDArray[np.int64]:
+    """Columns of a table (hypotheses, vectors), each taken for the most classes that it makes of those so far.
+
+    Once the sample is told apart the columns with the most values fill up the width, for the hypotheses outside it.
+    """
+    order = np.sort(table, axis=0)
+    useful = np.flatnonzero((order[1:] != order[:-1]).any(axis=0))
+    classes = np.zeros(len(table), np.int64)
+    chosen: list[int] = []
+    ranks = np.stack([np.unique(table[:, i], return_inverse=True)[1] for i in useful], axis=1) if useful.size else None
+    while ranks is not None and len(chosen) < width:
+        joint = np.sort(classes[:, None] * len(table) + ranks, axis=0)
+        counts = 1 + (joint[1:] != joint[:-1]).sum(axis=0)
+        best = int(counts.argmax())
+        if counts[best] == len(np.unique(classes)):
+            break
+        chosen.append(int(useful[best]))
+        classes = np.unique(classes * len(table) + ranks[:, best], return_inverse=True)[1]
+    if ranks is not None:
+        rest = useful[np.argsort(-ranks.max(axis=0), kind="stable")]
+        chosen += [int(i) for i in rest[~np.isin(rest, chosen)][: width - len(chosen)]]
+    return np.array(chosen, np.int64)

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.plain import Ints, code, safe_vectors, split, unit
 from mmaprobe.generators import families_for, generate
-
-Ints = NDArray[np.int64]
 
 
 def hard_vectors(instruction: Instruction, families: tuple[str, ...], seed: int, count: int) -> Batch:
@@ -56,35 +55,6 @@ def mixed_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     return join([pool, *(make(instruction, seed, count // 4) for make in own)])
 
 
-def safe_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
-    """Finite normal vectors whose sums can neither overflow nor become subnormal.
-
-    A third cancels in pairs, a third sets terms near half a place of the
-    largest, the rest is spread; significands are random, sparse or full.
-    """
-    rng = np.random.default_rng([seed, instruction.k])
-    a, b = formats.get(instruction.a), formats.get(instruction.b)
-    d = formats.get(instruction.d)
-    low, high = _window(instruction, a, b, d)
-    shape = (count, instruction.k)
-    anchor = rng.integers((low + high + 1) // 2, high + 1, (count, 1))
-    exponents = np.clip(anchor - _spread(rng, shape, d.fraction_bits, high - low), low, high)
-    e_a, e_b = _split(rng, exponents, a, b)
-    operands = [_code(rng, fmt, e) for fmt, e in ((a, e_a), (b, e_b))]
-    _cancel_pairs(rng, operands[0], operands[1], b)
-    batch: dict[str, Bits] = {"a": operands[0], "b": operands[1]}
-    if instruction.c is not None:
-        c = formats.get(instruction.c)
-        top = np.clip(anchor[:, 0] - rng.integers(-c.fraction_bits, d.fraction_bits + 4, count), None, high)
-        e_c = np.clip(top, max(c.min_exponent, d.min_exponent + c.fraction_bits), c.max_exponent - 2)
-        batch["c"] = _code(rng, c, e_c)
-        _cancel_c(rng, batch, a, b, c)
-    for role in ("scale_a", "scale_b"):
-        if instruction.scale is not None:
-            batch[role] = np.full((count, instruction.k // instruction.scale_size), _unit(instruction.scale))
-    return Batch(**batch)
-
-
 def special_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     """Safe vectors with one to four special operands each: NaNs of distinct payloads, invalid products, infinities.
 
@@ -105,8 +75,10 @@ def special_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
             place = rows[mine], lane[mine]
             operands[name][place] = _special(rng, fmt, kind[mine])
         invalid = (lane < k) & (kind == 5)
-        for name, code in (("a", _infinity), ("b", _zero)) if rng.integers(0, 2) else (("b", _infinity), ("a", _zero)):
-            operands[name][rows[invalid], lane[invalid]] = code(formats.get(getattr(instruction, name)))
+        for name, factor in (
+            (("a", _infinity), ("b", _zero)) if rng.integers(0, 2) else (("b", _infinity), ("a", _zero))
+        ):
+            operands[name][rows[invalid], lane[invalid]] = factor(formats.get(getattr(instruction, name)))
         if instruction.c is not None:
             mine = lane == k
             operands["c"][rows[mine]] = _special(rng, formats.get(instruction.c), kind[mine])
@@ -137,17 +109,17 @@ def edge_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     if instruction.c is not None:
         operands["c"] = np.zeros(count, formats.get(instruction.c).dtype)
     for place, exponent, sign, plain in ((second, low, negative ^ ~top, False), (first, high, negative, True)):
-        e_a, e_b = _split(rng, exponent, a, b)
+        e_a, e_b = split(rng, exponent, a, b)
         rows = np.flatnonzero(place < k)
         for name, fmt, e, s in (("a", a, e_a, sign), ("b", b, e_b, np.zeros(count, bool))):
-            operands[name][rows, place[rows]] = _signed(_code(rng, fmt, e), fmt, s, plain)[rows]
+            operands[name][rows, place[rows]] = _signed(code(rng, fmt, e), fmt, s, plain)[rows]
         if instruction.c is not None:
             c = formats.get(instruction.c)
             mine = place == k
-            operands["c"][mine] = _signed(_code(rng, c, exponent), c, sign, plain)[mine]
+            operands["c"][mine] = _signed(code(rng, c, exponent), c, sign, plain)[mine]
     for role in ("scale_a", "scale_b"):
         if instruction.scale is not None:
-            operands[role] = np.full((count, k // instruction.scale_size), _unit(instruction.scale))
+            operands[role] = np.full((count, k // instruction.scale_size), unit(instruction.scale))
     return Batch(**operands)
 
 
@@ -183,75 +155,3 @@ def _special(rng: np.random.Generator, fmt: formats.Format, kind: Ints) -> Bits:
     signs = np.where(rng.integers(0, 2, size).astype(bool), np.uint64(fmt.sign_mask), np.uint64(0))
     found: Bits = (code | signs).astype(fmt.dtype)
     return found
-
-
-def _unit(name: str) -> Any:
-    fmt = formats.get(name)
-    return fmt.dtype.type(fmt.one)
-
-
-def _window(instruction: Instruction, a: formats.Format, b: formats.Format, d: formats.Format) -> tuple[int, int]:
-    """Lowest and highest exponent of a product such that every partial sum is normal and finite."""
-    bits = a.fraction_bits + b.fraction_bits
-    low = max(a.min_exponent + b.min_exponent, d.min_exponent + bits)
-    high = min(a.max_exponent + b.max_exponent, d.max_exponent - 4 - instruction.k.bit_length())
-    return (low, high) if low <= high else (high, high)
-
-
-def _spread(rng: np.random.Generator, shape: tuple[int, int], precision: int, room: int) -> Ints:
-    """How far below the anchor each product lies: nearby, near one place of the result, or anywhere."""
-    kind = rng.integers(0, 4, shape)
-    near = rng.integers(0, 4, shape)
-    place = precision + rng.integers(-3, 6, shape)
-    anywhere = rng.integers(0, max(2, min(room, 2 * precision + 8)), shape)
-    return np.where(kind == 0, near, np.where(kind == 1, place, anywhere)).astype(np.int64)
-
-
-def _split(rng: np.random.Generator, total: Ints, a: formats.Format, b: formats.Format) -> tuple[Ints, Ints]:
-    """Exponents of a and b, each inside its format, that add up to ``total``."""
-    lowest = np.maximum(a.min_exponent, total - b.max_exponent)
-    highest = np.minimum(a.max_exponent - 1, total - b.min_exponent)
-    highest = np.maximum(highest, lowest)
-    e_a = rng.integers(lowest, highest + 1)
-    return e_a, total - e_a
-
-
-def _code(rng: np.random.Generator, fmt: formats.Format, exponent: Ints) -> Bits:
-    """Codes of random sign with this exponent; fractions random, sparse, full or zero."""
-    field = np.clip(exponent + fmt.bias, 1 if fmt.subnormal else 0, fmt.max_exponent + fmt.bias)
-    limit = 1 << fmt.fraction_bits
-    size = exponent.shape
-    kind = rng.integers(0, 4, size)
-    random = rng.integers(0, limit, size)
-    sparse = (1 << rng.integers(0, max(fmt.fraction_bits, 1), size)) & (limit - 1)
-    fraction = np.where(kind == 0, 0, np.where(kind == 1, sparse, np.where(kind == 2, limit - 1, random)))
-    fraction = np.where(field == fmt.max_exponent + fmt.bias, np.minimum(fraction, fmt.max_fraction), fraction)
-    code = (field.astype(np.uint64) << np.uint64(fmt.fraction_bits)) | fraction.astype(np.uint64)
-    code <<= np.uint64(fmt.padding)
-    negative = rng.integers(0, 2, size).astype(bool)
-    return np.where(negative, code | np.uint64(fmt.sign_mask), code).astype(fmt.dtype)
-
-
-def _cancel_pairs(rng: np.random.Generator, a: Bits, b: Bits, fmt: formats.Format) -> None:
-    """In a third of the vectors make one lane the negative of another, in place."""
-    count, k = a.shape
-    if k < 2 or not fmt.sign_mask:
-        return
-    rows = np.flatnonzero(rng.integers(0, 3, count) == 0)
-    first = rng.integers(0, k, rows.size)
-    second = (first + rng.integers(1, k, rows.size)) % k
-    a[rows, second] = a[rows, first]
-    b[rows, second] = b[rows, first] ^ fmt.dtype.type(fmt.sign_mask)
-
-
-def _cancel_c(
-    rng: np.random.Generator, batch: dict[str, Bits], a: formats.Format, b: formats.Format, c: formats.Format
-) -> None:
-    """In a third of the vectors make c the negative of one product, rounded to c's format, in place."""
-    count, k = batch["a"].shape
-    rows = np.flatnonzero(rng.integers(0, 3, count) == 0)
-    lane = rng.integers(0, k, rows.size)
-    x, y = formats.decode(a, batch["a"][rows, lane]), formats.decode(b, batch["b"][rows, lane])
-    significand = x.significand.astype(object) * y.significand.astype(object)
-    negative = ~(x.negative ^ y.negative)
-    batch["c"][rows] = formats.encode(c, negative, significand, x.exponent + y.exponent, "RZ", "largest")

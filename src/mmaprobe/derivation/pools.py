@@ -9,18 +9,19 @@ import numpy as np
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.observations import Pool
+from mmaprobe.derivation.plain import safe_vectors, zeroed_vectors
 from mmaprobe.derivation.pool import (
     edge_vectors,
     hard_vectors,
     join,
     mixed_vectors,
     nan_operands,
-    safe_vectors,
     special_vectors,
     take,
 )
 
 RANGE_FAMILIES = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
+LOW_FAMILIES = ("zlad", "zeros", "tiny")
 SPECIAL_FAMILIES = ("specials", "uniform")
 
 
@@ -33,12 +34,24 @@ class Pools:
     def safe(self, seed: int, count: int) -> Batch:
         return safe_vectors(self.instruction, seed, count)
 
+    def zeroed(self, seed: int, count: int) -> Batch:
+        return zeroed_vectors(self.instruction, seed, count)
+
+    def low(self, seed: int, count: int) -> Batch:
+        """Zeros and tiny terms among others, where the exponent of a zero can matter."""
+        return join([hard_vectors(self.instruction, LOW_FAMILIES, seed, 2 * count), self.zeroed(seed, count)])
+
     def special(self, seed: int, count: int) -> Batch:
         own = special_vectors(self.instruction, seed, count)
         return join([own, hard_vectors(self.instruction, SPECIAL_FAMILIES, seed, count // 2)])
 
     def whole(self, seed: int, count: int) -> Batch:
         return mixed_vectors(self.instruction, seed, 4 * count)
+
+    def finite(self, seed: int, count: int) -> Batch:
+        """Every kind of vector without NaN operands, that NaN rules do not matter."""
+        vectors = join([self.safe(seed, count), self.low(seed, count), self.range(seed, count)])
+        return take(vectors, np.flatnonzero(~nan_operands(self.instruction, vectors)))
 
     def range(self, seed: int, count: int) -> Batch:
         hard = hard_vectors(self.instruction, RANGE_FAMILIES, seed, 2 * count)

@@ -1,157 +1,168 @@
-"""The search: structure and numbers first, then the ends of the range, zero exponents and special values."""
+"""The search: structure and numbers first, then zero exponents, the ends of the range and special values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.derivation import axes
 from mmaprobe.derivation import hypotheses as grammar
-from mmaprobe.derivation.found import found_structures
-from mmaprobe.derivation.hints import read_hints
-from mmaprobe.derivation.hypotheses import Hints
+from mmaprobe.derivation.living import Listed, Living, Space, several
 from mmaprobe.derivation.observations import Pool, eliminate
-from mmaprobe.derivation.pool import nan_operands, safe_vectors
+from mmaprobe.derivation.opening import Opening, open_up
+from mmaprobe.derivation.polish import polish
+from mmaprobe.derivation.pool import nan_operands
 from mmaprobe.derivation.pools import Pools
+from mmaprobe.derivation.rewrite import with_rules
+from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import OutsideError, State
-from mmaprobe.derivation.structures import Structure, fused_structures, rounded_structures
-from mmaprobe.evidence.records import Finding
+from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Special
 
-MOST_STRUCTURES = 10
-"""Of the structures that plain vectors leave alive so many are refined; a unit of the grammar leaves fewer."""
+MOST_STRUCTURES = 8
+"""Of the structures that plain vectors leave alive so many, unlike at the ends of the range, are refined."""
+MOST_RIVALS = 2000
 
 
 class Search:
-    """Stage after stage, each a list of hypotheses that the device's answers thin out."""
+    """Stage after stage, each a set of hypotheses that the device's answers thin out."""
+
+    opening: Opening
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.instruction = state.instruction
         self.pools = Pools(state.instruction)
-        self.untried: list[Datapath] = []
-        self.codes: list[int] = []
-        self.peeked: tuple[Batch, Bits]
+        self.alive = Living(())
+        self.untried: Iterator[Datapath] = iter(())
 
-    def run(self, start: Datapath | None, findings: dict[str, Finding]) -> Datapath:
+    def run(self, start: Datapath | None) -> Datapath:
         """Through the stages to the simplest datapath that agrees with everything asked."""
         if not formats.get(self.instruction.d).is_float:
-            alive = self._stage(
-                "integer sums",
-                grammar.integer_hypotheses(self.instruction),
-                self.pools.hard("uniform", "extremes", "specials"),
-            )
+            pool = self.pools.hard("uniform", "extremes", "specials")
+            alive = self._stage("integer sums", several(grammar.integer_hypotheses(self.instruction)), pool)
             return self.state.choose(alive)
         if start is not None:
-            alive = self._try("a known relative", list(grammar.control_variants(start)), self.pools.whole, 2)
-            if alive:
+            variants = several(list(grammar.control_variants(start)))
+            alive = self._try("a known relative", variants, self.pools.whole, 2)
+            if len(alive):
                 self.state.relative_of = start
                 return self.state.choose(alive)
-        alive = self._structures(findings)
-        self.codes, self.untried = self._nan_codes(), alive[:MOST_STRUCTURES]
-        return self.next_structure(Special("canonical", self.codes[0]))
+        self.opening = open_up(self.state, self.pools)
+        skeletons = Skeletons(self.state, self.pools, self.opening)
+        self.alive = skeletons.narrow()
+        self.untried = self._unlike(self.alive) if len(self.alive) else skeletons.wide()
+        return self.next_structure(Special("canonical", self.opening.codes[0]))
 
     def next_structure(self, special: Special) -> Datapath:
         """The first of the structures not tried yet that can be refined; a repair comes back for the rest."""
         failure = OutsideError("structures", None)
-        while self.untried:
-            datapath, *self.untried = self.untried
+        for datapath in self.untried:
             try:
-                return self.state.choose(self._refine(replace(datapath, special=special), self.codes))
+                return self.state.choose(self._rivalled(self._refine(replace(datapath, special=special))))
             except OutsideError as error:
                 failure = error
         raise failure
 
-    def _refine(self, datapath: Datapath, codes: list[int]) -> list[Datapath]:
-        """Everything but the structure: the ends of the range, the zero exponent, special values."""
-        alive = self._vary("the ends of the range", [datapath], grammar.range_variants, self.pools.range)
-        if grammar.has_fused(datapath):
-            zeros = self.pools.hard("zlad", "zeros", "tiny")
-            alive = self._vary("the zero exponent", alive, grammar.zero_exponent_variants, zeros)
-        specials = partial(grammar.special_variants, codes=codes)
+    def _unlike(self, alive: Living) -> Iterator[Datapath]:
+        """A few hypotheses that differ at the ends of the range, the simplest of each kind."""
+        some = alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
+        return iter(self._classes(some).first(MOST_STRUCTURES))
+
+    def _classes(self, alive: Living) -> Living:
+        """The first hypothesis of each class that vectors at the ends of the range can tell apart."""
+        _, first = np.unique(alive.evaluate(self.pools.range(self.state.seed + 3, 64)), axis=0, return_index=True)
+        mask = np.zeros(len(alive), bool)
+        mask[first] = True
+        return alive.kept(mask)
+
+    # --- all but the structure
+
+    def _refine(self, datapath: Datapath) -> Living:
+        """Zero exponents, the ends of the range, special values; every field on its own where tied ones fail."""
         before = self.state.observations.count
-        self.state.observations.remember(*self.peeked)
         try:
-            return self._vary("special values", alive, specials, self.pools.special)
+            return self._specials(self._tied(datapath))
+        except OutsideError as error:
+            closest = error.closest or datapath
+            self.state.observations.keep(lambda vectors: ~nan_operands(self.instruction, vectors))
+        try:
+            return self._specials(several([polish(self.state, closest, self.pools.finite, plain=False)]))
         except OutsideError:
             self.state.observations.forget(before)
             raise
 
-    def _structures(self, findings: dict[str, Finding]) -> list[Datapath]:
-        results = self._result_formats()
-        hints = read_hints(findings)
-        k, has_c = self.instruction.k, self.instruction.c is not None
-        found = found_structures(findings.get("summation_tree"), k, has_c)
-        alive = self._try("the tree found", self._of(found, results, hints), self.pools.safe, 3)
-        if alive:
-            return alive
-        known = [*rounded_structures(k, has_c), *fused_structures(k, has_c)]
-        alive = self._try("structures", self._of(known, results, hints), self.pools.safe, 3)
-        if alive:
-            return alive
-        return self._stage("structures, widened", self._of(known, results, Hints()), self.pools.safe)
+    def _specials(self, alive: Living) -> Living:
+        self.state.observations.remember(*self.opening.special)
+        return self._vary("special values", alive, self._special_space, self.pools.special)
 
-    def _of(self, structures: list[Structure], results: list[str], hints: Hints) -> list[Datapath]:
-        """The structures' datapaths; fused ones are left out where hints say nothing of their precision."""
-        fused = [structure for structure in structures if structure.fused]
-        plain = [structure for structure in structures if not structure.fused]
-        return [
-            *grammar.rounded_hypotheses(self.instruction, results, plain),
-            *grammar.fused_hypotheses(self.instruction, results, hints, fused),
-        ]
+    def _tied(self, datapath: Datapath) -> Living:
+        """One zero exponent for all terms, one policy for all results."""
+        if not grammar.has_fused(datapath):
+            self.state.observations.remember(*self.opening.ends)
+            return self._range(datapath, [None])
+        zeros = [axes.zero_of(path) for path in self._classes(self._zeros(datapath, self.pools.zeroed))]
+        self.state.observations.remember(*self.opening.ends)
+        some = self._range(datapath, zeros[:1], zeros).first(MOST_STRUCTURES)
+        for number, each in enumerate(some):
+            try:
+                found = self._zeros(each, self.pools.low)
+            except OutsideError:
+                continue
+            self.state.others = [*some[number + 1 :], *self.state.others]
+            return found
+        raise OutsideError("the zero exponent", some[0])
 
-    def _result_formats(self) -> list[str]:
-        """The result format, and a narrower one where no answer uses its last places."""
-        answers = self.state.observations.ask(safe_vectors(self.instruction, self.state.seed, 64))
-        fmt = formats.get(self.instruction.d)
-        used = int(np.bitwise_or.reduce(answers))
-        twins = [
-            other.name
-            for other in formats.FORMATS.values()
-            if other.is_float
-            and other.padding > fmt.padding
-            and other.container_bits == fmt.container_bits
-            and other.exponent_bits == fmt.exponent_bits
-            and used & ((1 << other.padding) - 1) == 0
-        ]
-        return [*sorted(twins, key=lambda name: formats.get(name).fraction_bits), fmt.name]
+    def _zeros(self, datapath: Datapath, pool: Pool) -> Living:
+        grid = Grid(datapath, [axes.zero_exponent(axes.zero_exponents(datapath))])
+        return self._stage("the zero exponent", Living.of([grid]), pool)
 
-    def _nan_codes(self) -> list[int]:
-        """The NaNs that the device answers to special values; that of an invalid operation first."""
-        fmt = formats.get(self.instruction.d)
-        vectors = self.pools.special(self.state.seed + 5, 256)
-        answers = self.state.observations.peek(vectors)
-        self.peeked = vectors, answers
-        is_nan = formats.decode(fmt, answers).kind == formats.NAN
-        invalid = answers[is_nan & ~nan_operands(self.instruction, vectors)]
-        codes: dict[int, None] = {}
-        for group in (invalid, answers[is_nan]):
-            values, counts = np.unique(group, return_counts=True)
-            codes |= dict.fromkeys(int(code) for code in values[np.argsort(-counts)][:3])
-        return list(codes) or [fmt.nan_code or 0]
+    def _range(self, datapath: Datapath, *zeros: list[int | None]) -> Living:
+        """Flushing, signs of zeros and overflow, with the first of the lists of zero exponents that leaves any."""
+        rules = [axes.flush(), axes.zero_sign(), axes.underflow_sign(), axes.overflow()]
+        operands = [axes.operand(name) for name in ("a", "b", "c") if name != "c" or datapath.c is not None]
+        for values in zeros:
+            fused = [axes.zero_exponent(values)] if grammar.has_fused(datapath) else []
+            grid = Living.of([Grid(datapath, [*rules, *operands, *fused])])
+            alive = self._try("the ends of the range", grid, self.pools.range)
+            if len(alive):
+                return alive
+        raise OutsideError("the ends of the range", self._closest(grid))
 
-    def _try(self, stage: str, variants: list[Datapath], pool: Pool, patience: int = 1) -> list[Datapath]:
-        self.state.say(f"{stage}: {len(variants)} hypotheses")
-        return eliminate(self.state.observations, variants, pool, seed=self.state.seed, patience=patience)
+    def _special_space(self, datapath: Datapath) -> Space:
+        return Listed(list(dict.fromkeys(grammar.special_variants(datapath, self.opening.codes))))
 
-    def _stage(self, stage: str, variants: list[Datapath], pool: Pool) -> list[Datapath]:
-        alive = self._try(stage, variants, pool)
-        if not alive:
-            closest = min(variants[:2000], key=self.state.observations.mismatches, default=None)
-            raise OutsideError(stage, closest)
+    def _rivalled(self, found: Living) -> Living:
+        """The hypotheses found and every structure left, by the same rules, until no vector tells them apart."""
+        first = next(iter(found))
+        some = self.alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
+        rivals = several([first, *(with_rules(path, first) for path in some)])
+        return self._try("structures left", Living((*found.parts, *rivals.parts)), self.pools.whole, 2)
+
+    def _try(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1) -> Living:
+        self.state.say(f"{stage}: {len(hypotheses)} hypotheses")
+        return eliminate(self.state.observations, hypotheses, pool, seed=self.state.seed, patience=patience)
+
+    def _stage(self, stage: str, hypotheses: Living, pool: Pool) -> Living:
+        alive = self._try(stage, hypotheses, pool)
+        if not len(alive):
+            raise OutsideError(stage, self._closest(hypotheses))
         return alive
 
-    def _vary(
-        self, stage: str, alive: list[Datapath], variants: Callable[[Datapath], Iterable[Datapath]], pool: Pool
-    ) -> list[Datapath]:
+    def _closest(self, hypotheses: Living) -> Datapath | None:
+        """The hypothesis with the fewest wrong answers."""
+        closest, _ = hypotheses.closest(*self.state.observations.everything(), 1)
+        return next(iter(closest), None)
+
+    def _vary(self, stage: str, alive: Living, space: Callable[[Datapath], Space], pool: Pool) -> Living:
         """The variants of the first hypothesis that has living ones; the other hypotheses are kept for a repair."""
-        for number, datapath in enumerate(alive):
-            found = self._try(stage, list(dict.fromkeys(variants(datapath))), pool)
-            if found:
-                self.state.others = [*alive[number + 1 :], *self.state.others]
+        some = alive.first(MOST_STRUCTURES)
+        for number, datapath in enumerate(some):
+            found = self._try(stage, Living.of([space(datapath)]), pool)
+            if len(found):
+                self.state.others = [*some[number + 1 :], *self.state.others]
                 return found
-        raise OutsideError(stage, alive[0])
+        raise OutsideError(stage, some[0])

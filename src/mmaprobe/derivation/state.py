@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 
 from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.parameters.datapath import Datapath
 
 Say = Callable[[str], None]
+KEPT = 300
+"""So many of the hypotheses that agree so far are kept as rivals."""
 
 
 class OutsideError(Exception):
@@ -46,11 +49,11 @@ class State:
             raise OutsideError("nothing was found yet", None)
         return self.believed
 
-    def choose(self, alive: list[Datapath]) -> Datapath:
+    def choose(self, alive: Living) -> Datapath:
         """Believe the first of these; the rest are kept."""
-        self.believed = alive[0]
-        self.others = alive[1:] + self.others
-        return alive[0]
+        self.believed, *rest = alive.first(KEPT)
+        self.others = rest + self.others
+        return self.believed
 
     def move(self, candidates: list[Datapath]) -> bool:
         """Believe the first candidate that agrees with everything asked; False where none does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -20,6 +21,8 @@ from mmaprobe.parameters.datapath import (
 
 Build = Callable[[Encode], Node]
 ACC = Accumulator()
+MOST_MODULUS = 8
+"""Lanes are taken by their remainder modulo at most this."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Structure:
 
     ``build`` makes the tree of a step from the Encode of every rounding in it;
     ``rounded`` says that products are rounded before they are added; ``fused``
-    that the tree is one aligned sum, whose precision is still to be chosen.
+    that it is made of aligned sums, whose precision is still to be chosen, each
+    of ``piece`` lanes (0: of a step).
     """
 
     name: str
@@ -37,31 +41,72 @@ class Structure:
     order: tuple[int, ...] | None = None
     rounded: bool = False
     fused: bool = False
+    piece: int = 0
 
 
 def rounded_structures(k: int, has_c: bool) -> Iterator[Structure]:
-    """Chains, trees and exact sums whose every operation rounds to a format."""
+    """Chains, trees and exact sums whose every operation rounds to a format, lanes as they come."""
     for step in _divisors(k):
         if step < k and not has_c:
             continue
         for name, build, rounded in _trees(step, has_c):
-            for label, order in _orders(k, step):
-                yield Structure(f"{name}{label} over {step}", step, build, order, rounded)
+            yield Structure(f"{name} over {step}", step, build, rounded=rounded)
 
 
 def fused_structures(k: int, has_c: bool) -> Iterator[Structure]:
     """Aligned sums of a step's products, with c inside or added after; ``build`` leaves the precision open."""
     for step in _divisors(k):
-        if step < k and not has_c:
-            continue
         products = Term(Products(tuple(range(step))))
-        for label, order in _orders(k, step):
-            if has_c:
-                inside = (Term(ACC), products)
-                yield Structure(f"fused with c{label} over {step}", step, _fused(inside), order, fused=True)
-                yield Structure(f"fused, c after{label} over {step}", step, _after(products), order, fused=True)
-            else:
-                yield Structure(f"fused{label} over {step}", step, _fused((products,)), order, fused=True)
+        if step == k and not has_c:
+            yield Structure(f"fused over {step}, nothing else", step, _fused((products,)), fused=True)
+        yield Structure(f"fused over {step}", step, _fused((Term(ACC), products)), fused=True)
+        if has_c:
+            yield Structure(f"fused, c after over {step}", step, _after(products), fused=True)
+            if step < k:
+                yield Structure(f"fused from zero over {step}, c last", k, _last(step, k), fused=True, piece=step)
+
+
+def grouped_structures(k: int, has_c: bool) -> Iterator[Structure]:
+    """Aligned sums in two stages: the products of a step, in one or several groups, and then C."""
+    for step in _divisors(k):
+        for count in (1, 2, 4):
+            for apart in (False, True) if 1 < count < step else (False,):
+                if step % count == 0:
+                    name = f"{count} groups over {step}{', apart' if apart else ''}"
+                    lanes = _parts(step, count, apart)
+                    if count > 1:
+                        yield Structure(name, step, _in_groups(lanes, has_c, False), fused=True)
+                    if has_c:
+                        yield Structure(f"{name}, then c", step, _in_groups(lanes, has_c, True), fused=True)
+
+
+def _parts(step: int, count: int, apart: bool) -> list[tuple[int, ...]]:
+    size = step // count
+    return [tuple(range(i, step, count)) if apart else tuple(range(i * size, (i + 1) * size)) for i in range(count)]
+
+
+def _in_groups(lanes: list[tuple[int, ...]], has_c: bool, then: bool) -> Build:
+    """Each group an aligned sum handed on; ``then``: their sum handed on once more before c joins."""
+    groups = [Fused((Term(Products(part)),), None) for part in lanes]
+    c = (Term(ACC),) if has_c else ()
+
+    def build(to: Encode) -> Node:
+        whole: tuple[Node, ...] = tuple(groups)
+        if then and len(groups) > 1:
+            whole = (Fused(tuple(map(Term, groups)), None),)
+        return Fused((*map(Term, whole), *c), None, "RZ", None, to)
+
+    return build
+
+
+def _last(step: int, k: int) -> Build:
+    def build(to: Encode) -> Node:
+        total: Node = Zero()
+        for start in range(0, k, step):
+            total = Fused((Term(total), Term(Products(tuple(range(start, start + step))))), None, "RZ", None, to)
+        return Add(total, ACC, to)
+
+    return build
 
 
 def _fused(terms: tuple[Term, ...]) -> Build:
@@ -76,19 +121,22 @@ def _divisors(k: int) -> list[int]:
     return [step for step in range(k, 0, -1) if k % step == 0]
 
 
-def _orders(k: int, step: int) -> Iterator[tuple[str, tuple[int, ...] | None]]:
-    """Ascending; and, where there are several steps, descending and the usual interleavings."""
-    yield "", None
-    if step == k:
-        return
-    count = k // step
-    lanes = range(k)
-    yield " descending", tuple(lane for s in reversed(range(count)) for lane in lanes[s * step : (s + 1) * step])
-    for modulus in (2, 4, 8):
-        if modulus < k and k % modulus == 0:
-            chunk = modulus // 2
-            order = tuple(sorted(lanes, key=lambda lane: (lane % modulus // chunk, lane)))
-            yield f" interleaved by {modulus}", order
+def orders(k: int, step: int, sums: bool) -> list[tuple[int, ...] | None]:
+    """Ways to take the lanes, each once: as they come, by their remainder, by parts of it, each also backwards.
+
+    ``sums``: the lanes of a step are one sum, in which their order does not matter.
+    """
+    ways: list[tuple[int, ...]] = [tuple(range(k))]
+    for modulus in range(2, min(k, MOST_MODULUS) + 1):
+        for chunk in sorted({1, modulus // 2}):
+            ways.append(tuple(sorted(range(k), key=lambda lane: (lane % modulus // chunk, lane))))
+    found: dict[tuple[Any, ...], tuple[int, ...] | None] = {}
+    for way in ways:
+        pieces = [way[i : i + step] for i in range(0, k, step)]
+        for each in (pieces, pieces[::-1]):
+            order = tuple(lane for piece in each for lane in piece)
+            found.setdefault(tuple(map(frozenset if sums else tuple, each)), None if order == ways[0] else order)
+    return list(found.values())
 
 
 def _trees(step: int, has_c: bool) -> Iterator[tuple[str, Build, bool]]:

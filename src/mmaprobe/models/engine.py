@@ -51,13 +51,13 @@ def evaluate_many(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
     native = [words for words in programs if words is not None]
     has_c = datapaths[0].c is not None
     if len(native) == len(programs):
-        _run(native, has_c, vectors, out)
+        run_programs(native, has_c, vectors, out)
         return out
     for i, (datapath, words) in enumerate(zip(datapaths, programs, strict=True)):
         if words is None:
             out[i] = stages.evaluate(datapath, vectors)
         else:
-            _run([words], has_c, vectors, out[i : i + 1])
+            run_programs([words], has_c, vectors, out[i : i + 1])
     return out
 
 
@@ -91,7 +91,8 @@ def _build() -> str:
     return os.environ.get("MMAPROBE_ISA", "")
 
 
-def _run(programs: list[NDArray[Any]], has_c: bool, vectors: Batch, out: Bits) -> None:
+def run_programs(programs: list[NDArray[Any]], has_c: bool, vectors: Batch, out: Bits) -> None:
+    """Row i of ``out`` becomes the results of program i."""
     try:
         _native.engine_evaluate(programs, _ready(vectors, has_c), out, _build())
     except ValueError as error:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
 from mmaprobe.models.budget import addends, measure
-from mmaprobe.models.kernels import FLOAT_RULES, FUSED, KERNELS, LEAST_ZERO_EXPONENT, kernel
+from mmaprobe.models.kernels import FLOAT_RULES, FUSED, INTERPRETER, KERNELS, LEAST_ZERO_EXPONENT, kernel
 from mmaprobe.models.nodes import lanes_below
 from mmaprobe.models.rows import (
     ABSENT,
@@ -60,10 +60,11 @@ _WHERE = {"product": 1, "group": 2}
 
 
 class _Builder:
-    """One program in the making."""
+    """One program in the making; ``shared``: equal rows lie in one place."""
 
-    def __init__(self, datapath: Datapath) -> None:
+    def __init__(self, datapath: Datapath, shared: bool = True) -> None:
         self.datapath = datapath
+        self.shared = shared
         self.budget = measure(datapath)
         self.words: list[int] = [0] * len(COLUMNS["header"])
         self.offsets: dict[tuple[int, ...], int] = {}
@@ -72,9 +73,9 @@ class _Builder:
         self.code: list[int] = []
 
     def place(self, values: Iterable[int]) -> int:
-        """The offset of a row that lies beside the code; equal rows lie there once."""
+        """The offset of a row that lies beside the code."""
         key = tuple(values)
-        if key not in self.offsets:
+        if key not in self.offsets or not self.shared:
             self.offsets[key] = len(self.words)
             self.words += key
         return self.offsets[key]
@@ -238,7 +239,7 @@ class _Builder:
 
     def _kernel(self) -> dict[str, int]:
         """Who evaluates the program, and the row of rules that it asks for."""
-        number, tree = kernel(self.datapath), self.datapath.tree
+        number, tree = kernel(self.datapath) if self.shared else INTERPRETER, self.datapath.tree
         if number in FLOAT_RULES:
             found = FLOAT_RULES[number](self.datapath) or {}
             placed = {
@@ -286,6 +287,13 @@ def _names(special: Special) -> list[int]:
     if special.nan != "global":
         return []
     return [2 if name == "c" else 3 * int(name[1:]) + "ab".index(name[0]) for name in special.priority]
+
+
+def plain_program(datapath: Datapath) -> Program | None:
+    """The interpreter's program, every row in a place of its own: datapaths of one shape differ in words, not in
+    places.  None where the budget refuses the datapath."""
+    builder = _Builder(datapath, shared=False)
+    return builder.finish() if builder.budget.reason is None else None
 
 
 @lru_cache(maxsize=16384)

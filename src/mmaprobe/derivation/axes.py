@@ -1,0 +1,122 @@
+"""The fields of a datapath that a search varies, each as the list of its possible changes.
+
+Nothing here knows what any real unit does: an axis holds every rounding, every
+width up to a limit, every policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from mmaprobe import formats
+from mmaprobe.derivation.rewrite import map_encodes, map_fused
+from mmaprobe.models.grid import Change
+from mmaprobe.parameters.datapath import SUBNORMALS, Datapath, Encode, Fused, Operand, Products, walk
+
+MOST_BITS = 64
+"""The widest alignment that a search counts out; above it nothing is cut."""
+
+
+def fraction_bits(uncut: bool) -> list[Change]:
+    """Every width of all aligned sums, no limit first."""
+    return [_fused(fraction_bits=bits) for bits in ([None] if uncut else []) + [*range(MOST_BITS + 1)]]
+
+
+def alignment(modes: Iterable[str] = formats.ROUNDINGS) -> list[Change]:
+    """Every rounding of all aligned sums' terms."""
+    return [_fused(rounding=mode) for mode in modes]
+
+
+def rounding(modes: Iterable[str] = formats.ROUNDINGS) -> list[Change]:
+    """Every rounding of all results."""
+    return [_encodes(rounding=mode) for mode in modes]
+
+
+def zero_exponent(values: Iterable[int | None]) -> list[Change]:
+    """These exponents of a zero in all aligned sums."""
+    return [_fused(zero_exponent=value) for value in values]
+
+
+def operand(name: str) -> list[Change]:
+    """What becomes of an operand's subnormals."""
+    return [_operand(name, policy) for policy in SUBNORMALS]
+
+
+def flush() -> list[Change]:
+    """What becomes of tiny results, and how they are judged tiny."""
+    rules = [("keep", "after"), *product(SUBNORMALS[1:], ("after", "before", "encoded"))]
+    return [_encodes(subnormals=policy, tininess=tiny) for policy, tiny in rules]
+
+
+def zero_sign() -> list[Change]:
+    return [_encodes(zero=sign) for sign in ("ieee", "positive")]
+
+
+def underflow_sign() -> list[Change]:
+    return [_encodes(underflow=sign) for sign in ("signed", "positive")]
+
+
+def overflow() -> list[Change]:
+    return [_encodes(overflow=rule) for rule in ("ieee", "infinity", "largest")]
+
+
+def cut(datapath: Datapath, bits: int | None, mode: str) -> Datapath:
+    """All aligned sums with this width and rounding."""
+    return map_fused(datapath, lambda node: replace(node, fraction_bits=bits, rounding=mode))
+
+
+def may_be_uncut(datapath: Datapath) -> bool:
+    """Whether every aligned sum has three terms or more: of fewer, never cut, the engine makes another operation."""
+    nodes = [node for node in walk(datapath.tree) if isinstance(node, Fused)]
+    counts = [sum(len(t.of.lanes) if isinstance(t.of, Products) else 1 for t in node.terms) for node in nodes]
+    return min(counts, default=0) > 2
+
+
+def zero_of(datapath: Datapath) -> int | None:
+    """The exponent of a zero in the first aligned sum."""
+    found = [node.zero_exponent for node in walk(datapath.tree) if isinstance(node, Fused)]
+    return found[0] if found else None
+
+
+def zero_exponents(datapath: Datapath) -> list[int | None]:
+    """Every exponent of a zero that a term can have or be cut by, from the formats' ranges, and none."""
+    a, b, d = (formats.get(name) for name in (datapath.a, datapath.b, datapath.d))
+    others = [d] if datapath.c is None else [d, formats.get(datapath.c)]
+    scale = formats.get(datapath.scale.format) if datapath.scale else None
+    low = min(a.min_exponent + b.min_exponent, *(fmt.min_exponent for fmt in others))
+    low -= max(fmt.fraction_bits for fmt in others)
+    high = max(a.max_exponent + b.max_exponent + 2, *(fmt.max_exponent for fmt in others))
+    if scale is not None:
+        low, high = low + 2 * scale.min_exponent, high + 2 * scale.max_exponent
+    return [None, *range(max(low - MOST_BITS, -LIMIT), min(high, LIMIT) + 1)]
+
+
+LIMIT = 600
+"""Beyond this exponent, of either sign, no zero exponent is looked for."""
+
+
+@lru_cache(maxsize=4096)
+def _fused(**fields: Any) -> Change:
+    def at(node: Fused) -> Fused:
+        return replace(node, **fields)
+
+    return lambda path: map_fused(path, at)
+
+
+@lru_cache(maxsize=256)
+def _encodes(**fields: Any) -> Change:
+    def at(to: Encode) -> Encode:
+        return replace(to, **fields)
+
+    return lambda path: map_encodes(path, at)
+
+
+@lru_cache(maxsize=64)
+def _operand(name: str, policy: Any) -> Change:
+    field = f"operand_{name}"
+    operand = Operand(policy)
+    return lambda path: replace(path, **{field: replace(getattr(path, field), subnormals=operand.subnormals)})

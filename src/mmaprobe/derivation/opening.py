@@ -1,0 +1,89 @@
+"""The first launch: plain and special vectors at once, and what their answers say before any hypothesis is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.plain import safe_vectors, uniform_vectors
+from mmaprobe.derivation.pool import join, nan_operands, take
+from mmaprobe.derivation.pools import Pools
+from mmaprobe.derivation.state import State
+
+UNIFORM, SAFE, SPECIAL = 48, 40, 96
+"""Vectors of the first launch, by kind."""
+
+Seen = tuple[Batch, Bits]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """``uniform``: vectors of equal lanes, ``plain``: these and others, all with normal answers; ``ends``: those
+    with other answers, ``special``: of special operands.  ``codes``: the NaNs seen, that of an invalid operation
+    first.  ``results``: formats that can be the result's, a narrower one first where its bits suffice."""
+
+    uniform: Seen
+    plain: Seen
+    ends: Seen
+    special: Seen
+    codes: tuple[int, ...]
+    results: tuple[str, ...]
+
+
+def open_up(state: State, pools: Pools) -> Opening:
+    """Ask the first vectors; the observations remember those with normal answers."""
+    instruction, seed = state.instruction, state.seed
+    plain = [uniform_vectors(instruction, seed, UNIFORM), safe_vectors(instruction, seed, SAFE)]
+    vectors = join([*plain, pools.special(seed + 5, SPECIAL)])
+    answers = state.observations.peek(vectors)
+    good = formats.decode(formats.get(instruction.d), answers).kind == formats.NORMAL
+    good[UNIFORM + SAFE :] = False
+    seen = _chosen(vectors, answers, good)
+    state.observations.remember(*seen)
+    number = np.arange(len(answers))
+    special = _chosen(vectors, answers, number >= UNIFORM + SAFE)
+    return Opening(
+        uniform=_chosen(vectors, answers, good & (number < UNIFORM)),
+        plain=seen,
+        ends=_chosen(vectors, answers, ~good & (number < UNIFORM + SAFE)),
+        special=special,
+        codes=tuple(_nan_codes(instruction, *special)),
+        results=tuple(_result_formats(instruction, seen[1])),
+    )
+
+
+def _chosen(vectors: Batch, answers: Bits, mask: NDArray[np.bool_]) -> Seen:
+    return take(vectors, np.flatnonzero(mask)), answers[mask]
+
+
+def _result_formats(instruction: Instruction, answers: Bits) -> list[str]:
+    """The result format, and a narrower one where no answer uses its last places."""
+    fmt = formats.get(instruction.d)
+    used = int(np.bitwise_or.reduce(answers)) if len(answers) else -1
+    twins = [
+        other.name
+        for other in formats.FORMATS.values()
+        if other.is_float
+        and other.padding > fmt.padding
+        and other.container_bits == fmt.container_bits
+        and other.exponent_bits == fmt.exponent_bits
+        and used & ((1 << other.padding) - 1) == 0
+    ]
+    return [*sorted(twins, key=lambda name: formats.get(name).fraction_bits), fmt.name]
+
+
+def _nan_codes(instruction: Instruction, vectors: Batch, answers: Bits) -> list[int]:
+    """The NaNs that the device answers to special values; that of an invalid operation first."""
+    fmt = formats.get(instruction.d)
+    is_nan = formats.decode(fmt, answers).kind == formats.NAN
+    invalid = answers[is_nan & ~nan_operands(instruction, vectors)]
+    codes: dict[int, None] = {}
+    for group in (invalid, answers[is_nan]):
+        values, counts = np.unique(group, return_counts=True)
+        codes |= dict.fromkeys(int(code) for code in values[np.argsort(-counts)][:3])
+    return list(codes) or [fmt.nan_code or 0]

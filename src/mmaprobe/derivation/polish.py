@@ -1,0 +1,40 @@
+"""A datapath whose fields are each told from all their other values, as far as vectors can."""
+
+from __future__ import annotations
+
+from mmaprobe.derivation.living import Living
+from mmaprobe.derivation.observations import Pool, eliminate
+from mmaprobe.derivation.rewrite import explicit, simpler, tidy
+from mmaprobe.derivation.state import OutsideError, State
+from mmaprobe.derivation.wide import descend, grids
+from mmaprobe.parameters.datapath import Datapath
+
+TURNS = 12
+
+
+def polish(state: State, datapath: Datapath, pool: Pool, plain: bool) -> Datapath:
+    """Downhill until no answer is wrong, then vectors that tell every group of fields from its other values; again
+    from the best of those where the device sides with one.
+
+    OutsideError with the datapath reached where some answers stay wrong.
+    """
+    for turn in range(TURNS):
+        found, misses = descend(datapath, *state.observations.everything(), plain)
+        if misses:
+            raise OutsideError("fields on their own", found)
+        found = _simplest(state, found)
+        rivals = Living.of(list(grids(explicit(found), plain)))
+        state.say(f"fields on their own: {len(rivals)} hypotheses")
+        alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn)
+        if state.observations.mismatches(found) == 0:
+            return found
+        datapath = tidy(next(iter(alive), found))
+    raise OutsideError("neighbours kept replacing each other", datapath)
+
+
+def _simplest(state: State, datapath: Datapath) -> Datapath:
+    """The datapath with less and less said, as long as that agrees with every answer."""
+    for less in simpler(datapath):
+        if state.observations.mismatches(less) == 0:
+            return _simplest(state, less)
+    return datapath
