@@ -31,6 +31,7 @@ from itertools import combinations
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.branches import read_branches
 from mmaprobe.probing.integer_limits import probe_integer_order
+from mmaprobe.probing.ladders import count_good
 from mmaprobe.probing.masks import lost_leaves, mask
 from mmaprobe.probing.pairs import group_by_half_ulps
 from mmaprobe.probing.rounds import together
@@ -38,6 +39,9 @@ from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, build
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.writing import describe, same_shape, to_json
+
+BEYOND = 48
+"""Places below the result's last one down to which traces are looked for."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ async def _measure(session: Session) -> Measured:
 
 
 async def _read(session: Session, window: int, strict: bool) -> Node | None:
-    """The tree that fits all pairs in one window; where lossless sums leave a choice, unit by unit."""
+    """The tree that fits all pairs in one window; where lossless sums leave a choice, unit by unit (a few rows of them)."""
     leaves = session.leaves
     pairs = list(combinations(leaves, 2))
     counts = await mask(session, pairs, window, strict)
@@ -92,7 +96,9 @@ async def _read(session: Session, window: int, strict: bool) -> Node | None:
     choice = isinstance(tree, Node) and len(tree.walk()) > 1 and any(node.lossless for node in tree.walk())
     if strict and not choice:
         return tree if isinstance(tree, Node) else None
-    lost = await lost_leaves(session, window, pairs, strict)
+    first, second, *_, last = leaves
+    rows = pairs if strict else [pair for pair in pairs if {first, second, last} & set(pair)]
+    lost = await lost_leaves(session, window, rows, strict)
     tree = None if lost is None else build(leaves, loss, lost)
     if lost is None or not isinstance(tree, Node):
         return None
@@ -104,13 +110,15 @@ async def _first_trace(session: Session) -> int | None:
     leaves = session.leaves
     pairs = [(leaves[0], leaf) for leaf in leaves[1:]] + [(leaf, leaves[-1]) for leaf in leaves[1:-1]]
     pairs += [(j, i) for i, j in pairs]
-    windows = range(len(leaves).bit_length() + 1, session.window + 1)
-    for start in range(0, len(windows), 16):
-        some = windows[start : start + 16]
+    most = min(session.window, session.d.fraction_bits + BEYOND)
+    windows = list(range(len(leaves).bit_length() + 1, most + 1))
+
+    async def judge(some: list[int]) -> list[bool]:
         counts = await together(*(mask(session, pairs, window, True) for window in some))
-        if None in counts:
-            return some[counts.index(None)]
-    return None
+        return [found is not None for found in counts]
+
+    clean = await count_good(windows, judge)
+    return windows[clean] if clean < len(windows) else None
 
 
 async def _settle(session: Session, tree: Node, window: int) -> Measured:
