@@ -85,7 +85,7 @@ async def _measure(session: Session) -> Measured:
 
 
 async def _read(session: Session, window: int, strict: bool) -> Node | None:
-    """The tree that fits all pairs in one window; where lossless sums leave a choice, unit by unit (a few rows of them)."""
+    """The tree that fits all pairs in one window; where lossless sums leave a choice, unit by unit."""
     leaves = session.leaves
     pairs = list(combinations(leaves, 2))
     counts = await mask(session, pairs, window, strict)
