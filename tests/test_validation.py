@@ -21,6 +21,7 @@ from mmaprobe.devices.replay import record
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators import families_for, generate, generate_tiles, regenerate
+from mmaprobe.generators.families import VERSIONS
 from mmaprobe.generators.tiles import vector_at, with_vectors
 from mmaprobe.report.listing import vector_rows
 from mmaprobe.validation import Summary, validate
@@ -81,6 +82,9 @@ def test_equal_devices(instruction: Instruction) -> None:
     assert summary.vectors == sum(seen) == sum(count.vectors for _, count in summary.families) == 50_001
     assert {name for name, _ in summary.families} == set(families_for(instruction))
     assert (summary.exit_code, summary.verdict, summary.examples) == (0, "equal", ())
+    assert {name: kept["version"] for name, kept in summary.form()["families"].items()} == {
+        name: VERSIONS[name] for name, _ in summary.families
+    }
 
 
 def test_nothing_compared() -> None:

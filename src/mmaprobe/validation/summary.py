@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmaprobe.evidence.records import Mismatch
+from mmaprobe.generators.families import VERSIONS
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,13 @@ class Summary:
             "planned": self.planned,
             "vectors": self.vectors,
             "mismatches": self.mismatches,
-            "families": {name: {"vectors": c.vectors, "mismatches": c.mismatches} for name, c in self.families},
+            "families": {name: _family(name, count) for name, count in self.families},
             "nan": self.nan,
             "interrupted": self.interrupted,
         }
+
+
+def _family(name: str, count: FamilyCount) -> dict[str, int]:
+    """Counts of a family, with the version of its rule: a recipe needs both.  Recorded vectors have none."""
+    version = {"version": VERSIONS[name]} if name in VERSIONS else {}
+    return {"vectors": count.vectors, "mismatches": count.mismatches, **version}
