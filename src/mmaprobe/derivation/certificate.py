@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mmaprobe.derivation.checker import Argument
 from mmaprobe.evidence.records import Witness
 
 Verdict = Literal["refuted", "equivalent", "open"]
@@ -15,7 +16,7 @@ class Entry:
     """The verdict on one neighbour.
 
     ``refuted``: ``witness`` is a vector on which the device contradicts it.
-    ``equivalent``: ``argument`` says why it is the same function.  ``open``: no
+    ``equivalent``: ``argument`` is one that the checker accepts.  ``open``: no
     vector among ``searched`` told it apart.
     """
 
@@ -23,7 +24,7 @@ class Entry:
     value: str
     verdict: Verdict
     witness: Witness | None = None
-    argument: str = ""
+    argument: Argument | None = None
     searched: int = 0
 
 

@@ -157,5 +157,5 @@ class Settlement:
         for n in near:
             proof, reason = self.state.proofs.get((n.field, n.value)), argument(self.state.current, n)
             verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
-            entries.append(Entry(n.field, n.value, verdict, proof, reason, searched))
+            entries.append(Entry(n.field, n.value, verdict, proof, None if proof else reason, searched))
         return Certificate(tuple(entries))

@@ -92,7 +92,7 @@ def print_certificate(console: Console, derivation: Derivation) -> None:
     """Every neighbour with what refutes it: the vector and the device's answer, or the argument."""
     rows = []
     for entry in derivation.certificate.entries:
-        proof = entry.argument or f"no difference in {entry.searched:,} vectors"
+        proof = entry.argument.text if entry.argument else f"no difference in {entry.searched:,} vectors"
         if entry.witness is not None:
             proof = f"{vector_text(entry.witness)} -> {entry.witness.d:#x}"
         rows.append({"neighbour": f"{entry.field} = {entry.value}", "verdict": entry.verdict, "because": proof})

@@ -1,0 +1,300 @@
+"""Re-verify an argument: that a datapath with one change is the same function, from the two datapaths alone.
+
+An argument is a record: the rule it uses, the place of the change, and facts,
+spans that all values at some path keep to.  The checker trusts none of it: the facts
+must follow from the datapath, what changed must be what the rule is about, and
+the rule must hold of every value that the facts allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+
+from mmaprobe import formats
+from mmaprobe.derivation import identities
+from mmaprobe.derivation.bounds import Span, exact_in, highest, operand_span, start_span, trace
+from mmaprobe.derivation.signs import sign_is_hidden
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, walk
+
+Fact = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """``rule`` is a name in ``RULES`` or ``IDENTITIES``; ``facts`` are (path, numbers of a Span)."""
+
+    rule: str
+    place: str
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The argument as a sentence."""
+        return RULES[self.rule][1] if self.rule in RULES else identities.IDENTITIES[self.rule][1]
+
+    def form(self) -> dict[str, object]:
+        """As evidence keeps it."""
+        return {"rule": self.rule, "place": self.place, "facts": {path: list(span) for path, span in self.facts}}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule looks at: both datapaths, the place of the change, and spans that were verified."""
+
+    old: Datapath
+    new: Datapath
+    place: str
+    spans: dict[str, Span]
+
+    def both(self) -> tuple[object, object]:
+        """What is at ``place`` in each."""
+        return identities.part_at(self.old, self.place), identities.part_at(self.new, self.place)
+
+
+def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
+    """Why an argument does not show that two datapaths are the same function; empty where it does."""
+    if argument.rule in identities.IDENTITIES:
+        holds = identities.IDENTITIES[argument.rule][0](datapath, other, argument.place)
+        return "" if holds else f"{argument.rule} does not hold"
+    if argument.rule not in RULES:
+        return f"no rule {argument.rule!r}"
+    rule, _, names = RULES[argument.rule]
+    changed = identities.changed_fields(datapath, other)
+    if not changed or not changed <= {f"{argument.place}.{name}" for name in names}:
+        return f"{argument.rule} says nothing of {', '.join(sorted(changed)) or 'no change'}"
+    spans = {path: span_of(values) for path, values in argument.facts}
+    if reason := _unfounded(datapath, spans):
+        return reason
+    try:
+        return "" if rule(Case(datapath, other, argument.place, spans)) else f"{argument.rule} does not hold"
+    except KeyError as missing:
+        return f"{argument.rule} needs a fact about {missing}"
+
+
+def _unfounded(datapath: Datapath, spans: dict[str, Span]) -> str:
+    """The first fact that does not follow: c must hold of operand C and be kept by a step; the rest follows from c."""
+    if "c" not in spans:
+        return "a fact about c is missing"
+    if not start_span(datapath).within(spans["c"]):
+        return "operand c leaves its span"
+    found = trace(datapath, spans["c"]).spans
+    if len(datapath.steps) > 1 and not found["tree"].within(spans["c"]):
+        return "a step's result leaves the span of c"
+    return next((f"{path} leaves its span" for path, span in spans.items()
+                 if path not in found or not found[path].within(span)), "")  # fmt: skip
+
+
+# -- rules about one Encode; the span at its place is what enters it
+
+
+def _encodes(case: Case) -> tuple[Encode, Encode, Span, formats.Format]:
+    old, new = case.both()
+    if not isinstance(old, Encode) or not isinstance(new, Encode):
+        raise KeyError(case.place)
+    return old, new, case.spans[case.place], formats.get(old.format)
+
+
+def _never_rounds(case: Case) -> bool:
+    old, new, span, fmt = _encodes(case)
+    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
+    exact = exact_in(span, fmt.fraction_bits, fmt.min_exponent)
+    return fmt.infinity and zeros and exact and _stays_finite(span, fmt) and old.first is None
+
+
+def _flushed_or_exact(case: Case) -> bool:
+    old, new, span, fmt = _encodes(case)
+    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
+    fits = span.width <= fmt.fraction_bits and old.first is None and old.subnormals != "keep"
+    return fmt.infinity and zeros and fits and (old.overflow != "ieee" or _stays_finite(span, fmt))
+
+
+def _stays_finite(span: Span, fmt: formats.Format) -> bool:
+    """No rounding brings a value of the span over the largest finite value."""
+    return span.top <= fmt.max_exponent or (span.top == fmt.max_exponent + 1 and span.width <= fmt.fraction_bits)
+
+
+def _never_tiny(case: Case) -> bool:
+    _, _, span, fmt = _encodes(case)
+    return fmt.is_float and span.least >= fmt.min_exponent
+
+
+def _tiny_is_exact(case: Case) -> bool:
+    old, _, span, fmt = _encodes(case)
+    return fmt.is_float and span.lowest >= fmt.min_exponent - fmt.fraction_bits and old.first is None
+
+
+def _never_vanishes(case: Case) -> bool:
+    old, _, span, fmt = _encodes(case)
+    low = fmt.min_exponent - (fmt.fraction_bits if old.first is None else min(old.first[0], fmt.fraction_bits))
+    kept = old.subnormals == "keep" or span.least >= fmt.min_exponent
+    return fmt.is_float and ((kept and span.least >= low) or old.subnormals == "zero")
+
+
+def _vanishes_positive(case: Case) -> bool:
+    old, _, _, fmt = _encodes(case)
+    downward = old.rounding == "RD" and (old.first is None or old.first[1] == "RD")
+    return fmt.is_float and downward and old.subnormals == "keep"
+
+
+def _never_overflows(case: Case) -> bool:
+    _, _, span, fmt = _encodes(case)
+    return fmt.infinity and _stays_finite(span, fmt)
+
+
+def _first_is_exact(case: Case) -> bool:
+    old, new, span, fmt = _encodes(case)
+    cuts = [to.first[0] for to in (old, new) if to.first is not None]
+    return fmt.is_float and all(exact_in(span, bits, fmt.min_exponent) for bits in cuts)
+
+
+def _no_negative_zero(case: Case) -> bool:
+    old, _, span, _ = _encodes(case)
+    return old.rounding != "RD" and not span.minus_zero
+
+
+# -- rules about the sign of a zero
+
+
+def _sign_hidden(case: Case) -> bool:
+    old, new = case.both()
+    choices = {getattr(part, "subnormals", "") for part in (old, new)}
+    if len(choices) > 1 and "keep" in choices:
+        return False
+    return sign_is_hidden(case.old, case.place, case.spans)
+
+
+# -- rules about one alignment
+
+
+def _alignment(path: Datapath, place: str, spans: dict[str, Span]) -> tuple[Fused, list[Span]]:
+    node = identities.part_at(path, place)
+    if not isinstance(node, Fused):
+        raise KeyError(place)
+    return node, [spans[f"{place}.terms.{i}.of"] for i in range(len(node.terms))]
+
+
+def _node_place(case: Case) -> str:
+    head, _, tail = case.place.rpartition(".terms.")
+    return head if tail.isdecimal() else case.place
+
+
+def _nothing_cut(case: Case) -> bool:
+    for path in (case.old, case.new):
+        node, parts = _alignment(path, _node_place(case), case.spans)
+        top = highest(node, parts)
+        for term, part in zip(node.terms, parts, strict=True):
+            bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+            if bits is not None and top - bits > part.lowest:
+                return False
+            if term.cutoff is not None and top - term.cutoff > part.label_low:
+                return False
+    return True
+
+
+def _cuts_alike(case: Case) -> bool:
+    """Only the rules of terms that are never cut changed; the others keep theirs."""
+    (old, parts), (new, _) = (_alignment(path, _node_place(case), case.spans) for path in (case.old, case.new))
+    for before, after, part in zip(old.terms, new.terms, parts, strict=True):
+        rules = [_own(node, term) for node, term in ((old, before), (new, after))]
+        top = max(highest(node, parts) for node in (old, new))
+        whole = all(bits is None or top - bits <= part.lowest for bits, _, _ in rules)
+        near = all(cutoff is None or top - cutoff <= part.label_low for _, _, cutoff in rules)
+        if not ((rules[0][:2] == rules[1][:2] or whole) and (rules[0][2] == rules[1][2] or near)):
+            return False
+    return True
+
+
+def _own(node: Fused, term: object) -> tuple[int | None, str, int | None]:
+    bits, rounding = getattr(term, "fraction_bits", None), getattr(term, "rounding", None)
+    bits = node.fraction_bits if bits is None else bits
+    return bits, rounding or node.rounding, getattr(term, "cutoff", None)
+
+
+def _zeros_alike(case: Case) -> bool:
+    """A zero's exponent is below every other term's label, or cuts nothing off the terms it lies above."""
+    for path in (case.old, case.new):
+        node, parts = _alignment(path, _node_place(case), case.spans)
+        single = [not (isinstance(term.of, Products) and len(term.of.lanes) > 1) for term in node.terms]
+        for i, shows in enumerate(node.terms):
+            zero = node.zero_exponent if shows.zero_exponent is None else shows.zero_exponent
+            if zero is None:
+                continue
+            for j, (term, part) in enumerate(zip(node.terms, parts, strict=True)):
+                if (i == j and single[i]) or part.label_low >= zero:
+                    continue
+                bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+                whole = bits is None or zero - bits <= part.lowest
+                near = term.cutoff is None or zero - term.cutoff <= part.label_low
+                if node.to is None or not (whole and near):
+                    return False
+    return True
+
+
+def _labels_alike(case: Case) -> bool:
+    """The label rules differ for products with a subnormal operand alone, which are too small to cut anything."""
+    nodes = [node for node in walk(case.old.tree) if isinstance(node, Fused)]
+    kinds = {case.old.product.label, case.new.product.label}
+    if kinds != {"encoded", "operands"} or case.old.product.to is not None or case.old.scale is not None:
+        return False
+    a, b = operand_span(case.old.a, case.old.operand_a), operand_span(case.old.b, case.old.operand_b)
+    highest_subnormal = max(a.label_low + b.label_high, a.label_high + b.label_low)
+    for node in nodes:
+        for term in node.terms:
+            if not isinstance(term.of, (Products, Accumulator)) or term.cutoff is not None:
+                return False
+            bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+            part = case.spans["product" if isinstance(term.of, Products) else "c"]
+            if bits is not None and highest_subnormal - bits > part.lowest:
+                return False
+    return True
+
+
+# -- rules about products
+
+
+def _product_overflow(case: Case) -> bool:
+    limits = [path.product.overflow_exponent for path in (case.old, case.new)]
+    return all(limit is None or case.spans["product.exact"].top <= limit for limit in limits)
+
+
+Rule = Callable[[Case], bool]
+CUTS = frozenset({"fraction_bits", "rounding", "cutoff"})
+RULES: dict[str, tuple[Rule, str, frozenset[str]]] = {
+    "never rounds": (_never_rounds, "every value is one of the format, so nothing is rounded", frozenset({"rounding"})),
+    "flushed or exact": (
+        _flushed_or_exact, "a normal value fits the format without rounding, a tiny one is flushed in any case",
+        frozenset({"rounding", "tininess"})),
+    "never tiny": (_never_tiny, "no value other than zero is below the lowest normal",
+                   frozenset({"subnormals", "tininess", "underflow"})),
+    "tiny is exact": (_tiny_is_exact, "every value is a multiple of the result's lowest place, so a tiny one needs no "
+                      "rounding", frozenset({"tininess"})),
+    "never vanishes": (_never_vanishes, "no value other than zero becomes a zero whose sign is still to be chosen",
+                       frozenset({"underflow"})),
+    "vanishes positive": (_vanishes_positive, "rounded down, only positive values become zero",
+                          frozenset({"underflow"})),
+    "never overflows": (_never_overflows, "no value exceeds the largest finite one", frozenset({"overflow"})),
+    "first is exact": (_first_is_exact, "no value has bits below the first cut", frozenset({"first"})),
+    "no negative zero": (_no_negative_zero, "one operand is never -0, so no zero sum is negative", frozenset({"zero"})),
+    "sign hidden": (_sign_hidden, "what is added to this zero is never -0, so its sign does not show",
+                    frozenset({"zero", "underflow", "subnormals"})),
+    "nothing cut": (_nothing_cut, "no term has bits so far below the largest that the alignment cuts them", CUTS),
+    "cuts alike": (_cuts_alike, "the terms to which the rule applies are never cut", CUTS),
+    "zeros alike": (_zeros_alike, "a zero's exponent is below those of the terms beside it, or cuts nothing off them",
+                    frozenset({"zero_exponent"})),
+    "labels alike": (_labels_alike, "only products of a subnormal operand have another label, and they are too small "
+                     "to cut anything", frozenset({"label"})),
+    "products stay finite": (_product_overflow, "no product reaches the bound", frozenset({"overflow_exponent"})),
+}  # fmt: skip
+"""By name: the check, the sentence, and the fields that it speaks of."""
+
+
+def span_of(values: tuple[int, ...]) -> Span:
+    """The span that a fact holds."""
+    lowest, least, top, width, label_low, label_high, minus_zero = values
+    return Span(lowest, least, top, width, label_low, label_high, bool(minus_zero))
+
+
+def numbers(span: Span) -> tuple[int, ...]:
+    """A span as a fact holds it."""
+    return tuple(int(value) for value in astuple(span))
