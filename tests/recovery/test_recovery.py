@@ -31,6 +31,7 @@ from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term
 from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbours
 from mmaprobe.parameters.table import flatten, to_table
 
@@ -89,7 +90,10 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     return [
         change
         for change in changes
-        if (not change[0].endswith(".zero_exponent") or not argument(truth, Neighbour(change[0], "", found)))
+        if (
+            not change[0].endswith(".zero_exponent")
+            or not argument(truth, Neighbour(change[0], "", mutate(truth, change[0], change[2])))
+        )
         and (
             not change[0].endswith(".tininess")
             or any(table.get(change[0].replace("tininess", "subnormals")) != "keep" for table in tables)
