@@ -28,9 +28,21 @@ def derive(
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Print the vector against every neighbour (one instruction).")
     ] = False,
+    recorded: Annotated[
+        list[str] | None, typer.Option("--from", help="replay:PATH; only what is recorded is used. May be repeated.")
+    ] = None,
+    ask: Annotated[
+        Path | None, typer.Option("--ask", help="File for the vectors that a recording lacks, to be run by others.")
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Derive datapaths from the device's answers alone: each distinct one once, the rest shown equal to it."""
+    if recorded or (device or "").startswith("replay:"):
+        from mmaprobe.cli.recordings import derive_recorded
+
+        return derive_recorded(what, recorded or [str(device)], seed, check, write, ask, as_json)
+    if ask is not None:
+        raise UsageError("--ask is for recordings; give one with --from replay:PATH")
     opened = mmaprobe.device(device or "cpu")
     pattern = _pattern(opened, what)
     if pattern is None:
@@ -41,7 +53,7 @@ def derive(
 
     with progress.SurveyProgress() as bars:
         found = survey(opened, *select(opened, pattern), seed=seed, listener=bars)
-    lines = _changes(found, write, check)
+    lines = changes_of(found, write, check)
     if as_json:
         emit(derivations.survey_json(found) | {"changes": lines})
     else:
@@ -81,7 +93,7 @@ def _one(
     architecture = device.info().get("architecture", "")
     instruction = lookup.instruction(what, architecture)
     comparison = compare_with_shipped(architecture, instruction, derivation, seed)
-    lines = [] if write is None else _changes(alone(device, instruction, derivation, seed), write, check)
+    lines = [] if write is None else changes_of(alone(device, instruction, derivation, seed), write, check)
     if as_json:
         emit(derivation.form() | {"comparison": comparison.form(), "changes": lines})
     else:
@@ -94,7 +106,7 @@ def _one(
     return 1 if check and (lines if write is not None else comparison.changed) else 0
 
 
-def _changes(found: Survey, write: Path | None, check: bool) -> list[str]:
+def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:
     """What a parameter file would say anew, in sentences: ``write``'s, else the shipped one; written unless checked."""
     from mmaprobe.derivation.entries import updated
     from mmaprobe.parameters.files import ParameterFile, save

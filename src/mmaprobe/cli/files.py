@@ -48,6 +48,20 @@ def corpus_check(path: Path, as_json: Json = False) -> int:
     return listing.check_code(rows)
 
 
+@corpus_app.command("answer")
+def corpus_answer(
+    questions: Annotated[Path, typer.Argument(help="File that derive --ask wrote.")],
+    destination: Annotated[Path, typer.Argument(help="Folder for the corpus of the answers.")],
+    device: Annotated[
+        str | None, typer.Option("--device", "-d", help="Ask this device; else take d from the file.")
+    ] = None,
+) -> int:
+    """Turn the answers to a file of questions into a corpus, for derive --from."""
+    from mmaprobe.report import listing
+
+    return show(listing.answer_questions(questions, destination, device), False, listing.SETS)
+
+
 @parameters_app.command("show")
 def parameters_show(architecture: str, as_json: Json = False) -> int:
     """Print what is known of an architecture's primitives, with the basis of each."""

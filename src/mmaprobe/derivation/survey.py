@@ -130,6 +130,12 @@ def alone(device: Device, instruction: Instruction, derivation: Derivation, seed
     return Survey(device.name, identity.get("architecture", ""), identity, seed, (row,), (), derivation.seconds)
 
 
+def together(surveys: Sequence[Survey]) -> Survey:
+    """The rows of several surveys of one device."""
+    rows = tuple(row for each in surveys for row in each.rows)
+    return replace(surveys[0], rows=rows, seconds=sum(each.seconds for each in surveys))
+
+
 def bare_primitive(architecture: str, instruction: Instruction) -> str | None:
     """The primitive whose datapath the instruction's is; None where the compiler puts something around it."""
     try:

@@ -11,9 +11,11 @@ from rich.text import Text
 
 from mmaprobe.catalog import lookup
 from mmaprobe.devices.base import open_device, pad_lanes, run_vectors, schemes
+from mmaprobe.devices.replay import record
 from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence import importing
-from mmaprobe.evidence.corpus import Corpus
+from mmaprobe.evidence.corpus import Corpus, write_corpus
+from mmaprobe.evidence.questions import as_corpus, read_questions
 from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read
@@ -106,6 +108,17 @@ def corpus_rows(path: Path) -> list[dict[str, Any]]:
          "vectors": s.count}
         for s in Corpus.open(path).sets()
     ]  # fmt: skip
+
+
+def answer_questions(questions: Path, destination: Path, device: str | None) -> list[dict[str, Any]]:
+    """Put the answers to a file of questions into a corpus: a device's, or those that the file holds."""
+    unit, architecture, asked = read_questions(questions)
+    if device is not None:
+        corpus = record(open_device(device), [(each.instruction, each.vectors) for each in asked])
+    else:
+        corpus = as_corpus(questions, unit, architecture, asked)
+    write_corpus(destination, corpus, f"answers to {questions.name}")
+    return corpus_rows(destination)
 
 
 def check_corpus(path: Path) -> list[dict[str, Any]]:

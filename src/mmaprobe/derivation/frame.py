@@ -1,0 +1,52 @@
+"""The instruction that is searched: the one recorded, or the primitive inside where the compiler adds to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instructions, lowering
+from mmaprobe.derivation.survey import bare_primitive
+from mmaprobe.errors import UsageError
+from mmaprobe.models.sparse import dense_vectors
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.files import Entry, ParameterFile
+from mmaprobe.parameters.lookup import datapath_for
+
+
+@dataclass(frozen=True)
+class Frame:
+    """``inner`` is an instruction that runs ``primitive`` as it is; without one it is ``instruction`` itself."""
+
+    architecture: str
+    instruction: Instruction
+    inner: Instruction
+    primitive: str = ""
+
+    def whole(self, path: Datapath) -> Datapath:
+        """What ``instruction`` computes where ``inner`` computes ``path``."""
+        if not self.primitive:
+            return path
+        entry = Entry(self.primitive, path, "predicted", "a hypothesis")
+        file = ParameterFile(self.architecture, {self.primitive: entry})
+        return datapath_for(self.architecture, self.instruction, file)
+
+    def dense(self, vectors: Batch) -> Batch:
+        """What the datapath sees of the vectors: of sparse ones the selected lanes."""
+        return dense_vectors(self.instruction, vectors) if self.instruction.chunk else vectors
+
+
+def frame_of(architecture: str, instruction: Instruction) -> Frame:
+    """The frame of an instruction on an architecture that may be unknown to the catalog."""
+    alone = Frame(architecture, instruction, instruction)
+    try:
+        way = lowering(instruction, architecture)
+    except UsageError:
+        return alone
+    if bare_primitive(architecture, instruction) is not None or len(way.primitives) != 1:
+        return alone
+    for made in instructions(architecture):
+        if bare_primitive(architecture, made) == way.primitives[0]:
+            return Frame(architecture, instruction, made, way.primitives[0])
+    return alone

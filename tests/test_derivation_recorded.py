@@ -1,0 +1,169 @@
+"""Derivation from recordings: what they settle, what they leave open, and the questions that close it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.cli import main
+from mmaprobe.derivation.comparison import compare
+from mmaprobe.derivation.frame import frame_of
+from mmaprobe.derivation.questions import questions
+from mmaprobe.derivation.recorded import Reading, read
+from mmaprobe.devices.base import open_device, run_vectors
+from mmaprobe.devices.replay import Replay, open_replay, record
+from mmaprobe.evidence.corpus import write_corpus
+from mmaprobe.evidence.questions import read_questions
+from mmaprobe.models.engine import evaluate
+from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.report.recordings import field_rows, ranges
+
+AMPERE = open_device("model:sm_80")
+HMMA = lookup.instruction("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")
+
+
+def normal_vectors(count: int, seed: int = 1) -> Batch:
+    """Operands as the public recordings have them: N(0, 1), and c in (-1, 1)."""
+    rng = np.random.default_rng(seed)
+    a, b = (rng.standard_normal((count, HMMA.k)).astype(np.float32).view(np.uint32) for _ in range(2))
+    c = rng.uniform(-1, 1, count).astype(np.float32).view(np.uint32)
+    return Batch(*((x >> 16).astype(np.uint16) for x in (a, b)), c)
+
+
+VECTORS = normal_vectors(600)
+ANSWERS = run_vectors(AMPERE, HMMA, VECTORS)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Reading:
+    return read(frame_of("sm_80", HMMA), VECTORS, ANSWERS)
+
+
+def test_plain_vectors_settle_the_precision_and_leave_the_ends_open(plain: Reading) -> None:
+    states = {row["field"]: row["state"] for row in field_rows(plain)}
+    assert states["tree.fraction_bits"] == states["tree.rounding"] == states["tree.to.rounding"] == "settled"
+    assert states["operand_a.subnormals"] == states["special"] == states["tree.zero_exponent"] == "open"
+    assert plain.derivation.status == "bounded"
+    assert plain.derivation.launches == 0
+
+
+def test_nothing_wrong_is_claimed(plain: Reading) -> None:
+    check(plain, "sm_80")
+
+
+def check(reading: Reading, architecture: str) -> None:
+    """The shipped datapath agrees with the recording, and what the reading settles is what it says."""
+    shipped = datapath_for(architecture, reading.instruction)
+    entries = reading.derivation.certificate.entries
+    unsettled = {(entry.field, entry.value) for entry in entries if entry.verdict != "refuted"}
+    alike = [path for path in reading.every if path.tree == shipped.tree] or list(reading.every[:1])
+    for field, _, value in datapath_changes(alike[0], shipped):
+        told = {(field, str(value)), (field, "any"), (field.partition(".")[0], "any")}
+        assert told & unsettled or not any(entry.field == field for entry in entries), field
+
+
+def test_every_question_has_the_answer_of_what_is_believed(plain: Reading) -> None:
+    found = questions(plain)
+    assert found is not None
+    believed = evaluate(plain.every[0], found.vectors)
+    for rivals, answer in zip(found.rivals, believed, strict=True):
+        assert "as believed" in rivals[int(answer)]
+    assert sum(len(rivals) > 1 for rivals in found.rivals) > 10
+
+
+def test_the_answers_close_what_was_open(plain: Reading) -> None:
+    reading, vectors, answers = plain, VECTORS, ANSWERS
+    for _ in range(3):
+        asked = questions(reading)
+        if asked is None:
+            break
+        assert asked.vectors.size < 400
+        vectors = Batch(**{n: np.concatenate([v, dict(asked.vectors.items())[n]]) for n, v in vectors.items()})
+        answers = np.concatenate([answers, run_vectors(AMPERE, HMMA, asked.vectors)])
+        reading = read(plain.frame, vectors, answers)
+        check(reading, "sm_80")
+    assert reading.derivation.status == "exact"
+    assert compare("sm_80", HMMA, reading.derivation.datapath, 1).outcome in ("same", "equivalent")
+
+
+def test_what_no_datapath_fits_is_said_to_be_so() -> None:
+    faulty = ANSWERS ^ (VECTORS.a[:, 0] & 3 == 3).astype(np.uint32)
+    found = read(frame_of("sm_80", HMMA), VECTORS, faulty).derivation
+    assert found.status == "inconclusive"
+    assert found.datapath is None
+    assert found.reason.startswith("no datapath of the grammar fits the recording: structures")
+
+
+def test_a_narrow_form_is_read_through_the_primitive_inside() -> None:
+    made = lookup.instruction("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16")
+    frame = frame_of("sm_90a", made)
+    assert frame.primitive.startswith("HMMA.16816.F16")
+    assert frame.inner.k == 16
+    shipped = datapath_for("sm_90a", frame.inner)
+    assert frame.whole(shipped) == datapath_for("sm_90a", made)
+
+
+def test_runs_of_numbers_are_ranges() -> None:
+    assert ranges(["3", "1", "2", "7", "none", "-4", "-5"]) == ["-5..-4", "1..3", "7", "none"]
+
+
+def test_questions_travel_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, file, second, third = (tmp_path / name for name in ("first", "ask.json", "second", "third"))
+    write_corpus(first, record(AMPERE, [(HMMA, VECTORS)]), "here")
+    command = ["derive", HMMA.id, "--from", f"replay:{first}"]
+    assert main([*command, "--ask", str(file)]) == 0
+    assert "open" in capsys.readouterr().out
+    assert main(["corpus", "answer", str(file), str(second)]) == 2
+    assert "not every vector" in capsys.readouterr().err
+    assert main(["corpus", "answer", str(file), str(second), "-d", "model:sm_80"]) == 0
+    form = json.loads(file.read_text())  # as a script without mmaprobe would
+    [asked] = read_questions(file)[2]
+    for row, d in zip(form["questions"][0]["vectors"], run_vectors(AMPERE, HMMA, asked.vectors), strict=True):
+        row["d"] = f"{int(d):08x}"
+    file.write_text(json.dumps(form))
+    assert main(["corpus", "answer", str(file), str(third)]) == 0
+    assert np.array_equal(open_replay(str(second)).recorded(HMMA)[1], open_replay(str(third)).recorded(HMMA)[1])
+    capsys.readouterr()
+    assert main([*command, "--from", f"replay:{third}", "--json", "--write", str(tmp_path / "p.toml")]) == 0
+    [found] = json.loads(capsys.readouterr().out)["instructions"]
+    assert found["status"] == "exact"
+    assert 'basis = "recorded"' in (tmp_path / "p.toml").read_text()
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["derive", HMMA.id, "-d", "model:sm_80", "--ask", "x"], "--from replay:PATH"),
+    (["derive", HMMA.id, "--from", "model:sm_80"], "only recordings"),
+])  # fmt: skip
+def test_only_recordings_are_read_so(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+CORPUS = os.environ.get("MMAPROBE_CORPUS", "")
+SETS = (
+    ("V100", "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"),
+    ("A100", "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16"),
+    ("Ada", "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"),
+    ("H200", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32"),
+    ("H200", "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"),
+)
+
+
+@pytest.mark.skipif(not CORPUS, reason="MMAPROBE_CORPUS names no corpus")
+@pytest.mark.parametrize(("gpu", "name"), SETS, ids=" ".join)
+def test_real_recordings_leave_the_shipped_datapath(gpu: str, name: str) -> None:
+    device: Replay = open_replay(f"{CORPUS}?gpu={gpu}")
+    architecture = device.info()["architecture"]
+    made = next(each for each in device.instructions() if each.id == name)
+    vectors, answers = device.recorded(made)
+    assert (evaluate(datapath_for(architecture, made), vectors) == answers).all()
+    reading = read(frame_of(architecture, made), vectors, answers)
+    assert reading.derivation.status == "bounded", reading.derivation.reason
+    check(reading, architecture)
