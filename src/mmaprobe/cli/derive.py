@@ -9,10 +9,10 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out
+from mmaprobe.cli.writing import changes_of
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmaprobe.derivation.survey import Survey
     from mmaprobe.devices.base import Device as AnyDevice
 
 
@@ -104,19 +104,3 @@ def _one(
     if derivation.datapath is None:
         return 4
     return 1 if check and (lines if write is not None else comparison.changed) else 0
-
-
-def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:
-    """What a parameter file would say anew, in sentences: ``write``'s, else the shipped one; written unless checked."""
-    from mmaprobe.derivation.entries import updated
-    from mmaprobe.parameters.files import ParameterFile, save
-    from mmaprobe.parameters.lookup import read_file
-    from mmaprobe.report import changes
-
-    if write is None:
-        return changes.shipped_lines(found) if check else []
-    before = read_file(write) if write.exists() else ParameterFile(found.architecture)
-    after, runs = updated(before, found)
-    if not check and before.entries != after.entries:
-        save(after, write)
-    return changes.change_lines(before, after, runs, found.seed)

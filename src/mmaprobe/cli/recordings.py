@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmaprobe.cli.terminal import emit, out
+from mmaprobe.cli.writing import changes_of
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +94,6 @@ def _write_questions(path: Path, identity: dict[str, str], readings: list[Readin
 
 
 def _changes(device: Replay, readings: list[Reading], seed: int, write: Path | None, check: bool) -> list[str]:
-    from mmaprobe.cli.derive import changes_of
     from mmaprobe.derivation.survey import alone, together
 
     found = together([alone(device, each.instruction, each.derivation, seed) for each in readings])
