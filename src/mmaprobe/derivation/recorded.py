@@ -253,7 +253,7 @@ def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: li
     for n, misses in zip(near, wrong, strict=True):
         hit = np.flatnonzero(misses)
         proof = Witness.of(take(vectors, hit[:1]), int(answers[hit[0]]), "") if hit.size else None
-        reason = "" if proof else argument(best, n)
+        reason = None if proof else argument(best, n)
         verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
         entries[n.field, n.value] = Entry(n.field, n.value, verdict, proof, reason, vectors.size)
     for field, value in _rival_values(best, rivals):
