@@ -10,11 +10,12 @@ import pytest
 from engine_cases import DATAPATHS, MODES, C, batch
 from engine_layout import run_groups, run_tiles, tiles_of
 from mmaprobe import _native
+from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models import stages
 from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, PAIRS, TWO_STAGE, kernel
 from mmaprobe.models.model import evaluate_tiles
-from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Scale, Special
+from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Fused, Scale, Special
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbours
 
@@ -84,6 +85,44 @@ def test_one_changed_field_is_honoured_or_interpreted(name: str) -> None:
             refused += 1
     assert taken
     assert refused
+
+
+def groups_at_the_ends(path: Datapath, count: int) -> Batch:
+    """Few products, which often cancel; scales and C small, large, special or of either zero."""
+    rng = np.random.default_rng(11)
+    assert path.scale is not None
+    some = rng.random((2, count, path.k)) < rng.random((2, count, 1)) ** 2
+    a, b = (rng.integers(0, 16, (2, count, path.k)) * some).astype(np.uint8)
+    a[::3, 1::2], b[::3, 1::2] = a[::3, ::2] ^ 8, b[::3, ::2]
+    scales = rng.integers(0, 256, (2, count, path.k // path.scale.size))
+    top = 0x7F if path.scale.format == "ue4m3" else 0xFF
+    near = scales // 64 + rng.integers(0, top - 3, (2, count, 1))
+    chosen = rng.integers(0, 4, (2, count, 1))
+    scales = np.where(chosen == 0, scales & top, np.where(chosen == 1, scales // 86, near)).astype(np.uint8)
+    ends = np.array(
+        [0, 1, 0x007FFFFF, 0x00800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FFFFFFF], np.uint32
+    )
+    c = np.where(rng.integers(0, 3, count) == 0, rng.choice(ends, count), rng.integers(0, 1 << 31, count, np.uint32))
+    c |= rng.integers(0, 2, count, np.uint32) << np.uint32(31)
+    a[:16], b[:16], c[:16], scales[:, :16] = 1, 9, 1 << 31, 0  # all terms and C below zero, nothing left of them
+    return Batch(a, b, c.astype(np.uint32), scales[0], scales[1])
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("form", ["ue4m3", "ue8m0"])
+@pytest.mark.parametrize("underflow", ["positive", "signed"])
+def test_groups_at_the_ends_of_their_range(
+    build: str, form: str, underflow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    tree = NVFP4.tree
+    assert isinstance(tree, Fused)
+    for bits, zero in ((35, -139), (24, -126), (36, -300)):
+        changed = replace(tree, fraction_bits=bits, zero_exponent=zero, to=replace(tree.to, underflow=underflow))
+        path = replace(NVFP4, tree=changed, scale=Scale(form, 16, "group"))
+        assert kernel(path) == GROUPED
+        vectors = groups_at_the_ends(path, 6000)
+        assert (run_groups(path, vectors) == stages.evaluate(path, vectors).reshape(-1)).all(), f"{bits} {zero}"
 
 
 def test_exact_sums_whose_terms_cancel() -> None:

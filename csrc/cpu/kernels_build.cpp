@@ -1,7 +1,6 @@
 // The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
 #include "cpu/chain.hpp"
 #include "cpu/exact_sum.hpp"
-#include "cpu/grouped.hpp"
 #include "cpu/integers.hpp"
 #include "cpu/pairs.hpp"
 #include "cpu/tiles.hpp"
@@ -11,7 +10,8 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
-bool fused_sums(const LayoutCall& call);  // fused_build.cpp
+bool fused_sums(const LayoutCall& call);    // fused_build.cpp
+bool grouped_sums(const LayoutCall& call);  // grouped_build.cpp
 
 struct LayoutKernel {
     Kernel number;
@@ -23,7 +23,7 @@ static const LayoutKernel KERNELS[] = {
     {FUSED, fused_sums},
     {CHAIN, chain::evaluate},
     {TWO_STAGE, two_stage::evaluate},
-    {GROUPED, grouped::evaluate},
+    {GROUPED, grouped_sums},
     {INTEGER_WRAPS, integers::wraps},
     {INTEGER_SATURATES, integers::saturates},
     {EXACT_SUM, exact_sum::evaluate},

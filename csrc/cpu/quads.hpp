@@ -32,12 +32,16 @@ MMAPROBE_HD U32s sum_halves(U32s x) { return U32s(_mm256_madd_epi16(__m256i(x), 
 // Twice the values, as signed bytes, and the same plus BIAS.
 MMAPROBE_HD U32s twice(U32s codes) { return look_up(codes, 0x0C08060403020100, 0xF4F8FAFCFDFEFF00); }
 MMAPROBE_HD U32s twice_biased(U32s codes) { return look_up(codes, 0x181412100F0E0D0C, 0x00040608090A0B0C); }
-// Bit j of each lane: byte j is no zero.
-MMAPROBE_HD U32s nonzero(U32s codes) {
-    const U32s is_nonzero = look_up(codes, 0x0101010101010100, 0x0101010101010100);
-    return sum_halves(byte_products(is_nonzero, splat<U32s>(0x08040201)));
+// Bit 4 q + j of each lane: byte j of quad q is no zero.
+MMAPROBE_HD U32s nonzero(const U32s* codes) {
+    const auto bits = [&](int q, u32 weights) __attribute__((always_inline)) {
+        return byte_products(splat<U32s>(weights), look_up(codes[q], 0x0101010101010100, 0x0101010101010100));
+    };
+    const U32s low = add_halves(bits(0, 0x08040201), bits(1, 0x80402010));
+    const U32s high = add_halves(bits(2, 0x08040201), bits(3, 0x80402010));
+    return sum_halves(low) | sum_halves(high) << 8;
 }
-MMAPROBE_HD U32s byte_sums(U32s values) { return sum_halves(byte_products(splat<U32s>(ONES), values)); }
+MMAPROBE_HD U32s biased_sums(U32s values) { return sum_halves(byte_products(splat<U32s>(BIAS * ONES), values)); }
 // acc + the products of unsigned bytes x and signed bytes y, quad by quad; x is at most 127 / 2.
 template <class X, class Y>
 MMAPROBE_HD U32s dot(const X& x, const Y& y, U32s acc) {
@@ -61,8 +65,12 @@ MMAPROBE_HD U32s twice_biased(U32s codes) { return values_of(codes, BIAS); }
 MMAPROBE_HD U32s nonzero(U32s codes) {
     return ((codes | codes >> 1 | codes >> 2) & ONES) * 0x10204080 >> 28;
 }
-MMAPROBE_HD U32s byte_sums(U32s values) {
-    return signed_byte(values, 0) + signed_byte(values, 8) + signed_byte(values, 16) + signed_byte(values, 24);
+MMAPROBE_HD U32s nonzero(const U32s* codes) {
+    return nonzero(codes[0]) | nonzero(codes[1]) << 4 | nonzero(codes[2]) << 8 | nonzero(codes[3]) << 12;
+}
+MMAPROBE_HD U32s biased_sums(U32s values) {
+    return BIAS *
+           (signed_byte(values, 0) + signed_byte(values, 8) + signed_byte(values, 16) + signed_byte(values, 24));
 }
 template <class X, class Y>
 MMAPROBE_HD U32s dot(const X& x, const Y& y, U32s acc) {
@@ -71,6 +79,43 @@ MMAPROBE_HD U32s dot(const X& x, const Y& y, U32s acc) {
     return acc;
 }
 #endif
+
+// acc + the dot products of rows (unsigned, by lanes) and of a column, or of other lanes (both signed).
+template <bool VNNI>
+MMAPROBE_HD U32s dot_column(const U32s* x, const u32* y, U32s acc) {
+#if defined(__AVX512BW__)
+    if (VNNI) {  // in assembly: the rest of the build runs without
+        for (int q = 0; q < QUADS; ++q)
+            asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(x[q]), "m"(y[q]));
+        return acc;
+    }
+#endif
+    return dot([&](int q) { return x[q]; }, [&](int q) { return splat<U32s>(y[q]); }, acc);
+}
+template <bool VNNI>
+MMAPROBE_HD U32s dot_lanes(const U32s* x, const U32s* y, U32s acc) {
+#if defined(__AVX512BW__)
+    if (VNNI) {
+        for (int q = 0; q < QUADS; ++q) asm("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(x[q]), "v"(y[q]));
+        return acc;
+    }
+#endif
+    return dot([&](int q) { return x[q]; }, [&](int q) { return y[q]; }, acc);
+}
+
+// Which bytes are no zeros, a bit each; 4 LANES of them.
+MMAPROBE_HD void store_nonzero(uint16_t* to, U32s codes) {
+#if defined(__AVX512BW__)
+    const u64 bits = _mm512_test_epi8_mask(__m512i(codes), __m512i(splat<U32s>(7 * ONES)));
+#elif defined(__AVX2__)
+    const __m256i values = __m256i(codes & (7 * ONES));
+    const u32 bits = u32(_mm256_movemask_epi8(_mm256_cmpgt_epi8(values, _mm256_setzero_si256())));
+#else
+    const U32s lanes = nonzero(codes);
+    const uint16_t bits = uint16_t(lanes[0] | lanes[1] << 4 | lanes[2] << 8 | lanes[3] << 12);
+#endif
+    memcpy(to, &bits, sizeof bits);
+}
 
 // The sum of four neighbouring lanes, in each of them.
 MMAPROBE_HD U32s sum_of_four(U32s x) {
