@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 from mmaprobe.errors import CannotWriteError, DeviceError, MmaprobeError, NotHereError, UsageError
 
 if TYPE_CHECKING:
-    from mmaprobe.api import derive, device, instruction, model, probe, read_tree, replicate, validate
+    from mmaprobe.api import (
+        derive,
+        device,
+        instruction,
+        model,
+        probe,
+        read_tree,
+        replicate,
+        validate,
+        validate_witnesses,
+    )
     from mmaprobe.bringup import run
 
 __version__ = metadata.version("mmaprobe")
@@ -27,9 +37,12 @@ __all__ = [
     "replicate",
     "run",
     "validate",
+    "validate_witnesses",
 ]
 
-_VERBS = ("derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate")
+_VERBS = (
+    "derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate", "validate_witnesses",
+)  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
 _HOMES["run"] = "mmaprobe.bringup"
 

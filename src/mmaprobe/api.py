@@ -11,6 +11,7 @@ from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
+from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.devices.base import Device, Support, open_device, run_vectors
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding
@@ -128,6 +129,11 @@ def validate(
     """Run vectors through two devices and compare every bit."""
     tested = _opened(dut)
     return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed, generators, **options)
+
+
+def validate_witnesses(dut: str | Device, ref: str | Device, instructions: str = "*") -> list[Summary]:
+    """Hold two devices against the witnesses of every instruction that matches: the smoke test."""
+    return list(_validate_witnesses(_opened(dut), _opened(ref), instructions))
 
 
 def _opened(device: str | Device) -> Device:

@@ -91,16 +91,21 @@ def probe(
 def validate(
     dut: Annotated[str, typer.Argument(help="Device under test.")],
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64.")],
-    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob, all without one.")] = "",
     vectors: Vectors = 1_000_000,
     seed: Seed = 0,
     generator: Annotated[list[str] | None, typer.Option("--generator", "-g", help="Only this family.")] = None,
     nan: Annotated[str, typer.Option(help="bits, or any: two NaNs are equal.")] = "bits",
+    plan: Annotated[str, typer.Option(help="witnesses: the few vectors that tell near datapaths apart.")] = "",
     as_json: Json = False,
 ) -> int:
     """Compare two devices bit for bit."""
     from mmaprobe.report import findings, progress
 
+    if plan:
+        return _validate_plan(dut, ref, instruction or "*", plan, as_json)
+    if not instruction:
+        raise UsageError("name an instruction, or compare all on their witnesses: --plan witnesses")
     with progress.CountProgress(vectors) as bar:
         summary = mmaprobe.validate(dut, ref, instruction, vectors, seed, generator or None, nan=nan, progress=bar)
     if as_json:
@@ -108,3 +113,17 @@ def validate(
     else:
         findings.print_summary(out(), summary)
     return summary.exit_code
+
+
+def _validate_plan(dut: str, ref: str, instruction: str, plan: str, as_json: bool) -> int:
+    from mmaprobe.bringup.result import worst
+    from mmaprobe.report import findings
+
+    if plan != "witnesses":
+        raise UsageError(f"no plan {plan!r}; it must be witnesses")
+    summaries = mmaprobe.validate_witnesses(dut, ref, instruction)
+    if as_json:
+        emit([findings.summary_json(summary) for summary in summaries])
+    else:
+        findings.print_witnesses(out(), summaries)
+    return worst([summary.exit_code for summary in summaries])

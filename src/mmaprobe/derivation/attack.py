@@ -63,6 +63,11 @@ def places_of(datapaths: Sequence[Datapath]) -> Places:
     return Places(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)))
 
 
+def can_attack(instruction: Instruction) -> bool:
+    """Whether there are such vectors for an instruction: floats, dense."""
+    return all(fmt.is_float for fmt in instruction.formats().values()) and not instruction.chunk
+
+
 def attack_vectors(
     instruction: Instruction, datapath: Datapath, rivals: Sequence[Datapath], seed: int, count: int
 ) -> Batch:

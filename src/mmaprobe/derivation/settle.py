@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
-from mmaprobe.derivation.attack import attack_vectors
+from mmaprobe.derivation.attack import attack_vectors, can_attack
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, take
@@ -79,7 +78,7 @@ class Settlement:
 
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> Batch:
         """Vectors of every kind; for floats, from the second attempt on, vectors aimed at the neighbours left."""
-        if attempt == 0 or not formats.get(self.instruction.d).is_float:
+        if attempt == 0 or not can_attack(self.instruction):
             return mixed_vectors(self.instruction, seed, POOL << attempt)
         return attack_vectors(self.instruction, self.state.current, [n.datapath for n in left], seed, POOL << attempt)
 

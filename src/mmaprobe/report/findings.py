@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -130,6 +130,20 @@ def print_summary(console: Console, summary: Summary) -> None:
         console.print(table(rows, ("generator", "vectors", "mismatches")))
     for example in summary.examples:
         print_mismatch(console, example)
+
+
+def print_witnesses(console: Console, summaries: Sequence[Summary]) -> None:
+    """One line in all, and for every instruction with a mismatch what was answered."""
+    wrong = [summary for summary in summaries if summary.mismatches]
+    vectors, seconds = sum(s.vectors for s in summaries), sum(s.seconds for s in summaries)
+    console.print(
+        f"{len(summaries)} instructions, {vectors:,} witnesses: {sum(s.mismatches for s in wrong):,} mismatches in "
+        f"{len(wrong)} instructions, {seconds * 1000:.0f} ms on the devices"
+    )
+    for summary in wrong:
+        console.print(f"{summary.instruction}: {summary.mismatches} of {summary.vectors} witnesses", markup=False)
+        for example in summary.examples:
+            print_mismatch(console, example)
 
 
 def print_mismatch(console: Console, mismatch: Mismatch) -> None:

@@ -1,0 +1,130 @@
+"""The smoke test: the witnesses of every instruction, a few vectors that tell its datapath from all near ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits, Witness
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import match
+from mmaprobe.derivation.attack import attack_vectors, can_attack
+from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, take
+from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.records import Mismatch
+from mmaprobe.generators import families_for
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import datapath_for, entries_for
+from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.validation.summary import FamilyCount, Summary
+
+POOL = 1500
+EXAMPLES = 4
+FAMILY = "witnesses"
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """Vectors with their results: the first ``recorded`` are in the parameter file, the others predicted by it."""
+
+    vectors: Batch
+    results: Bits
+    recorded: int
+
+    def origin(self, index: int) -> str:
+        """Where a witness comes from."""
+        return "recorded" if index < self.recorded else "predicted"
+
+
+def smoke_vectors(architecture: str, instruction: Instruction) -> Smoke:
+    """The witnesses of the parameter file, and predicted ones against the neighbours that these do not refute.
+
+    Predicted witnesses are the fewest vectors, taken greedily from pools of
+    every kind, on which the datapath differs from each neighbour that any vector of the
+    pools tells from it.  UsageError where nothing is known about the instruction.
+    """
+    datapath = datapath_for(architecture, instruction)
+    entries = entries_for(architecture, instruction)
+    own = entries[0].witnesses if len(entries) == 1 and entries[0].datapath == datapath else ()
+    rivals = [near.datapath for near in neighbours(datapath)]
+    if own:
+        vectors = _batch(instruction, own)
+        results = np.array([witness.d for witness in own], formats.get(instruction.d).dtype)
+        told = (evaluate_many(rivals, vectors) != results).any(axis=1) if rivals else np.empty(0, bool)
+        rivals = [rival for rival, refuted in zip(rivals, told, strict=True) if not refuted]
+    more = covering(instruction, datapath, rivals)
+    predicted = evaluate_many([datapath], more)[0]
+    if own:
+        more, predicted = join([vectors, more]), np.concatenate([results, predicted])
+    return Smoke(more, predicted, len(own))
+
+
+def covering(instruction: Instruction, datapath: Datapath, rivals: list[Datapath], seed: int = 1) -> Batch:
+    """Few vectors that together tell a datapath from the rivals that any vector of the pools tells from it."""
+    if instruction.chunk:  # sparse: the generators alone know metadata
+        pool = hard_vectors(instruction, families_for(instruction), seed, 3 * POOL)
+    else:
+        pool = mixed_vectors(instruction, seed, POOL)
+    if can_attack(instruction):
+        pool = join([pool, attack_vectors(instruction, datapath, rivals, seed, 2 * POOL)])
+    table = evaluate_many([datapath, *rivals], pool)
+    differs = table[1:] != table[0]
+    left = differs.any(axis=1)
+    chosen = [] if rivals else [0]
+    while left.any():
+        chosen.append(int(differs[left].sum(axis=0).argmax()))
+        left &= ~differs[:, chosen[-1]]
+    return take(pool, np.asarray(chosen, np.int64))
+
+
+def validate_witnesses(dut: Device, ref: Device, pattern: str = "*", architecture: str = "") -> Iterator[Summary]:
+    """Hold two devices against the witnesses of every instruction that matches and that both support.
+
+    An answer of either that is not the witness's is a mismatch.  ``architecture``
+    is whose parameter file holds the witnesses: by default the reference's.
+    ``seconds`` of a summary are those that the devices took.
+    """
+    home = architecture or ref.info().get("architecture") or dut.info().get("architecture", "")
+    if not home:
+        raise UsageError(f"{ref.name} has no architecture, so no parameter file; name a model:ARCH as the reference")
+    for instruction in match(home, pattern):
+        if not (dut.supports(instruction) and ref.supports(instruction)):
+            continue
+        try:
+            smoke = smoke_vectors(home, instruction)
+        except UsageError:
+            continue  # nothing is known about it, so there is nothing to hold a device against
+        yield _compared(dut, ref, instruction, smoke)
+
+
+def _compared(dut: Device, ref: Device, instruction: Instruction, smoke: Smoke) -> Summary:
+    begin = time.monotonic()
+    answers = [(device.name, run_vectors(device, instruction, smoke.vectors)) for device in (dut, ref)]
+    seconds = time.monotonic() - begin
+    wrong = [(name, given, int(i)) for name, given in answers for i in np.flatnonzero(given != smoke.results)]
+    examples = tuple(
+        Mismatch(Witness.of(take(smoke.vectors, [i]), int(given[i]), f"answer of {name}"), int(smoke.results[i]),
+                 f"{smoke.origin(i)} witness {i}, answer of {name}")
+        for name, given, i in wrong[:EXAMPLES]
+    )  # fmt: skip
+    count = FamilyCount(smoke.vectors.size, len({i for _, _, i in wrong}))
+    return Summary(
+        instruction=instruction.id, dut=dut.name, ref=ref.name, seed=0, planned=count.vectors, vectors=count.vectors,
+        mismatches=count.mismatches, families=((FAMILY, count),), examples=examples, seconds=seconds,
+    )  # fmt: skip
+
+
+def _batch(instruction: Instruction, witnesses: tuple[Witness, ...]) -> Batch:
+    operands = {}
+    types = {role: fmt.dtype for role, fmt in instruction.formats().items() if role != "d"}
+    for role, dtype in (types | {"metadata": np.dtype(np.uint8)}).items():
+        values = [getattr(witness, role) for witness in witnesses]
+        if all(value is not None and value != () for value in values):
+            operands[role] = np.array(values, dtype)
+    return Batch(**operands)
