@@ -19,6 +19,7 @@ constexpr int MOST_GROUPS = 8;
 struct Rules {
     Reading scale;
     int groups, size, scales, fraction_bits, unit;  // unit: log2 of a scaled group sum's place above E - F, at E
+    int scale_of[MOST_GROUPS];                                // the scale of each group
     float zero_exponent;
     u32 nan;
     bool underflow_positive;
@@ -28,7 +29,9 @@ struct Rules {
           size(int(h[Header::scale_size]) / GROUP), scales(groups / size),
           fraction_bits(int(r[GroupedRow::fraction_bits])), unit(fraction_bits - 2 - 2 * scale.fraction_bits),
           zero_exponent(float(r[GroupedRow::zero_exponent])), nan(u32(h[Header::nan_code])),
-          underflow_positive(r[GroupedRow::underflow_positive]) {}
+          underflow_positive(r[GroupedRow::underflow_positive]) {
+        for (int g = 0; g < MOST_GROUPS; ++g) scale_of[g] = g / size;
+    }
 };
 
 // Scales as floats; a zero's exponent is minus infinity.
@@ -133,19 +136,26 @@ struct Columns {
 
 // A column as a Side of every lane.
 struct Column {
-    const Columns& of;
-    i64 n;
+    const Rules& r;
+    const u32 *quads, *offsets, *nans;
+    const float *significands, *exponents;
+    const uint16_t* lives;
+
+    Column(const Columns& of, i64 n)
+        : r(of.r), quads(of.quads + n * r.groups * QUADS), offsets(of.offset + n * r.groups * QUADS),
+          nans(of.nan + n * r.scales), significands(of.significand + n * r.scales),
+          exponents(of.exponent + n * r.scales), lives(of.live + n * r.groups) {}
+
     template <bool VNNI>
-    U32s dot(const Side& a, int g) const {
-        const i64 at = (n * of.r.groups + g) * QUADS;
-        return dot_column<VNNI>(a.quads, of.quads + at, splat<U32s>(of.offset[at]));
+    MMAPROBE_HD U32s dot(const Side& a, int g) const {
+        return dot_column<VNNI>(a.quads, quads + g * QUADS, splat<U32s>(offsets[g * QUADS]));
     }
-    U32s live(int g) const { return splat<U32s>(load<u32>(of.live + n * of.r.groups + g)); }
-    F32s significand(int g) const { return broadcast(F32s{}, of.significand[n * of.r.scales + g / of.r.size]); }
-    F32s exponent(int g) const { return broadcast(F32s{}, of.exponent[n * of.r.scales + g / of.r.size]); }
+    U32s live(int g) const { return splat<U32s>(load<u32>(lives + g)); }
+    F32s significand(int g) const { return all(significands[r.scale_of[g]]); }
+    F32s exponent(int g) const { return all(exponents[r.scale_of[g]]); }
     U32s nan() const {
         u32 any_nan = 0;
-        for (int i = 0; i < of.r.scales; ++i) any_nan |= of.nan[n * of.r.scales + i];
+        for (int i = 0; i < r.scales; ++i) any_nan |= nans[i];
         return splat<U32s>(any_nan);
     }
 };
@@ -212,7 +222,7 @@ bool evaluate_kind(const LayoutCall& call, const Rules& r) {
                 const U32s nan = read_lanes<true, K::SIGNIFICANDS>(r, call.a, call.scale_a, strip, part, a);
                 const bool any_nan = column_nan | any(nan);
                 for (i64 n = 0; n < call.n; ++n) {
-                    const Column column{columns, n};
+                    const Column column(columns, n);
                     run((strip * call.n + n) * STRIP + part, column, any_nan, [&] { return nan | column.nan(); });
                 }
             }
