@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,10 +29,12 @@ from mmaprobe.models.model import bind, run_tiles, run_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 
+LIMIT = 120.0
+"""Seconds of processor time after which a derivation is stopped: it said nothing, neither right nor wrong."""
 JUDGED = 400
 """Vectors of every family, the generators' and the judge's own, that decide whether two datapaths are one function."""
 SEED = 991
-VERDICTS = ("recovered", "inconclusive", "wrong", "error")
+VERDICTS = ("recovered", "inconclusive", "stopped", "wrong", "error")
 
 
 class BlackBox:
@@ -84,27 +89,31 @@ class Outcome:
         return json.dumps(asdict(self))
 
 
-def outcome(seed: int) -> Outcome:
+def outcome(seed: int, limit: float = LIMIT) -> Outcome:
     """Derive the architecture of a seed blind, and judge what comes out."""
     drawn = case(seed)
     box = BlackBox(drawn.instruction, drawn.datapath)
-    return recover(drawn.name, drawn.kind, box, drawn.instruction, drawn.datapath, seed)[0]
+    return recover(drawn.name, drawn.kind, box, drawn.instruction, drawn.datapath, seed, limit)[0]
 
 
 def recover(
-    name: str, kind: str, device: Device, instruction: Instruction, truth: Datapath, seed: int
+    name: str, kind: str, device: Device, instruction: Instruction, truth: Datapath, seed: int, limit: float = LIMIT
 ) -> tuple[Outcome, Derivation | None]:
     """The verdict on a blind derivation, and the derivation.
 
     Wrong: a datapath was reported that differs from the true one on a judged vector, or
     nothing was, without a reason or with a counterexample that is none.  Error: the
-    derivation broke down; what it refuses with a reason is inconclusive.
+    derivation broke down; what it refuses with a reason is inconclusive.  Stopped: it
+    took longer than ``limit``.
     """
     began = time.thread_time()
     try:
-        derivation = derive(device, instruction, seed=seed)
+        with limited(limit):
+            derivation = derive(device, instruction, seed=seed)
     except UsageError as refusal:
         return Outcome(name, kind, "inconclusive", "refused", reason=str(refusal)), None
+    except TimeoutError as late:
+        return Outcome(name, kind, "stopped", seconds=limit, reason=str(late)), None
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno} of {Path(where.filename).name})"
@@ -120,6 +129,25 @@ def recover(
     changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
     verdict = "wrong" if differing else "recovered"
     return Outcome(name, kind, verdict, *cost, size, differing, derivation.reason, changes), derivation
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """TimeoutError in what runs inside after so much processor time of this process (in its main thread only)."""
+
+    def stop(signal_number: int, frame: object) -> None:
+        raise TimeoutError(f"no answer after {seconds:g} s of processor time")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def refutes(instruction: Instruction, truth: Datapath, derivation: Derivation) -> bool:

@@ -15,9 +15,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from outcomes import VERDICTS, Outcome, outcome
+from outcomes import LIMIT, VERDICTS, Outcome, outcome
 from random_architectures import KINDS
 
 SHARD = 500
@@ -39,23 +40,24 @@ def read(path: Path) -> list[Outcome]:
     return [Outcome(**{**row, "changes": tuple(row["changes"])}) for row in rows]
 
 
-def run(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+def run(seeds: Iterable[int], jobs: int, limit: float) -> Iterator[Outcome]:
     """The outcome of each seed, in order, from ``jobs`` processes."""
+    judge = partial(outcome, limit=limit)
     if jobs == 1:
-        yield from map(outcome, seeds)
+        yield from map(judge, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(outcome, seeds, chunksize=4)
+        yield from pool.map(judge, seeds, chunksize=4)
 
 
-def shards(out: Path, cases: int, jobs: int, only: int | None) -> Iterator[Outcome]:
+def shards(out: Path, cases: int, jobs: int, only: int | None, limit: float) -> Iterator[Outcome]:
     """Every outcome of the shards asked for, running those that have no file yet."""
     out.mkdir(parents=True, exist_ok=True)
     for number in range(-(-cases // SHARD)):
         path = out / f"shard-{number:03}.jsonl"
         if not path.exists() and only in (None, number):
             found = []
-            for each in run(range(number * SHARD, min((number + 1) * SHARD, cases)), jobs):
+            for each in run(range(number * SHARD, min((number + 1) * SHARD, cases)), jobs, limit):
                 found.append(each)
                 if each.verdict in ("wrong", "error"):
                     print(each.line, flush=True)
@@ -97,14 +99,15 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=CASES, help=f"seeds 0 to this, less one ({CASES})")
     parser.add_argument("--shard", type=int, help="run this shard only")
     parser.add_argument("--seeds", type=seeds_of, help="run these seeds only and write nothing: 7,100-120")
+    parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds of processor time for each ({LIMIT:g})")
     parser.add_argument("--quiet", action="store_true", help="of the seeds, print those that fail and the table only")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     given = parser.parse_args()
     if given.seeds is None:
-        found = list(shards(given.out, given.cases, given.jobs, given.shard))
+        found = list(shards(given.out, given.cases, given.jobs, given.shard, given.limit))
     else:
         found = []
-        for each in run(given.seeds, given.jobs):
+        for each in run(given.seeds, given.jobs, given.limit):
             if not given.quiet or each.verdict in ("wrong", "error"):
                 print(each.line, flush=True)
             found.append(each)
