@@ -13,12 +13,14 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.documents import finding_to_json
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products, Term
 from mmaprobe.probing import probe
 from mmaprobe.probing.bench import Bench
 from mmaprobe.probing.rounds import Asking, Order, together, wait
 from mmaprobe.probing.vectors import Vector
-from standins import Standin, arithmetic, make_instruction
+from standins import Path, Standin, arithmetic, make_instruction
 
+C = Accumulator()
 FORMS = [
     ("sm_80", "mma.m16n8k16.f32.f16.f16.f32"), ("sm_90a", "mma.m16n8k16.f16.f16.f16.f16"),
     ("sm_90a", "wgmma.mma_async.m64n8k32.f32.e4m3.e4m3"), ("sm_80", "mma.m8n8k4.f64.f64.f64.f64"),
@@ -54,27 +56,29 @@ def chain(k: int) -> Any:
     return tree
 
 
-def fused(k: int) -> Any:
-    return ("fused", 25, "c", *range(k))
+RZ = Encode("f32", rounding="RZ")
 
 
-def steps(k: int) -> Any:
-    tree: Any = "c"
-    for start in range(0, k, 8):
-        tree = ("fused", 25, tree, *range(start, start + 8))
-    return tree
+def paths(k: int) -> dict[str, Datapath]:
+    """A chain of FMAs, one fused sum, fused steps of eight."""
+    trees: dict[str, tuple[Node, int]] = {
+        "chain": (Fma(C, tuple(range(k)), RZ), k),
+        "fused": (Fused((Term(Products(tuple(range(k)))), Term(C)), 25, to=RZ), k),
+        "steps": (Fused((Term(Products(tuple(range(8)))), Term(C)), 25, to=RZ), 8),
+    }
+    return {name: Datapath("bf16", "bf16", "f32", "f32", k, tree, step=step) for name, (tree, step) in trees.items()}
 
 
-@pytest.mark.parametrize("form", [chain, fused, steps])
-def test_the_tree_of_a_chain_or_of_fused_steps_costs_tiles_in_proportion_to_k(form: Any) -> None:
+@pytest.mark.parametrize("form", ["chain", "fused", "steps"])
+def test_the_tree_of_a_chain_or_of_fused_steps_costs_tiles_in_proportion_to_k(form: str) -> None:
     tiles = []
-    for k in (16, 32):
-        device = counting(k, form(k))
+    for k in (32, 64):
+        device = Path(paths(k)[form])
         found = probe(device, device.instruction, ("summation_tree",))["summation_tree"]
         assert found.status == "exact"
         tiles.append(found.tiles)
     assert tiles[1] < 2.3 * tiles[0]
-    assert tiles[1] < 33 * 32 / 2 * 2 / 4  # all pairs, each asked twice
+    assert tiles[1] < 65 * 64 / 2 * 2 / 8  # all pairs, each asked twice
 
 
 def test_costs_add_up_to_what_was_run() -> None:

@@ -28,6 +28,9 @@ from mmaprobe.probing.structure import Node
 from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.writing import to_json
 
+WIDER = 40
+"""Fraction bits by which a partial sum may be wider than the result and be measured."""
+
 
 async def probe_intermediate_rounding(session: Session) -> Finding:
     """Rounding of products and of partial sums (see the module)."""
@@ -68,7 +71,7 @@ async def _read(session: Session, tree: Node, node: Node, expected: int | None =
         return None, []
     bits, places = expected, FEW
     if bits is None or not await keeps(session, place, bits):
-        bits, places = await fraction_bits(session, place, session.d.fraction_bits + 2), PLACES
+        bits, places = await fraction_bits(session, place, session.d.fraction_bits + WIDER), PLACES
     if bits is None:
         return None, []
     least = await aligned_bits(session, tree, node)

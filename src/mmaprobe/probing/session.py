@@ -100,8 +100,8 @@ class Session:
         Block scales are 1 where the operands alone can say the values.
         Raises UnrepresentableError naming the value that the formats lack.
         """
-        lanes = [Fraction(terms.get(k, rest)) for k in range(self.k)]
-        operands: Operands = operands_for(self.instruction, lanes)
+        lanes = {leaf: Fraction(value) for leaf, value in terms.items() if isinstance(leaf, int)}
+        operands: Operands = operands_for(self.instruction, lanes, Fraction(rest))
         c = self.operand("c", Fraction(terms.get("c", rest))) if self.instruction.c else None
         return Vector(operands.a, operands.b, c, operands.scale_a, operands.scale_b)
 
