@@ -14,7 +14,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products, Term
-from mmaprobe.probing import probe
+from mmaprobe.probing import QUESTIONS, probe
 from mmaprobe.probing.bench import Bench
 from mmaprobe.probing.rounds import Asking, Order, together, wait
 from mmaprobe.probing.vectors import Vector
@@ -83,7 +83,7 @@ def test_the_tree_of_a_chain_or_of_fused_steps_costs_tiles_in_proportion_to_k(fo
 
 def test_costs_add_up_to_what_was_run() -> None:
     device = counting(4, chain(4))
-    found = probe(device, device.instruction)
+    found = probe(device, device.instruction, QUESTIONS[2:])
     assert sum(finding.tiles for finding in found.values()) == device.calls["tiles"]
     assert sum(finding.launches for finding in found.values()) == device.calls["launches"]
 

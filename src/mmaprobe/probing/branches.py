@@ -33,9 +33,10 @@ async def read_branches(session: Session) -> Node | None:
     leaves = session.leaves
     pivot, second, last = leaves[0], leaves[1], leaves[-1]
     rows: list[Pair] = [(pivot, leaf) for leaf in leaves[1:]]
-    checks: list[Pair] = [(second, leaf) for leaf in leaves[2:]] + [(last, leaf) for leaf in leaves[2:-1]]
+    checks: list[Pair] = [(second, leaf) for leaf in leaves[2:]] + [(leaf, last) for leaf in leaves[2:-1]]
     source = random.Random(session.bench.seed)
-    checks += [(first, other) for first, other in (source.sample(leaves[1:], 2) for _ in leaves)]
+    chosen = (sorted(source.sample(range(1, len(leaves)), 2)) for _ in leaves)
+    checks += [(leaves[first], leaves[other]) for first, other in chosen]
     measured = await _losses(session, rows + checks)
     if measured is None:
         return None
