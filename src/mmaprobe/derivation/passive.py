@@ -13,7 +13,8 @@ from mmaprobe.derivation import axes
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.structures import Structure, fused_structures, orders, rounded_structures
-from mmaprobe.models.grid import Grid
+from mmaprobe.errors import UsageError
+from mmaprobe.models.grid import Change, Grid
 from mmaprobe.parameters.datapath import Datapath, Encode, Special
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
@@ -28,18 +29,28 @@ def plain_hypotheses(instruction: Instruction, results: Iterable[str], code: int
     k, has_c = instruction.k, instruction.c is not None
     special = Special("canonical", code)
     for name in results:
-        modes = [Encode(name, mode) for mode in dict.fromkeys(("RNE", "RZ", *formats.ROUNDINGS))]
+        modes = tuple(dict.fromkeys(("RNE", "RZ", *formats.ROUNDINGS)))
         for structure in rounded_structures(k, has_c):
-            made = [replace(grammar.build(instruction, structure, to), special=special) for to in modes]
-            for order in _orders(k, structure, moved):
-                yield several([replace(path, order=order) for path in made])
+            base = replace(grammar.build(instruction, structure, Encode(name)), special=special)
+            yield from _moved(base, [axes.rounding(modes)], _orders(k, structure, moved))
         for structure in fused_structures(k, has_c):
             to = Encode(name, "RZ", "infinity", zero="positive", underflow="positive")
             base = replace(axes.cut(grammar.build(instruction, structure, to), 8, "RZ"), special=special)
             widths = axes.fraction_bits(axes.may_be_uncut(base))
-            grid = Grid(base, [widths, axes.alignment(ALIGNMENTS), axes.rounding(RESULTS)])
-            for order in _orders(k, structure, moved):
-                yield Living.of([grid if order is None else grid.moved(replace(base, order=order))])
+            changes = [widths, axes.alignment(ALIGNMENTS), axes.rounding(RESULTS)]
+            yield from _moved(base, changes, _orders(k, structure, moved))
+
+
+def _moved(base: Datapath, changes: list[list[Change]], ways: list[tuple[int, ...] | None]) -> Iterator[Living]:
+    """All combinations of changes, with the lanes taken in each way."""
+    try:
+        grid = Grid(base, changes)
+    except UsageError:  # the engine cannot hold it
+        made = [reduce(lambda path, change: change(path), each, base) for each in product(*changes)]
+        yield from (several([replace(path, order=order) for path in made]) for order in ways)
+        return
+    for order in ways:
+        yield Living.of([grid if order is None else grid.moved(replace(base, order=order))])
 
 
 def _orders(k: int, structure: Structure, moved: bool) -> list[tuple[int, ...] | None]:
