@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mmaprobe.catalog.batch import Batch
@@ -31,6 +32,14 @@ class Frame:
         entry = Entry(self.primitive, path, "predicted", "a hypothesis")
         file = ParameterFile(self.architecture, {self.primitive: entry})
         return datapath_for(self.architecture, self.instruction, file)
+
+    def composed(self, paths: Iterable[Datapath]) -> Iterator[tuple[Datapath, Datapath]]:
+        """Each datapath of ``inner`` with the whole; without those that the lowering cannot put together."""
+        for path in paths:
+            try:
+                yield path, self.whole(path)
+            except UsageError:
+                continue
 
     def dense(self, vectors: Batch) -> Batch:
         """What the datapath sees of the vectors: of sparse ones the selected lanes."""

@@ -92,7 +92,7 @@ def read(frame: Frame, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
 
 def agreeing(frame: Frame, paths: Sequence[Datapath], vectors: Batch, answers: Bits) -> list[Datapath]:
     """The datapaths of the searched instruction that get every answer right; few vectors meet all of them."""
-    left = [(path, frame.whole(path)) for path in paths]
+    left = list(frame.composed(paths))
     start, size = 0, 4
     while start < len(answers) and left:
         part = np.arange(start, min(start + size, len(answers)))
@@ -217,20 +217,20 @@ class Elimination:
         found: list[Datapath] = []
         for core in cores:
             self.closest = core
-            zeros = self._agree(list(zero_variants(core)), self.masks["zeroed"])
-            steady = self._steady(zeros) & self.masks["finite"]
+            zeros, alike = self._by_answers(self._agree(list(zero_variants(core)), self.masks["zeroed"]))
+            steady = alike & self.masks["finite"]
             ends = self._agree(list(end_variants(zeros[0])), steady) if zeros else []
             both = [path for end in ends for path in zero_variants(end, zeros)]
             found += self._agree(both, self.masks["finite"])
         return found
 
-    def _steady(self, paths: list[Datapath]) -> NDArray[np.bool_]:
-        """Which vectors these datapaths answer alike."""
+    def _by_answers(self, paths: list[Datapath]) -> tuple[list[Datapath], NDArray[np.bool_]]:
+        """The first datapath of each kind of answers to the finite vectors, and which vectors all answer alike."""
         if not paths:
-            return np.zeros(len(self.answers), bool)
+            return [], np.zeros(len(self.answers), bool)
         table = evaluate_many([self.frame.whole(path) for path in paths], self.frame.dense(self.vectors))
-        steady: NDArray[np.bool_] = (table == table[0]).all(axis=0)
-        return steady
+        first = np.sort(np.unique(table[:, self.masks["finite"]], axis=0, return_index=True)[1])
+        return [paths[i] for i in first], np.asarray((table == table[0]).all(axis=0))
 
     def _specials(self, paths: list[Datapath]) -> list[Datapath]:
         rest = ~self.masks["finite"]
