@@ -30,7 +30,8 @@ FORMS = {
     "mma.m16n8k8.f16.f16.f16.f16": "sm_80",
     "v_mfma_f32_32x32x8f16": "gfx90a",
 }
-QUICK = os.environ.get("MMAPROBE_DEPTH", "quick") == "quick"
+DEPTH = os.environ.get("MMAPROBE_DEPTH", "quick")
+QUICK = DEPTH == "quick"
 ASKED = list(FORMS)[:1] if QUICK else list(FORMS)
 MIXED = [("RNE", "RU"), ("RU", "RNE"), ("RZ", "RD"), ("RNE", "RO")]
 ALWAYS_THE_SAME = ("pattern?",)
@@ -48,7 +49,7 @@ def derived(device: Device, form: Instruction, seed: int) -> Derivation | None:
 @pytest.mark.parametrize("fault", [*ALWAYS_THE_SAME, *BY_CHANCE])
 def test_a_fault_is_never_derived(fault: str, form: str) -> None:
     asked = instruction(form, FORMS[form])
-    for seed in range(1 if QUICK else 3):
+    for seed in range(3 if DEPTH == "full" else 1):
         device = open_device(f"misbehaving:{fault}seed={seed}&of=model:{FORMS[form]}")
         derivation = derived(device, asked, seed)
         if derivation is None:
@@ -82,7 +83,7 @@ def test_what_no_vector_meets_is_covered_by_a_count(form: str) -> None:
     assert derivation.form()["cost"]["fresh"] == FRESH
 
 
-@pytest.mark.parametrize("bits", [13] if QUICK else [9, 13, 20])
+@pytest.mark.parametrize("bits", [9, 13, 20] if DEPTH == "full" else [13])
 @pytest.mark.parametrize(("rounding", "own"), MIXED[:1] if QUICK else MIXED)
 def test_a_rounding_of_its_own_for_c_is_not_taken_for_another_datapath(bits: int, rounding: str, own: str) -> None:
     """C aligned by another rounding than the products, K = 32, e2m1 times e3m2 to f16: a trial took it for another."""

@@ -23,6 +23,7 @@ from random_architectures import KINDS, PAIRS, Case, case, draw_case
 import oracle
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import architectures, instructions
+from mmaprobe.derivation.arguments import argument
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Fused, walk
 from mmaprobe.parameters.neighbours import neighbours
@@ -39,6 +40,22 @@ def test_recovered_or_inconclusive(seed: int) -> None:
     found = outcome(seed, limit=3)
     assert found.verdict in ("recovered", "inconclusive", "stopped"), found.line
     assert found.verdict == "recovered" or found.reason
+
+
+ARGUED_WRONGLY = (23, 33, 41, 43, 106)
+"""Seeds of which a neighbour was once argued to be the same function and is not."""
+
+
+@pytest.mark.parametrize("seed", sorted({*ARGUED_WRONGLY, *range(5 if len(CASES) < 200 else 60)}))
+def test_what_is_argued_to_be_the_same_function_is(seed: int) -> None:
+    """No judged vector tells a random datapath from a neighbour that the certificate's arguments call equivalent."""
+    drawn = case(seed)
+    near = neighbours(drawn.datapath)
+    near = near[:: -(-len(near) // 300)]
+    same = [each for each in near if argument(drawn.datapath, each)]
+    d = evaluate_many([drawn.datapath, *(each.datapath for each in same)], judged(drawn.instruction, drawn.datapath))
+    wrong = [(each.field, each.value) for each, row in zip(same, d[1:], strict=True) if (row != d[0]).any()]
+    assert not wrong
 
 
 # --- the sampler
