@@ -6,7 +6,7 @@ width up to a limit, every policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -14,16 +14,21 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.derivation.rewrite import map_encodes, map_fused
-from mmaprobe.models.grid import Change
+from mmaprobe.models.grid import Change, Numbers
 from mmaprobe.parameters.datapath import SUBNORMALS, Datapath, Encode, Fused, Operand, Products, walk
 
 MOST_BITS = 64
 """The widest alignment that a search counts out; above it nothing is cut."""
 
 
-def fraction_bits(uncut: bool) -> list[Change]:
+def fraction_bits(uncut: bool) -> Sequence[Change]:
     """Every width of all aligned sums, no limit first."""
-    return [_fused(fraction_bits=bits) for bits in ([None] if uncut else []) + [*range(MOST_BITS + 1)]]
+    return Numbers(lambda bits: _fused(fraction_bits=bits), widths(uncut))
+
+
+def widths(uncut: bool) -> tuple[int | None, ...]:
+    """Every number of fraction bits, no limit first."""
+    return (*((None,) if uncut else ()), *range(MOST_BITS + 1))
 
 
 def alignment(modes: Iterable[str] = formats.ROUNDINGS) -> list[Change]:
@@ -36,9 +41,9 @@ def rounding(modes: Iterable[str] = formats.ROUNDINGS) -> list[Change]:
     return [_encodes(rounding=mode) for mode in modes]
 
 
-def zero_exponent(values: Iterable[int | None]) -> list[Change]:
+def zero_exponent(values: Iterable[int | None]) -> Sequence[Change]:
     """These exponents of a zero in all aligned sums."""
-    return [_fused(zero_exponent=value) for value in values]
+    return Numbers(lambda value: _fused(zero_exponent=value), tuple(values))
 
 
 def operand(name: str) -> list[Change]:

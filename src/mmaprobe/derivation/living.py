@@ -107,7 +107,7 @@ class Living:
 
     def closest(self, vectors: Batch, answers: Bits, count: int) -> tuple[Living, NDArray[np.int64]]:
         """The ``count`` with the fewest wrong answers, fewest first within a space, and how many those are."""
-        left, start, size = self, 0, 4 * FIRST
+        left, start, size = self, 0, 2 * FIRST
         misses = np.zeros(len(self), np.int64)
         while start < len(answers) and len(left):
             part = np.arange(start, min(start + size, len(answers)))

@@ -17,7 +17,7 @@ from typing import Any
 from mmaprobe import formats
 from mmaprobe.derivation import axes
 from mmaprobe.derivation.rewrite import map_fused, map_node, with_encode
-from mmaprobe.models.grid import Change
+from mmaprobe.models.grid import Change, Numbers
 from mmaprobe.parameters.datapath import (
     SUBNORMALS,
     Accumulator,
@@ -65,7 +65,7 @@ def terms(role: tuple[str, bool], **fields: Any) -> Change:
 
 
 def widths(role: tuple[str, bool], uncut: bool) -> Axis:
-    return [terms(role, fraction_bits=bits) for bits in ([None] if uncut else []) + [*range(axes.MOST_BITS + 1)]]
+    return Numbers(lambda bits: terms(role, fraction_bits=bits), axes.widths(uncut))
 
 
 def modes(role: tuple[str, bool]) -> Axis:
@@ -73,11 +73,11 @@ def modes(role: tuple[str, bool]) -> Axis:
 
 
 def zeros(role: tuple[str, bool], values: Iterable[int | None]) -> Axis:
-    return [terms(role, zero_exponent=value) for value in values]
+    return Numbers(lambda value: terms(role, zero_exponent=value), tuple(values))
 
 
 def cutoffs(role: tuple[str, bool]) -> Axis:
-    return [terms(role, cutoff=value) for value in (None, *range(axes.MOST_BITS + 1))]
+    return Numbers(lambda value: terms(role, cutoff=value), axes.widths(True))
 
 
 # --- results

@@ -58,14 +58,23 @@ class Search:
         return self.next_structure(Special("canonical", self.opening.codes[0]))
 
     def next_structure(self, special: Special) -> Datapath:
-        """The first of the structures not tried yet that can be refined; a repair comes back for the rest."""
+        """The first of the structures not tried yet that can be refined; a repair comes back for the rest, after the
+        datapath believed so far was taken downhill."""
         failure = OutsideError("structures", None)
+        if self.state.believed is not None:
+            try:
+                return self.state.choose(several([self._mended(self.state.believed)]))
+            except OutsideError as error:
+                failure = error
         for datapath in self.untried:
             try:
                 return self.state.choose(self._rivalled(self._refine(replace(datapath, special=special))))
             except OutsideError as error:
                 failure = error
         raise failure
+
+    def _mended(self, datapath: Datapath) -> Datapath:
+        return polish(self.state, datapath, self.pools.finite, plain=False)
 
     def _unlike(self, alive: Living) -> Iterator[Datapath]:
         """A few hypotheses that differ at the ends of the range, the simplest of each kind."""
@@ -90,7 +99,7 @@ class Search:
             closest = error.closest or datapath
             self.state.observations.keep(lambda vectors: ~nan_operands(self.instruction, vectors))
         try:
-            return self._specials(several([polish(self.state, closest, self.pools.finite, plain=False)]))
+            return self._specials(several([self._mended(closest)]))
         except OutsideError:
             self.state.observations.forget(before)
             raise

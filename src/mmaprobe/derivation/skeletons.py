@@ -21,16 +21,14 @@ from mmaprobe.derivation.structures import (
     orders,
     rounded_structures,
 )
-from mmaprobe.derivation.wide import descend, race
+from mmaprobe.derivation.wide import race
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 NARROW = ("RZ", "RD", "RU", "RNE")
 """The roundings tried first, with all of them after."""
-MOST_WRONG = 2
-"""A structure that gets more answers to equal lanes wrong is not tried with other lane orders."""
-MOST_SHAPES = 12
-"""So many structures, the closest ones, are taken downhill."""
+MOST_SHAPES, TURNS = 12, 24
+"""So many structures, the closest ones, are taken downhill, so many groups of fields each."""
 
 
 class Skeletons:
@@ -64,24 +62,24 @@ class Skeletons:
             if len(closest) and shape.fused:
                 scored.append((int(misses.min()), number, shape, next(iter(closest))))
         scored.sort(key=lambda each: each[:2])
-        found = [self._ordered(shape, start) for _, _, shape, start in scored[:MOST_SHAPES]]
-        far = OutsideError("structures", min(found, key=lambda each: each[0])[1] if found else None)
-        tried = 0
-        for path in race([path for _, path in found], *self.opening.plain):
-            try:
-                yield polish(self.state, path, self.pools.safe, plain=True)
-                tried += 1
-            except OutsideError as error:
-                far = error
+        best = scored[:MOST_SHAPES]
+        far, tried = OutsideError("structures", best[0][3] if best else None), 0
+        for number, path in race([start for *_, start in best], *self.opening.uniform, TURNS):
+            for ordered in self._ordered(best[number][2], path):
+                try:
+                    yield polish(self.state, ordered, self.pools.safe, plain=True)
+                    tried += 1
+                except OutsideError as error:
+                    far = error
         if not tried:
             raise far
 
-    def _ordered(self, shape: Structure, start: Datapath) -> tuple[int, Datapath]:
-        """The shape with numbers that fit equal lanes, and the lane order that fits the others best."""
-        path, wrong = descend(start, *self.opening.uniform, plain=True)
-        ways = orders(self.instruction.k, shape.piece or shape.step, True) if wrong <= MOST_WRONG else [None]
+    def _ordered(self, shape: Structure, path: Datapath) -> list[Datapath]:
+        """The lane orders that fit best."""
+        ways = orders(self.instruction.k, shape.piece or shape.step, True)
         found = [(self.state.observations.mismatches(moved), moved) for moved in (replace(path, order=o) for o in ways)]
-        return min(found, key=lambda each: each[0])
+        found.sort(key=lambda each: each[0])
+        return [moved for misses, moved in found[:2] if misses == found[0][0]]
 
     def _shapes(self, modes: Iterable[str]) -> Iterator[tuple[Structure, Space]]:
         """Every structure with every precision and rounding, lanes as they come."""

@@ -25,7 +25,7 @@ from mmaprobe.models.grid import Grid, Known
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 Group = tuple[Datapath, list[roles.Axis]]
-SWEEPS = 8
+SWEEPS = 4
 
 
 def descend(start: Datapath, vectors: Batch, answers: Bits, plain: bool) -> tuple[Datapath, int]:
@@ -55,17 +55,18 @@ def descent(start: Datapath, vectors: Batch, answers: Bits, plain: bool) -> Iter
             return
 
 
-def race(starts: list[Datapath], vectors: Batch, answers: Bits) -> Iterator[Datapath]:
-    """Several ways downhill, a group of fields of each in turn: the datapaths that get everything right, as they do."""
-    runs = [descent(start, vectors, answers, plain=True) for start in starts]
-    while runs:
+def race(starts: list[Datapath], vectors: Batch, answers: Bits, turns: int) -> Iterator[tuple[int, Datapath]]:
+    """Several ways downhill, a group of fields of each in turn, ``turns`` at most: the number of a start and the
+    datapath that gets everything right, as they come."""
+    runs = [(i, descent(start, vectors, answers, plain=True)) for i, start in enumerate(starts)]
+    for _ in range(turns):
         left = []
-        for run in runs:
+        for i, run in runs:
             path, misses = next(run, (None, 0))
             if path is not None and misses:
-                left.append(run)
+                left.append((i, run))
             elif path is not None:
-                yield path
+                yield i, tidy(path)
         runs = left
 
 
@@ -116,6 +117,8 @@ def groups(path: Datapath, plain: bool) -> Iterator[Group]:
     for first, second in combinations(terms, 2):
         yield path, [roles.widths(first, False), roles.widths(second, False)]
         yield path, [roles.modes(first), roles.modes(second)]
+    for role in (role for role in terms if role[0] == "group"):
+        yield path, [roles.widths(role, axes.may_be_uncut(path)), roles.first_cuts(path, "root")]
     for part in parts:
         for role in terms:
             yield path, [roles.modes(role), roles.roundings(part)]

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,20 @@ _ANCHORED, _GRID, _COUNT = (1 + COLUMNS["SUM"].index(name) for name in ("anchore
 _ANCHOR = 1 << 40
 
 
+@dataclass(frozen=True)
+class Numbers(Sequence[Change]):
+    """One change a number (or None): what a number alters in a program is that number and a constant."""
+
+    make: Callable[[int | None], Change]
+    values: tuple[int | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.make(self.values[index])
+
+
 class Grid:
     """All combinations of one change of each axis, made to ``base`` one after the other.
 
@@ -49,19 +65,23 @@ class Grid:
         words = plain_program(base)
         if words is None:
             raise UsageError("the engine cannot hold the base datapath of a grid")
-        self.base, self.axes = base, [tuple(axis) for axis in axes]
+        self.base, self.known = base, known
+        self.axes = [axis if isinstance(axis, Numbers) else tuple(axis) for axis in axes]
         self.shape = tuple(map(len, self.axes))
         self.words = _lift(words)
-        self.patches: list[tuple[Indices, NDArray[np.int64]]] = []
-        fits = []
-        for axis in self.axes:
-            for change in axis:
-                if change not in known:
-                    known[change] = plain_program(change(base))
-            programs = [known[change] for change in axis]
-            fits.append(np.array([each is not None for each in programs]))
-            self.patches.append(self._patch([self.words if each is None else _lift(each) for each in programs]))
         self.sums = np.array(list(_sums(words)), np.int64)
+        self.free = np.concatenate([[_WIDTH], self.sums + _GRID])
+        fits, self.patches = [], []
+        for axis in self.axes:
+            table = self._line(axis) if isinstance(axis, Numbers) else None
+            if table is None:
+                programs = [self._program(change) for change in axis]
+                fits.append(np.array([each is not None for each in programs]))
+                table = self._table([self.words if each is None else each for each in programs])
+            else:
+                fits.append(np.ones(len(axis), bool))
+            places = np.flatnonzero((table != self.words).any(axis=0))
+            self.patches.append((places, table[:, places]))
         self._check()
         self.valid: Indices = np.flatnonzero(reduce(np.logical_and.outer, fits, np.array(True)).reshape(-1))
 
@@ -76,18 +96,45 @@ class Grid:
         found.base, found.words = base, self.words if lifted is None else lifted
         return found
 
-    def _patch(self, programs: list[Program]) -> tuple[Indices, NDArray[np.int64]]:
+    def _program(self, change: Change) -> Program | None:
+        if change not in self.known:
+            words = plain_program(change(self.base))
+            self.known[change] = None if words is None else _lift(words)
+        return self.known[change]
+
+    def _table(self, programs: list[Program]) -> Program:
         if any(len(each) != len(self.words) for each in programs):
             raise ValueError("a change of a grid adds or removes an operation")
-        table = np.array(programs)
-        places = np.flatnonzero((table != self.words).any(axis=0))
-        return places, table[:, places]
+        return np.array(programs)
+
+    def _line(self, axis: Numbers) -> Program | None:
+        """The programs of numbers by those of the least, the middle and the largest; None where they are no line."""
+        numbers = sorted(value for value in axis.values if value is not None)
+        if len(numbers) < 4:
+            return None
+        ends = numbers[0], numbers[len(numbers) // 2], numbers[-1]
+        programs = [self._program(axis.make(value)) for value in ends]
+        uncut = self._program(axis.make(None)) if None in axis.values else self.words
+        if uncut is None or any(each is None for each in programs):
+            return None
+        least, middle, most, free = self._table([each for each in (*programs, uncut) if each is not None])
+        grows = most != least
+        line = np.where(grows, most - ends[2], most)
+        strict = np.ones(len(line), bool)
+        strict[self.free] = False
+        for value, words in zip(ends, (least, middle, most), strict=True):
+            if (words != line + grows * value)[strict].any():
+                return None
+        rows = [free if value is None else line + grows * value for value in axis.values]
+        for row, number in zip(rows, axis.values, strict=True):
+            if number is not None:
+                row[_WIDTH] = middle[_WIDTH] if number <= ends[1] else most[_WIDTH]
+        return np.array(rows)
 
     def _check(self) -> None:
         """Axes share no place but those of which the largest value is right."""
         places = np.concatenate([places for places, _ in self.patches] or [np.empty(0, np.int64)])
-        free = np.concatenate([[_WIDTH], self.sums + _GRID])
-        used, counts = np.unique(places[~np.isin(places, free)], return_counts=True)
+        used, counts = np.unique(places[~np.isin(places, self.free)], return_counts=True)
         if (counts > 1).any():
             raise ValueError(f"axes of a grid change the same words {used[counts > 1]}")
 
@@ -110,10 +157,9 @@ class Grid:
         """The programs of combinations, one a row."""
         rows = np.repeat(self.words[None], len(indices), axis=0)
         places = np.unravel_index(indices, self.shape) if self.shape else ()
-        free = np.concatenate([[_WIDTH], self.sums + _GRID])
         for (columns, values), place in zip(self.patches, places, strict=True):
             chosen = values[place]
-            shared = np.isin(columns, free)
+            shared = np.isin(columns, self.free)
             rows[:, columns[~shared]] = chosen[:, ~shared]
             for column, value in zip(columns[shared], chosen[:, shared].T, strict=True):
                 np.maximum(rows[:, column], value, out=rows[:, column])
