@@ -19,6 +19,7 @@ from outcomes import Outcome, compared, judged, recover, vector
 from shipped import SEED, Shipped, distinct, family, files, representatives
 
 import oracle
+from mmaprobe import formats
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation, derive, loop
@@ -80,8 +81,9 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     """The changes that are not just another spelling.
 
     Steps may be written out as one tree, the operands of an addition have no
-    order, where nothing is flushed nobody judges what is tiny, and a zero exponent
-    may be another one where the formats prove that neither cuts anything.
+    order, where nothing is flushed nobody judges what is tiny, a zero exponent
+    may be another one where the formats prove that neither cuts anything, and a
+    product is not infinite from a place that no product of the formats reaches.
     """
     changes = list(datapath_changes(truth, found))
     if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
@@ -90,7 +92,8 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     return [
         change
         for change in changes
-        if (
+        if not (change[0] == "product.overflow_exponent" and out_of_reach(truth, change[1:]))
+        and (
             not change[0].endswith(".zero_exponent")
             or not argument(truth, Neighbour(change[0], "", mutate(truth, change[0], change[2])))
         )
@@ -99,6 +102,12 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
             or any(table.get(change[0].replace("tininess", "subnormals")) != "keep" for table in tables)
         )
     ]
+
+
+def out_of_reach(datapath: Datapath, exponents: tuple[str, ...]) -> bool:
+    """Whether every product is below two to each of these exponents."""
+    top = formats.get(datapath.a).max_exponent + formats.get(datapath.b).max_exponent + 2
+    return datapath.scale is None and all(value == "none" or int(value) >= top for value in exponents)
 
 
 def unrolled(datapath: Datapath) -> Any:

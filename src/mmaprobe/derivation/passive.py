@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import product
@@ -41,7 +41,7 @@ def plain_hypotheses(instruction: Instruction, results: Iterable[str], code: int
             yield from _moved(base, changes, _orders(k, structure, moved))
 
 
-def _moved(base: Datapath, changes: list[list[Change]], ways: list[tuple[int, ...] | None]) -> Iterator[Living]:
+def _moved(base: Datapath, changes: Sequence[Sequence[Change]], ways: list[tuple[int, ...] | None]) -> Iterator[Living]:
     """All combinations of changes, with the lanes taken in each way."""
     try:
         grid = Grid(base, changes)
