@@ -19,16 +19,13 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.codes import ABSENT, ANY, FULL, HALF, NEXT, ONE, codes_of
 from mmaprobe.derivation.rewrite import encodes
 from mmaprobe.parameters.datapath import Datapath, Fused, walk
 
 Ints = NDArray[np.int64]
 
-ONE, NEXT, FULL, HALF, ANY = range(5)
-"""Fractions: none, the last bit, all bits, the first bit, random."""
-ABSENT = -(1 << 40)
-"""The exponent of a zero."""
-SHAPES = ("ladder", "cancel", "graze", "zero", "top", "low", "order", "specials")
+SHAPES = ("ladder", "cancel", "graze", "zero", "top", "low", "order", "carry", "labels", "specials")
 
 
 @dataclass(frozen=True)
@@ -95,12 +92,12 @@ class _Maker:
 
     def make(self, shape: str) -> Batch:
         """The vectors of one shape."""
-        places = self._three()
+        places = self._four()
         getattr(self, f"_{shape}")(places)
         batch = self._encoded()
         return self._specials_into(batch, places) if shape == "specials" else batch
 
-    # -- shapes: places holds three different terms of every vector
+    # -- shapes: places holds four different terms of every vector
 
     def _ladder(self, places: list[Ints]) -> None:
         """An anchor, a term that makes a tie of it, and others at the last kept bits below."""
@@ -129,7 +126,8 @@ class _Maker:
         below = np.where(self._flags(), low - reach + self._jitter(-3, 2), low - self._jitter(0, 3))
         sign = self._flags()
         self._fill(low - reach - self._jitter(-3, 4))
-        self._put(places[2], low - self._pick(self.places.reach) - self._jitter(-3, 4))
+        more = low - self._pick(self.places.reach) - self._jitter(-3, 4)
+        self._put(places[2], np.where(self._flags(), more, ABSENT))
         self._put(places[1], below, np.where(self._flags(), ~sign, sign))
         self._put(places[0], low, sign, self._choose(ONE, ONE, FULL, NEXT, ANY))
 
@@ -174,6 +172,27 @@ class _Maker:
         self._put(places[0], anchor, sign, kind)
         self._put(places[1], anchor, ~sign, kind)
 
+    def _carry(self, places: list[Ints]) -> None:
+        """All ones, a last place that carries them over, half of the next, and a term at the last kept bits below."""
+        anchor, sign = self._anchor(), self._flags()
+        bits = self._pick([reach for reach in self.places.reach if reach > 1] or [1])
+        self._fill(anchor - self._pick(self.places.reach) - self._jitter(0, 3))
+        self._put(places[3], anchor - self._pick(self.places.reach) + self._jitter(-3, 3), kind=self._choose(ONE, ANY))
+        self._put(places[2], anchor - bits + self._jitter(-1, 1), sign, ONE)
+        self._put(places[1], anchor - bits + self._jitter(-1, 0), sign, ONE)
+        self._put(places[0], anchor, sign, FULL)
+
+    def _labels(self, places: list[Ints]) -> None:
+        """Two terms that cancel, of a subnormal operand, and a last kept bit below what their labels say."""
+        depth = self._jitter(1, max(self.a.fraction_bits, 1))
+        label = np.where(self._flags(), self.a.min_exponent + self.b.max_exponent,
+                         self.b.min_exponent + self.a.max_exponent)  # fmt: skip
+        sign = self._flags()
+        self._fill(label - self._pick(self.places.reach) - self._jitter(0, 3))
+        self._put(places[2], label - self._pick(self.places.reach) + self._jitter(-3, 1))
+        self._put(places[1], label - depth, sign, ONE)
+        self._put(places[0], label - depth, ~sign, ONE)
+
     def _specials(self, places: list[Ints]) -> None:
         """Plain terms; special operands come on top."""
         self._order(places)
@@ -192,15 +211,15 @@ class _Maker:
     def _choose(self, *kinds: int) -> Ints:
         return self._pick(kinds)
 
-    def _three(self) -> list[Ints]:
-        """Three terms of every vector, different where there are so many; c is among them half the time."""
+    def _four(self) -> list[Ints]:
+        """Four terms of every vector, different where there are so many; c is among them half the time."""
         order = np.argsort(self.rng.random((self.count, self.terms)), axis=1)
         if self.c is not None:
             swap = np.flatnonzero(self._flags())
-            at = self.rng.integers(0, min(3, self.terms), swap.size)
+            at = self.rng.integers(0, min(4, self.terms), swap.size)
             here = np.argmax(order[swap] == self.terms - 1, axis=1)
             order[swap, here], order[swap, at] = order[swap, at], self.terms - 1
-        return [order[:, min(i, self.terms - 1)] for i in range(3)]
+        return [order[:, min(i, self.terms - 1)] for i in range(4)]
 
     def _highest(self) -> int:
         return self.a.max_exponent + self.b.max_exponent
@@ -236,8 +255,12 @@ class _Maker:
             return {}, shift
         fmt, found = formats.get(self.instruction.scale), {}
         groups = self.instruction.k // self.instruction.scale_size
+        ends = (fmt.min_exponent // 2, fmt.max_exponent // 2, fmt.min_exponent)
+        target = self._pick((*self.places.zeros, *self.places.lows, *self.places.highs)) + self._jitter(-8, 8)
+        target -= np.where(self._flags(), self._pick(self.places.reach), 0)
         for role in ("scale_a", "scale_b"):
-            step = self.rng.choice([0, 0, fmt.min_exponent // 2, fmt.max_exponent // 2, fmt.min_exponent], self.count)
+            step = np.where(self._flags(), target // 2, self._pick([0, 0, *ends]))
+            step = np.clip(step, fmt.min_exponent, fmt.max_exponent)
             shift += step
             code = (step + fmt.bias) << fmt.fraction_bits
             found[role] = np.repeat(code.astype(fmt.dtype)[:, None], groups, axis=1)
@@ -257,18 +280,19 @@ class _Maker:
         plain, same = self._flags((self.count, k)), self._flags((self.count, 1))
         kind = self.kind[:, :k]
         absent = target == ABSENT
+        minus_b = self._flags((self.count, k)) & absent
         operands = {
-            "a": _codes(self.rng, self.a, np.where(absent & plain, ABSENT, e_a), self.negative[:, :k],
+            "a": codes_of(self.rng, self.a, np.where(absent & plain, ABSENT, e_a), self.negative[:, :k],
                         np.where(plain | same, kind, ONE)),
-            "b": _codes(self.rng, self.b, np.where(absent, ABSENT, target - e_a), self._flags((self.count, k)) & absent,
+            "b": codes_of(self.rng, self.b, np.where(absent, ABSENT, target - e_a), minus_b,
                         np.where(plain & ~same, ONE, kind)),
         }  # fmt: skip
         if self.c is not None:
-            operands["c"] = _codes(self.rng, self.c, self.exponent[:, k], self.negative[:, k], self.kind[:, k])
+            operands["c"] = codes_of(self.rng, self.c, self.exponent[:, k], self.negative[:, k], self.kind[:, k])
         return Batch(**operands, **self.scales)
 
     def _specials_into(self, batch: Batch, places: list[Ints]) -> Batch:
-        """One to three special operands: two NaNs of different payloads, an infinity, or a zero that meets one."""
+        """One to four special operands: two NaNs of different payloads, an infinity, or a zero that meets one."""
         operands = {name: value.copy() for name, value in batch.items()}
         rows = np.arange(self.count)
         for number, place in enumerate(places):
@@ -290,23 +314,3 @@ class _Maker:
         signs = np.where(self._flags((count,)), fmt.sign_mask, 0)
         found: Bits = (code.astype(np.uint64) | signs.astype(np.uint64)).astype(fmt.dtype)
         return found
-
-
-def _codes(rng: np.random.Generator, fmt: formats.Format, exponent: Ints, negative: Any, kind: Any) -> Bits:
-    """Codes of this exponent, sign and kind of fraction; subnormal below the lowest normal, zero for ABSENT."""
-    bits = fmt.fraction_bits
-    ones = (1 << bits) - 1
-    fraction = np.select(
-        [kind == ONE, kind == NEXT, kind == FULL, kind == HALF],
-        [0, min(1, ones), ones, (ones + 1) >> 1],
-        rng.integers(0, ones + 1, exponent.shape),
-    )
-    under = np.clip(fmt.min_exponent - exponent, 0, bits + 1)
-    field = np.clip(exponent, fmt.min_exponent, fmt.max_exponent) + fmt.bias
-    top = exponent >= fmt.max_exponent
-    normal = field << bits | np.where(top, np.minimum(fraction, fmt.max_fraction), fraction)
-    code = np.where(under > 0, ((1 << bits) | fraction) >> under, normal) if fmt.subnormal else normal
-    code = np.where(exponent == ABSENT, 0, code).astype(np.uint64) << np.uint64(fmt.padding)
-    signed = negative & ((code != 0) | (fmt.nan != "negative_zero"))
-    found: Bits = np.where(signed, code | np.uint64(fmt.sign_mask), code).astype(fmt.dtype)
-    return found

@@ -173,14 +173,16 @@ def accumulator_span(datapath: Datapath) -> Span:
     span = start_span(datapath)
     if len(datapath.steps) == 1:
         return span
-    for _ in range(4):
+    to = getattr(datapath.tree, "to", None)
+    assert isinstance(to, Encode)
+    widest = span.join(replace(operand_span(to.format), minus_zero=True))
+    for turn in range(12):
         wider = span.join(trace(datapath, span).spans["tree"])
         if wider == span:
             return span
-        span = wider
-    to = getattr(datapath.tree, "to", None)
-    assert isinstance(to, Encode)
-    return span.join(replace(operand_span(to.format), minus_zero=True))
+        moved = [name for name in vars(span) if getattr(span, name) != getattr(wider, name)]
+        span = replace(wider, **{name: getattr(widest, name) for name in moved}) if turn else wider
+    return widest
 
 
 def _node(datapath: Datapath, node: Node, path: str, found: Trace, above: Encode | None) -> Span:
@@ -238,6 +240,7 @@ def highest(node: Fused, parts: Sequence[Span]) -> int:
 def _aligned(node: Fused, parts: list[tuple[Span, int]]) -> list[tuple[Span, int]]:
     """The terms after the alignment: what may be cut may become a zero of its sign, or one last place larger."""
     top = highest(node, [part for part, _ in parts])
+    bottom = min(part.label_low for part, _ in parts)
     found = []
     for (part, count), term in zip(parts, node.terms, strict=True):
         bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
@@ -245,7 +248,8 @@ def _aligned(node: Fused, parts: list[tuple[Span, int]]) -> list[tuple[Span, int
         dropped = term.cutoff is not None and top - term.cutoff > part.label_low
         if cut:
             assert bits is not None
-            part = replace(part, least=part.lowest, top=max(part.top, top - bits) + 1)
+            lowest = max(part.lowest, bottom - bits)
+            part = replace(part, lowest=lowest, least=lowest, top=max(part.top, top - bits) + 1)
         found.append((replace(part, minus_zero=True) if cut or dropped else part, count))
     return found
 
@@ -258,8 +262,23 @@ def _sum(parts: list[tuple[Span, int]], to: Encode | None) -> Span:
     total = sum(count for _, count in some)
     lowest = min(part.lowest for part, _ in some)
     top = max(part.top for part, _ in some) + (total - 1).bit_length()
-    least = some[0][0].least if total == 1 else lowest
+    least = (
+        some[0][0].least if total == 1 else max([lowest, *(_least(some, i) for i in range(len(some)) if len(some) > 1)])
+    )
     minus = to is None or to.rounding == "RD" or all(part.minus_zero for part, _ in parts)
     labels = [part.label_low for part, _ in some], [part.label_high for part, _ in some]
     width = some[0][0].width if total == 1 else top - lowest
     return Span(lowest, least, top, width, min(labels[0]), max(labels[1]), minus)
+
+
+def _least(parts: list[tuple[Span, int]], single: int) -> int:
+    """The least size of x + y, for one term x of few bits and y, the sum of the others.
+
+    Where x is below half of y the sum is above a half of y; else x has no bit
+    below the last of its ``width`` bits.
+    """
+    x, count = parts[single]
+    if count != 1:
+        return -FAR
+    y = min(part.lowest for i, (part, _) in enumerate(parts) if i != single)
+    return min(x.least, y - 1, y - x.width)

@@ -106,7 +106,13 @@ def _flushed_or_exact(case: Case) -> bool:
     old, new, span, fmt = _encodes(case)
     zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
     fits = span.width <= fmt.fraction_bits and old.first is None and old.subnormals != "keep"
-    return fmt.infinity and zeros and fits and (old.overflow != "ieee" or _stays_finite(span, fmt))
+    alike = old.overflow != "ieee" or _direction(old.rounding) == _direction(new.rounding)
+    return fmt.infinity and zeros and fits and (alike or _stays_finite(span, fmt))
+
+
+def _direction(rounding: str) -> str:
+    """Roundings of one direction give the same result beyond the largest finite value."""
+    return {"RO": "RZ", "RU": "RU", "RD": "RD", "RZ": "RZ"}.get(rounding, "nearest or away")
 
 
 def _stays_finite(span: Span, fmt: formats.Format) -> bool:
@@ -122,6 +128,12 @@ def _never_tiny(case: Case) -> bool:
 def _tiny_is_exact(case: Case) -> bool:
     old, _, span, fmt = _encodes(case)
     return fmt.is_float and span.lowest >= fmt.min_exponent - fmt.fraction_bits and old.first is None
+
+
+def _rounds_inward(case: Case) -> bool:
+    old, _, _, fmt = _encodes(case)
+    inward = old.rounding == "RZ" and (old.first is None or old.first[1] == "RZ")
+    return fmt.is_float and inward and (old.underflow == "signed" or old.subnormals == "zero")
 
 
 def _never_vanishes(case: Case) -> bool:
@@ -269,6 +281,8 @@ RULES: dict[str, tuple[Rule, str, frozenset[str]]] = {
                    frozenset({"subnormals", "tininess", "underflow"})),
     "tiny is exact": (_tiny_is_exact, "every value is a multiple of the result's lowest place, so a tiny one needs no "
                       "rounding", frozenset({"tininess"})),
+    "rounds inward": (_rounds_inward, "rounded toward zero, a tiny value stays tiny and no other becomes tiny",
+                      frozenset({"tininess"})),
     "never vanishes": (_never_vanishes, "no value other than zero becomes a zero whose sign is still to be chosen",
                        frozenset({"underflow"})),
     "vanishes positive": (_vanishes_positive, "rounded down, only positive values become zero",

@@ -1,0 +1,38 @@
+"""Operand codes from exponents, signs and kinds of fractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Bits
+
+Ints = NDArray[np.int64]
+
+ONE, NEXT, FULL, HALF, ANY = range(5)
+"""Fractions: none, the last bit, all bits, the first bit, random."""
+ABSENT = -(1 << 40)
+"""The exponent of a zero."""
+
+
+def codes_of(rng: np.random.Generator, fmt: formats.Format, exponent: Ints, negative: Any, kind: Any) -> Bits:
+    """Codes of this exponent, sign and kind of fraction; subnormal below the lowest normal, zero for ABSENT."""
+    bits = fmt.fraction_bits
+    ones = (1 << bits) - 1
+    fraction = np.select(
+        [kind == ONE, kind == NEXT, kind == FULL, kind == HALF],
+        [0, min(1, ones), ones, (ones + 1) >> 1],
+        rng.integers(0, ones + 1, exponent.shape),
+    )
+    under = np.clip(fmt.min_exponent - exponent, 0, bits + 1)
+    field = np.clip(exponent, fmt.min_exponent, fmt.max_exponent) + fmt.bias
+    top = exponent >= fmt.max_exponent
+    normal = field << bits | np.where(top, np.minimum(fraction, fmt.max_fraction), fraction)
+    code = np.where(under > 0, ((1 << bits) | fraction) >> under, normal) if fmt.subnormal else normal
+    code = np.where(exponent == ABSENT, 0, code).astype(np.uint64) << np.uint64(fmt.padding)
+    signed = negative & ((code != 0) | (fmt.nan != "negative_zero"))
+    found: Bits = np.where(signed, code | np.uint64(fmt.sign_mask), code).astype(fmt.dtype)
+    return found
