@@ -50,6 +50,8 @@ async def probe_accumulator_precision(session: Session) -> Finding:
         if tipped is not None and tipped.bits >= max(products.values(), default=0):
             products = dict.fromkeys(range(session.k), tipped.bits)
             limits = limits - {"products"} | ({"products"} if tipped.bounded else set())
+            code = (await session.ask([tipped.shown]))[0]
+            session.note(tipped.shown, code, f"the result is tipped by a term {tipped.bits} bits down")
     answer = collapse(products) | {"c": kept.get("c"), "at_least": sorted(limits)}
     if answer["products"] is None and not answer["lanes"]:
         return session.finding("inconclusive", answer, "no term can be watched beside a larger one")

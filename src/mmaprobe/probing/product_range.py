@@ -2,12 +2,13 @@
 
 Overflow: 2**t and -2**t on two leaves that meet first, t from the largest exponent of D to that
 of a product: zero while both are finite.  Underflow: two halves and four quarters of D's
-lowest number, which are that number (and two of its halves) where products are added before they are cut to D's
-format, zero where each is cut alone.
+lowest number, which make that number where products are added before they are cut to
+D's format, zero where each is cut alone.
 
 Answer: ``{"overflow_exponent": t | "none" | "absent" | None, "small": "added" | "cut" | "absent" | None}``:
 the lowest t of an infinite product; ``none`` where the largest one is finite, ``absent`` where no
-product goes so far.
+product goes so far.  In a chain only the product next to the range comes back into it: where
+that one is finite the answer is None.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ async def _overflow(session: Session, tree: Node) -> int | str | None:
         top = d.max_exponent + 1
         values = await session.sums([{lane: power(top), other: -power(top - 1)}])
         await session.witness({lane: power(top), other: -power(top - 1)}, f"2^{top} less 2^{top - 1}")
-        return "none" if values == [power(top - 1)] else top
+        return None if values == [power(top - 1)] else top
     near = range(d.max_exponent - 1, min(top, d.max_exponent + 4) + 1)
     finite = await _finite(session, lane, other, [*near, top])
     if finite[top]:

@@ -33,6 +33,8 @@ async def probe_sticky_reach(session: Session) -> Finding:
             name = names[bool(half)]
             answer[name] = max(tipped.bits, answer[name] or 0)
             answer["at_least"] |= tipped.bounded
+            code = (await session.ask([tipped.shown]))[0]
+            session.note(tipped.shown, code, f"a {name} tipped by a term {tipped.bits} bits down")
     shown = {name: bits for name, bits in answer.items() if name != "at_least" and bits is not None}
     if not shown:
         return session.finding("inconclusive", answer, "no tiny term changes a result in these formats")

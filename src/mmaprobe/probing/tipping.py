@@ -27,10 +27,11 @@ FIRST, MOST = 2, 160
 
 @dataclass(frozen=True)
 class Tipped:
-    """Bits kept; ``bounded`` where the ladder ended before anything was lost."""
+    """Bits kept; ``bounded`` where the ladder ended before anything was lost; the last vector that tipped."""
 
     bits: int
     bounded: bool
+    shown: Vector
 
 
 Ways = dict[tuple[Fraction, int], Tipped | None]
@@ -80,8 +81,7 @@ async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Frac
     if count == 0 or steps[count - 1] <= 1:
         return None
     shown = pairs[steps[count - 1]][1]
-    session.note(shown, (await session.ask([shown]))[0], f"tipped by a term {steps[count - 1]} bits down")
-    return Tipped(steps[count - 1], count == len(steps))
+    return Tipped(steps[count - 1], count == len(steps), shown)
 
 
 def _pair(
