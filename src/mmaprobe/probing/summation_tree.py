@@ -26,22 +26,17 @@ two operands of an addition does not show in values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.all_pairs import first_trace, read_pairs
 from mmaprobe.probing.branches import read_branches
 from mmaprobe.probing.integer_limits import probe_integer_order
-from mmaprobe.probing.ladders import count_good
-from mmaprobe.probing.masks import lost_leaves, mask
 from mmaprobe.probing.pairs import group_by_half_ulps
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Leaf, Node, build
+from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.writing import describe, same_shape, to_json
-
-BEYOND = 48
-"""Places below the result's last one down to which traces are looked for."""
 
 
 @dataclass(frozen=True)
@@ -70,55 +65,18 @@ async def _measure(session: Session) -> Measured:
     leaves = session.leaves
     if len(leaves) <= 2:
         return Measured(Node(leaves) if len(leaves) == 2 else None, session.window, False)
-    tree = await read_branches(session) or await _read(session, session.window, True)
+    tree = await read_branches(session) or await read_pairs(session, session.window, True)
     if tree is not None:
         return await _settle(session, tree, session.window)
-    trace, carry = await _first_trace(session), len(leaves).bit_length()
+    trace, carry = await first_trace(session), len(leaves).bit_length()
     if trace is not None:
         near = min(session.window, trace + carry + 1)
         far = min(session.window, max(near, trace + session.d.fraction_bits - carry - 3))
         windows = tuple(dict.fromkeys((near, far)))
-        trees = await together(*(_read(session, window, False) for window in windows))
+        trees = await together(*(read_pairs(session, window, False) for window in windows))
         if trees[0] is not None and trees[-1] is not None and same_shape(trees[0], trees[-1]):
             return await _settle(session, trees[-1], far)
     return Measured(None, session.window, True, "no tree swallows units as this device does")
-
-
-async def _read(session: Session, window: int, strict: bool) -> Node | None:
-    """The tree that fits all pairs in one window; where lossless sums leave a choice, unit by unit."""
-    leaves = session.leaves
-    pairs = list(combinations(leaves, 2))
-    counts = await mask(session, pairs, window, strict)
-    if counts is None:
-        return None
-    loss = {pair: len(leaves) - n for pair, n in counts.items()}
-    tree = build(leaves, loss)
-    choice = isinstance(tree, Node) and len(tree.walk()) > 1 and any(node.lossless for node in tree.walk())
-    if strict and not choice:
-        return tree if isinstance(tree, Node) else None
-    first, second, *_, last = leaves
-    rows = pairs if strict else [pair for pair in pairs if {first, second, last} & set(pair)]
-    lost = await lost_leaves(session, window, rows, strict)
-    tree = None if lost is None else build(leaves, loss, lost)
-    if lost is None or not isinstance(tree, Node):
-        return None
-    return tree if all(tree.lost(i, j) == gone for (i, j), gone in lost.items()) else None
-
-
-async def _first_trace(session: Session) -> int | None:
-    """The narrowest window in which a swallowed unit leaves a last place behind (directed roundings, to odd)."""
-    leaves = session.leaves
-    pairs = [(leaves[0], leaf) for leaf in leaves[1:]] + [(leaf, leaves[-1]) for leaf in leaves[1:-1]]
-    pairs += [(j, i) for i, j in pairs]
-    most = min(session.window, session.d.fraction_bits + BEYOND)
-    windows = list(range(len(leaves).bit_length() + 1, most + 1))
-
-    async def judge(some: list[int]) -> list[bool]:
-        counts = await together(*(mask(session, pairs, window, True) for window in some))
-        return [found is not None for found in counts]
-
-    clean = await count_good(windows, judge)
-    return windows[clean] if clean < len(windows) else None
 
 
 async def _settle(session: Session, tree: Node, window: int) -> Measured:
