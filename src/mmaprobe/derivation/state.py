@@ -50,7 +50,9 @@ class State:
         return self.believed
 
     def choose(self, alive: Living) -> Datapath:
-        """Believe the first of these; the rest are kept."""
+        """Believe the first of these; the rest are kept.  OutsideError where there is none."""
+        if not len(alive):
+            raise OutsideError("no rival agrees with everything asked", self.believed)
         self.believed, *rest = alive.first(KEPT)
         self.others = rest + self.others
         return self.believed
