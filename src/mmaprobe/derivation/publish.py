@@ -8,6 +8,7 @@ from itertools import combinations
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.catalog.states import default_state
+from mmaprobe.derivation.classes import number_classes
 from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import Part, Store
@@ -76,10 +77,12 @@ def _datapath(store: Store, part: Part) -> Datapath:
 
 
 def _notes(part: Part) -> Iterable[tuple[str, str]]:
-    """The classes of values that no vector told apart."""
+    """The classes of values that no vector told apart, and those that an argument shows to be the same function."""
     form = part.datapath or {}
     for field, values in form.get("certificate", {}).get("open", {}).items():
         yield field, f"could also be {', '.join(values)}: no vector tells"
+    if form.get("datapath"):
+        yield from number_classes(from_table(form["datapath"], part.instruction)).items()
 
 
 def followed(base: Instruction, states: Mapping[str, Datapath], where: str) -> tuple[str, ...]:

@@ -1,0 +1,42 @@
+"""Classes of a number: the values around the datapath's own that are provably the same function."""
+
+from __future__ import annotations
+
+from mmaprobe.derivation.arguments import argument
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import Neighbour, numbers
+
+WALK = 64
+"""How far a class is followed to either side."""
+
+
+def number_classes(datapath: Datapath) -> dict[str, str]:
+    """By field, in words, the class of every number that has other values; each value has an argument that holds.
+
+    ``any from -142 up to -120``; without the end at which the walk met no value
+    that lacks an argument; ``, or none`` where the number may be absent.
+    """
+    found = {}
+    for field, value in numbers(datapath).items():
+        if value is None:
+            continue
+        low, high = (_walk(datapath, field, value, sign) for sign in (-1, 1))
+        none = _same(datapath, field, "none")
+        if low or high or none:
+            words = [f"from {value - low}"] * (low < WALK) + [f"up to {value + high}"] * (high < WALK)
+            found[field] = " ".join(["any", *words]) + ", or none" * none + ": the same function"
+    return found
+
+
+def _walk(datapath: Datapath, field: str, value: int, sign: int) -> int:
+    return next((size - 1 for size in range(1, WALK + 1) if not _same(datapath, field, str(value + sign * size))), WALK)
+
+
+def _same(datapath: Datapath, field: str, value: str) -> bool:
+    try:
+        other = mutate(datapath, field, value)
+    except UsageError:
+        return False
+    return other != datapath and argument(datapath, Neighbour(field, value, other)) is not None
