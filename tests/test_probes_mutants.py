@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import cache
@@ -83,7 +84,10 @@ def test_the_suite_on_a_mutant_fails_where_its_fault_is() -> None:
     device = "mutant:sm_80/HMMA.16816.F32[f16,f16->f32]/tree.rounding=RNE"
     only = "mma.m16n8k16.f32.f16.f16.f32"
     command = [sys.executable, "-m", "pytest", "probes", "-q", "--no-header", "--device", device, "-k", only]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
+    plain = {**os.environ, "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1], env=plain
+    )
     failed = {line.split("::")[1].partition("[")[0] for line in done.stdout.splitlines() if line.startswith("FAILED")}
     assert "test_alignment_rounding" in failed
     assert not failed & {"test_layout", "test_summation_tree", "test_nan_and_infinity", "test_result_rounding"}

@@ -10,7 +10,7 @@ from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.attack import attack_vectors, can_attack
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, take
+from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, take
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.state import OutsideError
 from mmaprobe.evidence.records import Witness
@@ -23,8 +23,11 @@ POOL = 1500
 ROUNDS = 6
 FAR = 48
 """How far a number may be from its true value and still be repaired at once."""
-ATTEMPTS = 4
-"""Pools a neighbour must survive to be called open: the first of every family, the others aimed at it."""
+ATTEMPTS = 5
+"""Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
+LAST_POOL = 40_000
+LAST_EVALUATIONS = 1_000_000
+"""Size of the last pool, and how often datapaths are evaluated on it at most: rare differences need many vectors."""
 
 
 class Settlement:
@@ -77,7 +80,9 @@ class Settlement:
         raise OutsideError("neighbours kept replacing each other", self.state.current)
 
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> Batch:
-        """Vectors of every kind; for floats, from the second attempt on, vectors aimed at the neighbours left."""
+        """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
+        if attempt == ATTEMPTS - 1:
+            return mixed_vectors(self.instruction, seed, min(LAST_POOL, LAST_EVALUATIONS // len(left)))
         if attempt == 0 or not can_attack(self.instruction):
             return mixed_vectors(self.instruction, seed, POOL << attempt)
         return attack_vectors(self.instruction, self.state.current, [n.datapath for n in left], seed, POOL << attempt)
@@ -143,9 +148,10 @@ class Settlement:
 
     def _validate(self, fresh: int, turn: int) -> Batch | None:
         """The first fresh vectors on which device and datapath differ, if any."""
-        vectors = hard_vectors(
-            self.instruction, families_for(self.instruction), self.state.seed ^ 0x5EED0000 + turn, fresh
-        )
+        seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 3
+        families = hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own)
+        mixed = mixed_vectors(self.instruction, seed, own)
+        vectors = join([families, mixed.slice(mixed.size - own, mixed.size)])
         device = Observations(self.state.observations.device, self.instruction)
         answers = device.ask(vectors)
         wrong = np.flatnonzero(evaluate_many([self.state.current], vectors)[0] != answers)
