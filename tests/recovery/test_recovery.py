@@ -87,7 +87,8 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     Steps may be written out as one tree, the operands of an addition have no
     order, nobody reads labels where nothing is aligned, where nothing is flushed
     nobody judges what is tiny, a zero exponent may be another one where the
-    formats prove that neither cuts anything, and a product is not infinite from a place that no product of the formats reaches.
+    formats prove that neither cuts anything, and a product is not infinite from a
+    place that no product of the formats reaches.
     """
     changes = list(datapath_changes(truth, found))
     if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
