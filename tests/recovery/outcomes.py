@@ -112,7 +112,7 @@ def recover(
             derivation = derive(device, instruction, seed=seed)
     except UsageError as refusal:
         return Outcome(name, kind, "inconclusive", "refused", reason=str(refusal)), None
-    except TimeoutError as late:
+    except LateError as late:
         return Outcome(name, kind, "stopped", seconds=limit, reason=str(late)), None
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -131,12 +131,16 @@ def recover(
     return Outcome(name, kind, verdict, *cost, size, differing, derivation.reason, changes), derivation
 
 
+class LateError(BaseException):
+    """No answer in time; no Exception, since what a device raises becomes a DeviceError."""
+
+
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """TimeoutError in what runs inside after so much processor time of this process (in its main thread only)."""
+    """LateError in what runs inside after so much processor time of this process (in its main thread only)."""
 
     def stop(signal_number: int, frame: object) -> None:
-        raise TimeoutError(f"no answer after {seconds:g} s of processor time")
+        raise LateError(f"no answer after {seconds:g} s of processor time")
 
     if threading.current_thread() is not threading.main_thread():
         yield
