@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.certificate import Certificate
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.outside import Explanation, Repair, explain
+from mmaprobe.derivation.repeats import UnstableError, smallest
 from mmaprobe.derivation.search import Search
+from mmaprobe.derivation.selection import Selection, prove_selection
 from mmaprobe.derivation.settle import Settlement
+from mmaprobe.derivation.sparse import KeptLanes
 from mmaprobe.derivation.state import OutsideError, Say, State
 from mmaprobe.devices.base import Device
-from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
@@ -33,7 +35,10 @@ class Derivation:
     the same on everything searched.  ``inconclusive``: nothing in the grammar fits;
     ``closest`` is then the datapath with the fewest wrong observations,
     ``counterexample`` the smallest vector it gets wrong, and ``repairs`` say how
-    many of its mismatches each change of one field would repair.
+    many of its mismatches each change of one field would repair.  Where answers do
+    not repeat, the counterexample is the smallest vector seen to get two, and
+    ``again`` is the other one; where sparse metadata is read otherwise than the
+    catalog says, it is the smallest vector that shows it.
     """
 
     instruction: str
@@ -50,6 +55,7 @@ class Derivation:
     reason: str = ""
     closest: Datapath | None = None
     counterexample: Witness | None = None
+    again: int | None = None
     repairs: tuple[Repair, ...] = ()
 
     def form(self) -> dict[str, Any]:
@@ -66,6 +72,8 @@ class Derivation:
             "datapath" if self.datapath else "closest": to_table(datapath) if datapath else None,
             "certificate": certificate,
             "repairs": [str(repair) for repair in self.repairs],
+            "counterexample": None if self.counterexample is None else asdict(self.counterexample),
+            "again": self.again,
             "cost": {"tiles": self.tiles, "launches": self.launches, "vectors": self.vectors, "fresh": self.fresh},
         }
 
@@ -86,24 +94,43 @@ def derive(
     state, another width of it): it is tested like any other and saves the
     search of structures where it holds.  ``findings`` are the probes' answers
     where they were already asked; they are handed on, the search asks for
-    itself.  UsageError for sparse operands, which no hypothesis covers.
+    itself.  A sparse instruction is derived as the dense one of the lanes that its
+    metadata keeps, after directed vectors have shown that it keeps those of the
+    catalog.
     """
-    if instruction.chunk:
-        raise UsageError(
-            "sparse operands are not derived; hold the device against a model: "
-            f"`mmaprobe validate DEVICE model:ARCH '{instruction.id}'`"
-        )
+    if not instruction.chunk:
+        return _derived(device, instruction, seed, start, fresh, findings or {}, say)
+    begin = time.monotonic()
+    view = KeptLanes.of(device, instruction)
+    rule = prove_selection(view)
+    if rule.reason:
+        found = _refused(instruction, rule, findings or {})
+    else:
+        found = _lifted(view, _derived(view, view.dense, seed, start, fresh, findings or {}, say))
+    return replace(
+        found,
+        tiles=found.tiles + rule.tiles,
+        launches=found.launches + rule.launches,
+        vectors=found.vectors + rule.vectors,
+        seconds=time.monotonic() - begin,
+    )
+
+
+def _derived(
+    device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int,
+    findings: dict[str, Finding], say: Say | None,
+) -> Derivation:  # fmt: skip
     begin = time.monotonic()
     state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None))
     search = Search(state)
-    findings = findings or {}
     try:
         certificate = Settlement(search).run(search.run(start), fresh)
         status: Status = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
-        state.observations.check_stable()
-        outcome = _inconclusive(state, error)
+        outcome = _outside(state, error)
+    except UnstableError as error:
+        outcome = _unstable(state, error)
     probed = list(findings.values())
     return Derivation(
         instruction=instruction.id,
@@ -118,17 +145,59 @@ def derive(
     )
 
 
-def _inconclusive(state: State, error: OutsideError) -> dict[str, Any]:
+def _outside(state: State, error: OutsideError) -> dict[str, Any]:
     shown, observations = Explanation(), state.observations
-    if error.closest is not None:
-        seen = observations.everything()
-        shown = explain(observations.device, state.instruction, error.closest, seen, state.seed)
-    return {
-        "status": "inconclusive",
-        "datapath": None,
-        "certificate": Certificate(()),
-        "reason": f"no datapath of the grammar fits: {error.stage}",
+    try:
+        observations.check_stable()
+        if error.closest is not None:
+            seen = observations.everything()
+            shown = explain(observations.device, state.instruction, error.closest, seen, state.seed)
+    except UnstableError as unstable:
+        return _unstable(state, unstable)
+    return _inconclusive(f"no datapath of the grammar fits: {error.stage}") | {
         "closest": error.closest,
         "counterexample": shown.counterexample,
         "repairs": shown.repairs,
     }
+
+
+def _unstable(state: State, error: UnstableError) -> dict[str, Any]:
+    """The device's answers do not repeat; the proofs found so far rest on them."""
+    state.proofs.clear()
+    least = smallest(state.observations.device, state.instruction, error)
+    reason = f"the device's answers do not repeat: one vector was answered {least.first:#x} and {least.second:#x}"
+    return _inconclusive(reason) | {
+        "counterexample": Witness.of(least.vector, least.first, f"answered {least.second:#x} another time"),
+        "again": least.second,
+    }
+
+
+def _inconclusive(reason: str) -> dict[str, Any]:
+    return {"status": "inconclusive", "datapath": None, "certificate": Certificate(()), "reason": reason}
+
+
+def _refused(instruction: Instruction, rule: Selection, findings: dict[str, Finding]) -> Derivation:
+    """Nothing is searched where metadata does not select as the catalog says."""
+    return Derivation(
+        instruction=instruction.id,
+        findings=findings,
+        witnesses=(),
+        tiles=0,
+        launches=0,
+        vectors=0,
+        fresh=0,
+        seconds=0.0,
+        counterexample=rule.counterexample,
+        **_inconclusive(rule.reason),
+    )
+
+
+def _lifted(view: KeptLanes, found: Derivation) -> Derivation:
+    """A derivation of the kept lanes in the words of the sparse instruction: its vectors as they were asked."""
+    entries = tuple(replace(e, witness=e.witness and view.witness(e.witness)) for e in found.certificate.entries)
+    return replace(
+        found,
+        certificate=Certificate(entries),
+        witnesses=tuple(map(view.witness, found.witnesses)),
+        counterexample=found.counterexample and view.simplest(found.counterexample),
+    )

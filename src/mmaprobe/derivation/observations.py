@@ -12,8 +12,8 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.pool import join, take
+from mmaprobe.derivation.repeats import UnstableError
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
-from mmaprobe.errors import DeviceError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 
@@ -92,17 +92,22 @@ class Observations:
         return int((evaluate_many([datapath], vectors)[0] != answers).sum())
 
     def check_stable(self) -> None:
-        """Ask everything again in the opposite order; DeviceError when an answer changed."""
-        if not self.answers:
-            return
-        vectors, answers = self.everything()
-        again = self.peek(take(vectors, np.arange(len(answers))[::-1]))[::-1]
+        """Ask everything again in the opposite order; UnstableError when an answer changed."""
+        if self.answers:
+            vectors, answers = self.everything()
+            self._again(vectors, answers, np.arange(len(answers))[::-1])
+
+    def confirm(self, vectors: Batch, answers: Bits) -> None:
+        """Ask once more and remember; UnstableError when an answer is not the one given before."""
+        self._again(vectors, answers, np.arange(len(answers)))
+        self.remember(vectors, answers)
+
+    def _again(self, vectors: Batch, answers: Bits, order: NDArray[np.int64]) -> None:
+        again = self.peek(take(vectors, order))[np.argsort(order)]
         changed = np.flatnonzero(again != answers)
         if changed.size:
-            raise DeviceError(
-                f"{self.device.name}: {self.instruction.id} gave another answer to {changed.size} of {len(answers)} "
-                "vectors on a repeat; nothing can be derived from an unstable device"
-            )
+            first = changed[:1]
+            raise UnstableError(take(vectors, first), int(answers[first[0]]), int(again[first[0]]))
 
 
 def eliminate(

@@ -9,6 +9,7 @@ import numpy as np
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.pool import hard_vectors, take
+from mmaprobe.derivation.repeats import UnstableError
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
@@ -50,7 +51,10 @@ class Explanation:
 def explain(
     device: Device, instruction: Instruction, closest: Datapath, seen: tuple[Batch, Bits], seed: int
 ) -> Explanation:
-    """Where ``closest`` fails: over the vectors seen and, where the device can still be asked, some more."""
+    """Where ``closest`` fails: over the vectors seen and, where the device can still be asked, some more.
+
+    UnstableError where it fails because an answer does not repeat.
+    """
     model = DatapathDevice(instruction, closest)
     vectors, answers = _more(device, instruction, seen, seed)
     wrong = np.flatnonzero(model.run_vectors(instruction, vectors) != answers)
@@ -66,7 +70,10 @@ def explain(
         shown = int(run_vectors(device, instruction, small)[0])
     except UsageError:  # a recording answers nothing else
         small, shown = first, answer
-    if shown == int(model.run_vectors(instruction, small)[0]):  # an answer that does not repeat
+    if shown == int(model.run_vectors(instruction, small)[0]):  # the shrunk vector's answer does not repeat
+        again = int(run_vectors(device, instruction, first)[0])
+        if again != answer:
+            raise UnstableError(first, answer, again)
         small, shown = first, answer
     return Explanation(
         Witness.of(small, shown, "the closest datapath differs"), repairs(instruction, closest, vectors, answers)

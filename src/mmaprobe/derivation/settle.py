@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.attack import attack_vectors, can_attack
@@ -50,7 +50,7 @@ class Settlement:
                 self.state.observations.check_stable()
                 return certificate
             self.state.say("a fresh vector disagrees: searching on")
-            self.state.observations.ask(disagreement)
+            self.state.observations.confirm(*disagreement)
             if not self.state.move(self.state.others):
                 self.state.relative_of = None
                 self._repair()
@@ -146,8 +146,8 @@ class Settlement:
         near = sorted((n.datapath for n in neighbours(self.state.current)), key=self.state.observations.mismatches)[:10]
         return list(dict.fromkeys(n[2] for datapath in near for n in neighbours(datapath)))
 
-    def _validate(self, fresh: int, turn: int) -> Batch | None:
-        """The first fresh vectors on which device and datapath differ, if any."""
+    def _validate(self, fresh: int, turn: int) -> tuple[Batch, Bits] | None:
+        """The first fresh vectors on which device and datapath differ, with the device's answers, if any."""
         seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 3
         families = hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own)
         mixed = mixed_vectors(self.instruction, seed, own)
@@ -155,7 +155,7 @@ class Settlement:
         device = Observations(self.state.observations.device, self.instruction)
         answers = device.ask(vectors)
         wrong = np.flatnonzero(evaluate_many([self.state.current], vectors)[0] != answers)
-        return take(vectors, wrong[:8]) if wrong.size else None
+        return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None
 
     def _certificate(self, near: list[Neighbour], searched: int) -> Certificate:
         entries = []

@@ -1,0 +1,52 @@
+"""Answers that do not repeat: nothing can be derived from them, and the vector that shows it is the counterexample."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.pool import take
+from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.validation.shrink import shrink
+
+TIMES = 6
+"""So often a vector is asked, in changing order, before its answer counts as repeated."""
+
+
+class UnstableError(Exception):
+    """A vector (a batch of one) that was answered in two ways."""
+
+    def __init__(self, vector: Batch, first: int, second: int) -> None:
+        super().__init__(f"answered {first:#x}, then {second:#x}")
+        self.vector, self.first, self.second = vector, first, second
+
+
+class Repeats:
+    """Vectors asked again and again; ``found`` is the last one seen with two answers."""
+
+    def __init__(self, device: Device, instruction: Instruction, found: UnstableError) -> None:
+        self.device, self.instruction, self.found = device, instruction, found
+
+    def differ(self, vectors: Batch) -> NDArray[np.bool_]:
+        """Which vectors get two answers or more when asked ``TIMES`` times, every other time in opposite order."""
+        order = np.arange(vectors.size)
+        ways = (order, order[::-1])
+        each = [
+            run_vectors(self.device, self.instruction, take(vectors, ways[i % 2]))[ways[i % 2]] for i in range(TIMES)
+        ]
+        answers = np.stack(each)
+        changed: NDArray[np.bool_] = (answers != answers[0]).any(axis=0)
+        if changed.any():
+            at = int(changed.argmax())
+            other = int(answers[answers[:, at] != answers[0, at], at][0])
+            self.found = UnstableError(take(vectors, [at]), int(answers[0, at]), other)
+        return changed
+
+
+def smallest(device: Device, instruction: Instruction, found: UnstableError) -> UnstableError:
+    """The simplest vector on the way down from ``found`` that does not repeat either; itself where none is seen."""
+    repeats = Repeats(device, instruction, found)
+    shrink(instruction, found.vector, repeats.differ)
+    return repeats.found
