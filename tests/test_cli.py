@@ -13,7 +13,6 @@ import mmaprobe
 from mmaprobe.cli import main
 
 X86 = "model:x86-64+intel"
-SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 HMMA = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 
 
@@ -47,7 +46,6 @@ def test_text_and_json(arguments: list[str], capsys: pytest.CaptureFixture[str])
     (["corpus", "list", "/nowhere"], 2, "/nowhere"),
     (["explain", "sm_90a", "x86.vdpbf16ps", "1"], 2, ""),
     (["probe"], 2, "INSTRUCTION"),
-    (["derive", SPARSE, "-d", "model:sm_90a"], 2, f"mmaprobe validate DEVICE model:ARCH '{SPARSE}'"),
     (["validate", "model:sm_80", "model:sm_90a", "wgmma.mma_async.m64n8k16.f32.f16.f16"], 2, "sm_90a has"),
     (["nosuch"], 2, "nosuch"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)  # fmt: skip

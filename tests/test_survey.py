@@ -57,14 +57,18 @@ class OneOff:
 
 def test_a_datapath_is_derived_once_and_the_others_are_shown_equal() -> None:
     found = surveyed("*m*k16*f32.f16.f16*")
-    assert {row.outcome for row in found.rows if not row.instruction.chunk} == {"derived", "equal"}
-    [derived] = [row for row in found.of("derived") if row.instruction.k == 16]
-    equal = [row for row in found.of("equal") if row.datapath == derived.datapath and not row.instruction.chunk]
-    assert WIDE in {row.instruction.id for row in equal}
-    for row in equal:
-        assert row.like == (derived.instruction.id,)
-        assert row.launches == 1
-        assert row.compared > VECTORS + 10  # and the witnesses
+    assert {row.outcome for row in found.rows} == {"derived", "equal"}
+    dense, sparse = found.of("derived")
+    assert not dense.instruction.chunk
+    assert sparse.instruction.chunk
+    for derived in (dense, sparse):
+        equal = [row for row in found.of("equal") if row.datapath == derived.datapath]
+        assert equal
+        for row in equal:
+            assert row.like == (derived.instruction.id,)
+            assert row.launches == 1
+            assert row.compared > VECTORS + 10  # and the witnesses
+    assert WIDE in {row.instruction.id for row in found.of("equal") if row.datapath == dense.datapath}
 
 
 def test_what_differs_is_derived_too() -> None:

@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.loop import Derivation
-from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, take
+from mmaprobe.derivation.pool import mixed_vectors, take
+from mmaprobe.derivation.sparse import dense_form, plain
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
-from mmaprobe.generators import families_for
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.parameters.lookup import datapath_for
@@ -76,21 +75,16 @@ def telling(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -
     Among at least ``VECTORS`` of every family, and where it can be made simpler
     while they still differ, it is.
     """
-    first, second = (DatapathDevice(instruction, path) for path in (old, new))
-    pool = _pool(instruction, seed + 77)
-    wrong = np.flatnonzero(first.run_vectors(instruction, pool) != second.run_vectors(instruction, pool))
+    made = dense_form(instruction)
+    first, second = (DatapathDevice(made, path) for path in (old, new))
+    pool = mixed_vectors(made, seed + 77, VECTORS)
+    wrong = np.flatnonzero(first.run_vectors(made, pool) != second.run_vectors(made, pool))
     if not wrong.size:
         return None
     small = shrink(
-        instruction,
+        made,
         take(pool, wrong[:1]),
-        lambda tried: first.run_vectors(instruction, tried) != second.run_vectors(instruction, tried),
+        lambda tried: first.run_vectors(made, tried) != second.run_vectors(made, tried),
     )
-    answers = [int(each.run_vectors(instruction, small)[0]) for each in (first, second)]
-    return Witness.of(small, answers[1]), answers[0]
-
-
-def _pool(instruction: Instruction, seed: int) -> Batch:
-    if instruction.chunk:
-        return hard_vectors(instruction, families_for(instruction), seed, VECTORS)
-    return mixed_vectors(instruction, seed, VECTORS)
+    answers = [int(each.run_vectors(made, small)[0]) for each in (first, second)]
+    return Witness.of(plain(instruction, small) if instruction.chunk else small, answers[1]), answers[0]

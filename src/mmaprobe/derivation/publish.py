@@ -10,6 +10,7 @@ from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation.classes import number_classes
 from mmaprobe.derivation.pool import mixed_vectors
+from mmaprobe.derivation.sparse import dense_form
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import Part, Store
 from mmaprobe.models.engine import evaluate_many
@@ -103,5 +104,5 @@ def _explains(base: Instruction, states: Mapping[str, Datapath], name: str, cont
 
 def _alike(base: Instruction, x: Datapath, y: Datapath) -> bool:
     """Whether no vector of a mixed pool tells two datapaths apart."""
-    first, second = evaluate_many([x, y], mixed_vectors(base, 1, VECTORS))
+    first, second = evaluate_many([x, y], mixed_vectors(dense_form(base), 1, VECTORS))
     return bool((first == second).all())

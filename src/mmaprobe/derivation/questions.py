@@ -13,6 +13,7 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation.passive import end_variants, zero_variants
 from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, take
 from mmaprobe.derivation.recorded import Reading
+from mmaprobe.derivation.sparse import asked, dense_form
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
@@ -50,7 +51,7 @@ def questions(reading: Reading, seed: int = 0) -> Questions | None:
         return None
     made = reading.instruction
     ends = hard_vectors(made, ENDS, seed + 61, POOL)
-    whole = mixed_vectors(made, seed + 62, POOL) if not made.chunk else ends
+    whole = asked(reading.frame.architecture, made, mixed_vectors(dense_form(made), seed + 62, POOL))
     left = list(_survivors(reading))
     near = list(_open_neighbours(reading))
     plain = hard_vectors(made, PLAIN, seed + 60, POOL)

@@ -13,11 +13,11 @@ from mmaprobe.catalog.batch import Batch, Bits, Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.attack import attack_vectors, can_attack
-from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, take
+from mmaprobe.derivation.pool import join, mixed_vectors, take
+from mmaprobe.derivation.sparse import asked, dense_form, kept
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Mismatch
-from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for, entries_for
@@ -56,21 +56,19 @@ def smoke_vectors(architecture: str, instruction: Instruction) -> Smoke:
     if own:
         vectors = _batch(instruction, own)
         results = np.array([witness.d for witness in own], formats.get(instruction.d).dtype)
-        told = (evaluate_many(rivals, vectors) != results).any(axis=1) if rivals else np.empty(0, bool)
+        dense = kept(architecture, instruction, vectors)
+        told = (evaluate_many(rivals, dense) != results).any(axis=1) if rivals else np.empty(0, bool)
         rivals = [rival for rival, refuted in zip(rivals, told, strict=True) if not refuted]
-    more = covering(instruction, datapath, rivals)
-    predicted = evaluate_many([datapath], more)[0]
+    found = covering(dense_form(instruction), datapath, rivals)
+    more, predicted = asked(architecture, instruction, found), evaluate_many([datapath], found)[0]
     if own:
         more, predicted = join([vectors, more]), np.concatenate([results, predicted])
     return Smoke(more, predicted, len(own))
 
 
 def covering(instruction: Instruction, datapath: Datapath, rivals: list[Datapath], seed: int = 1) -> Batch:
-    """Few vectors that together tell a datapath from the rivals that any vector of the pools tells from it."""
-    if instruction.chunk:  # sparse: the generators alone know metadata
-        pool = hard_vectors(instruction, families_for(instruction), seed, 3 * POOL)
-    else:
-        pool = mixed_vectors(instruction, seed, POOL)
+    """Few vectors of a dense form that together tell a datapath from every rival that any vector of the pools tells."""
+    pool = mixed_vectors(instruction, seed, POOL)
     if can_attack(instruction):
         pool = join([pool, attack_vectors(instruction, datapath, rivals, seed, 2 * POOL)])
     table = evaluate_many([datapath, *rivals], pool)

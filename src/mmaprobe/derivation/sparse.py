@@ -25,6 +25,7 @@ from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import Device, Support, run_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import evaluate_tiles
+from mmaprobe.models.sparse import dense_vectors
 
 Words = NDArray[np.uint64]
 
@@ -44,9 +45,19 @@ def dense_form(instruction: Instruction) -> Instruction:
 def sorts(architecture: str, instruction: Instruction) -> bool:
     """Whether the compiler puts an instruction's metadata in order first, so that items may come in either order."""
     try:
-        return bool(instruction.chunk) and lowering(instruction, architecture).sort is not None
+        return instruction.unordered and lowering(instruction, architecture).sort is not None
     except UsageError:
         return False
+
+
+def kept(architecture: str, instruction: Instruction, vectors: Batch) -> Batch:
+    """The vectors of the dense form inside an instruction's vectors."""
+    return dense_vectors(instruction, vectors, sorts(architecture, instruction)) if instruction.chunk else vectors
+
+
+def asked(architecture: str, instruction: Instruction, vectors: Batch) -> Batch:
+    """Vectors of the dense form as an instruction's own."""
+    return lifted(instruction, vectors, sorts(architecture, instruction)) if instruction.chunk else vectors
 
 
 def placed(instruction: Instruction, vectors: Batch, metadata: Items, others: Bits) -> Batch:
@@ -115,9 +126,7 @@ class KeptLanes:
     @classmethod
     def of(cls, device: Device, instruction: Instruction) -> KeptLanes:
         """The view of a sparse instruction, with items in either order where the device's compiler sorts them."""
-        return cls(
-            device, instruction, instruction.unordered and sorts(device.info().get("architecture", ""), instruction)
-        )
+        return cls(device, instruction, sorts(device.info().get("architecture", ""), instruction))
 
     @property
     def name(self) -> str:

@@ -14,11 +14,12 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.derivation.loop import Derivation, derive
 from mmaprobe.derivation.pool import hard_vectors, join
+from mmaprobe.derivation.sparse import asked, dense_form, kept, sorts
 from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
-from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for
+from mmaprobe.models.model import run_vectors as computed
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
@@ -246,11 +247,12 @@ class _Work:
         self._say(instruction)("comparing with what is derived")
         vectors = self._vectors(instruction, [datapath for datapath, _ in known])
         answers = run_vectors(self.device, instruction, vectors)
-        asked = Row(instruction, "inconclusive", tiles=-(-vectors.size // vectors_per_tile(instruction)), launches=1)
+        sorted_first = sorts(self.architecture, instruction)
+        cost = Row(instruction, "inconclusive", tiles=-(-vectors.size // vectors_per_tile(instruction)), launches=1)
         for datapath, like in known:
-            if np.array_equal(DatapathDevice(instruction, datapath).run_vectors(instruction, vectors), answers):
-                return replace(asked, outcome="equal", datapath=datapath, like=like, compared=vectors.size)
-        return asked
+            if np.array_equal(computed(instruction, datapath, vectors, sorted_first), answers):
+                return replace(cost, outcome="equal", datapath=datapath, like=like, compared=vectors.size)
+        return cost
 
     def _candidates(self, instruction: Instruction) -> Iterator[tuple[Datapath, tuple[str, ...]]]:
         """What the instruction could compute, each with where it was derived."""
@@ -278,17 +280,14 @@ class _Work:
 
     def _vectors(self, instruction: Instruction, datapaths: Sequence[Datapath]) -> Batch:
         """Vectors of every family, and the witnesses of the datapaths' own derivations where they fit."""
-        found = [hard_vectors(instruction, families_for(instruction), self.seed + 1, VECTORS)]
-        if not instruction.chunk:
-            proofs = [
-                witness
-                for row in self.rows.values()
-                if row.derivation is not None and row.datapath in datapaths and not row.instruction.chunk
-                if _fits(instruction, row.derivation.datapath)
-                for witness in row.derivation.witnesses
-            ]
-            found += [as_vectors(instruction, proofs)] if proofs else []
-        return join(found)
+        proofs = [
+            kept(self.architecture, row.instruction, as_vectors(row.instruction, row.derivation.witnesses))
+            for row in self.rows.values()
+            if row.derivation is not None and row.derivation.witnesses and row.datapath in datapaths
+            if _fits(instruction, row.derivation.datapath)
+        ]
+        found = hard_vectors(instruction, families_for(instruction), self.seed + 1, VECTORS)
+        return join([found, *(asked(self.architecture, instruction, each) for each in proofs)])
 
 
 def _fits(instruction: Instruction, datapath: Datapath | None) -> bool:
@@ -296,6 +295,6 @@ def _fits(instruction: Instruction, datapath: Datapath | None) -> bool:
     if datapath is None:
         return False
     scale = (datapath.scale.format, datapath.scale.size) if datapath.scale else (None, 0)
-    own = (instruction.a, instruction.b, instruction.c, instruction.d, instruction.selected)
-    takes = (datapath.a, datapath.b, datapath.c, datapath.d, datapath.k)
-    return own == takes and scale == (instruction.scale or None, instruction.scale_size if instruction.scale else 0)
+    made = dense_form(instruction)
+    own = (made.a, made.b, made.c, made.d, made.k, made.scale, made.scale_size)
+    return own == (datapath.a, datapath.b, datapath.c, datapath.d, datapath.k, *scale)
