@@ -181,7 +181,7 @@ def test_witnesses_of_sparse_forms_are_a_smoke_test(made: Instruction, architect
 
 
 def test_a_file_of_sparse_forms_is_written_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two widths, wrapping and saturating, each its own primitive; the file's witnesses, metadata included, are what the device answers."""
+    """Two widths, wrapping and saturating, each its own primitive, with witnesses that have metadata."""
     file = tmp_path / "sm_90a.toml"
     given = ["derive", "mma.sp.m16n8k*.s32.s8.s8.s32", "-d", "model:sm_90a", "--write", str(file)]
     assert main(given) == 0

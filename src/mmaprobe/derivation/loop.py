@@ -12,7 +12,7 @@ from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.outside import Explanation, Repair, explain
 from mmaprobe.derivation.repeats import UnstableError, smallest
 from mmaprobe.derivation.search import Search
-from mmaprobe.derivation.selection import Selection, prove_selection
+from mmaprobe.derivation.selection import prove_selection
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.sparse import KeptLanes
 from mmaprobe.derivation.state import OutsideError, Say, State
@@ -102,9 +102,13 @@ def derive(
         return _derived(device, instruction, seed, start, fresh, findings or {}, say)
     begin = time.monotonic()
     view = KeptLanes.of(device, instruction)
-    rule = prove_selection(view)
+    try:
+        rule = prove_selection(view)
+    except UnstableError as error:
+        return _unsearched(instruction, findings or {}, _unstable(device, instruction, error))
     if rule.reason:
-        found = _refused(instruction, rule, findings or {})
+        outcome = _inconclusive(rule.reason) | {"counterexample": rule.counterexample}
+        found = _unsearched(instruction, findings or {}, outcome)
     else:
         found = _lifted(view, _derived(view, view.dense, seed, start, fresh, findings or {}, say))
     return replace(
@@ -130,7 +134,8 @@ def _derived(
     except OutsideError as error:
         outcome = _outside(state, error)
     except UnstableError as error:
-        outcome = _unstable(state, error)
+        state.proofs.clear()  # they rest on answers that do not repeat
+        outcome = _unstable(device, instruction, error)
     probed = list(findings.values())
     return Derivation(
         instruction=instruction.id,
@@ -153,7 +158,8 @@ def _outside(state: State, error: OutsideError) -> dict[str, Any]:
             seen = observations.everything()
             shown = explain(observations.device, state.instruction, error.closest, seen, state.seed)
     except UnstableError as unstable:
-        return _unstable(state, unstable)
+        state.proofs.clear()
+        return _unstable(observations.device, state.instruction, unstable)
     return _inconclusive(f"no datapath of the grammar fits: {error.stage}") | {
         "closest": error.closest,
         "counterexample": shown.counterexample,
@@ -161,10 +167,8 @@ def _outside(state: State, error: OutsideError) -> dict[str, Any]:
     }
 
 
-def _unstable(state: State, error: UnstableError) -> dict[str, Any]:
-    """The device's answers do not repeat; the proofs found so far rest on them."""
-    state.proofs.clear()
-    least = smallest(state.observations.device, state.instruction, error)
+def _unstable(device: Device, instruction: Instruction, error: UnstableError) -> dict[str, Any]:
+    least = smallest(device, instruction, error)
     reason = f"the device's answers do not repeat: one vector was answered {least.first:#x} and {least.second:#x}"
     return _inconclusive(reason) | {
         "counterexample": Witness.of(least.vector, least.first, f"answered {least.second:#x} another time"),
@@ -176,7 +180,7 @@ def _inconclusive(reason: str) -> dict[str, Any]:
     return {"status": "inconclusive", "datapath": None, "certificate": Certificate(()), "reason": reason}
 
 
-def _refused(instruction: Instruction, rule: Selection, findings: dict[str, Finding]) -> Derivation:
+def _unsearched(instruction: Instruction, findings: dict[str, Finding], outcome: dict[str, Any]) -> Derivation:
     """Nothing is searched where metadata does not select as the catalog says."""
     return Derivation(
         instruction=instruction.id,
@@ -187,8 +191,7 @@ def _refused(instruction: Instruction, rule: Selection, findings: dict[str, Find
         vectors=0,
         fresh=0,
         seconds=0.0,
-        counterexample=rule.counterexample,
-        **_inconclusive(rule.reason),
+        **outcome,
     )
 
 

@@ -28,12 +28,16 @@ SAMPLE = 64
 
 @dataclass
 class Observations:
-    """Vectors asked and answers given; counts what it cost."""
+    """Vectors asked and answers given; counts what it cost.
+
+    ``vectors`` and ``answers`` are those that hypotheses are held to, ``asked`` all.
+    """
 
     device: Device
     instruction: Instruction
     vectors: list[Batch] = field(default_factory=list)
     answers: list[Bits] = field(default_factory=list)
+    asked: list[tuple[Batch, Bits]] = field(default_factory=list)
     tiles: int = 0
     launches: int = 0
 
@@ -45,6 +49,11 @@ class Observations:
 
     def peek(self, vectors: Batch) -> Bits:
         """Run the vectors without holding hypotheses to the answers."""
+        answers = self._run(vectors)
+        self.asked.append((vectors, answers))
+        return answers
+
+    def _run(self, vectors: Batch) -> Bits:
         self.tiles += -(-vectors.size // vectors_per_tile(self.instruction))
         self.launches += 1
         return run_vectors(self.device, self.instruction, vectors)
@@ -92,18 +101,20 @@ class Observations:
         return int((evaluate_many([datapath], vectors)[0] != answers).sum())
 
     def check_stable(self) -> None:
-        """Ask everything again in the opposite order; UnstableError when an answer changed."""
-        if self.answers:
-            vectors, answers = self.everything()
-            self._again(vectors, answers, np.arange(len(answers))[::-1])
+        """Ask everything ever asked again in the opposite order; UnstableError when an answer changed."""
+        if self.asked:
+            vectors, answers = zip(*self.asked, strict=True)
+            self.asked = [(join(list(vectors)), np.concatenate(answers))]
+            self.check_repeated(*self.asked[0])
 
     def confirm(self, vectors: Batch, answers: Bits) -> None:
         """Ask once more and remember; UnstableError when an answer is not the one given before."""
-        self._again(vectors, answers, np.arange(len(answers)))
+        self.check_repeated(vectors, answers)
         self.remember(vectors, answers)
 
-    def _again(self, vectors: Batch, answers: Bits, order: NDArray[np.int64]) -> None:
-        again = self.peek(take(vectors, order))[np.argsort(order)]
+    def check_repeated(self, vectors: Batch, answers: Bits) -> None:
+        """Ask vectors again in the opposite order; UnstableError when an answer changed."""
+        again = self._run(take(vectors, np.arange(len(answers))[::-1]))[::-1]
         changed = np.flatnonzero(again != answers)
         if changed.size:
             first = changed[:1]

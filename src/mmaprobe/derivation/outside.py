@@ -9,7 +9,7 @@ import numpy as np
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.pool import hard_vectors, take
-from mmaprobe.derivation.repeats import UnstableError
+from mmaprobe.derivation.repeats import check_repeats
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
@@ -68,12 +68,9 @@ def explain(
             lambda tried: run_vectors(device, instruction, tried) != model.run_vectors(instruction, tried),
         )
         shown = int(run_vectors(device, instruction, small)[0])
+        check_repeats(device, instruction, first, answer)
+        check_repeats(device, instruction, small, shown)
     except UsageError:  # a recording answers nothing else
-        small, shown = first, answer
-    if shown == int(model.run_vectors(instruction, small)[0]):  # the shrunk vector's answer does not repeat
-        again = int(run_vectors(device, instruction, first)[0])
-        if again != answer:
-            raise UnstableError(first, answer, again)
         small, shown = first, answer
     return Explanation(
         Witness.of(small, shown, "the closest datapath differs"), repairs(instruction, closest, vectors, answers)

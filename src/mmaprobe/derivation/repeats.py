@@ -45,6 +45,14 @@ class Repeats:
         return changed
 
 
+def check_repeats(device: Device, instruction: Instruction, vector: Batch, answer: int) -> None:
+    """UnstableError where one vector, asked ``TIMES`` times, is answered otherwise than it was."""
+    again = run_vectors(device, instruction, take(vector, np.zeros(TIMES, np.intp)))
+    other = again[again != answer]
+    if other.size:
+        raise UnstableError(vector, answer, int(other[0]))
+
+
 def smallest(device: Device, instruction: Instruction, found: UnstableError) -> UnstableError:
     """The simplest vector on the way down from ``found`` that does not repeat either; itself where none is seen."""
     repeats = Repeats(device, instruction, found)

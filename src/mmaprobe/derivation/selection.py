@@ -19,6 +19,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits, Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
+from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.sparse import KeptLanes, hostile
 from mmaprobe.devices.base import run_vectors, vectors_per_tile
@@ -38,7 +39,10 @@ class Selection:
 
 
 def prove_selection(view: KeptLanes) -> Selection:
-    """Hold the catalog's rule against the device; one launch."""
+    """Hold the catalog's rule against the device: one launch, a second one before it is contradicted.
+
+    UnstableError where that gets other answers.
+    """
     made = view.sparse
     element, item = _cases(made, view.unordered)
     named, some = _directed(made, element, item, view.unordered), _one_each(element)
@@ -50,6 +54,9 @@ def prove_selection(view: KeptLanes) -> Selection:
     cost = -(-vectors.size // vectors_per_tile(made)), 1, vectors.size
     meant = np.concatenate([element, element[some]])
     blind, wrong = np.flatnonzero(full == empty), np.flatnonzero(answers != full[meant])
+    if blind.size or wrong.size:
+        Observations(view.device, made).check_repeated(vectors, given)
+        cost = 2 * cost[0], 2, cost[2]
     if blind.size:
         shown = Witness.of(take(whole, blind[:1]), int(full[blind[0]]), "the same answer with zeros in this chunk of B")
         why = f"stored element {blind[0]} of A shows in no answer, so that nothing tells which lane of B it meets"

@@ -55,6 +55,7 @@ class Skeletons:
 
     def wide(self) -> Iterator[Datapath]:
         """Structures whose terms and results each have numbers of their own, the closest first."""
+        self.state.observations.check_stable()
         self.state.say("structures, each part on its own")
         scored: list[tuple[int, int, Structure, Datapath]] = []
         for number, (shape, space) in enumerate([*self._shapes(NARROW), *self._groups()]):

@@ -74,7 +74,9 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
             if phrase != "-":
                 console.print(f"  {name}: {phrase}", markup=False)
     if derivation.counterexample is not None:
-        console.print(f"counterexample: {vector_text(derivation.counterexample)} -> {derivation.counterexample.d:#x}")
+        again = f", another time {derivation.again:#x}" if derivation.again is not None else ""
+        shown = f"{vector_text(derivation.counterexample)} -> {derivation.counterexample.d:#x}{again}"
+        console.print(f"counterexample: {shown}")
     if derivation.repairs:
         console.print(f"one field changed: {'; '.join(map(str, derivation.repairs[:MOST_REPAIRS]))}", markup=False)
     certificate = derivation.certificate
