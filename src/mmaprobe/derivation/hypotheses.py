@@ -52,13 +52,14 @@ def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
     return found
 
 
-def build(instruction: Instruction, structure: Structure, to: Encode) -> Datapath:
-    """The structure's datapath with this Encode everywhere."""
-    return _datapath(instruction, structure, structure.build(to), to)
+def build(instruction: Instruction, structure: Structure, to: Encode, result: Encode | None = None) -> Datapath:
+    """The structure's datapath with this Encode everywhere, and another for the result where one is given."""
+    return replace(_datapath(instruction, structure, structure.build(to), to), result=result)
 
 
 def _datapath(instruction: Instruction, structure: Structure, tree: Node, to: Encode | None = None) -> Datapath:
-    scale = Scale(instruction.scale, instruction.scale_size) if instruction.scale else None
+    where: Any = "group" if structure.scaled else "product"
+    scale = Scale(instruction.scale, instruction.scale_size, where) if instruction.scale else None
     return Datapath(
         a=instruction.a,
         b=instruction.b,

@@ -75,6 +75,14 @@ class Observations:
         chosen = np.flatnonzero(which(vectors))
         self.vectors, self.answers = [take(vectors, chosen)], [answers[chosen]]
 
+    def set_aside(self, which: Callable[[Batch, Bits], NDArray[np.bool_]]) -> tuple[Batch, Bits]:
+        """Forget all but these vectors; those forgotten, to be remembered again."""
+        vectors, answers = self.everything()
+        mask = which(vectors, answers)
+        chosen, rest = np.flatnonzero(mask), np.flatnonzero(~mask)
+        self.vectors, self.answers = [take(vectors, chosen)], [answers[chosen]]
+        return take(vectors, rest), answers[rest]
+
     @property
     def count(self) -> int:
         return sum(len(answer) for answer in self.answers)

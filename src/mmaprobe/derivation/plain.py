@@ -14,7 +14,7 @@ from mmaprobe.catalog.instruction import Instruction
 
 Ints = NDArray[np.int64]
 SCALES = 2
-"""How far from 1 the scales of plain vectors go, in powers of two."""
+"""How far from 1 the scales of half of the plain vectors go, in powers of two; in the others they go anywhere."""
 
 
 def safe_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
@@ -84,10 +84,7 @@ def _plain(rng: np.random.Generator, instruction: Instruction, count: int, lanes
         _cancel_c(rng, batch, (a, b, c), instruction.k if lanes == 1 else 1)
     if instruction.scale is not None:
         blocks = 1 if lanes == 1 else instruction.k // instruction.scale_size
-        plain = rng.integers(0, 2, (count, 1))
-        for role in ("scale_a", "scale_b"):
-            e = plain * rng.integers(-SCALES, SCALES + 1, (count, blocks))
-            batch[role] = np.where(plain, code(rng, formats.get(instruction.scale), e), unit(instruction.scale))
+        batch |= _scales(rng, instruction.scale, count, blocks, _room(instruction, d, low, high))
     return Batch(**batch)
 
 
@@ -97,6 +94,28 @@ def _window(instruction: Instruction, a: formats.Format, b: formats.Format, d: f
     low = max(a.min_exponent + b.min_exponent, d.min_exponent + 3) + reach
     high = min(a.max_exponent + b.max_exponent, d.max_exponent - 4 - instruction.k.bit_length()) - reach
     return (low, high) if low <= high else (high, high)
+
+
+def _room(instruction: Instruction, d: formats.Format, low: int, high: int) -> tuple[int, int]:
+    """Lowest and highest exponent of both scales together with which sums of such products stay normal."""
+    reach = 2 * d.fraction_bits + 8
+    lowest, highest = d.min_exponent + 3 - low, d.max_exponent - 4 - instruction.k.bit_length() - high
+    return max(lowest, -reach), min(highest, reach)
+
+
+def _scales(rng: np.random.Generator, name: str, count: int, blocks: int, room: tuple[int, int]) -> dict[str, Bits]:
+    """Scales of 1, near 1, and with the room given: the same in all blocks, or each block with its own."""
+    fmt, kind = formats.get(name), rng.integers(0, 4, (count, 1))
+    near = rng.integers(-SCALES, SCALES + 1, (count, blocks))
+    far = np.where(kind == 3, rng.integers(room[0], room[1] + 1, (count, blocks)), 0)
+    far = far + np.where(kind == 2, rng.integers(room[0], room[1] + 1, (count, 1)), 0)
+    total = np.where(kind == 1, near + rng.integers(-SCALES, SCALES + 1, (count, blocks)), far)
+    low, high = max(fmt.min_exponent, room[0]), min(fmt.max_exponent - 1, room[1])
+    first = np.clip(total - total // 2, low, high)
+    codes = {
+        role: code(rng, fmt, e) for role, e in (("scale_a", first), ("scale_b", np.clip(total - first, low, high)))
+    }
+    return {role: np.where(kind == 0, unit(name), each) for role, each in codes.items()}
 
 
 def _spread(rng: np.random.Generator, shape: tuple[int, int], precision: int, room: int) -> Ints:
@@ -154,7 +173,9 @@ def _cancel_c(rng: np.random.Generator, batch: dict[str, Bits], each: tuple[form
     x, y = formats.decode(a, batch["a"][rows, lane]), formats.decode(b, batch["b"][rows, lane])
     significand = x.significand.astype(object) * y.significand.astype(object) * rng.integers(1, most + 1, rows.size)
     negative = ~(x.negative ^ y.negative)
-    batch["c"][rows] = formats.encode(c, negative, significand, x.exponent + y.exponent, "RZ", "largest")
+    found = formats.encode(c, negative, significand, x.exponent + y.exponent, "RZ", "largest")
+    normal = formats.decode(c, found).kind == formats.NORMAL
+    batch["c"][rows[normal]] = found[normal]
 
 
 def unit(name: str) -> Any:

@@ -46,6 +46,26 @@ def nan_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:
     return found
 
 
+def plain_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:
+    """Which vectors have only normal operands and products far from the ends of the result's range."""
+    d, found = formats.get(instruction.d), np.ones(vectors.size, bool)
+    exponents: dict[str, Ints] = {}
+    for name, fmt in instruction.formats().items():
+        value = getattr(vectors, name, None)
+        if value is not None:
+            decoded = formats.decode(fmt, value)
+            found &= (decoded.kind == formats.NORMAL).reshape(vectors.size, -1).all(axis=1)
+            exponents[name] = (decoded.exponent + fmt.fraction_bits).reshape(vectors.size, -1)
+    terms = exponents["a"] + exponents["b"]
+    if instruction.scale is not None:
+        scales = exponents["scale_a"] + exponents["scale_b"]
+        terms = terms + np.repeat(scales, instruction.scale_size, axis=1)
+    for each in (terms, *([exponents["c"]] if "c" in exponents else [])):
+        high = d.max_exponent - 4 - instruction.k.bit_length()
+        found &= (each >= d.min_exponent + 3).all(axis=1) & (each <= high).all(axis=1)
+    return found
+
+
 def mixed_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     """Every family that fits the instruction and, for floats, the search's own kinds: 7/4 of ``count`` vectors."""
     pool = hard_vectors(instruction, families_for(instruction), seed, count)

@@ -6,7 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, Term, walk
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+    walk,
+)
 
 Change = Callable[[Encode], Encode]
 
@@ -155,3 +168,26 @@ def with_rules(datapath: Datapath, of: Datapath) -> Datapath:
     changed = map_encodes(datapath, lambda each: replace(each, **{name: getattr(to, name) for name in names}))
     changed = map_fused(changed, lambda node: replace(node, zero_exponent=zeros[0]))
     return replace(changed, operand_a=of.operand_a, operand_b=of.operand_b, operand_c=of.operand_c, special=of.special)
+
+
+def spellings(datapath: Datapath) -> list[Datapath]:
+    """Datapaths that differ from this one with zeros and subnormals alone: C converted to the format of the sums
+    before it is added, chains that start with their first product instead of zero, other labels of subnormals."""
+    found = [datapath]
+    to = encodes(replace(datapath, result=None))[-1]
+    if datapath.c not in (None, to.format):
+        found += [replace(path, tree=map_node(path.tree, lambda node: _converted(node, to))) for path in found]
+    found += [replace(path, tree=map_node(path.tree, _from_product)) for path in found]
+    if any(isinstance(node, Fused) for node in walk(datapath.tree)):
+        found += [replace(path, product=replace(path.product, label="operands")) for path in found]
+    return [path for path in dict.fromkeys(found) if path != datapath]
+
+
+def _converted(node: Node, to: Encode) -> Node:
+    return Exact((node,), to) if isinstance(node, Accumulator) else node
+
+
+def _from_product(node: Node) -> Node:
+    if not (isinstance(node, Fma) and isinstance(node.acc, Zero) and len(node.lanes) > 1):
+        return node
+    return replace(node, acc=Exact((Products(node.lanes[:1]),), node.to), lanes=node.lanes[1:])

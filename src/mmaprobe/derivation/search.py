@@ -16,7 +16,7 @@ from mmaprobe.derivation.opening import Opening, open_up
 from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import nan_operands
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.rewrite import with_rules
+from mmaprobe.derivation.rewrite import spellings, with_rules
 from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.models.grid import Grid
@@ -52,9 +52,7 @@ class Search:
                 self.state.relative_of = start
                 return self.state.choose(alive)
         self.opening = open_up(self.state, self.pools)
-        skeletons = Skeletons(self.state, self.pools, self.opening)
-        self.alive = skeletons.narrow()
-        self.untried = self._unlike(self.alive) if len(self.alive) else skeletons.wide()
+        self.untried = self._structures(Skeletons(self.state, self.pools, self.opening))
         return self.next_structure(Special("canonical", self.opening.codes[0]))
 
     def next_structure(self, special: Special) -> Datapath:
@@ -75,6 +73,13 @@ class Search:
 
     def _mended(self, datapath: Datapath) -> Datapath:
         return polish(self.state, datapath, self.pools.finite, plain=False)
+
+    def _structures(self, skeletons: Skeletons) -> Iterator[Datapath]:
+        """Those that plain vectors leave, set by set; at last those with numbers of their own for each part."""
+        for self.alive in skeletons.narrow():
+            yield from self._unlike(self.alive)
+        self.alive = Living(())
+        yield from skeletons.wide()
 
     def _unlike(self, alive: Living) -> Iterator[Datapath]:
         """A few hypotheses that differ at the ends of the range, the simplest of each kind."""
@@ -148,7 +153,7 @@ class Search:
         """The hypotheses found and every structure left, by the same rules, until no vector tells them apart."""
         first = next(iter(found))
         some = self.alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
-        rivals = several([first, *(with_rules(path, first) for path in some)])
+        rivals = several([first, *spellings(first), *(with_rules(path, first) for path in some)])
         return self._try("structures left", Living((*found.parts, *rivals.parts)), self.pools.whole, 2)
 
     def _try(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1) -> Living:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mmaprobe import formats
-from mmaprobe.derivation import axes
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.polish import polish
+from mmaprobe.derivation.pool import plain_operands, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.structures import (
@@ -20,13 +25,22 @@ from mmaprobe.derivation.structures import (
     grouped_structures,
     orders,
     rounded_structures,
+    scaled_structures,
 )
 from mmaprobe.derivation.wide import race
+from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Encode
 
+Left = tuple[Structure, Living]
 NARROW = ("RZ", "RD", "RU", "RNE")
 """The roundings tried first, with all of them after."""
+RESULTS = ("RZ", "RNE")
+"""The roundings of results where an aligned sum, or a result in between, has one of its own."""
+LEAST_CHECKED, MOST_CHECKED, TILES_CHECKED = 64, 4096, 16
+"""So many plain vectors, those of some tiles within bounds, are asked although they tell no living hypotheses apart."""
+SAMPLE = 8
+"""So many hypotheses are held against them."""
 MOST_SHAPES, TURNS = 12, 24
 """So many structures, the closest ones, are taken downhill, so many groups of fields each."""
 
@@ -38,20 +52,57 @@ class Skeletons:
         self.state, self.pools, self.opening = state, pools, opening
         self.instruction = state.instruction
 
-    def narrow(self) -> Living:
-        """Structures with one precision and one rounding for all terms, one for all results; all lane orders."""
-        alive = Living(())
-        for modes in (NARROW, formats.ROUNDINGS):
-            every = list(self._shapes(modes))
+    def narrow(self) -> Iterator[Living]:
+        """Structures with one precision and one rounding for all terms, one for all results, that plain vectors leave.
+
+        First with the roundings tried first, then with sums rounded to wider formats in between, then with every
+        rounding; of each first those with the lanes as they come, which other ways to take them then rival, then all.
+        """
+        for spaces in (self._shapes(NARROW), self._between(), self._shapes(formats.ROUNDINGS)):
+            every = list(spaces)
             self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
             left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
-            moved = [part for shape, living in left for part in self._reordered(shape, living)]
-            alive = eliminate(
-                self.state.observations, Living(tuple(moved)), self.pools.safe, seed=self.state.seed, patience=3
-            )
-            if len(alive):
-                break
-        return alive
+            for chosen in (self._as_they_come, list[Left]):
+                rest = self.state.observations.set_aside(self._plain)
+                alive = self._checked([part for each in chosen(left) for part in self._reordered(*each)])
+                self.state.observations.remember(*rest)
+                if len(alive):
+                    yield alive
+
+    def _as_they_come(self, left: list[Left]) -> list[Left]:
+        """What plain vectors leave without another order of the lanes."""
+        vectors, answers = self.state.observations.everything()
+        found = [(shape, living.agreeing(vectors, answers)) for shape, living in left]
+        alive = self._eliminated([part for _, living in found for part in living.parts])
+        kept = {id(space): indices for space, indices in alive.parts}
+        return [
+            (shape, Living(tuple((space, kept[id(space)]) for space, _ in living.parts if id(space) in kept)))
+            for shape, living in found
+        ]
+
+    def _eliminated(self, parts: list[tuple[Space, Indices]]) -> Living:
+        return eliminate(
+            self.state.observations, Living(tuple(parts)), self.pools.safe, seed=self.state.seed, patience=3
+        )
+
+    def _checked(self, parts: list[tuple[Space, Indices]]) -> Living:
+        """What is left when no vector tells the hypotheses apart, and then of many vectors that nobody chose."""
+        alive = self._eliminated(parts)
+        if not len(alive):
+            return alive
+        observations = self.state.observations
+        count = min(max(LEAST_CHECKED, TILES_CHECKED * vectors_per_tile(self.instruction)), MOST_CHECKED)
+        vectors = self.pools.safe(self.state.seed + 77, count)
+        answers = observations.peek(vectors)
+        wrong = alive.sample(np.random.default_rng(self.state.seed), SAMPLE).evaluate(vectors) != answers
+        telling = np.unique(wrong[wrong.any(axis=1)].argmax(axis=1)) if wrong.any() else np.empty(0, np.int64)
+        observations.remember(take(vectors, telling), answers[telling])
+        return observations.living(alive)
+
+    def _plain(self, vectors: Batch, answers: Bits) -> NDArray[np.bool_]:
+        normal = formats.decode(formats.get(self.instruction.d), answers).kind == formats.NORMAL
+        found: NDArray[np.bool_] = normal & plain_operands(self.instruction, vectors)
+        return found
 
     def wide(self) -> Iterator[Datapath]:
         """Structures whose terms and results each have numbers of their own, the closest first."""
@@ -77,35 +128,56 @@ class Skeletons:
 
     def _ordered(self, shape: Structure, path: Datapath) -> list[Datapath]:
         """The lane orders that fit best."""
-        ways = orders(self.instruction.k, shape.piece or shape.step, True)
+        ways = self._orders(shape, True)
         found = [(self.state.observations.mismatches(moved), moved) for moved in (replace(path, order=o) for o in ways)]
         found.sort(key=lambda each: each[0])
         return [moved for misses, moved in found[:2] if misses == found[0][0]]
 
-    def _shapes(self, modes: Iterable[str]) -> Iterator[tuple[Structure, Space]]:
+    def _shapes(self, modes: tuple[str, ...]) -> Iterator[tuple[Structure, Space]]:
         """Every structure with every precision and rounding, lanes as they come."""
-        k, has_c = self.instruction.k, self.instruction.c is not None
-        modes = tuple(modes)
         for name in self.opening.results:
-            for structure in rounded_structures(k, has_c):
+            for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
                 each = [grammar.build(self.instruction, structure, Encode(name, mode)) for mode in modes]
                 yield structure, Listed(each)
-            yield from ((shape, self._grid(shape, name, modes)) for shape in fused_structures(k, has_c))
+            yield from ((shape, self._grid(shape, name, modes)) for shape in self._fused())
+
+    def _between(self) -> Iterator[tuple[Structure, Space]]:
+        """The same with sums rounded to wider formats, and a last conversion to the result."""
+        d = formats.get(self.instruction.d)
+        for fmt in sorted(map(formats.get, formats.FORMATS), key=lambda fmt: (fmt.container_bits, fmt.fraction_bits)):
+            if fmt.is_float and fmt.nan == "ieee" and _wider(fmt, d):
+                for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
+                    yield structure, Listed([
+                        grammar.build(self.instruction, structure, Encode(fmt.name, mode), Encode(d.name, last))
+                        for mode in RESULTS for last in RESULTS
+                    ])  # fmt: skip
+                yield from ((shape, self._grid(shape, fmt.name, RESULTS, d.name)) for shape in self._fused())
+
+    def _fused(self) -> Iterator[Structure]:
+        k, has_c, size = self.instruction.k, self.instruction.c is not None, self.instruction.scale_size
+        yield from fused_structures(k, has_c)
+        if size:
+            yield from scaled_structures(k, has_c, size)
 
     def _groups(self) -> Iterator[tuple[Structure, Space]]:
         for shape in grouped_structures(self.instruction.k, self.instruction.c is not None):
-            yield shape, self._grid(shape, self.opening.results[-1], ("RZ", "RNE"))
+            yield shape, self._grid(shape, self.opening.results[-1], RESULTS)
 
-    def _grid(self, shape: Structure, name: str, modes: tuple[str, ...]) -> Grid:
+    def _grid(self, shape: Structure, name: str, modes: tuple[str, ...], d: str = "") -> Grid:
+        """Every width, alignment and rounding of results; ``d``: of the last conversion apart from that of sums."""
         to = Encode(name, "RZ", "infinity", zero="positive", underflow="positive")
-        base = axes.cut(grammar.build(self.instruction, shape, to), 8, "RZ")
+        base = axes.cut(grammar.build(self.instruction, shape, to, replace(to, format=d) if d else None), 8, "RZ")
         uncut = axes.may_be_uncut(base)
-        return Grid(base, [axes.fraction_bits(uncut), axes.alignment(modes), axes.rounding(modes)])
+        parts = ["inner", "root"] if shape.apart else ["sums"] if d else []
+        results = [roles.encode_axis(part, rounding=modes) for part in (*parts, "result") if part != "result" or d]
+        aligned = axes.alignment(NARROW if d else modes)
+        return Grid(base, [axes.fraction_bits(uncut), aligned, *(results or [axes.rounding(modes)])])
 
     def _reordered(self, structure: Structure, living: Living) -> Iterator[tuple[Space, Indices]]:
         """The living hypotheses of one structure with the lanes taken in every way."""
+        ways = self._orders(structure, structure.fused)
         for space, indices in living.parts:
-            for order in orders(self.instruction.k, structure.piece or structure.step, structure.fused):
+            for order in ways:
                 if order is None:
                     yield space, indices
                 elif isinstance(space, Grid):
@@ -113,3 +185,17 @@ class Skeletons:
                 else:
                     found = Listed([replace(space.datapath(int(i)), order=order) for i in indices])
                     yield found, found.valid
+
+    def _orders(self, structure: Structure, sums: bool) -> list[tuple[int, ...] | None]:
+        """Ways to take the lanes; scale blocks stay whole where their sums are scaled."""
+        k, step = self.instruction.k, structure.piece or structure.step
+        if not structure.scaled:
+            return orders(k, step, sums)
+        backwards = tuple(lane for start in range(k - step, -1, -step) for lane in range(start, start + step))
+        return [None, backwards][: 1 + (step < k)]
+
+
+def _wider(fmt: formats.Format, d: formats.Format) -> bool:
+    """Whether a format holds every value of another and more."""
+    more = (fmt.fraction_bits - d.fraction_bits, fmt.exponent_bits - d.exponent_bits)
+    return min(more) >= 0 and fmt.fraction_bits > d.fraction_bits and fmt.padding == 0

@@ -32,7 +32,9 @@ class Structure:
     ``build`` makes the tree of a step from the Encode of every rounding in it;
     ``rounded`` says that products are rounded before they are added; ``fused``
     that it is made of aligned sums, whose precision is still to be chosen, each
-    of ``piece`` lanes (0: of a step).
+    of ``piece`` lanes (0: of a step); ``apart`` that the sum so far is added to c
+    by an operation of its own; ``scaled`` that block scales apply to whole
+    groups of products.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Structure:
     rounded: bool = False
     fused: bool = False
     piece: int = 0
+    apart: bool = False
+    scaled: bool = False
 
 
 def rounded_structures(k: int, has_c: bool) -> Iterator[Structure]:
@@ -61,9 +65,22 @@ def fused_structures(k: int, has_c: bool) -> Iterator[Structure]:
             yield Structure(f"fused over {step}, nothing else", step, _fused((products,)), fused=True)
         yield Structure(f"fused over {step}", step, _fused((Term(ACC), products)), fused=True)
         if has_c:
-            yield Structure(f"fused, c after over {step}", step, _after(products), fused=True)
+            yield Structure(f"fused, c after over {step}", step, _after(products), fused=True, apart=True)
             if step < k:
-                yield Structure(f"fused from zero over {step}, c last", k, _last(step, k), fused=True, piece=step)
+                name = f"fused from zero over {step}, c last"
+                yield Structure(name, k, _last(step, k), fused=True, piece=step, apart=True)
+
+
+def scaled_structures(k: int, has_c: bool, size: int) -> Iterator[Structure]:
+    """Aligned sums of exact sums of products, each multiplied by the scales of its scale block of ``size`` lanes."""
+    for step in _divisors(k):
+        for group in _divisors(size) if step % size == 0 else ():
+            groups = [Term(Exact((Products(lanes),), scaled=True)) for lanes in _parts(step, step // group, False)]
+            name = f"scaled sums of {group} over {step}"
+            terms = (Term(ACC), *groups) if has_c else tuple(groups)
+            yield Structure(name, step, _fused(terms), fused=True, scaled=True)
+            if has_c:
+                yield Structure(f"{name}, c after", step, _after(*groups), fused=True, apart=True, scaled=True)
 
 
 def grouped_structures(k: int, has_c: bool) -> Iterator[Structure]:
@@ -113,8 +130,8 @@ def _fused(terms: tuple[Term, ...]) -> Build:
     return lambda to: Fused(terms, None, "RZ", None, to)
 
 
-def _after(products: Term) -> Build:
-    return lambda to: Add(Fused((products,), None, "RZ", None, to), ACC, to)
+def _after(*terms: Term) -> Build:
+    return lambda to: Add(Fused(terms, None, "RZ", None, to), ACC, to)
 
 
 def _divisors(k: int) -> list[int]:
@@ -159,7 +176,10 @@ def _trees(step: int, has_c: bool) -> Iterator[tuple[str, Build, bool]]:
         if step % chains == 0 and step > chains:
             for interleaved in (True, False):
                 kind = "interleaved" if interleaved else "contiguous"
-                yield f"{chains} {kind} fma chains", _split(step, chains, interleaved, has_c), False
+                parts = _parts(step, chains, interleaved)
+                yield f"{chains} {kind} fma chains", _split(parts, has_c), False
+                if has_c:
+                    yield f"{chains} {kind} fma chains added to c", _in_turn(parts), False
 
 
 def _lane_orders(step: int) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -242,17 +262,25 @@ def _chain(lanes: tuple[int, ...]) -> Build:
     return build
 
 
-def _split(step: int, chains: int, interleaved: bool, has_c: bool) -> Build:
-    length = step // chains
-    lanes = [
-        tuple(range(i, step, chains)) if interleaved else tuple(range(i * length, (i + 1) * length))
-        for i in range(chains)
-    ]
+def _split(lanes: list[tuple[int, ...]], has_c: bool) -> Build:
+    """Chains from zero, added in pairs, and then to c."""
 
     def build(to: Encode) -> Node:
         nodes: list[Node] = [Fma(Zero(), group, to) for group in lanes]
         while len(nodes) > 1:
             nodes = [Add(nodes[i], nodes[i + 1], to) for i in range(0, len(nodes), 2)]
         return Add(ACC, nodes[0], to) if has_c else nodes[0]
+
+    return build
+
+
+def _in_turn(lanes: list[tuple[int, ...]]) -> Build:
+    """Chains from zero, added to c one after the other."""
+
+    def build(to: Encode) -> Node:
+        total: Node = ACC
+        for group in lanes:
+            total = Add(total, Fma(Zero(), group, to), to)
+        return total
 
     return build
