@@ -64,23 +64,16 @@ class Observations:
             self.vectors.append(vectors)
             self.answers.append(answers)
 
-    def forget(self, count: int) -> None:
-        """Keep only the first ``count`` vectors and answers."""
-        vectors, answers = self.everything()
-        self.vectors, self.answers = [vectors.slice(0, count)], [answers[:count]]
-
-    def keep(self, which: Callable[[Batch], NDArray[np.bool_]]) -> None:
-        """Forget all but these vectors."""
-        vectors, answers = self.everything()
-        chosen = np.flatnonzero(which(vectors))
-        self.vectors, self.answers = [take(vectors, chosen)], [answers[chosen]]
+    def recall(self, vectors: Batch, answers: Bits) -> None:
+        """Remember these alone."""
+        self.vectors, self.answers = [vectors], [answers]
 
     def set_aside(self, which: Callable[[Batch, Bits], NDArray[np.bool_]]) -> tuple[Batch, Bits]:
         """Forget all but these vectors; those forgotten, to be remembered again."""
         vectors, answers = self.everything()
         mask = which(vectors, answers)
         chosen, rest = np.flatnonzero(mask), np.flatnonzero(~mask)
-        self.vectors, self.answers = [take(vectors, chosen)], [answers[chosen]]
+        self.recall(take(vectors, chosen), answers[chosen])
         return take(vectors, rest), answers[rest]
 
     @property

@@ -46,9 +46,10 @@ def nan_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:
     return found
 
 
-def plain_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:
-    """Which vectors have only normal operands and products far from the ends of the result's range."""
-    d, found = formats.get(instruction.d), np.ones(vectors.size, bool)
+def plain(instruction: Instruction, vectors: Batch, answers: Bits) -> NDArray[np.bool_]:
+    """Which vectors have normal answers, only normal operands, and products far from the ends of the result's range."""
+    d = formats.get(instruction.d)
+    found: NDArray[np.bool_] = formats.decode(d, answers).kind == formats.NORMAL
     exponents: dict[str, Ints] = {}
     for name, fmt in instruction.formats().items():
         value = getattr(vectors, name, None)

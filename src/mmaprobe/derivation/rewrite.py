@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from mmaprobe import formats
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -171,8 +172,8 @@ def with_rules(datapath: Datapath, of: Datapath) -> Datapath:
 
 
 def spellings(datapath: Datapath) -> list[Datapath]:
-    """Datapaths that differ from this one with zeros and subnormals alone: C converted to the format of the sums
-    before it is added, chains that start with their first product instead of zero, other labels of subnormals."""
+    """Datapaths that differ little from this one: C converted to the format of the sums before it is added, chains
+    that start with their first product instead of zero, other labels of subnormals, a wider format in between."""
     found = [datapath]
     to = encodes(replace(datapath, result=None))[-1]
     if datapath.c not in (None, to.format):
@@ -180,7 +181,25 @@ def spellings(datapath: Datapath) -> list[Datapath]:
     found += [replace(path, tree=map_node(path.tree, _from_product)) for path in found]
     if any(isinstance(node, Fused) for node in walk(datapath.tree)):
         found += [replace(path, product=replace(path.product, label="operands")) for path in found]
+    if datapath.result is not None:
+        found += [_between(datapath, name) for name in wider_formats(to.format)]
     return [path for path in dict.fromkeys(found) if path != datapath]
+
+
+def wider_formats(name: str) -> list[str]:
+    """Formats that hold every value of a format, with more fraction bits; the narrowest first."""
+    of, found = formats.get(name), []
+    for fmt in formats.FORMATS.values():
+        more = (fmt.fraction_bits - of.fraction_bits, fmt.exponent_bits - of.exponent_bits)
+        if fmt.is_float and fmt.nan == "ieee" and fmt.padding == 0 and min(more) >= 0 and more[0]:
+            found.append(fmt)
+    return [fmt.name for fmt in sorted(found, key=lambda fmt: fmt.fraction_bits)]
+
+
+def _between(datapath: Datapath, name: str) -> Datapath:
+    """The datapath with its sums rounded to another format."""
+    tree = map_node(datapath.tree, lambda node: with_encode(node, lambda to: replace(to, format=name)))
+    return replace(datapath, tree=tree)
 
 
 def _converted(node: Node, to: Encode) -> Node:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from mmaprobe.derivation.living import Listed, Living, Space, several
 from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.opening import Opening, open_up
 from mmaprobe.derivation.polish import polish
-from mmaprobe.derivation.pool import nan_operands
+from mmaprobe.derivation.pool import nan_operands, plain, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import spellings, with_rules
 from mmaprobe.derivation.skeletons import Skeletons
@@ -24,7 +25,9 @@ from mmaprobe.parameters.datapath import Datapath, Special
 
 MOST_STRUCTURES = 8
 """Of the structures that plain vectors leave alive so many, unlike at the ends of the range, are refined."""
-MOST_RIVALS = 2000
+MOST_SPELLED = 2
+"""So many of them are refined in other spellings too."""
+MOST_RIVALS, MOST_RULED = 2000, 8000
 
 
 class Search:
@@ -37,7 +40,8 @@ class Search:
         self.instruction = state.instruction
         self.pools = Pools(state.instruction)
         self.alive = Living(())
-        self.untried: Iterator[Datapath] = iter(())
+        self.untried: Iterator[tuple[Datapath | None, bool]] = iter(())
+        self.failed: list[Datapath] = []
 
     def run(self, start: Datapath | None) -> Datapath:
         """Through the stages to the simplest datapath that agrees with everything asked."""
@@ -52,39 +56,61 @@ class Search:
                 self.state.relative_of = start
                 return self.state.choose(alive)
         self.opening = open_up(self.state, self.pools)
-        self.untried = self._structures(Skeletons(self.state, self.pools, self.opening))
+        self.untried = self._ways(Skeletons(self.state, self.pools, self.opening))
         return self.next_structure(Special("canonical", self.opening.codes[0]))
 
     def next_structure(self, special: Special) -> Datapath:
-        """The first of the structures not tried yet that can be refined; a repair comes back for the rest, after the
-        datapath believed so far was taken downhill."""
+        """The first of the ways not tried yet that leads to a datapath; a repair comes back for the rest, after the
+        structures left were tried by the rules of the datapath believed so far."""
         failure = OutsideError("structures", None)
-        if self.state.believed is not None:
+        for datapath, mend in chain([(None, False)], self.untried):
             try:
-                return self.state.choose(several([self._mended(self.state.believed)]))
+                if datapath is None:
+                    return self.state.choose(self._ruled())
+                return self.state.choose(self._rivalled(self._refine(replace(datapath, special=special), mend)))
             except OutsideError as error:
                 failure = error
-        for datapath in self.untried:
-            try:
-                return self.state.choose(self._rivalled(self._refine(replace(datapath, special=special))))
-            except OutsideError as error:
-                failure = error
+                self.failed += [] if mend or error.closest is None else [error.closest]
         raise failure
+
+    def _ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
+        """Datapaths to refine, and whether with every field on its own: structure by structure first with tied fields,
+        set after set (None: the whole set by the rules believed so far), then what was refuted or failed, the closest
+        first; at last parts with numbers of their own."""
+        for sets in skeletons.stages():
+            for self.alive in sets:
+                yield None, False
+                yield from ((path, False) for path in self._unlike(self.alive))
+            self.alive = Living(())
+            believed = [] if self.state.believed is None else [self.state.believed]
+            failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
+            self.failed = []
+            yield from ((path, True) for path in (*believed, *failed))
+        for path in skeletons.wide():
+            yield from ((path, mend) for mend in (False, True))
+
+    def _ruled(self) -> Living:
+        """The structures left, by the rules of the datapath believed so far, that agree with everything asked."""
+        of = self.state.believed
+        if of is None or not len(self.alive):
+            raise OutsideError("structures", of)
+        some = list(self.alive.sample(np.random.default_rng(self.state.seed), MOST_RULED))
+        more = [other for path in some[:MOST_STRUCTURES] for other in spellings(path)]
+        vectors, answers = self.state.observations.everything()
+        latest = np.arange(len(answers))[::-1]
+        ruled = several([with_rules(path, of) for path in (*some, *more)])
+        return self._try("structures left", ruled.agreeing(take(vectors, latest), answers[latest]), self.pools.whole, 2)
 
     def _mended(self, datapath: Datapath) -> Datapath:
         return polish(self.state, datapath, self.pools.finite, plain=False)
 
-    def _structures(self, skeletons: Skeletons) -> Iterator[Datapath]:
-        """Those that plain vectors leave, set by set; at last those with numbers of their own for each part."""
-        for self.alive in skeletons.narrow():
-            yield from self._unlike(self.alive)
-        self.alive = Living(())
-        yield from skeletons.wide()
-
     def _unlike(self, alive: Living) -> Iterator[Datapath]:
-        """A few hypotheses that differ at the ends of the range, the simplest of each kind."""
+        """A few hypotheses that differ at the ends of the range, the simplest of each kind, and other spellings."""
         some = alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
-        return iter(self._classes(some).first(MOST_STRUCTURES))
+        first = self._classes(some).first(MOST_STRUCTURES)
+        yield from first
+        if self.state.believed is None:
+            yield from dict.fromkeys(other for path in first[:MOST_SPELLED] for other in spellings(path))
 
     def _classes(self, alive: Living) -> Living:
         """The first hypothesis of each class that vectors at the ends of the range can tell apart."""
@@ -95,18 +121,22 @@ class Search:
 
     # --- all but the structure
 
-    def _refine(self, datapath: Datapath) -> Living:
-        """Zero exponents, the ends of the range, special values; every field on its own where tied ones fail."""
-        before = self.state.observations.count
+    def _refine(self, datapath: Datapath, mend: bool) -> Living:
+        """Zero exponents, the ends of the range, special values; ``mend``: every field on its own, not tied ones."""
+        observations = self.state.observations
+        before = observations.everything()
         try:
-            return self._specials(self._tied(datapath))
-        except OutsideError as error:
-            closest = error.closest or datapath
-            self.state.observations.keep(lambda vectors: ~nan_operands(self.instruction, vectors))
-        try:
-            return self._specials(several([self._mended(closest)]))
+            if mend:
+                observations.remember(*self.opening.ends)
+                rest = observations.set_aside(lambda vectors, _: ~nan_operands(self.instruction, vectors))
+                found = several([self._mended(datapath)])
+            else:
+                rest = observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+                found = self._tied(datapath)
+            observations.remember(*rest)
+            return self._specials(found)
         except OutsideError:
-            self.state.observations.forget(before)
+            observations.recall(*before)
             raise
 
     def _specials(self, alive: Living) -> Living:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.polish import polish
-from mmaprobe.derivation.pool import plain_operands, take
+from mmaprobe.derivation.pool import plain, take
 from mmaprobe.derivation.pools import Pools
+from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.structures import (
     Structure,
@@ -52,45 +52,43 @@ class Skeletons:
         self.state, self.pools, self.opening = state, pools, opening
         self.instruction = state.instruction
 
-    def narrow(self) -> Iterator[Living]:
-        """Structures with one precision and one rounding for all terms, one for all results, that plain vectors leave.
+    def stages(self) -> Iterator[Iterator[Living]]:
+        """Structures with one precision and one rounding for all terms, one for all results: sets that plain vectors
+        leave, first with the roundings tried first and sums rounded to wider formats in between, then with all."""
+        between = (self._narrow(self._between(name)) for name in wider_formats(self.instruction.d))
+        yield chain(self._narrow(self._shapes(NARROW)), *between)
+        yield self._narrow(self._shapes(formats.ROUNDINGS))
 
-        First with the roundings tried first, then with sums rounded to wider formats in between, then with every
-        rounding; of each first those with the lanes as they come, which other ways to take them then rival, then all.
-        """
-        for spaces in (self._shapes(NARROW), self._between(), self._shapes(formats.ROUNDINGS)):
-            every = list(spaces)
-            self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
-            left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
-            for chosen in (self._as_they_come, list[Left]):
-                rest = self.state.observations.set_aside(self._plain)
-                alive = self._checked([part for each in chosen(left) for part in self._reordered(*each)])
-                self.state.observations.remember(*rest)
-                if len(alive):
-                    yield alive
+    def _narrow(self, spaces: Iterator[tuple[Structure, Space]]) -> Iterator[Living]:
+        """What is left with the lanes as they come, which other ways to take them then rival; then with all ways."""
+        every = list(spaces)
+        self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
+        left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
+        for chosen in (self._as_they_come, list[Left]):
+            rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+            alive = self._checked([part for each in chosen(left) for part in self._reordered(*each)])
+            self.state.observations.remember(*rest)
+            if len(alive):
+                yield alive
 
     def _as_they_come(self, left: list[Left]) -> list[Left]:
         """What plain vectors leave without another order of the lanes."""
         vectors, answers = self.state.observations.everything()
         found = [(shape, living.agreeing(vectors, answers)) for shape, living in left]
-        alive = self._eliminated([part for _, living in found for part in living.parts])
+        parts = [part for _, living in found for part in living.parts]
+        alive = eliminate(self.state.observations, Living(tuple(parts)), self.pools.safe, seed=self.state.seed)
         kept = {id(space): indices for space, indices in alive.parts}
         return [
             (shape, Living(tuple((space, kept[id(space)]) for space, _ in living.parts if id(space) in kept)))
             for shape, living in found
         ]
 
-    def _eliminated(self, parts: list[tuple[Space, Indices]]) -> Living:
-        return eliminate(
-            self.state.observations, Living(tuple(parts)), self.pools.safe, seed=self.state.seed, patience=3
-        )
-
     def _checked(self, parts: list[tuple[Space, Indices]]) -> Living:
         """What is left when no vector tells the hypotheses apart, and then of many vectors that nobody chose."""
-        alive = self._eliminated(parts)
+        observations = self.state.observations
+        alive = eliminate(observations, Living(tuple(parts)), self.pools.safe, seed=self.state.seed, patience=3)
         if not len(alive):
             return alive
-        observations = self.state.observations
         count = min(max(LEAST_CHECKED, TILES_CHECKED * vectors_per_tile(self.instruction)), MOST_CHECKED)
         vectors = self.pools.safe(self.state.seed + 77, count)
         answers = observations.peek(vectors)
@@ -99,14 +97,21 @@ class Skeletons:
         observations.remember(take(vectors, telling), answers[telling])
         return observations.living(alive)
 
-    def _plain(self, vectors: Batch, answers: Bits) -> NDArray[np.bool_]:
-        normal = formats.decode(formats.get(self.instruction.d), answers).kind == formats.NORMAL
-        found: NDArray[np.bool_] = normal & plain_operands(self.instruction, vectors)
-        return found
-
     def wide(self) -> Iterator[Datapath]:
         """Structures whose terms and results each have numbers of their own, the closest first."""
         self.state.observations.check_stable()
+        found = self._wide()
+        while True:
+            rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+            try:
+                path = next(found, None)
+            finally:
+                self.state.observations.remember(*rest)
+            if path is None:
+                return
+            yield path
+
+    def _wide(self) -> Iterator[Datapath]:
         self.state.say("structures, each part on its own")
         scored: list[tuple[int, int, Structure, Datapath]] = []
         for number, (shape, space) in enumerate([*self._shapes(NARROW), *self._groups()]):
@@ -141,17 +146,13 @@ class Skeletons:
                 yield structure, Listed(each)
             yield from ((shape, self._grid(shape, name, modes)) for shape in self._fused())
 
-    def _between(self) -> Iterator[tuple[Structure, Space]]:
-        """The same with sums rounded to wider formats, and a last conversion to the result."""
-        d = formats.get(self.instruction.d)
-        for fmt in sorted(map(formats.get, formats.FORMATS), key=lambda fmt: (fmt.container_bits, fmt.fraction_bits)):
-            if fmt.is_float and fmt.nan == "ieee" and _wider(fmt, d):
-                for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
-                    yield structure, Listed([
-                        grammar.build(self.instruction, structure, Encode(fmt.name, mode), Encode(d.name, last))
-                        for mode in RESULTS for last in RESULTS
-                    ])  # fmt: skip
-                yield from ((shape, self._grid(shape, fmt.name, RESULTS, d.name)) for shape in self._fused())
+    def _between(self, name: str) -> Iterator[tuple[Structure, Space]]:
+        """The same with sums rounded to another format, and a last conversion to the result."""
+        d = self.instruction.d
+        for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
+            each = [(Encode(name, mode), Encode(d, last)) for mode in RESULTS for last in RESULTS]
+            yield structure, Listed([grammar.build(self.instruction, structure, *to) for to in each])
+        yield from ((shape, self._grid(shape, name, RESULTS, d)) for shape in self._fused())
 
     def _fused(self) -> Iterator[Structure]:
         k, has_c, size = self.instruction.k, self.instruction.c is not None, self.instruction.scale_size
@@ -193,9 +194,3 @@ class Skeletons:
             return orders(k, step, sums)
         backwards = tuple(lane for start in range(k - step, -1, -step) for lane in range(start, start + step))
         return [None, backwards][: 1 + (step < k)]
-
-
-def _wider(fmt: formats.Format, d: formats.Format) -> bool:
-    """Whether a format holds every value of another and more."""
-    more = (fmt.fraction_bits - d.fraction_bits, fmt.exponent_bits - d.exponent_bits)
-    return min(more) >= 0 and fmt.fraction_bits > d.fraction_bits and fmt.padding == 0
