@@ -20,6 +20,7 @@ from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import spellings, with_rules
 from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import OutsideError, State
+from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Special
 
@@ -138,6 +139,9 @@ class Search:
         except OutsideError:
             observations.recall(*before)
             raise
+        except UsageError:  # the engine cannot hold all of its variants
+            observations.recall(*before)
+            raise OutsideError("what the engine can hold", datapath) from None
 
     def _specials(self, alive: Living) -> Living:
         self.state.observations.remember(*self.opening.special)

@@ -29,6 +29,7 @@ from mmaprobe.derivation.structures import (
 )
 from mmaprobe.derivation.wide import race
 from mmaprobe.devices.base import vectors_per_tile
+from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Encode
 
@@ -147,12 +148,17 @@ class Skeletons:
             yield from ((shape, self._grid(shape, name, modes)) for shape in self._fused())
 
     def _between(self, name: str) -> Iterator[tuple[Structure, Space]]:
-        """The same with sums rounded to another format, and a last conversion to the result."""
+        """The same with sums rounded to another format, and a last conversion to the result; of those alone that the
+        engine can hold."""
         d = self.instruction.d
         for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
             each = [(Encode(name, mode), Encode(d, last)) for mode in RESULTS for last in RESULTS]
             yield structure, Listed([grammar.build(self.instruction, structure, *to) for to in each])
-        yield from ((shape, self._grid(shape, name, RESULTS, d)) for shape in self._fused())
+        for shape in self._fused():
+            try:
+                yield shape, self._grid(shape, name, RESULTS, d)
+            except UsageError:
+                continue
 
     def _fused(self) -> Iterator[Structure]:
         k, has_c, size = self.instruction.k, self.instruction.c is not None, self.instruction.scale_size
