@@ -40,7 +40,7 @@ async def probe_alignment_rounding(session: Session) -> Finding:
     if not found:
         return session.finding("bounded", none, "no cut within the window")
     answer = collapse({leaf: names for leaf, names in found.items() if leaf != "c"}) | {"c": found.get("c")}
-    text = f"products {_say(answer['products'])}, C {_say(answer['c'])}"
+    text = f"products {_by_lane(answer)}, C {_say(answer['c'])}"
     if any(not names for names in found.values()):
         return session.finding("inconclusive", answer, f"{text}: some term follows none of the 11 roundings")
     exact = all(len(names) == 1 for names in found.values()) and len(found) == len(leaves)
@@ -66,6 +66,13 @@ def _not_dropped(cases: list[Case]) -> list[Case]:
     """The cases whose term is not below all that leave a trace: the others may be cut off (the question cutoff)."""
     least = min((abs(case.term) for case in cases if case.got), default=Fraction(0))
     return [case for case in cases if abs(case.term) >= least]
+
+
+def _by_lane(answer: dict[str, Any]) -> str:
+    kinds: dict[str, list[str]] = {}
+    for lane, names in answer["lanes"].items():
+        kinds.setdefault(_say(names), []).append(lane)
+    return "; ".join(f"{kind} in lanes {' '.join(lanes)}" for kind, lanes in kinds.items()) or _say(answer["products"])
 
 
 def _say(names: list[str] | None) -> str:

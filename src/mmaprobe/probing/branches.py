@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from mmaprobe.probing.ladders import climb
-from mmaprobe.probing.masks import lost_leaves, mask
+from mmaprobe.probing.masks import Pair, lost_leaves, mask
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Loss, Node, build
@@ -25,11 +25,9 @@ from mmaprobe.probing.terms import power
 FEW = 8
 """So many leaves of one node are asked in pairs."""
 
-Pair = tuple[Leaf, Leaf]
-
 
 async def read_branches(session: Session) -> Node | None:
-    """The tree in the session's window; None where something did not fit: all pairs must tell."""
+    """The tree in the session's window; None where something did not fit: single units must tell."""
     leaves = session.leaves
     pivot, second, last = leaves[0], leaves[1], leaves[-1]
     rows: list[Pair] = [(pivot, leaf) for leaf in leaves[1:]]
@@ -37,8 +35,8 @@ async def read_branches(session: Session) -> Node | None:
     source = random.Random(session.bench.seed)
     chosen = (sorted(source.sample(range(1, len(leaves)), 2)) for _ in leaves)
     checks += [(leaves[first], leaves[other]) for first, other in chosen]
-    measured = await _losses(session, rows + checks)
-    if measured is None:
+    measured, counts = await together(_losses(session, rows + checks), _counts(session))
+    if measured is None or not counts:
         return None
     joins: dict[int, list[Leaf]] = {}
     for leaf in leaves[1:]:
@@ -64,15 +62,21 @@ async def _agreed(session: Session, loss: Loss, measured: Loss, rows: list[Pair]
     if not isinstance(tree, Node):
         return None
     if len(tree.walk()) > 1 and any(node.lossless for node in tree.walk()):
-        lost = await lost_leaves(session, session.window, rows)
+        lost = await lost_leaves(session, rows)
         tree = None if lost is None else build(session.leaves, loss, lost)
         if not isinstance(tree, Node) or any(tree.lost(i, j) != gone for (i, j), gone in (lost or {}).items()):
             return None
     return tree
 
 
+async def _counts(session: Session) -> bool:
+    """Whether the result can count as many units as there are leaves."""
+    unit = power(session.low)
+    return await session.sums([{}], unit) == [len(session.leaves) * unit]
+
+
 async def _losses(session: Session, pairs: list[Pair]) -> Loss | None:
-    counts = await mask(session, pairs, session.window, True)
+    counts = await mask(session, pairs)
     return None if counts is None else {pair: len(session.leaves) - count for pair, count in counts.items()}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, leaves_of
-from mmaprobe.probing.summation_tree import tree_of
+from mmaprobe.probing.summation_tree import shown_tree
 from mmaprobe.probing.terms import power
 
 
@@ -29,7 +29,8 @@ async def probe_c_position(session: Session) -> Finding:
     if not session.is_float:
         answer = {"enters": "with all", "before": [], "with": lanes, "after": []}
         return session.finding("bounded", answer, "an integer sum: its order does not show")
-    tree = await tree_of(session)
+    found = await shown_tree(session)
+    tree = found.tree
     if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree")
     siblings = [child for child in tree.parent_of("c").children if child != "c"]
@@ -43,4 +44,6 @@ async def probe_c_position(session: Session) -> Finding:
             terms: dict[Leaf, Fraction] = {"c": power(session.high), lane: -power(session.high)}
             await session.witness(terms, f"+M in C, -M in lane {lane}, units elsewhere", power(session.low))
     text = f"C enters {answer['enters']}: {len(before)} lanes before, {len(beside)} with it, {len(after)} after"
+    if found.reason:
+        return session.finding("bounded", answer, f"{text}; {found.reason}")
     return session.finding("exact", answer, text)

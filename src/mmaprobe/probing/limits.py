@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
+from mmaprobe.probing.ladders import count_good
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
 from mmaprobe.probing.terms import power, say
 
 ENOUGH = 64
 """Bits of window that no unit's precision needs more of."""
+
+GUARD = 3
+"""Binades left above a lowered anchor."""
 
 
 def anchor_exponent(session: Session) -> int:
@@ -20,6 +25,29 @@ def anchor_exponent(session: Session) -> int:
     guard = 2 + max(len(session.leaves) - 1, 1).bit_length()
     tops = [a.max_exponent + b.max_exponent, d.max_exponent - guard]
     return min([*tops, session.formats["c"].max_exponent] if session.instruction.c else tops)
+
+
+async def lower_anchor(session: Session) -> int:
+    """The largest m, not above the anchor's, at which 2**m on one leaf takes the same from another away.
+
+    A sum that passes through a format of fewer exponents than the result's overflows on the way.
+    """
+    high = session.high
+    if not session.is_float or len(session.leaves) < 2:
+        return high
+    ends = dict.fromkeys(((session.leaves[0], session.leaves[-1]), (session.leaves[0], session.leaves[1])))
+
+    async def judge(some: list[int]) -> list[bool]:
+        sums = await session.sums({i: power(m), j: -power(m)} for m in some for i, j in ends)
+        return [all(v == 0 for v in sums[n : n + len(ends)]) for n in range(0, len(sums), len(ends))]
+
+    if (await judge([high]))[0]:
+        return high
+    kinds = [f for f in (session.d, session.formats.get("c")) if f is not None]
+    low = max([session.formats["a"].min_exponent + session.formats["b"].min_exponent] + [f.min_exponent for f in kinds])
+    steps = list(range(low, high))
+    good = await count_good(steps, judge)
+    return steps[good - 1] - GUARD if good > GUARD else high
 
 
 async def unit_exponent(session: Session) -> int:
@@ -36,24 +64,25 @@ async def unit_exponent(session: Session) -> int:
     bottom = max([a.min_exponent + b.min_exponent - a.fraction_bits - b.fraction_bits]
                  + [f.min_exponent - f.fraction_bits for f in kinds])  # fmt: skip
     normal = max([a.min_exponent + b.min_exponent, *(f.min_exponent for f in kinds)])
-    if session.high - normal >= ENOUGH:
-        return normal
-    ladder = list(range(normal, bottom - 1, -1))
     ends: list[Leaf] = list(dict.fromkeys((session.leaves[0], session.leaves[-1])))
-    answers = await session.sums({leaf: power(e)} for e in ladder for leaf in ends)
-    low = normal
-    for position, exponent in enumerate(ladder):
-        if any(v != power(exponent) for v in answers[position * len(ends) : (position + 1) * len(ends)]):
-            break
-        low = exponent
-    return low
+
+    async def judge(some: list[int]) -> list[bool]:
+        sums = await session.sums({leaf: power(e)} for e in some for leaf in ends)
+        whole = [value == power(some[n // len(ends)]) for n, value in enumerate(sums)]
+        return [all(whole[n : n + len(ends)]) for n in range(0, len(whole), len(ends))]
+
+    if session.high - normal >= ENOUGH and (await judge([normal]))[0]:
+        return normal
+    steps = list(range(session.high, (normal if session.high - normal >= ENOUGH else bottom) - 1, -1))
+    good = await count_good(steps, judge)
+    return steps[good - 1] if good else normal
 
 
 async def fault(session: Session) -> str | None:
-    """Every leaf alone comes out as itself, and all together as their sum; else what came instead."""
+    """Every leaf alone comes out as itself, and two neighbours as their sum; else what came instead."""
     one = Fraction(1)
     cases: list[tuple[dict[Leaf, Fraction], Fraction]] = [({leaf: one}, one) for leaf in session.leaves]
-    cases += [(dict.fromkeys(session.leaves, one), Fraction(len(session.leaves))), ({}, Fraction(0))]
+    cases += [({x: one, y: one}, 2 * one) for x, y in pairwise(session.leaves)] + [({}, Fraction(0))]
     cases += [({leaf: -one}, -one) for leaf in session.leaves if session.try_vector({leaf: -one}) and session.d.signed]
     vectors = [session.vector(terms) for terms, _ in cases]
     for vector, answer, (_, expected) in zip(vectors, await session.values(vectors), cases, strict=True):

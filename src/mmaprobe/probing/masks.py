@@ -8,45 +8,44 @@ from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Loss, Lost
 from mmaprobe.probing.terms import Value, power
 
+Pair = tuple[Leaf, Leaf]
 
-async def mask(session: Session, pairs: list[tuple[Leaf, Leaf]], window: int, strict: bool) -> Loss | None:
-    """Surviving units u = 2**(m - window) of pairs of leaves; None where an answer is no count of units.
+SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
+"""Of M on the first leaf and of the units: of what one leaves a trace in a directed rounding, another is swallowed."""
 
-    Not ``strict``: a trace that M left behind, a multiple of far more than all units, is taken off.
+
+async def mask(session: Session, pairs: Sequence[Pair]) -> Loss | None:
+    """Surviving units of the lowest kind beside each pair of leaves; None where an answer is no count of units.
+
+    Pairs that give none are asked again with other signs.
     """
-    m, unit = session.high, power(session.high - window)
-    answers = await session.sums(({i: power(m), j: -power(m)} for i, j in pairs), unit)
     counts: Loss = {}
-    for (i, j), answer in zip(pairs, answers, strict=True):
-        count = _count(session, answer, window, strict)
-        if count is None:
-            return None
-        counts[i, j] = counts[j, i] = count
-    return counts
+    for anchor, unit in SIGNS:
+        left = [pair for pair in pairs if pair not in counts]
+        m, u = anchor * power(session.high), unit * power(session.low)
+        answers = await session.sums(({i: m, j: -m} for i, j in left), u)
+        for (i, j), answer in zip(left, answers, strict=True):
+            count = None if answer is None else answer / u
+            if count is not None and count.denominator == 1 and 0 <= count <= len(session.leaves) - 2:
+                counts[i, j] = counts[j, i] = count.numerator
+    return counts if all(pair in counts for pair in pairs) else None
 
 
-async def lost_leaves(
-    session: Session, window: int, pairs: Sequence[tuple[Leaf, Leaf]], strict: bool = True
-) -> Lost | None:
-    """For each of the pairs the leaves that vanish (the two included): the mask with one unit at a time."""
-    m, unit = session.high, power(session.high - window)
-    cases = [(i, j, k) for i, j in pairs for k in session.leaves if k not in (i, j)]
-    answers = await session.sums({i: power(m), j: -power(m), k: unit} for i, j, k in cases)
+async def lost_leaves(session: Session, pairs: Sequence[Pair], among: Sequence[Leaf] | None = None) -> Lost | None:
+    """For each of the pairs the leaves that vanish (the two included): the mask with one unit at a time.
+
+    ``among``: the leaves that hold the unit in turn, all where None.  A unit that leaves a
+    trace, anything but itself, has vanished; None where an answer is not finite.
+    """
+    unit, m = power(session.low), power(session.high)
+    asked = session.leaves if among is None else among
+    cases = [(i, j, k) for i, j in pairs for k in asked if k not in (i, j)]
+    answers: list[Value] = await session.sums({i: m, j: -m, k: unit} for i, j, k in cases)
     lost: Lost = {pair: set(pair) for i, j in pairs for pair in ((i, j), (j, i))}
     for (i, j, k), answer in zip(cases, answers, strict=True):
-        count = _count(session, answer, window, strict)
-        if count not in (0, 1):
+        if answer is None:
             return None
-        if count == 0:
+        if answer != unit:
             lost[i, j].add(k)
             lost[j, i].add(k)
     return lost
-
-
-def _count(session: Session, answer: Value, window: int, strict: bool) -> int | None:
-    """Units in an answer."""
-    leaves = len(session.leaves)
-    count = None if answer is None else answer / power(session.high - window)
-    if count is not None and not strict and count.denominator == 1:
-        count %= 1 << leaves.bit_length()
-    return count.numerator if count is not None and count.denominator == 1 and 0 <= count <= leaves - 2 else None

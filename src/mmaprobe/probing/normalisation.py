@@ -7,7 +7,8 @@ has lost it.  Every way to give the five to five leaves is tried, since the orde
 the adder is unknown.
 
 Answer: ``{"delayed": bool | None}``; None where there is no fused sum, each addition then being
-rounded on its own (the question intermediate_rounding), or where nothing is cut.
+rounded on its own (the question intermediate_rounding).  Where nothing is cut within the window
+the term is the lowest there is, and the finding is bounded.
 """
 
 from __future__ import annotations
@@ -26,19 +27,24 @@ FIVE = 5
 """Leaves of the experiment."""
 
 
+def _leaves(node: Node) -> list[Leaf]:
+    return [child for child in node.children if not isinstance(child, Node)]
+
+
 async def probe_normalisation(session: Session) -> Finding:
     """When a fused sum is normalised (see the module)."""
     tree = await tree_of(session) if session.is_float else None
     if session.is_float and tree is None:
         return session.finding("inconclusive", None, "needs a summation tree")
-    nodes = [node for node in tree.walk() if node.fused and len(node.children) >= FIVE] if tree else []
+    nodes = [node for node in tree.walk() if node.fused and len(_leaves(node)) >= FIVE] if tree else []
     if not nodes:
         return session.finding("exact", {"delayed": None}, "no fused sum of five terms: nothing is delayed")
     kept = await kept_bits(session)
-    leaves: list[Leaf] = [child for child in nodes[0].children if not isinstance(child, Node) and child in kept]
-    bits = min((kept[leaf] for leaf in leaves), default=session.window)
-    if len(leaves) < FIVE or bits + 1 >= session.window:
-        return session.finding("inconclusive", {"delayed": None}, "no five leaves of one sum with a cut in the window")
+    leaves = _leaves(nodes[-1])
+    known = [leaf for leaf in leaves if leaf in kept]
+    bits = min((kept[leaf] for leaf in known), default=session.window)
+    cut = len(known) >= FIVE and bits + 1 < session.window
+    leaves, bits = (known, bits) if cut else (leaves, session.window - 1)
     m = session.high - 1
     some = [*leaves[:3], *leaves[-2:]]
     anchor, term = 3 * power(m - 1), power(m - bits)
@@ -55,6 +61,11 @@ async def probe_normalisation(session: Session) -> Finding:
     lost = whole.index(False) if False in whole else 0
     session.note(vectors[lost], codes[lost], f"two anchors that carry, 2^{m - bits}, the anchors taken away")
     if all(whole):
-        return session.finding("exact", {"delayed": True}, "normalised at the end: the carry costs no place")
+        text = "normalised at the end: the carry costs no place"
+        return session.finding(
+            "exact" if cut else "bounded",
+            {"delayed": True},
+            text if cut else f"{text} of the {bits} that exist below it",
+        )
     text = f"a place was lost on a carry in {whole.count(False)} of {len(whole)} orders"
     return session.finding("exact", {"delayed": False}, text)

@@ -40,8 +40,11 @@ async def probe_result_rounding(session: Session) -> Finding:
     keep_evidence(session, cases)
     answer = {"fraction_bits": bits, "rounding": names, "at_least": False}
     if not names:
-        return session.finding("contradictory", answer, f"{bits} fraction bits, none of the 11 roundings")
+        text = f"{bits} fraction bits, none of the 11 roundings alone: rounded twice, or by a rule of its own"
+        return session.finding("inconclusive", answer, text)
     text = f"{bits} fraction bits, {' or '.join(names)}"
+    if bits < session.d.fraction_bits and (least is None or least <= bits):
+        return session.finding("bounded", answer, f"{text}: by the result, or by what was cut before it")
     return session.finding("exact" if len(names) == 1 else "bounded", answer, text)
 
 

@@ -23,10 +23,12 @@ Lost = dict[tuple[Leaf, Leaf], set[Leaf]]
 
 @dataclass(frozen=True)
 class Node:
-    """A sum of two or more children; ``lossless``: nothing within the window was lost in it."""
+    """A sum of two or more children; ``lossless``: nothing within the window was lost in it;
+    ``aligned``: its terms are known to be aligned, also where there are two."""
 
     children: tuple[Node | Leaf, ...]
     lossless: bool = False
+    aligned: bool = False
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -34,8 +36,8 @@ class Node:
 
     @property
     def fused(self) -> bool:
-        """Three or more terms added before one rounding."""
-        return len(self.children) > 2
+        """Terms added before one rounding: three or more, or aligned ones."""
+        return self.aligned or len(self.children) > 2
 
     def walk(self) -> list[Node]:
         """This node and every node below it, parents first."""

@@ -111,6 +111,8 @@ async def _c(session: Session, result: str | None) -> str | None:
         return "keep"
     lift: Leaf = 0
     raised = session.try_vector({"c": sub, lift: 2 * sub})
+    if sub < power(session.d.min_exponent - session.d.fraction_bits):
+        return None  # below the result's last place
     if fmt.min_exponent - 1 >= session.d.min_exponent or result == "keep":
         kept = False
     elif raised is None:

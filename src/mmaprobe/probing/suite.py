@@ -23,7 +23,7 @@ from mmaprobe.probing.determinism import probe_determinism
 from mmaprobe.probing.independence import probe_independence
 from mmaprobe.probing.intermediate_rounding import probe_intermediate_rounding
 from mmaprobe.probing.layout import probe_layout
-from mmaprobe.probing.limits import anchor_exponent, fault, unit_exponent
+from mmaprobe.probing.limits import anchor_exponent, fault, lower_anchor, unit_exponent
 from mmaprobe.probing.monotonicity import probe_monotonicity
 from mmaprobe.probing.nan import probe_nan
 from mmaprobe.probing.normalisation import probe_normalisation
@@ -107,8 +107,11 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
         return {}
     opening = Session(bench, names[0])
     try:
-        bench.facts["high"] = anchor_exponent(opening)
-        bench.facts["low"], wrong = await together(unit_exponent(opening), fault(opening))
+        bench.facts["high"] = high = anchor_exponent(opening)
+        lower, low, wrong = await together(lower_anchor(opening), unit_exponent(opening), fault(opening))
+        bench.facts["high"], bench.facts["low"] = lower, low
+        if lower != high:
+            bench.facts["low"] = await unit_exponent(opening)
     except UnrepresentableError as why:
         text = f"the experiment cannot be built: {why}"
         return {name: Session(bench, name).finding("inconclusive", None, text) for name in names}

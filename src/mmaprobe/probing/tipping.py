@@ -11,7 +11,7 @@ tiny term share one product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mmaprobe.probing.ladders import count_good
@@ -23,6 +23,10 @@ from mmaprobe.probing.vectors import Vector
 
 FIRST, MOST = 2, 160
 """Places below C's first one at which the ladder begins, and at which it ends in a lower bound."""
+
+
+FOUR = 4
+"""Leaves beside the anchor that tell a place from a half of it rounded up."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +48,62 @@ async def tips(session: Session, tree: Node) -> Tipped | None:
     least = session.d.fraction_bits + 1
     below = [tipped for tipped in found.values() if tipped is not None and tipped.bits > least]
     borrows = [tipped for (half, _), tipped in found.items() if not half and tipped is not None]
-    return min(below or [b for b in borrows if b.bits == least], key=lambda tipped: tipped.bits, default=None)
+    borrows = [tipped for tipped in borrows if tipped.bits == least]
+    if not below and borrows and await _to_nearest(session, tree):
+        return None  # a tie at the result's last place, not a borrow from it
+    chosen = min(below or borrows, key=lambda tipped: tipped.bits, default=None)
+    if chosen is None or chosen.bounded:
+        return chosen
+    half, sign = next(way for way, tipped in found.items() if tipped is chosen)
+    up = await _rounded_up(session, tree, half, sign, chosen.bits)
+    return replace(chosen, bits=chosen.bits - 1) if up else chosen
+
+
+async def _rounded_up(session: Session, tree: Node, half: Fraction, sign: int, t: int) -> bool:
+    """Whether the tiny term was half of the last place and rounded up to it: then two of them and
+    minus their sum do not cancel.  False where there are too few leaves for it."""
+    anchor, others = _heads(tree)
+    if len(others) < FOUR:
+        return False
+    m = session.low + t
+    base = {anchor: 3 * power(m - 1), others[1]: half * power(m - session.d.fraction_bits)}
+    tiny = sign * power(m - t)
+    full = base | {others[0]: tiny, others[2]: tiny, others[3]: -2 * tiny}
+    plain, cancelled = session.try_vector(base), session.try_vector(full)
+    codes = await session.ask([v for v in (plain, cancelled) if v is not None])
+    return len(codes) == 2 and codes[0] != codes[1]
+
+
+async def _to_nearest(session: Session, tree: Node) -> bool:
+    """Whether three quarters of a last place more, and less, change the result: then it is rounded to nearest."""
+    anchor, others = _heads(tree)
+    m = session.low + session.d.fraction_bits + 2
+    terms = [{anchor: 3 * power(m - 1)} | ({others[0]: n * power(m - session.d.fraction_bits - 2)} if n else {})
+             for n in (0, 3, -3)]  # fmt: skip
+    vectors = [session.try_vector(some) for some in terms]
+    codes = await session.ask([vector for vector in vectors if vector is not None])
+    return len(set(codes)) == len(codes) == len(terms)
 
 
 async def tipped_by(session: Session, tree: Node) -> Ways:
     """What each combination of a half place and a sign of the tiny term shows, found out once."""
-    found: Ways = await session.fact("tipping", lambda asker: _tipped_by(asker, tree))
+    found: Ways = await session.fact("tipping", lambda asker: ladders_of(asker, tree))
     return found
 
 
-async def _tipped_by(session: Session, tree: Node) -> Ways:
-    heads = [leaves_of(child)[0] for child in tree.children]
-    anchor: Leaf = "c" if "c" in heads else heads[0]
-    others = [head for head in heads if head != anchor]
+async def ladders_of(session: Session, tree: Node) -> Ways:
+    """What each combination shows of one sum, every leaf outside of it zero."""
+    anchor, others = _heads(tree)
     ways = [(half, sign) for half in (Fraction(0), Fraction(1, 2)) for sign in (1, -1)]
     tried = await together(*(_ladder(session, anchor, others, half, sign) for half, sign in ways))
     return dict(zip(ways, tried, strict=True))
+
+
+def _heads(tree: Node) -> tuple[Leaf, list[Leaf]]:
+    """The leaf that holds the anchor, and one of each other term."""
+    heads = [leaves_of(child)[0] for child in tree.children]
+    anchor: Leaf = "c" if "c" in heads else heads[0]
+    return anchor, [head for head in heads if head != anchor]
 
 
 async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
@@ -80,8 +124,18 @@ async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Frac
     count = await count_good(steps, judge)
     if count == 0 or steps[count - 1] <= 1:
         return None
-    shown = pairs[steps[count - 1]][1]
-    return Tipped(steps[count - 1], count == len(steps), shown)
+    shown, ended = pairs[steps[count - 1]][1], count == len(steps)
+    if half and len(others) == 1 and not ended:
+        ended = not await _product_holds(session, anchor, others[0], half, sign, steps[count])
+    return Tipped(steps[count - 1], ended, shown)
+
+
+async def _product_holds(session: Session, anchor: Leaf, other: Leaf, half: Fraction, sign: int, t: int) -> bool:
+    """Whether one product of half a place and the tiny term is not rounded before it is added."""
+    m = session.low + t
+    place, tiny = half * power(m - session.d.fraction_bits), sign * power(m - t)
+    vector = session.try_vector({anchor: -place, other: place + tiny})
+    return vector is not None and (await session.values([vector])) == [tiny]
 
 
 def _pair(

@@ -7,13 +7,6 @@ from typing import Any
 from mmaprobe.probing.structure import Leaf, Node
 
 
-def same_shape(one: Node | Leaf, other: Node | Leaf) -> bool:
-    """Whether two trees differ in nothing but what was lost."""
-    if not isinstance(one, Node) or not isinstance(other, Node):
-        return one == other
-    return len(one.children) == len(other.children) and all(map(same_shape, _ordered(one), _ordered(other)))
-
-
 def to_json(part: Node | Leaf) -> Any:
     """The answer of the summation tree question; ``summation_tree`` defines the form."""
     if not isinstance(part, Node):

@@ -8,8 +8,10 @@ e_zero = x + F, where F is the measured precision of products.  Then all lanes t
 were zero hold the smallest product instead: only C is still zero, and the lowest x is C's.
 
 Answer: ``{"exponent": e or None, "at_most": e or None, "place": x or None, "c": e or None}``:
-``at_most`` where the base lane itself was the largest, so that zeros show that exponent or
-a lower one; ``c``: what a zero C alone shows, None where it shows no more than the other terms.
+``at_most`` where the base lane itself was the largest, so that zeros show that exponent or a
+lower one, and where no product reaches the result's last place: the lowest product then comes
+out whole beside zeros, so that they show no more than F bits above it.  ``c``: what a zero C
+alone shows, None where it shows no more than the other terms.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ from mmaprobe.probing.accumulator_precision import kept_bits
 from mmaprobe.probing.ladders import count_good
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power, top_exponent
 from mmaprobe.probing.vectors import Vector
+
+THREE = 3
+"""Lanes of one sum that the experiment takes."""
 
 GUARD = 8
 """Places between the tiny terms and what stands in for zeros."""
@@ -41,13 +46,14 @@ async def probe_zero_exponent(session: Session) -> Finding:
         return session.finding("inconclusive", none, "needs a summation tree of two leaves or more")
     if not any(node.fused for node in tree.walk()):
         return session.finding("exact", none, "no fused sum: nothing is aligned")
-    node = next(node for node in tree.walk() if node.fused)
-    lanes = [leaf for leaf in node.children if isinstance(leaf, int)]
-    if len(lanes) < 3:
-        return session.finding("inconclusive", none, "needs three lanes in one fused sum")
-    kept = (await kept_bits(session)).get(lanes[0], session.window)
+    node = max((node for node in tree.walk() if node.fused), key=lambda node: len(_lanes(node)))
+    lanes = _lanes(node)
+    bits = await kept_bits(session)
+    kept = bits.get(lanes[0], session.window) if lanes else session.window
     if kept >= session.window:
         return session.finding("bounded", none, "no cut within the window: no place where zeros could show")
+    if len(lanes) < THREE:
+        return _bound(session, kept, "no sum has three products, to tip a rounding beside zeros")
     bases = (Fraction(1), Fraction(1, 2), Fraction(3, 2))
     filled = _filler(session) if session.instruction.c else None
     ways = [(base, filler) for base in bases for filler in dict.fromkeys((Fraction(0), filled)) if filler is not None]
@@ -55,7 +61,7 @@ async def probe_zero_exponent(session: Session) -> Finding:
     found = {way: place for way, place in zip(ways, places, strict=True) if place is not None}
     zeros = [(place, base) for (base, filler), place in found.items() if filler == 0]
     if not zeros:
-        return session.finding("inconclusive", none, "no tiny term can tip the result's last place")
+        return _bound(session, kept, "no product tips the result's last place")
     place, base = max(zeros)
     exponent = place + kept
     own = top_exponent(base * _last_place(session))
@@ -68,6 +74,18 @@ async def probe_zero_exponent(session: Session) -> Finding:
     text = f"a zero shows 2^{exponent} (cut below 2^{place})"
     text += "" if filled is None else f"; C alone {f'2^{c}' if c is not None else 'no more than other terms'}"
     return session.finding("exact", answer, text)
+
+
+def _lanes(node: Node) -> list[int]:
+    return [leaf for leaf in node.children if isinstance(leaf, int)]
+
+
+def _bound(session: Session, kept: int, why: str) -> Finding:
+    """The lowest product comes out whole beside zeros (``limits.unit_exponent``): they show no more than it does."""
+    at_most = session.low + kept
+    answer = {"exponent": None, "at_most": at_most, "place": None, "c": None}
+    text = f"out of reach of these formats ({why}): 2^{at_most} or less"
+    return session.finding("bounded", answer, text)
 
 
 def _last_place(session: Session) -> Fraction:

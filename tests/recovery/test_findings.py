@@ -1,0 +1,32 @@
+"""The probes on random architectures: an exact tree is the true one, and no number of an exact finding is wrong."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from outcomes import BlackBox
+from random_architectures import case
+
+from finding_truth import claimed, contradiction, shape, sums
+from mmaprobe import formats
+from mmaprobe.probing import probe
+
+COUNT = int(os.environ.get("MMAPROBE_FINDINGS", "30"))
+SEEDS = [
+    *range(COUNT),
+    *(seed for seed in (32, 43, 60, 71, 73, 75, 87, 97, 115, 130, 139, 150, 178, 185) if seed >= COUNT),
+]
+QUESTIONS = ("summation_tree", "c_position", "accumulator_precision", "alignment_rounding", "result_rounding",
+             "zero_exponent", "product_label")  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_exact_finding_about_a_random_architecture_is_wrong(seed: int) -> None:
+    drawn = case(seed)
+    found = probe(BlackBox(drawn.instruction, drawn.datapath), drawn.instruction, QUESTIONS)
+    tree = found["summation_tree"]
+    if tree.status == "exact" and formats.get(drawn.datapath.d).is_float:
+        assert claimed(tree.answer) == shape(sums(drawn.datapath)), tree.text
+    wrong = [text for finding in found.values() if (text := contradiction(drawn.datapath, finding))]
+    assert not wrong
