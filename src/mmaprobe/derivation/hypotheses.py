@@ -6,7 +6,7 @@ structures, widths, roundings and policies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
@@ -18,7 +18,6 @@ from mmaprobe.derivation.structures import Structure
 from mmaprobe.parameters.datapath import (
     SUBNORMALS,
     Accumulator,
-    Add,
     Datapath,
     Encode,
     Exact,
@@ -106,18 +105,21 @@ def _flush_inside(datapath: Datapath, policy: Subnormals) -> Datapath:
     return replace(inner, tree=with_encode(inner.tree, lambda _: last), result=datapath.result)
 
 
-def special_variants(datapath: Datapath, codes: Iterable[int]) -> Iterator[Datapath]:
-    """NaN rules: one code, the first operand NaN of an order, or every node's own choice."""
-    names = ("a", "b", "acc") if any(isinstance(node, Fma) for node in walk(datapath.tree)) else ("a", "b")
+def special_variants(datapath: Datapath, codes: Sequence[int]) -> Iterator[Datapath]:
+    """NaN rules: one code; where several were seen also simple ones that hand payloads on."""
     for code in codes:
         yield replace(datapath, special=Special("canonical", code))
-        for priority in _priorities(datapath) if datapath.k > 1 else ():
-            for first in (False, True):
-                yield replace(datapath, special=Special("global", code, priority, True, first))
-        for swapped in _operand_swaps(datapath):
-            for order in permutations(names):
-                for first in (False, True):
-                    yield replace(swapped, special=Special("local", code, order, True, first))
+    if len(codes) > 1:
+        yield from simple_rules(datapath, codes)
+
+
+def simple_rules(datapath: Datapath, codes: Sequence[int]) -> Iterator[Datapath]:
+    """The first operand NaN of an order, or every node's own choice."""
+    names = ("a", "b", "acc") if any(isinstance(node, Fma) for node in walk(datapath.tree)) else ("a", "b")
+    orders = [("global", order) for order in _priorities(datapath)] if datapath.k > 1 else []
+    orders += [("local", order) for order in permutations(names)]
+    for code, (kind, order), quiet, first in product(codes, orders, (True, False), (False, True)):
+        yield replace(datapath, special=Special(kind, code, order, quiet, first))  # type: ignore[arg-type]
 
 
 def _priorities(datapath: Datapath) -> Iterator[tuple[str, ...]]:
@@ -135,28 +137,6 @@ def _priorities(datapath: Datapath) -> Iterator[tuple[str, ...]]:
         swapped = [f"{name}{lane ^ 1}" for lane in lanes if lane ^ 1 < datapath.k for name in (x, y)]
         if len(swapped) == 2 * datapath.k > 2:
             yield (*swapped, *c)
-
-
-def _operand_swaps(datapath: Datapath) -> list[Datapath]:
-    """The datapath with every Add as written, and with each choice of swapped Adds (few Adds only)."""
-    adds = _count_adds(datapath.tree)
-    if adds > 4:
-        return [datapath, replace(datapath, tree=_swap(datapath.tree, [True] * adds))]
-    return [replace(datapath, tree=_swap(datapath.tree, list(flags))) for flags in product((False, True), repeat=adds)]
-
-
-def _count_adds(node: Node) -> int:
-    if isinstance(node, Add):
-        return 1 + _count_adds(node.x) + _count_adds(node.y)
-    return _count_adds(node.acc) if isinstance(node, Fma) else 0
-
-
-def _swap(node: Node, flags: list[bool]) -> Node:
-    if isinstance(node, Add):
-        flip = flags.pop(0)
-        x, y = _swap(node.x, flags), _swap(node.y, flags)
-        return replace(node, x=y, y=x) if flip else replace(node, x=x, y=y)
-    return replace(node, acc=_swap(node.acc, flags)) if isinstance(node, Fma) else node
 
 
 def has_fused(datapath: Datapath) -> bool:

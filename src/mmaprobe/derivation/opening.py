@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from mmaprobe.derivation.pool import join, nan_operands, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.state import State
 
-UNIFORM, SAFE, SPECIAL = 48, 40, 96
+UNIFORM, SAFE, SPECIAL = 48, 40, 64
 """Vectors of the first launch, by kind."""
+
+MOST_CODES = 3
 
 Seen = tuple[Batch, Bits]
 
@@ -52,7 +54,7 @@ def open_up(state: State, pools: Pools) -> Opening:
         plain=seen,
         ends=_chosen(vectors, answers, ~good & (number < UNIFORM + SAFE)),
         special=special,
-        codes=tuple(_nan_codes(instruction, *special)),
+        codes=tuple(nan_codes(instruction, *special)),
         results=tuple(_result_formats(instruction, seen[1])),
     )
 
@@ -77,13 +79,13 @@ def _result_formats(instruction: Instruction, answers: Bits) -> list[str]:
     return [*sorted(twins, key=lambda name: formats.get(name).fraction_bits), fmt.name]
 
 
-def _nan_codes(instruction: Instruction, vectors: Batch, answers: Bits) -> list[int]:
+def nan_codes(instruction: Instruction, vectors: Batch, answers: Bits) -> list[int]:
     """The NaNs that the device answers to special values; that of an invalid operation first."""
     fmt = formats.get(instruction.d)
     is_nan = formats.decode(fmt, answers).kind == formats.NAN
-    invalid = answers[is_nan & ~nan_operands(instruction, vectors)]
+    invalid = answers[is_nan & ~nan_operands(replace(instruction, scale=None, scale_size=0), vectors)]
     codes: dict[int, None] = {}
     for group in (invalid, answers[is_nan]):
         values, counts = np.unique(group, return_counts=True)
-        codes |= dict.fromkeys(int(code) for code in values[np.argsort(-counts)][:3])
+        codes |= dict.fromkeys(int(code) for code in values[np.argsort(-counts)][: MOST_CODES - len(codes)])
     return list(codes) or [fmt.nan_code or 0]

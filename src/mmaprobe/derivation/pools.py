@@ -8,6 +8,7 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.nan_vectors import nan_vectors
 from mmaprobe.derivation.observations import Pool
 from mmaprobe.derivation.plain import safe_vectors, zeroed_vectors
 from mmaprobe.derivation.pool import (
@@ -22,7 +23,7 @@ from mmaprobe.derivation.pool import (
 
 RANGE_FAMILIES = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
 LOW_FAMILIES = ("zlad", "zeros", "tiny")
-SPECIAL_FAMILIES = ("specials", "uniform")
+SPECIAL_FAMILIES = ("specials", "uniform", "extremes")
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,13 @@ class Pools:
 
     def special(self, seed: int, count: int) -> Batch:
         own = special_vectors(self.instruction, seed, count)
-        return join([own, hard_vectors(self.instruction, SPECIAL_FAMILIES, seed, count // 2)])
+        return join(
+            [
+                own,
+                nan_vectors(self.instruction, seed, count // 2),
+                hard_vectors(self.instruction, SPECIAL_FAMILIES, seed, count // 2),
+            ]
+        )
 
     def whole(self, seed: int, count: int) -> Batch:
         return mixed_vectors(self.instruction, seed, 4 * count)

@@ -12,8 +12,10 @@ from mmaprobe import formats
 from mmaprobe.derivation import axes
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.living import Listed, Living, Space, several
+from mmaprobe.derivation.nan_rules import preferred, rules_of_order
+from mmaprobe.derivation.nans import NanOrder
 from mmaprobe.derivation.observations import Pool, eliminate
-from mmaprobe.derivation.opening import Opening, open_up
+from mmaprobe.derivation.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import nan_operands, plain, take
 from mmaprobe.derivation.pools import Pools
@@ -43,6 +45,7 @@ class Search:
         self.alive = Living(())
         self.untried: Iterator[tuple[Datapath | None, bool]] = iter(())
         self.failed: list[Datapath] = []
+        self.places: dict[str, int] | None = None
 
     def run(self, start: Datapath | None) -> Datapath:
         """Through the stages to the simplest datapath that agrees with everything asked."""
@@ -144,8 +147,27 @@ class Search:
             raise OutsideError("what the engine can hold", datapath) from None
 
     def _specials(self, alive: Living) -> Living:
+        """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off."""
         self.state.observations.remember(*self.opening.special)
-        return self._vary("special values", alive, self._special_space, self.pools.special)
+        for _ in range(2):  # a NaN of an invalid operation may only be seen on the way
+            codes = nan_codes(self.instruction, *self.state.observations.everything())
+            try:
+                return self._nan_rules(alive, codes)
+            except OutsideError as error:
+                failure = error
+        raise failure
+
+    def _nan_rules(self, alive: Living, codes: list[int]) -> Living:
+        some = alive.first(MOST_STRUCTURES)
+        one = [replace(path, special=Special("canonical", code)) for path in some for code in codes]
+        found = self._try("special values", several(one), self.pools.special)
+        if len(found):
+            return found
+        if self.places is None:
+            simple = self.state.observations.alive(list(grammar.simple_rules(some[0], codes)))
+            guess = next(map(preferred, simple), None)
+            self.places = NanOrder(self.state.observations, some[0]).places(guess)
+        return self._vary("the order of NaNs", alive, self._ordered_space(codes, self.places), self.pools.special)
 
     def _tied(self, datapath: Datapath) -> Living:
         """One zero exponent for all terms, one policy for all results."""
@@ -180,8 +202,8 @@ class Search:
                 return alive
         raise OutsideError("the ends of the range", self._closest(grid))
 
-    def _special_space(self, datapath: Datapath) -> Space:
-        return Listed(list(dict.fromkeys(grammar.special_variants(datapath, self.opening.codes))))
+    def _ordered_space(self, codes: list[int], places: dict[str, int]) -> Callable[[Datapath], Space]:
+        return lambda datapath: Listed(list(dict.fromkeys(rules_of_order(datapath, places, codes))))
 
     def _rivalled(self, found: Living) -> Living:
         """The hypotheses found and every structure left, by the same rules, until no vector tells them apart."""
