@@ -9,7 +9,8 @@ wrong answers until none is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations, islice
 
@@ -25,17 +26,27 @@ from mmaprobe.models.grid import Grid, Known
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 Group = tuple[Datapath, list[roles.Axis]]
+Spend = Callable[[int], None]
 SWEEPS = 4
+LANES = 16
+"""So many vectors each combination of a group meets, about."""
 
 
-def descend(start: Datapath, vectors: Batch, answers: Bits, plain: bool) -> tuple[Datapath, int]:
+def descend(
+    start: Datapath, vectors: Batch, answers: Bits, plain: bool, spend: Spend | None = None
+) -> tuple[Datapath, int]:
     """The datapath reached downhill and how many answers it gets wrong; ``plain``: only numbers and roundings vary."""
-    *_, (path, misses) = descent(start, vectors, answers, plain)
+    *_, (path, misses) = descent(start, vectors, answers, plain, spend)
     return tidy(path), misses
 
 
-def descent(start: Datapath, vectors: Batch, answers: Bits, plain: bool) -> Iterator[tuple[Datapath, int]]:
-    """The way downhill: where it stands, and how many answers are wrong there, after each group of fields."""
+def descent(
+    start: Datapath, vectors: Batch, answers: Bits, plain: bool, spend: Spend | None = None
+) -> Iterator[tuple[Datapath, int]]:
+    """The way downhill: where it stands, and how many answers are wrong there, after each group of fields.
+
+    ``spend`` is told how many lanes each group evaluates, about; it may stop the search.
+    """
     current = explicit(start)
     known: Known = {}
     misses = _wrong(current, vectors, answers)
@@ -44,6 +55,8 @@ def descent(start: Datapath, vectors: Batch, answers: Bits, plain: bool) -> Iter
         before, number = misses, 0
         while misses and (group := next(islice(groups(current, plain), number, None), None)) is not None:
             base, fields = group
+            if spend is not None:
+                spend(math.prod(map(len, fields)) * base.k * LANES)
             found = _best(base, fields, known if base is current else {}, vectors, answers)
             if found is not None and found[1] < misses:
                 (current, misses), known = found, {}
