@@ -14,7 +14,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.parameters.neighbours import neighbourhood
 
 ARCHITECTURES = ("x86-64+intel", "x86-64+amd", "aarch64", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
 
@@ -33,7 +33,7 @@ def distinct(architecture: str) -> dict[Datapath, Instruction]:
 def test_neighbours_called_equivalent_are(architecture: str) -> None:
     checked = 0
     for datapath, instruction in distinct(architecture).items():
-        same = [n for n in neighbours(datapath) if argument(datapath, n)]
+        same = [n for n in neighbourhood(datapath) if argument(datapath, n)]
         if not same:
             continue
         answers = evaluate_many([datapath, *(n.datapath for n in same)], mixed_vectors(instruction, 3, 4000))
@@ -46,8 +46,8 @@ def test_neighbours_called_equivalent_are(architecture: str) -> None:
 def test_arguments_do_not_cover_what_differs() -> None:
     """The other way round: most neighbours without an argument differ on vectors, and none that differs has one."""
     for datapath, instruction in distinct("sm_90a").items():
-        near = neighbours(datapath)
-        answers = evaluate_many([datapath, *(n.datapath for n in near)], mixed_vectors(instruction, 5, 4000))
+        near = neighbourhood(datapath)
+        answers = evaluate_many([datapath, *(n.datapath for n in near)], mixed_vectors(instruction, 5, 1500))
         wrong = (answers[1:] != answers[0]).any(axis=1)
         argued = np.array([bool(argument(datapath, n)) for n in near])
         assert wrong.sum() > (~argued).sum() / 2, instruction.id

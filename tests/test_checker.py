@@ -8,13 +8,14 @@ import pytest
 
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.arguments import argument
-from mmaprobe.derivation.bounds import Span, accumulator_span, encoded, operand_span, trace
+from mmaprobe.derivation.bounds import accumulator_span, trace
 from mmaprobe.derivation.checker import RULES, Argument, numbers, refute
 from mmaprobe.derivation.identities import IDENTITIES
+from mmaprobe.derivation.spans import Span, encoded, operand_span
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.parameters.neighbours import Neighbour, neighbours
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
 
 FORMS = (
     ("sm_70", "mma.m8n8k4.row.row.f32.f16.f16.f32"),
@@ -31,7 +32,7 @@ def path_of(arch: str, name: str) -> Datapath:
 
 
 def argued(path: Datapath) -> list[tuple[Neighbour, Argument]]:
-    return [(near, found) for near in neighbours(path) if (found := argument(path, near)) is not None]
+    return [(near, found) for near in neighbourhood(path) if (found := argument(path, near)) is not None]
 
 
 @pytest.mark.parametrize(("arch", "name"), FORMS)
@@ -39,7 +40,7 @@ def test_an_argument_holds_for_its_own_change_alone(arch: str, name: str) -> Non
     path = path_of(arch, name)
     found = argued(path)
     assert found
-    refuted = [near for near in neighbours(path) if argument(path, near) is None]
+    refuted = [near for near in neighbourhood(path) if argument(path, near) is None]
     for near, each in found:
         assert refute(path, near.datapath, each) == ""
         assert refute(path, path, each)
@@ -86,7 +87,7 @@ def test_a_rule_speaks_of_its_fields_alone(rule: str) -> None:
     """Each rule is held against every refuted neighbour with all facts that are true."""
     path = path_of("gfx942", "v_mfma_f32_32x32x4_2b_f16")
     facts = tuple((place, numbers(span)) for place, span in trace(path, accumulator_span(path)).spans.items())
-    for near in neighbours(path):
+    for near in neighbourhood(path):
         place = near.field.rpartition(".")[0]
         if near.field.rpartition(".")[2] not in RULES[rule][2]:
             assert "says nothing" in refute(path, near.datapath, Argument(rule, place, facts))

@@ -9,9 +9,9 @@ from mmaprobe.bringup.result import Report, Result, mismatches_of, vectors_of, w
 from mmaprobe.catalog.states import default_state
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
-from mmaprobe.report.findings import vector_text
 from mmaprobe.report.phrases import describe
 from mmaprobe.report.rows import InstructionRow, Outcome, Summary
+from mmaprobe.report.vectors import vector_text
 
 OUTCOMES: dict[int, Outcome] = {0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten"}
 PARAMETERS = ("changed", "unknown", "not derived", "equivalent", "same")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from mmaprobe.derivation.bounds import Span, Trace, accumulator_span, trace
+from mmaprobe.derivation.bounds import accumulator_span, trace
 from mmaprobe.derivation.checker import RULES, Argument, Fact, numbers, refute
 from mmaprobe.derivation.identities import IDENTITIES
+from mmaprobe.derivation.spans import Span, Trace
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.neighbours import Neighbour
 

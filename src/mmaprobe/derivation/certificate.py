@@ -12,6 +12,19 @@ Verdict = Literal["refuted", "equivalent", "open"]
 
 
 @dataclass(frozen=True)
+class Pool:
+    """Vectors that neighbours were held against: the generators that made them, their seed, how many."""
+
+    generators: tuple[str, ...]
+    seed: int
+    vectors: int
+
+    def form(self) -> dict[str, object]:
+        """As evidence keeps it."""
+        return {"generators": list(self.generators), "seed": self.seed, "vectors": self.vectors}
+
+
+@dataclass(frozen=True)
 class Entry:
     """The verdict on one neighbour.
 
@@ -30,9 +43,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Certificate:
-    """All verdicts; ``open_fields`` are what a report must not state as a number."""
+    """All verdicts; ``open_fields`` are what a report must not state as a number, after a search in ``pools``."""
 
     entries: tuple[Entry, ...]
+    pools: tuple[Pool, ...] = ()
 
     @property
     def refuted(self) -> int:
@@ -41,6 +55,15 @@ class Certificate:
     @property
     def equivalent(self) -> int:
         return sum(entry.verdict == "equivalent" for entry in self.entries)
+
+    def form(self) -> dict[str, object]:
+        """As evidence keeps it: the counts, what is open and where it was searched."""
+        return {
+            "refuted": self.refuted,
+            "equivalent": self.equivalent,
+            "open": {name: list(values) for name, values in self.open_fields.items()},
+            "searched": [pool.form() for pool in self.pools] if self.open_fields else [],
+        }
 
     @property
     def open_fields(self) -> dict[str, tuple[str, ...]]:

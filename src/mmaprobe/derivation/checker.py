@@ -13,8 +13,9 @@ from dataclasses import astuple, dataclass
 
 from mmaprobe import formats
 from mmaprobe.derivation import identities
-from mmaprobe.derivation.bounds import Span, exact_in, highest, operand_span, start_span, trace
+from mmaprobe.derivation.bounds import highest, never_cuts, start_span, trace
 from mmaprobe.derivation.signs import sign_is_hidden
+from mmaprobe.derivation.spans import Span, exact_in, operand_span
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, walk
 
 Fact = tuple[str, tuple[int, ...]]
@@ -192,16 +193,7 @@ def _node_place(case: Case) -> str:
 
 
 def _nothing_cut(case: Case) -> bool:
-    for path in (case.old, case.new):
-        node, parts = _alignment(path, _node_place(case), case.spans)
-        top = highest(node, parts)
-        for term, part in zip(node.terms, parts, strict=True):
-            bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
-            if bits is not None and top - bits > part.lowest:
-                return False
-            if term.cutoff is not None and top - term.cutoff > part.label_low:
-                return False
-    return True
+    return all(never_cuts(*_alignment(path, _node_place(case), case.spans)) for path in (case.old, case.new))
 
 
 def _cuts_alike(case: Case) -> bool:

@@ -12,8 +12,9 @@ from mmaprobe.catalog.batch import Bits
 
 Ints = NDArray[np.int64]
 
-ONE, NEXT, FULL, HALF, ANY = range(5)
-"""Fractions: none, the last bit, all bits, the first bit, random."""
+ONE, NEXT, FULL, HALF, ANY, FEW = range(6)
+"""Fractions: none, the last bit, all bits, the first bit, random, one or two powers of two added or taken away."""
+KINDS = 6
 ABSENT = -(1 << 40)
 """The exponent of a zero."""
 
@@ -23,8 +24,8 @@ def codes_of(rng: np.random.Generator, fmt: formats.Format, exponent: Ints, nega
     bits = fmt.fraction_bits
     ones = (1 << bits) - 1
     fraction = np.select(
-        [kind == ONE, kind == NEXT, kind == FULL, kind == HALF],
-        [0, min(1, ones), ones, (ones + 1) >> 1],
+        [kind == ONE, kind == NEXT, kind == FULL, kind == HALF, kind == FEW],
+        [0, min(1, ones), ones, (ones + 1) >> 1, _few(rng, bits, exponent.shape)],
         rng.integers(0, ones + 1, exponent.shape),
     )
     under = np.clip(fmt.min_exponent - exponent, 0, bits + 1)
@@ -36,3 +37,11 @@ def codes_of(rng: np.random.Generator, fmt: formats.Format, exponent: Ints, nega
     signed = negative & ((code != 0) | (fmt.nan != "negative_zero"))
     found: Bits = np.where(signed, code | np.uint64(fmt.sign_mask), code).astype(fmt.dtype)
     return found
+
+
+def _few(rng: np.random.Generator, bits: int, shape: tuple[int, ...]) -> Ints:
+    """Fractions of significands with three digits, one of them the first; a digit is a power of two of either sign."""
+    total = np.zeros(shape, np.int64)
+    for _ in range(2):
+        total += rng.choice((-1, 0, 1), shape) << rng.integers(0, max(bits, 1), shape)
+    return total % (1 << bits)

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from mmaprobe import formats
-from mmaprobe.derivation.bounds import operand_span, product_span
+from mmaprobe.derivation.bounds import accumulator_span, trace
+from mmaprobe.derivation.conversions import labels_read, products_fit, rounded_alike
+from mmaprobe.derivation.late_cuts import cut_again
 from mmaprobe.derivation.rewrite import encodes
+from mmaprobe.derivation.same_sums import one_operation, same_sum
+from mmaprobe.derivation.spans import FAR, operand_span
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -18,6 +22,7 @@ from mmaprobe.parameters.datapath import (
     Node,
     Operand,
     Products,
+    Term,
     walk,
 )
 from mmaprobe.parameters.mutate import mutate
@@ -58,7 +63,7 @@ def _commutes(old: Datapath, new: Datapath, place: str) -> bool:
 
 
 def _label_unread(old: Datapath, new: Datapath, place: str) -> bool:
-    return _only(old, new, "product.label") and not _has(old, Fused)
+    return _only(old, new, "product.label") and not labels_read(old.tree)
 
 
 def _same_overflow(old: Datapath, new: Datapath, place: str) -> bool:
@@ -83,28 +88,54 @@ def _unread(old: Datapath, new: Datapath, place: str) -> bool:
 
 
 def _small_products(old: Datapath, new: Datapath, place: str) -> bool:
-    """One sum of C and products, cut or rounded toward zero, or of so small products that C keeps its last place."""
+    """One sum of C and what is made of products: with the most that alignment and first cut add, all of it is less than
+    half a last place of the largest value, so that C stays below the largest, and nothing without C comes near."""
     tree = old.tree
+    if not _only(old, new, "tree.to.overflow") or old.result or old.c is None or not isinstance(tree, (Fused, Exact)):
+        return False
+    parts = [term.of if isinstance(term, Term) else term for term in tree.terms]
+    inside = [part for part in parts if not isinstance(part, Accumulator)]
+    if len(inside) + 1 != len(parts) or any(_has_accumulator(part) for part in inside) or tree.to is None:
+        return False
+    c, d, limit = formats.get(old.c), formats.get(tree.to.format), old.product.overflow_exponent
+    kept = _c_is_whole(tree, c.fraction_bits)
+    spans = trace(old, accumulator_span(old)).spans
+    finite = limit is None or spans["product.exact"].top <= limit
     if (
-        not _only(old, new, "tree.to.overflow")
-        or old.result
-        or old.c is None
-        or old.product.overflow_exponent is not None
+        not (d.infinity and finite and kept)
+        or tree.to.rounding in ("RU", "RD", "RA")
+        or c.max_exponent > d.max_exponent
     ):
         return False
-    if not isinstance(tree, (Fused, Exact)) or tree.to is None or (isinstance(tree, Fused) and tree.rounding != "RZ"):
+    if tree.to.rounding not in ("RZ", "RO") and max(c.fraction_bits, 1) > d.fraction_bits:
         return False
-    if any(not isinstance(node, (Accumulator, Products)) for node in walk(tree) if node is not tree):
-        return False
-    c, d = formats.get(old.c), formats.get(tree.to.format)
-    if not d.infinity:
-        return False
-    if tree.to.rounding in ("RU", "RD", "RA") or tree.to.first is not None or c.max_exponent > d.max_exponent:
-        return False
-    if tree.to.rounding not in ("RZ", "RO") and c.fraction_bits > d.fraction_bits:
-        return False
-    top = product_span(old).top + old.step_length.bit_length()
-    return top < d.max_exponent - max(c.fraction_bits, d.fraction_bits) - 1
+    keys = [f"tree.terms.{i}" + (".of" if isinstance(tree, Fused) else "") for i, part in enumerate(parts)
+            if not isinstance(part, Accumulator)]  # fmt: skip
+    counts = [len(part.lanes) if isinstance(part, Products) else 1 for part in inside]
+    top = max(spans[key].top for key in keys) + sum(counts).bit_length()
+    added = _added(tree, d.max_exponent) + sum(counts).bit_length()
+    first = d.max_exponent + 2 - tree.to.first[0] if tree.to.first else top
+    return max(top, added, first) + 2 < d.max_exponent - max(c.fraction_bits, d.fraction_bits) - 1
+
+
+def _c_is_whole(tree: Fused | Exact, bits: int) -> bool:
+    """Whether C, where its label is the largest, is not cut or only toward zero."""
+    if isinstance(tree, Exact):
+        return not tree.scaled
+    rules = [_rule(tree, term) for term in tree.terms if isinstance(term.of, Accumulator)]
+    return all(n is None or n >= bits or rounding == "RZ" for n, rounding in rules)
+
+
+def _rule(node: Fused, term: Term) -> tuple[int | None, str]:
+    return node.fraction_bits if term.fraction_bits is None else term.fraction_bits, term.rounding or node.rounding
+
+
+def _added(tree: Fused | Exact, top: int) -> int:
+    """The place of what the alignment to an exponent ``top`` can add to the size of a term other than C."""
+    rules = [] if isinstance(tree, Exact) else [
+        _rule(tree, term) for term in tree.terms if not isinstance(term.of, Accumulator)
+    ]  # fmt: skip
+    return max([top + 1 - bits for bits, rounding in rules if bits is not None and rounding != "RZ"], default=-FAR)
 
 
 def _small_sum(old: Datapath, new: Datapath, place: str) -> bool:
@@ -200,7 +231,7 @@ def _overflow_rules(datapath: Datapath) -> list[str]:
 Identity = Callable[[Datapath, Datapath, str], bool]
 IDENTITIES: dict[str, tuple[Identity, str]] = {
     "commutes": (_commutes, "addition commutes, and which NaN comes out does not depend on the order of the operands"),
-    "label unread": (_label_unread, "no node aligns terms, so nothing reads a product's label"),
+    "label unread": (_label_unread, "nothing aligns products, so nothing reads their label"),
     "same overflow": (_same_overflow, "under these roundings the IEEE rule gives the same result beyond the largest "
                       "finite value"),
     "priority unread": (_priority_unread, "there is no fma, so the place of the accumulator is never read"),
@@ -209,6 +240,14 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "small sum": (_small_sum, "the sum of products is too small to carry the largest C over the largest finite value"),
     "modular": (_modular, "sums that wrap do not depend on their grouping"),
     "grows": (_grows, "no product is negative, so a sum limited in steps is the sum limited once"),
+    "same sum": (lambda old, new, place: same_sum(old, new), "terms of one sum have no order, and a sum inside that "
+                 "loses nothing is no group"),
+    "one operation": (lambda old, new, place: one_operation(old, new), "one lane is one operation, whose choice among "
+                      "its NaNs is the choice among all operands"),
+    "products fit": (lambda old, new, place: products_fit(old, new), "every product is a value of the format"),
+    "cut again": (cut_again, "where the alignment cuts this term, the sum is cut again, downward and no lower"),
+    "rounded alike": (lambda old, new, place: rounded_alike(old, new), "the format between loses nothing that the last "
+                      "conversion sees"),
     "same chain": (_same_chain, "a chain of fused multiply-adds is the same chain however it is cut into steps"),
 }  # fmt: skip
 """By name: the check and the sentence."""

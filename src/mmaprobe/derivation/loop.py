@@ -60,17 +60,12 @@ class Derivation:
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it: the datapath in its file form, and the verdicts of the certificate."""
-        certificate = {
-            "refuted": self.certificate.refuted,
-            "equivalent": self.certificate.equivalent,
-            "open": {name: list(values) for name, values in self.certificate.open_fields.items()},
-        }
         datapath = self.datapath or self.closest
         return {
             "status": self.status,
             "reason": self.reason,
             "datapath" if self.datapath else "closest": to_table(datapath) if datapath else None,
-            "certificate": certificate,
+            "certificate": self.certificate.form(),
             "repairs": [str(repair) for repair in self.repairs],
             "counterexample": None if self.counterexample is None else asdict(self.counterexample),
             "again": self.again,

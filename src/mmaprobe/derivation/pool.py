@@ -76,6 +76,10 @@ def mixed_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     return join([pool, *(make(instruction, seed, count // 4) for make in own)])
 
 
+OWN_KINDS = ("plain", "special operands", "edges")
+"""What ``mixed_vectors`` adds to the generators' families, in words."""
+
+
 def special_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     """Safe vectors with one to four special operands each: NaNs of distinct payloads, invalid products, infinities.
 

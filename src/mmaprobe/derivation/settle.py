@@ -7,17 +7,17 @@ import numpy as np
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
-from mmaprobe.derivation.attack import attack_vectors, can_attack
-from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
+from mmaprobe.derivation.attack import SHAPES, attack_vectors, can_attack
+from mmaprobe.derivation.certificate import Certificate, Entry, Pool, Verdict
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, take
+from mmaprobe.derivation.pool import OWN_KINDS, hard_vectors, join, mixed_vectors, take
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.state import OutsideError
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.neighbours import Neighbour, neighbours, with_numbers
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
 
 POOL = 1500
 ROUNDS = 6
@@ -57,35 +57,54 @@ class Settlement:
         raise OutsideError("fresh vectors kept disagreeing", self.state.current)
 
     def _refute(self, turn: int) -> Certificate:
-        """Every neighbour of the current datapath: a witness against it, or open."""
-        searched = 0
+        """Every neighbour of the current datapath: a witness against it, an argument, or open."""
+        pools: list[Pool] = []
         for sweep in range(ROUNDS):
-            near = neighbours(self.state.current)
-            left = [
-                n for n in near if (n.field, n.value) not in self.state.proofs and not argument(self.state.current, n)
-            ]
+            near = neighbourhood(self.state.current)
+            left = self._unseen(near)
+            left = [n for n in left if not argument(self.state.current, n)]
             moved = False
             for attempt in range(ATTEMPTS):
                 if not left:
                     break
                 seed = self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt
-                pool = self._pool(left, seed, attempt)
-                searched += pool.size
+                pool, names = self._pool(left, seed, attempt)
+                pools.append(Pool(names, seed, pool.size))
                 left, moved = self._attack(left, pool)
                 if moved:
                     break
             if not moved:
-                return self._certificate(near, searched)
+                return self._certificate(near, pools)
             self.state.proofs.clear()
         raise OutsideError("neighbours kept replacing each other", self.state.current)
 
-    def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> Batch:
+    def _unseen(self, near: list[Neighbour]) -> list[Neighbour]:
+        """Those that nothing the device has answered so far refutes; the others get that answer as their witness."""
+        left = [n for n in near if (n.field, n.value) not in self.state.proofs]
+        if not self.state.observations.count or not left:
+            return left
+        vectors, answers = self.state.observations.everything()
+        wrong = evaluate_many([n.datapath for n in left], vectors) != answers
+        for n, misses in zip(left, wrong, strict=True):
+            if misses.any():
+                self._note(n, vectors, answers, int(misses.argmax()))
+        return [n for n, misses in zip(left, wrong, strict=True) if not misses.any()]
+
+    def _note(self, refuted: Neighbour, vectors: Batch, answers: Bits, at: int) -> None:
+        note = f"{refuted.field} is not {refuted.value}"
+        self.state.proofs[refuted.field, refuted.value] = Witness.of(take(vectors, [at]), int(answers[at]), note)
+
+    def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
         """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
+        every = (*families_for(self.instruction), *OWN_KINDS)
         if attempt == ATTEMPTS - 1:
-            return mixed_vectors(self.instruction, seed, min(LAST_POOL, LAST_EVALUATIONS // len(left)))
+            count = min(LAST_POOL, LAST_EVALUATIONS // len(left))
+            return mixed_vectors(self.instruction, seed, count), every
         if attempt == 0 or not can_attack(self.instruction):
-            return mixed_vectors(self.instruction, seed, POOL << attempt)
-        return attack_vectors(self.instruction, self.state.current, [n.datapath for n in left], seed, POOL << attempt)
+            return mixed_vectors(self.instruction, seed, POOL << attempt), every
+        rivals = [n.datapath for n in left]
+        count = POOL << (2 * attempt - 1)
+        return attack_vectors(self.instruction, self.state.current, rivals, seed, count), tuple(SHAPES)
 
     def _refute_relatives(self, start: Datapath) -> Certificate:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
@@ -118,10 +137,7 @@ class Settlement:
         for neighbour, differs in zip(left, table[:, columns], strict=True):
             hit = np.flatnonzero(differs)
             if hit.size:
-                note = f"{neighbour.field} is not {neighbour.value}"
-                self.state.proofs[neighbour.field, neighbour.value] = Witness.of(
-                    take(asked, hit[:1]), int(answers[hit[0]]), note
-                )
+                self._note(neighbour, asked, answers, int(hit[0]))
             else:
                 still.append(neighbour)
         return still, False
@@ -157,10 +173,12 @@ class Settlement:
         wrong = np.flatnonzero(evaluate_many([self.state.current], vectors)[0] != answers)
         return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None
 
-    def _certificate(self, near: list[Neighbour], searched: int) -> Certificate:
+    def _certificate(self, near: list[Neighbour], pools: list[Pool]) -> Certificate:
         entries = []
+        searched = self.state.observations.count + sum(pool.vectors for pool in pools)
         for n in near:
-            proof, reason = self.state.proofs.get((n.field, n.value)), argument(self.state.current, n)
+            proof = self.state.proofs.get((n.field, n.value))
+            reason = None if proof else argument(self.state.current, n)
             verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
-            entries.append(Entry(n.field, n.value, verdict, proof, None if proof else reason, searched))
-        return Certificate(tuple(entries))
+            entries.append(Entry(n.field, n.value, verdict, proof, reason, searched))
+        return Certificate(tuple(entries), tuple(pools))

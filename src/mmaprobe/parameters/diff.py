@@ -110,6 +110,9 @@ _WORDS = {
     "overflow_exponent": "exponent from which it is infinite", "size": "lanes that share one",
     "where": "place of use", "nan": "rule", "code": "code", "priority": "priority", "quiet": "quieting",
     "signalling_first": "signalling ones first", "scaled": "block scales", "follows": "control state obeyed",
+    "arrangement": "order of the lanes in a step", "grouping": "which products are summed together",
+    "accumulation": "where C enters", "between": "format between the steps and the last conversion",
+    "products": "rounding of the products", "nan_rule": "kind of NaN rule", "swap": "order of the operands",
     "basis": "basis", "sign": "what happens to the sign bit", "to": "rounding to a format",
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Add, Datapath, Exact, Fma, Fused, Node, Products
+from mmaprobe.parameters.moves import MOVES, moved
 from mmaprobe.parameters.table import from_table, set_field, to_table
 
 
@@ -15,11 +16,14 @@ def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
     """The datapath with ``field``, a dotted path into its TOML form, set to the value that ``text`` spells.
 
     The value is a TOML value or plain text; ``none`` where a field may be
-    absent; a format's name stands for an Encode to it.  Two changes are more
-    than a field: ``step`` moves the tree's lanes along, and ``swap`` at an Add
-    exchanges its operands.  UsageError for an unknown field, with the near
-    ones, and for a value that the datapath refuses.
+    absent; a format's name stands for an Encode to it.  Some changes are more
+    than a field: ``step`` moves the tree's lanes along, ``swap`` at an Add
+    exchanges its operands, and those of ``moves.MOVES`` change the structure.
+    UsageError for an unknown field, with the near ones, and for a value that
+    the datapath refuses.
     """
+    if field in MOVES:
+        return moved(datapath, field, text)
     value = _value(text)
     if field == "step" and isinstance(value, int):
         return with_step(datapath, value)

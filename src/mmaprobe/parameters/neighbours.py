@@ -10,6 +10,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.lanes import format_lanes, parse_lanes
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Datapath, Fused, walk
+from mmaprobe.parameters.moves import moves
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.table import Table, to_table
 
@@ -39,6 +40,14 @@ def neighbours(datapath: Datapath) -> list[Neighbour]:
             continue  # the tree has no such step length, or the record refuses the combination
         if changed != datapath:
             found.setdefault(changed, Neighbour(field, value, changed))
+    return list(found.values())
+
+
+def neighbourhood(datapath: Datapath) -> list[Neighbour]:
+    """The neighbours and every structural change (``moves``), each datapath once."""
+    found = {near.datapath: near for near in neighbours(datapath)}
+    for field, value, changed in moves(datapath):
+        found.setdefault(changed, Neighbour(field, value, changed))
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products,
 from mmaprobe.parameters.diff import datapath_changes, diff, in_words
 from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.report.findings import vector_text
+from mmaprobe.report.vectors import vector_text
 
 
 def change_lines(old: ParameterFile, new: ParameterFile, runs: Mapping[str, Instruction], seed: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from rich.console import Console
@@ -11,10 +10,12 @@ from rich.console import Console
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.comparison import Comparison
 from mmaprobe.evidence.documents import finding_to_json, mismatch_to_json
-from mmaprobe.evidence.records import Finding, Mismatch, Witness
+from mmaprobe.evidence.records import Finding, Mismatch
+from mmaprobe.report.certificates import certificate_lines
 from mmaprobe.report.listing import table
 from mmaprobe.report.phrases import describe
 from mmaprobe.report.tree import datapath_text
+from mmaprobe.report.vectors import vector_text
 from mmaprobe.validation import Summary
 
 MOST_REPAIRS = 5
@@ -42,23 +43,6 @@ def findings_code(findings: Mapping[str, Finding]) -> int:
     if "contradictory" in statuses:
         return 5
     return 0 if statuses & {"exact", "bounded"} else 4
-
-
-def vector_text(vector: Witness) -> str:
-    """A vector as the command line takes it: a.. b.. c."""
-    parts = [f"a={_codes(vector.a)}", f"b={_codes(vector.b)}"]
-    if vector.c is not None:
-        parts.append(f"c={vector.c:#x}")
-    for name in ("scale_a", "scale_b", "metadata"):
-        if getattr(vector, name):
-            parts.append(f"{name}={_codes(getattr(vector, name))}")
-    return " ".join(parts)
-
-
-def _codes(values: tuple[int, ...]) -> str:
-    """Lanes as the command line takes them: ``x*n`` for a run."""
-    runs = [(code, len(list(group))) for code, group in groupby(values)]
-    return ",".join(f"{code:#x}" if count == 1 else f"{code:#x}*{count}" for code, count in runs)
 
 
 def print_derivation(console: Console, derivation: Derivation, comparison: Comparison) -> None:
@@ -91,14 +75,8 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
 
 
 def print_certificate(console: Console, derivation: Derivation) -> None:
-    """Every neighbour with what refutes it: the vector and the device's answer, or the argument."""
-    rows = []
-    for entry in derivation.certificate.entries:
-        proof = entry.argument.text if entry.argument else f"no difference in {entry.searched:,} vectors"
-        if entry.witness is not None:
-            proof = f"{vector_text(entry.witness)} -> {entry.witness.d:#x}"
-        rows.append({"neighbour": f"{entry.field} = {entry.value}", "verdict": entry.verdict, "because": proof})
-    console.print(table(rows, ("neighbour", "verdict", "because")))
+    """Every neighbour with what refutes it, why it is the same function, or where it was searched."""
+    console.print("\n".join(certificate_lines(derivation)), markup=False, soft_wrap=True)
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

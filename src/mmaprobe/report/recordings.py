@@ -12,9 +12,10 @@ from mmaprobe.derivation.certificate import Entry
 from mmaprobe.derivation.recorded import Reading
 from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.table import flatten, to_table
-from mmaprobe.report.findings import MOST_REPAIRS, vector_text
+from mmaprobe.report.findings import MOST_REPAIRS
 from mmaprobe.report.listing import table
 from mmaprobe.report.tree import datapath_text
+from mmaprobe.report.vectors import vector_text
 
 COLUMNS = ("field", "value", "state", "could also be")
 

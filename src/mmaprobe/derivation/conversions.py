@@ -1,0 +1,114 @@
+"""Formats that change nothing: of products that fit them, between a step and a conversion that rounds alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mmaprobe import formats
+from mmaprobe.derivation.bounds import accumulator_span, trace
+from mmaprobe.derivation.rewrite import encodes
+from mmaprobe.derivation.spans import Span, exact_in, product_span
+from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fused, Node, Product, Products, walk
+
+
+def products_fit(old: Datapath, new: Datapath) -> bool:
+    """Products differ in the format they are rounded to alone, and each product is one of either format.
+
+    Nothing may read a product's label, which its rounding changes.
+    """
+    if old == new or replace(old, product=replace(old.product, to=new.product.to)) != new:
+        return False
+    span = product_span(old)
+    limit = old.product.overflow_exponent
+    top = span.top if limit is None else min(span.top, limit)
+    return not labels_read(old.tree) and all(
+        to is None or _exact(old, replace(span, top=top), to) for to in (old.product.to, new.product.to)
+    )
+
+
+def labels_read(tree: Node) -> bool:
+    """Whether an alignment sees the label of a product, or of a sum that has it from its products."""
+    return any(_labelled(term.of) for node in walk(tree) if isinstance(node, Fused) for term in node.terms)
+
+
+def _labelled(node: Node) -> bool:
+    if isinstance(node, Exact):
+        return node.to is None and not node.scaled and any(map(_labelled, node.terms))
+    return isinstance(node, Products)
+
+
+def _exact(datapath: Datapath, span: Span, to: Encode) -> bool:
+    """Whether an Encode changes no product of this span; zeros keep their signs, or no sum shows them."""
+    fmt = formats.get(to.format)
+    first = to.first is None or exact_in(span, to.first[0], fmt.min_exponent)
+    kept = to.subnormals == "keep" or (span.least >= fmt.min_exponent and to.subnormals != "zero")
+    fits = exact_in(span, fmt.fraction_bits, fmt.min_exponent) and span.top <= fmt.max_exponent + 1
+    infinite = any(formats.get(name).infinity for name in (datapath.a, datapath.b))
+    signs = fmt.nan != "negative_zero" or all(
+        e.zero == "positive" for e in encodes(replace(datapath, product=Product()))
+    )
+    whole = span.top <= fmt.max_exponent or fmt.max_fraction == (1 << fmt.fraction_bits) - 1
+    return fits and first and kept and whole and to.zero == "ieee" and signs and (fmt.infinity or not infinite)
+
+
+def rounded_alike(old: Datapath, new: Datapath) -> bool:
+    """A wider format between the one step and the last conversion: exact, rounded in one direction twice, or a sum of
+    two values of the result's format in more than twice its bits (S. Figueroa 1995: double rounding is innocuous)."""
+    if old.result is not None or len(old.steps) != 1 or new.result is None:
+        return False
+    tree: Any = old.tree
+    to: Encode = tree.to
+    inner: Encode | None = getattr(new.tree, "to", None)
+    if inner is None or to.format != old.d:
+        return False
+    expected = replace(old, tree=replace(tree, to=replace(to, format=inner.format)), result=replace(to, first=None))
+    wide, d = formats.get(inner.format), formats.get(old.d)
+    if new != expected or not _contains(wide, d) or to.overflow == "wrap":
+        return False
+    span = trace(old, accumulator_span(old)).spans["tree.to"]
+    return (
+        _passes(span, to, wide, d)
+        or _finer_alone(span, to, wide, d)
+        or (to.rounding in ("RZ", "RD", "RU") and to.first is None and to.subnormals == "keep")
+        or (_sum_of_two(tree, old) and wide.fraction_bits + 1 >= 2 * (d.fraction_bits + 1) + 2 and to.first is None
+            and span.least >= wide.min_exponent)
+    )  # fmt: skip
+
+
+def _contains(wide: formats.Format, d: formats.Format) -> bool:
+    """Every value of d is one of the wide format, and the two treat infinities alike."""
+    low = wide.min_exponent - wide.fraction_bits <= d.min_exponent - d.fraction_bits
+    alike = wide.is_float and d.is_float and wide.infinity and d.infinity and wide.signed and d.signed
+    return alike and low and wide.fraction_bits >= d.fraction_bits and wide.max_exponent >= d.max_exponent
+
+
+def _passes(span: Span, to: Encode, wide: formats.Format, d: formats.Format) -> bool:
+    """Whether every sum is one of the wide format, normal there, and a first cut is the same in both."""
+    exact = exact_in(span, wide.fraction_bits, wide.min_exponent) and span.top <= wide.max_exponent + 1
+    first = to.first is None or span.lowest >= d.min_exponent - to.first[0]
+    return exact and first and (to.subnormals == "keep" or span.least >= wide.min_exponent)
+
+
+def _finer_alone(span: Span, to: Encode, wide: formats.Format, d: formats.Format) -> bool:
+    """Whether the wide format has as many bits as d and no value has a bit below the last place of d: a normal value is
+    rounded once, and to no other place; a tiny one never."""
+    first = to.first is None or to.first[0] >= d.fraction_bits
+    kept = to.subnormals == "keep" or span.least >= wide.min_exponent
+    return first and kept and wide.fraction_bits == d.fraction_bits and span.lowest >= d.min_exponent - d.fraction_bits
+
+
+def _sum_of_two(tree: Node, datapath: Datapath) -> bool:
+    """Whether the root adds two values of the result's format, rounded to nearest."""
+    if not isinstance(tree, Add) or not tree.to.rounding.startswith("RN"):
+        return False
+    return all(_format_of(part, datapath) == datapath.d for part in (tree.x, tree.y))
+
+
+def _format_of(node: Node, datapath: Datapath) -> str | None:
+    if isinstance(node, Products):
+        return datapath.product.to.format if datapath.product.to else None
+    if isinstance(node, Accumulator):
+        return datapath.c
+    to = getattr(node, "to", None)
+    return to.format if isinstance(to, Encode) else None

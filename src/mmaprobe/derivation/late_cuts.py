@@ -1,0 +1,47 @@
+"""A cut of a term that the first cut of the result makes again: how fine it is does not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmaprobe import formats
+from mmaprobe.derivation.headroom import granularity, headroom
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused
+
+
+def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
+    """Whether only the fraction bits of the one term beside C changed, and both cuts are made again by the first cut.
+
+    Let the term's label be e, C's E, the larger.  The term is a multiple of
+    2**(e - g) and at most 2**(e + h), so with n bits it is cut only where
+    e <= E - n + g - 1.  Where n >= g + h + 1 it is then at most 2**(E - 2), the sum at least
+    2**(E - 1) if C is normal, and the first cut, f bits below that, is not below 2**(E - 1 - f):
+    no finer than the term's where n >= f + 1.  Both round down and C is a multiple of the finer
+    place, so the coarser cut decides.  At the lowest exponent, C's label if C is
+    subnormal, a zero's if C is zero, the first cut is f bits below it in any case.
+    """
+    index = _index(place)
+    tree, rival = old.tree, new.tree
+    if index is None or not isinstance(tree, Fused) or not isinstance(rival, Fused) or tree.to is None or old == new:
+        return False
+    if len(tree.terms) != 2 or len(rival.terms) != 2 or not isinstance(tree.terms[1 - index].of, Accumulator):
+        return False
+    term, c, first = tree.terms[index], tree.terms[1 - index], tree.to.first
+    mine, other = term.fraction_bits, rival.terms[index].fraction_bits
+    terms = tuple(replace(t, fraction_bits=other) if i == index else t for i, t in enumerate(tree.terms))
+    if new != replace(old, tree=replace(tree, terms=terms)) or mine is None or other is None or first is None:
+        return False
+    down = first[1] == (term.rounding or tree.rounding) == "RD" and tree.to.rounding != "RD" and term.cutoff is None
+    d, fine = formats.get(tree.to.format), granularity(term.of)
+    if not down or fine is None or old.c != tree.to.format:
+        return False
+    c_bits = tree.fraction_bits if c.fraction_bits is None else c.fraction_bits
+    zeros = (tree.zero_exponent, term.zero_exponent, c.zero_exponent)
+    low = all(zero is None or zero <= d.min_exponent for zero in zeros)
+    whole = c_bits is None or c_bits >= d.fraction_bits
+    return low and whole and min(mine, other) >= max(fine + headroom(old, term.of) + 1, first[0] + 1, d.fraction_bits)
+
+
+def _index(place: str) -> int | None:
+    head, _, last = place.rpartition(".")
+    return int(last) if head == "tree.terms" and last in ("0", "1") else None

@@ -1,0 +1,168 @@
+"""Trees that are the same function because sums without a rounding inside have no order.
+
+A datapath is written in one way (``canonical``): lanes of one sum ascending, exact
+sums inside an exact sum dissolved, an addition or a link of a chain as the
+exact sum of two that it is.  Where NaN payloads travel through the nodes the order written matters, and is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from mmaprobe import formats
+from mmaprobe.derivation.bounds import accumulator_span, never_cuts, trace
+from mmaprobe.derivation.spans import Trace
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+    lanes_of,
+    walk,
+)
+
+LONGEST = 64
+"""Chains of more lanes stay as they are."""
+
+
+def same_sum(old: Datapath, new: Datapath) -> bool:
+    """Whether two datapaths differ in their trees and orders alone, and are one when written canonically."""
+    return old != new and _but_sums(old) == _but_sums(new) and canonical(old) == canonical(new)
+
+
+def _but_sums(datapath: Datapath) -> Datapath:
+    plain = Exact((Products(tuple(range(datapath.k))),), getattr(datapath.tree, "to", None))
+    return replace(datapath, tree=plain, step=0, order=None)
+
+
+@lru_cache(maxsize=256)
+def canonical(datapath: Datapath) -> Datapath:
+    """The datapath in the one way of writing; the same function."""
+    ordered = datapath.special.nan == "local" and formats.get(datapath.d).is_float
+    tree = _plain(_lossless(datapath), ordered)
+    if len(datapath.steps) == 1:
+        return replace(datapath, tree=_plain(_relaned(tree, datapath.steps[0]), ordered), step=0, order=None)
+    order = datapath.order
+    if order is not None and not ordered and _one_bag(tree, datapath.step_length):
+        order = tuple(lane for lanes in datapath.steps for lane in sorted(lanes))
+    return replace(datapath, tree=tree, order=None if order == tuple(range(datapath.k)) else order)
+
+
+def _one_bag(tree: Node, length: int) -> bool:
+    """Whether all lanes of a step are in one sum, so that their order in it means nothing."""
+    return any(isinstance(node, Products) and len(node.lanes) == length for node in walk(tree))
+
+
+def _plain(node: Node, ordered: bool) -> Node:
+    """Children first; ``ordered``: the order of the terms matters."""
+    if isinstance(node, Products):
+        return node if ordered else Products(tuple(sorted(node.lanes)))
+    if isinstance(node, Add):
+        return _sum(Exact((_plain(node.x, ordered), _plain(node.y, ordered)), node.to), ordered)
+    if isinstance(node, Fma):
+        return _chain(node, _plain(node.acc, ordered), ordered)
+    if isinstance(node, Exact):
+        return _sum(replace(node, terms=tuple(_plain(term, ordered) for term in node.terms)), ordered)
+    if isinstance(node, Fused):
+        terms = tuple(replace(term, of=_plain(term.of, ordered)) for term in node.terms)
+        return replace(node, terms=terms if ordered else tuple(sorted(_gathered(terms), key=repr)))
+    return node
+
+
+def _chain(node: Fma, acc: Node, ordered: bool) -> Node:
+    if ordered or len(node.lanes) > LONGEST:
+        return replace(node, acc=acc)
+    for lane in node.lanes:
+        acc = _sum(Exact((acc, Products((lane,))), node.to), ordered)
+    return acc
+
+
+def _sum(node: Exact, ordered: bool) -> Node:
+    """Exact sums inside dissolved, lanes in one bag, terms in one order; where that matters, lane by lane."""
+    if ordered:
+        return replace(node, terms=tuple(part for term in node.terms for part in _singles(term)))
+    terms: list[Node] = []
+    for term in node.terms:
+        inside = isinstance(term, Exact) and term.to is None and not term.scaled
+        terms += term.terms if inside and isinstance(term, Exact) else (term,)
+    lanes = tuple(sorted(lane for term in terms for lane in lanes_of(term) if isinstance(term, Products)))
+    others = sorted((term for term in terms if not isinstance(term, Products)), key=repr)
+    return replace(node, terms=(*([Products(lanes)] if lanes else []), *others))
+
+
+def _singles(node: Node) -> tuple[Node, ...]:
+    return tuple(Products((lane,)) for lane in node.lanes) if isinstance(node, Products) else (node,)
+
+
+def _gathered(terms: tuple[Term, ...]) -> list[Term]:
+    """Terms of products with the same rules as one."""
+    bags: dict[Term, list[int]] = {}
+    others = []
+    for term in terms:
+        if isinstance(term.of, Products):
+            bags.setdefault(replace(term, of=Zero()), []).extend(term.of.lanes)
+        else:
+            others.append(term)
+    return [replace(rules, of=Products(tuple(sorted(lanes)))) for rules, lanes in bags.items()] + others
+
+
+def _relaned(node: Node, lanes: tuple[int, ...]) -> Node:
+    """Lane i of the node becomes ``lanes[i]``."""
+    if isinstance(node, Products):
+        return Products(tuple(lanes[lane] for lane in node.lanes))
+    if isinstance(node, Fma):
+        return replace(node, acc=_relaned(node.acc, lanes), lanes=tuple(lanes[lane] for lane in node.lanes))
+    if isinstance(node, Add):
+        return replace(node, x=_relaned(node.x, lanes), y=_relaned(node.y, lanes))
+    if isinstance(node, Fused):
+        return replace(node, terms=tuple(replace(term, of=_relaned(term.of, lanes)) for term in node.terms))
+    if isinstance(node, Exact):
+        return replace(node, terms=tuple(_relaned(term, lanes) for term in node.terms))
+    return node
+
+
+def _lossless(datapath: Datapath) -> Node:
+    """The tree without the integer formats inside that no sum leaves, and without alignments that cut nothing."""
+    if not any(isinstance(node, Fused) or (isinstance(node, Exact) and node.to) for node in walk(datapath.tree)):
+        return datapath.tree
+    return _open(datapath.tree, "tree", trace(datapath, accumulator_span(datapath)))
+
+
+def _open(node: Node, path: str, found: Trace) -> Node:
+    if isinstance(node, Fused):
+        parts = [found.spans[f"{path}.terms.{i}.of"] for i in range(len(node.terms))]
+        inside = [_open(term.of, f"{path}.terms.{i}.of", found) for i, term in enumerate(node.terms)]
+        if never_cuts(node, parts):
+            return Exact(tuple(inside), node.to)
+        return replace(node, terms=tuple(replace(term, of=of) for term, of in zip(node.terms, inside, strict=True)))
+    if not isinstance(node, Exact):
+        return node
+    node = replace(node, terms=tuple(_open(term, f"{path}.terms.{i}", found) for i, term in enumerate(node.terms)))
+    if path == "tree" or node.to is None or formats.get(node.to.format).is_float or node.scaled:
+        return node
+    fmt, span = formats.get(node.to.format), found.spans[f"{path}.to"]
+    return replace(node, to=None) if fmt.signed and span.top < fmt.bits else node
+
+
+def one_operation(old: Datapath, new: Datapath) -> bool:
+    """One fma of one lane: its own choice among a, b and acc is the first NaN of a0, b0 and c."""
+    tree, rules = old.tree, {old.special.nan, new.special.nan}
+    single = old.k == 1 and isinstance(tree, Fma) and isinstance(tree.acc, Accumulator) and old.c is not None
+    if not single or rules != {"local", "global"} or replace(old, special=new.special) != new:
+        return False
+    same = all(
+        getattr(old.special, name) == getattr(new.special, name) for name in ("code", "quiet", "signalling_first")
+    )
+    return same and _operands(old) == _operands(new)
+
+
+def _operands(datapath: Datapath) -> tuple[str, ...]:
+    names = {"a0": "a", "b0": "b", "c": "acc"}
+    return tuple(names.get(name, name) for name in datapath.special.priority)

@@ -1,0 +1,77 @@
+"""The certificate of a derivation as text: field by field what is refuted, what is the same function, what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from mmaprobe.derivation import Derivation
+from mmaprobe.derivation.certificate import Entry
+from mmaprobe.derivation.checker import Argument, span_of
+from mmaprobe.derivation.spans import FAR, Span
+from mmaprobe.parameters.diff import in_words
+from mmaprobe.parameters.table import fields
+from mmaprobe.report.vectors import vector_text
+
+
+def certificate_lines(derivation: Derivation) -> Iterator[str]:
+    """The whole certificate: every neighbour once, under its field, and where open ones were searched."""
+    certificate = derivation.certificate
+    open_ = sum(map(len, certificate.open_fields.values()))
+    yield (
+        f"certificate of {derivation.instruction}: {len(certificate.entries)} neighbours, "
+        f"{certificate.refuted} refuted, {certificate.equivalent} the same function, {open_} open"
+    )
+    own = dict(fields(derivation.datapath)) if derivation.datapath is not None else {}
+    entries = sorted(certificate.entries, key=lambda entry: entry.field)
+    for field, some in groupby(entries, key=lambda entry: entry.field):
+        value = f" = {own[field]}" if field in own else ""
+        yield f"{field}{value} ({in_words(field)})"
+        yield from _field(list(some))
+    if open_:
+        yield "open ones were searched in"
+        yield from (
+            f"  {pool.vectors:,} vectors, seed {pool.seed}: {', '.join(pool.generators)}" for pool in certificate.pools
+        )
+
+
+def _field(entries: list[Entry]) -> Iterator[str]:
+    for entry in entries:
+        if entry.witness is not None:
+            yield f"  not {entry.value}: {vector_text(entry.witness)} -> {entry.witness.d:#x}"
+    for argument, values in _argued(entries):
+        yield f"  the same with {_listed(values)}: {argument.text} ({argument.rule})"
+        yield from (f"    {path}: {words}" for path, words in facts_in_words(argument))
+    for entry in entries:
+        if entry.verdict == "open":
+            yield f"  open: {entry.value}: no difference in {entry.searched:,} vectors"
+
+
+def _argued(entries: Iterable[Entry]) -> Iterator[tuple[Argument, list[str]]]:
+    """Arguments that hold of several values are said once."""
+    found: dict[Argument, list[str]] = {}
+    for entry in entries:
+        if entry.argument is not None:
+            found.setdefault(entry.argument, []).append(entry.value)
+    yield from found.items()
+
+
+def _listed(values: list[str]) -> str:
+    return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
+
+
+def facts_in_words(argument: Argument) -> Iterator[tuple[str, str]]:
+    """(path, what holds of every value there)."""
+    for path, values in argument.facts:
+        yield path, _span(span_of(values))
+
+
+def _span(span: Span) -> str:
+    sign = "may be -0" if span.minus_zero else "never -0"
+    if span.top <= -FAR:
+        return f"zero, {sign}"
+    size = f"2^{span.least} <= |x| < 2^{span.top} if not 0"
+    return (
+        f"multiples of 2^{span.lowest}, {size}, at most {span.width} bits, labels {span.label_low} to "
+        f"{span.label_high}, {sign}"
+    )

@@ -1,0 +1,91 @@
+"""Structural neighbours: each has a name, can be made again by it, and is another function or argued to be the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmaprobe.catalog.lookup import architectures, instruction
+from mmaprobe.derivation.arguments import argument
+from mmaprobe.derivation.same_sums import canonical, same_sum
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.datapath import Add, Datapath, Exact
+from mmaprobe.parameters.diff import outline
+from mmaprobe.parameters.lookup import datapath_for, load
+from mmaprobe.parameters.moves import MOVES, moved
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
+
+
+def path_of(arch: str, name: str) -> Datapath:
+    return datapath_for(arch, instruction(name, arch))
+
+
+HOPPER = path_of("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")
+HALF_STEPS = path_of("sm_80", "mma.m16n8k16.f32.f16.f16.f32")
+TREE = path_of("gfx90a", "v_mfma_f32_16x16x16f16")
+GROUPS = path_of("gfx942", "v_mfma_f32_32x32x16_bf8_bf8")
+DOT = path_of("x86-64+intel", "x86.tdpbf16ps")
+
+
+@pytest.mark.parametrize("arch", [*architectures(), "x86-64+intel"])
+def test_each_is_new_and_can_be_made_again_by_name(arch: str) -> None:
+    for path in {entry.datapath for entry in load(arch).entries.values()}:
+        found = neighbourhood(path)
+        made = [n.datapath for n in found]
+        assert len(set(made)) == len(made)
+        assert path not in made
+        assert all(mutate(path, n.field, n.value) == n.datapath for n in found if n.field in MOVES)
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value", "tree"),
+    [
+        (HOPPER, "arrangement", "reversed", "fused(c, 15..0)"),
+        (HOPPER, "grouping", "even and odd, cut", "fused(c, fused(0..14:2), fused(1..15:2))"),
+        (HOPPER, "grouping", "halves, exact", "fused(c, exact(0..7), exact(8..15))"),
+        (HOPPER, "accumulation", "after", "add(fused(0..15), c)"),
+        (HOPPER, "accumulation", "beside the sum of the products", "fused(fused(0..15), c)"),
+        (HALF_STEPS, "accumulation", "last, from zero", "add(fused(fused(zero, 0..7), 8..15), c)"),
+        (TREE, "grouping", "one after the other", "add(c, add(add(add(0, 1), 2), 3))"),
+        (TREE, "grouping", "fused", "add(c, exact(0..3))"),
+        (TREE, "accumulation", "before the products", "add(add(add(c, 0), 1), add(2, 3))"),
+        (TREE, "accumulation", "in one exact sum", "exact(c, 0..3)"),
+        (GROUPS, "grouping", "merged", "fused(fused(fused(0..15)), c)"),
+        (GROUPS, "grouping", "groups exact", "fused(fused(exact(0..14:2), exact(1..15:2)), c)"),
+        (DOT, "grouping", "merged", "add(c, fma(zero; 0..31))"),
+    ],
+)
+def test_structures(path: Datapath, field: str, value: str, tree: str) -> None:
+    assert outline(moved(path, field, value).tree) == tree
+
+
+def test_formats_between_and_nan_rules() -> None:
+    between = moved(HALF_STEPS, "between", "f16")
+    assert between.result is not None
+    assert (getattr(between.tree, "to").format, between.result.format) == ("f16", "f32")  # noqa: B009
+    assert moved(between, "between", "none").result is None
+    assert moved(HOPPER, "nan_rule", "the first NaN, c before ascending").special.priority[:3] == ("c", "a0", "b0")
+    assert moved(HOPPER, "products", "bf16").product.to is not None
+    with pytest.raises(UsageError, match="no grouping 'thirds'; there is 'halves, exact'"):
+        mutate(HOPPER, "grouping", "thirds")
+
+
+def test_the_order_of_a_sum_is_no_structure() -> None:
+    for path in (HOPPER, HALF_STEPS, TREE):
+        found = argument(path, Neighbour("arrangement", "reversed", moved(path, "arrangement", "reversed")))
+        assert found is not None
+        assert found.rule == "same sum"
+    apart = Neighbour("arrangement", "even and odd", moved(TREE, "arrangement", "even and odd"))
+    assert argument(TREE, apart) is None
+
+
+def test_payloads_keep_the_order_written() -> None:
+    dot = path_of("x86-64", "x86.dppd")
+    assert isinstance(dot.tree, Add)
+    swapped = mutate(dot, "tree.swap", "true")
+    assert not same_sum(dot, swapped)
+    fused = moved(dot, "grouping", "fused")
+    assert isinstance(fused.tree, Exact)
+    assert same_sum(dot, fused)
+    assert not same_sum(dot, dot)
+    assert canonical(canonical(HOPPER)) == canonical(HOPPER)
