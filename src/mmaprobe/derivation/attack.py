@@ -32,7 +32,7 @@ def attack_vectors(
     rng = np.random.default_rng([seed, 0xA77AC])
     places = places_of([datapath, *rivals])
     each = -(-count // len(SHAPES))
-    made = [_made(Terms(instruction, places, rng, each), shape) for shape in SHAPES]
+    made = [_made(Terms(instruction, places, rng, each, datapath.steps), shape) for shape in SHAPES]
     return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
 
 
@@ -184,6 +184,7 @@ def _dust(terms: Terms, places: list[Ints]) -> None:
     """A term, a half of its last place, and below the last kept bit of the first a little in every other lane."""
     high = terms.highest() if terms.c is None else min(max(terms.c.max_exponent, terms.highest()), terms.d.max_exponent)
     anchor, sign = np.where(terms.flags(), high - terms.jitter(0, 2), terms.anchor()), terms.flags()
+    terms.c_first(places, (anchor > terms.highest()) | (terms.jitter(0, 3) == 0))
     depth = anchor - terms.pick(terms.places.reach)
     terms.exponent[:] = depth[:, None] - terms.rng.integers(0, 5, terms.exponent.shape)
     terms.negative[:] = np.where(terms.flags(), sign, ~sign)[:, None]
@@ -200,19 +201,61 @@ def _brim(terms: Terms, places: list[Ints]) -> None:
     terms.rescale(last - size - terms.instruction.k.bit_length() + terms.jitter(-2, 2))
     small = terms.rng.integers(0, 100, terms.exponent.shape) < terms.rng.integers(0, 70, (terms.count, 1))
     lower = np.where(small, terms.rng.integers(0, 7, small.shape), 0)
-    terms.exponent[:] = (size + terms.shift)[:, None] - lower
+    terms.exponent[:] = (size + terms.shift[:, 0])[:, None] - lower
     terms.kind[:] = np.where(small | terms.flags((terms.count, 1)), ANY, FULL)
     terms.negative[:] = terms.flags()[:, None]
-    terms.put(places[0], size + terms.shift - terms.jitter(0, 3), terms.flags(), ANY)
+    terms.put(places[0], size + terms.shift[:, 0] - terms.jitter(0, 3), terms.flags(), ANY)
     if terms.c is not None:
         terms.exponent[:, -1] = np.where(terms.flags() | terms.flags(), ABSENT, last + terms.jitter(0, 3))
 
 
 def _pairs(terms: Terms, places: list[Ints]) -> None:
-    """One term of few digits, c or a product, beside another of few; zeros elsewhere."""
+    """One term of few digits, c or a product, beside another of few, or two; zeros elsewhere."""
     anchor, sign = terms.anchor(), terms.flags()
+    terms.c_first(places, terms.flags())
+    more = anchor - terms.pick(terms.places.reach) + terms.jitter(-1, 1)
+    terms.put(places[2], np.where(terms.flags(), ABSENT, more), terms.flags(), terms.choose(ONE, ONE, FEW))
     terms.put(places[1], anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 8), ~sign, FEW)
     terms.put(places[0], anchor, sign, terms.choose(ONE, ONE, FEW, NEXT, FULL))
+
+
+def _flushes(terms: Terms, places: list[Ints]) -> None:
+    """In every step two terms at the lowest normal of a format that nearly cancel; the others zeros, mostly -0, or as
+    low; c one of the two of the first step, or zero."""
+    low = terms.pick(terms.places.lows)
+    other = terms.rng.integers(0, 4, (terms.count, 1)) == 0
+    near = low[:, None] + terms.rng.integers(0, 2, terms.exponent.shape)
+    terms.exponent[:] = np.where(other & (terms.rng.integers(0, 3, near.shape) == 0), near, ABSENT)
+    terms.negative[:] = (terms.rng.integers(0, 12, near.shape) > 0) ^ (terms.rng.integers(0, 8, (terms.count, 1)) == 0)
+    rows = np.arange(terms.count)
+    for number, lanes in enumerate(terms.steps):
+        some = np.array([*lanes, *([terms.instruction.k] if terms.c is not None and number == 0 else [])])
+        picked = some[np.argsort(terms.rng.random((terms.count, len(some))), axis=1)[:, :2]]
+        sign = terms.flags()
+        for i in range(picked.shape[1]):
+            terms.exponent[rows, picked[:, i]] = low + terms.jitter(0, 1)
+            terms.negative[rows, picked[:, i]] = sign ^ bool(i)
+            terms.kind[rows, picked[:, i]] = terms.choose(ONE, NEXT, ANY, FEW, FULL)
+
+
+def _blocks(terms: Terms, places: list[Ints]) -> None:
+    """Scale blocks of their own exponents: one about the result's last place, the others at a zero's last kept bits; c
+    zero, or there."""
+    blocks = max(terms.instruction.k // max(terms.instruction.scale_size, 1), 1)
+    last = terms.d.min_exponent - terms.d.fraction_bits
+    zero = terms.pick(terms.places.zeros or terms.places.lows)
+    target = (zero - terms.pick(terms.places.reach))[:, None] + terms.rng.integers(-3, 4, (terms.count, blocks))
+    large = terms.rng.integers(0, blocks, terms.count)
+    target[np.arange(terms.count), large] = last + terms.jitter(-4, 4)
+    terms.rescale(target if terms.instruction.scale is not None else target[:, 0])
+    some = terms.rng.integers(0, 4, terms.exponent.shape) == 0
+    terms.exponent[:] = np.where(some, 0, ABSENT)
+    lanes = terms.instruction.k
+    terms.exponent[:, :lanes] += np.where(
+        some[:, :lanes], terms.shift - terms.rng.integers(0, 3, (terms.count, lanes)), 0
+    )
+    if terms.c is not None:
+        terms.exponent[:, -1] = np.where(terms.flags() | terms.flags(), ABSENT, last + terms.jitter(0, 3))
 
 
 def _ties(terms: Terms, places: list[Ints]) -> None:
@@ -225,6 +268,6 @@ def _ties(terms: Terms, places: list[Ints]) -> None:
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
-    "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust, "pairs": _pairs,
-    "ties": _ties, "specials": _specials,
+    "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust,
+    "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "specials": _specials,
 }  # fmt: skip

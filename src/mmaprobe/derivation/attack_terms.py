@@ -54,8 +54,15 @@ def places_of(datapaths: Sequence[Datapath]) -> Places:
 class Terms:
     """``count`` vectors of one shape: for every term (lanes, then c) an exponent, a sign and a kind of fraction."""
 
-    def __init__(self, instruction: Instruction, places: Places, rng: np.random.Generator, count: int) -> None:
-        self.instruction, self.places, self.rng, self.count = instruction, places, rng, count
+    def __init__(
+        self,
+        instruction: Instruction,
+        places: Places,
+        rng: np.random.Generator,
+        count: int,
+        steps: Sequence[Sequence[int]],
+    ) -> None:
+        self.instruction, self.places, self.rng, self.count, self.steps = instruction, places, rng, count, steps
         self.a, self.b, self.d = (formats.get(name) for name in (instruction.a, instruction.b, instruction.d))
         self.c = formats.get(instruction.c) if instruction.c else None
         self.terms = instruction.k + (self.c is not None)
@@ -80,6 +87,14 @@ class Terms:
     def choose(self, *kinds: int) -> Ints:
         return self.pick(kinds)
 
+    def c_first(self, places: list[Ints], when: NDArray[np.bool_]) -> None:
+        """Make c the first of the places of some vectors."""
+        if self.c is None:
+            return
+        for place in places[1:]:
+            place[:] = np.where(when & (place == self.instruction.k), places[0], place)
+        places[0] = np.where(when, self.instruction.k, places[0])
+
     def four(self) -> list[Ints]:
         """Four terms of every vector, different where there are so many; c is among them half the time."""
         order = np.argsort(self.rng.random((self.count, self.terms)), axis=1)
@@ -88,7 +103,7 @@ class Terms:
             at = self.rng.integers(0, min(4, self.terms), swap.size)
             here = np.argmax(order[swap] == self.terms - 1, axis=1)
             order[swap, here], order[swap, at] = order[swap, at], self.terms - 1
-        return [order[:, min(i, self.terms - 1)] for i in range(4)]
+        return [order[:, min(i, self.terms - 1)].copy() for i in range(4)]
 
     def highest(self) -> int:
         return self.a.max_exponent + self.b.max_exponent
@@ -119,27 +134,38 @@ class Terms:
 
     def _scales(self) -> tuple[dict[str, Bits], Ints]:
         """Block scales, one value a vector, and how far they move the products' exponents: not at all, or to an end."""
-        shift = np.zeros(self.count, np.int64)
+        self.scales, self.shift = {}, np.zeros((self.count, 1), np.int64)
         if self.instruction.scale is None:
-            return {}, shift
-        fmt, found = formats.get(self.instruction.scale), {}
-        groups = self.instruction.k // self.instruction.scale_size
+            return self.scales, self.shift
+        fmt = formats.get(self.instruction.scale)
         ends = (fmt.min_exponent // 2, fmt.max_exponent // 2, fmt.min_exponent)
         target = self.pick((*self.places.zeros, *self.places.lows, *self.places.highs)) + self.jitter(-8, 8)
         target -= np.where(self.flags(), self.pick(self.places.reach), 0)
-        for role in ("scale_a", "scale_b"):
-            step = np.where(self.flags(), target // 2, self.pick([0, 0, *ends]))
-            step = np.clip(step, fmt.min_exponent, fmt.max_exponent)
-            shift += step
-            code = (step + fmt.bias) << fmt.fraction_bits
-            found[role] = np.repeat(code.astype(fmt.dtype)[:, None], groups, axis=1)
-        return found, shift
+        halves = [np.where(self.flags(), target // 2, self.pick([0, 0, *ends])) for _ in range(2)]
+        self._scale_by(*(half[:, None] for half in halves))
+        return self.scales, self.shift
+
+    def rescale(self, target: Ints) -> None:
+        """Scales, if there are any, whose product is about two to the ``target`` (vectors, or vectors and blocks)."""
+        if self.instruction.scale is not None:
+            target = target if target.ndim == 2 else target[:, None]
+            self._scale_by(target // 2, target - target // 2)
+
+    def _scale_by(self, of_a: Ints, of_b: Ints) -> None:
+        assert self.instruction.scale is not None
+        fmt, size = formats.get(self.instruction.scale), self.instruction.scale_size
+        blocks = self.instruction.k // size
+        self.shift = np.zeros((self.count, blocks * size), np.int64)
+        for role, step in (("scale_a", of_a), ("scale_b", of_b)):
+            step = np.broadcast_to(np.clip(step, fmt.min_exponent, fmt.max_exponent), (self.count, blocks))
+            self.shift += np.repeat(step, size, axis=1)
+            self.scales[role] = ((step + fmt.bias) << fmt.fraction_bits).astype(fmt.dtype)
 
     def encoded(self) -> Batch:
         """The terms as operand codes; a product's exponent is shared by a and b as their formats allow."""
         k = self.instruction.k
         absent = self.exponent[:, :k] == ABSENT
-        target = np.where(absent, 0, self.exponent[:, :k] - self.shift[:, None])
+        target = np.where(absent, 0, self.exponent[:, :k] - self.shift)
         low_a, low_b = (
             fmt.min_exponent - fmt.fraction_bits * (self.flags((self.count, 1))) for fmt in (self.a, self.b)
         )
@@ -198,15 +224,3 @@ class Terms:
             code = operands[name][rows, place[rows]].astype(np.uint64) & mask
             operands[name][rows, place[rows]] = (code | fraction << np.uint64(fmt.padding)).astype(fmt.dtype)
         return Batch(**operands)
-
-    def rescale(self, target: Ints) -> None:
-        """Block scales whose product is about two to the ``target``; none where there are none."""
-        if self.instruction.scale is None:
-            return
-        fmt, groups = formats.get(self.instruction.scale), self.instruction.k // self.instruction.scale_size
-        self.shift = np.zeros(self.count, np.int64)
-        for role, step in (("scale_a", target // 2), ("scale_b", target - target // 2)):
-            step = np.clip(step, fmt.min_exponent, fmt.max_exponent)
-            self.shift += step
-            code = ((step + fmt.bias) << fmt.fraction_bits).astype(fmt.dtype)
-            self.scales[role] = np.repeat(code[:, None], groups, axis=1)

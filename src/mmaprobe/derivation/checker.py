@@ -216,21 +216,23 @@ def _own(node: Fused, term: object) -> tuple[int | None, str, int | None]:
 
 
 def _zeros_alike(case: Case) -> bool:
-    """A zero's exponent is below every other term's label, or cuts nothing off the terms it lies above."""
-    for path in (case.old, case.new):
-        node, parts = _alignment(path, _node_place(case), case.spans)
-        single = [not (isinstance(term.of, Products) and len(term.of.lanes) > 1) for term in node.terms]
-        for i, shows in enumerate(node.terms):
-            zero = node.zero_exponent if shows.zero_exponent is None else shows.zero_exponent
-            if zero is None:
-                continue
-            for j, (term, part) in enumerate(zip(node.terms, parts, strict=True)):
-                if (i == j and single[i]) or part.label_low >= zero:
+    """A zero's exponent that changed is, before and after, below the other terms' labels, or cuts nothing off those
+    that it lies above."""
+    (old, parts), (new, _) = (_alignment(path, _node_place(case), case.spans) for path in (case.old, case.new))
+    single = [not (isinstance(term.of, Products) and len(term.of.lanes) > 1) for term in old.terms]
+    for i, shows in enumerate(zip(old.terms, new.terms, strict=True)):
+        zeros = [node.zero_exponent if term.zero_exponent is None else term.zero_exponent
+                 for node, term in zip((old, new), shows, strict=True)]  # fmt: skip
+        if zeros[0] == zeros[1]:
+            continue
+        for j, (term, part) in enumerate(zip(old.terms, parts, strict=True)):
+            bits = old.fraction_bits if term.fraction_bits is None else term.fraction_bits
+            for zero in zeros:
+                if zero is None or (i == j and single[i]) or part.label_low >= zero:
                     continue
-                bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
                 whole = bits is None or zero - bits <= part.lowest
                 near = term.cutoff is None or zero - term.cutoff <= part.label_low
-                if node.to is None or not (whole and near):
+                if old.to is None or not (whole and near):
                     return False
     return True
 

@@ -60,20 +60,26 @@ def rounded_alike(old: Datapath, new: Datapath) -> bool:
     tree: Any = old.tree
     to: Encode = tree.to
     inner: Encode | None = getattr(new.tree, "to", None)
-    if inner is None or to.format != old.d:
+    if inner is None:
         return False
     expected = replace(old, tree=replace(tree, to=replace(to, format=inner.format)), result=replace(to, first=None))
-    wide, d = formats.get(inner.format), formats.get(old.d)
+    wide, d = formats.get(inner.format), formats.get(to.format)
     if new != expected or not _contains(wide, d) or to.overflow == "wrap":
         return False
     span = trace(old, accumulator_span(old)).spans["tree.to"]
     return (
         _passes(span, to, wide, d)
         or _finer_alone(span, to, wide, d)
-        or (to.rounding in ("RZ", "RD", "RU") and to.first is None and to.subnormals == "keep")
+        or _one_direction(span, to, wide)
         or (_sum_of_two(tree, old) and wide.fraction_bits + 1 >= 2 * (d.fraction_bits + 1) + 2 and to.first is None
             and span.least >= wide.min_exponent)
     )  # fmt: skip
+
+
+def _one_direction(span: Span, to: Encode, wide: formats.Format) -> bool:
+    """Whether both round in one direction, and what is flushed is judged by the rounded value."""
+    kept = to.subnormals == "keep" or (to.tininess != "before" and span.least >= wide.min_exponent)
+    return to.rounding in ("RZ", "RD", "RU") and to.first is None and kept
 
 
 def _contains(wide: formats.Format, d: formats.Format) -> bool:
@@ -91,11 +97,12 @@ def _passes(span: Span, to: Encode, wide: formats.Format, d: formats.Format) -> 
 
 
 def _finer_alone(span: Span, to: Encode, wide: formats.Format, d: formats.Format) -> bool:
-    """Whether the wide format has as many bits as d and no value has a bit below the last place of d: a normal value is
-    rounded once, and to no other place; a tiny one never."""
+    """Whether the wide format has as many bits as d, and what is below the lowest normal of d fits into them: a normal
+    value is rounded once, and to no other place; a tiny one passes as it is."""
     first = to.first is None or to.first[0] >= d.fraction_bits
     kept = to.subnormals == "keep" or span.least >= wide.min_exponent
-    return first and kept and wide.fraction_bits == d.fraction_bits and span.lowest >= d.min_exponent - d.fraction_bits
+    low = max(d.min_exponent - wide.fraction_bits - 1, wide.min_exponent - wide.fraction_bits)
+    return first and kept and wide.fraction_bits == d.fraction_bits and span.lowest >= low
 
 
 def _sum_of_two(tree: Node, datapath: Datapath) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from mmaprobe import formats
 from mmaprobe.derivation.bounds import accumulator_span, trace
 from mmaprobe.derivation.conversions import labels_read, products_fit, rounded_alike
-from mmaprobe.derivation.late_cuts import cut_again
+from mmaprobe.derivation.late_cuts import cut_again, zero_cut_again
 from mmaprobe.derivation.rewrite import encodes
 from mmaprobe.derivation.same_sums import one_operation, same_sum
 from mmaprobe.derivation.spans import FAR, operand_span
@@ -246,6 +246,8 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
                       "its NaNs is the choice among all operands"),
     "products fit": (lambda old, new, place: products_fit(old, new), "every product is a value of the format"),
     "cut again": (cut_again, "where the alignment cuts this term, the sum is cut again, downward and no lower"),
+    "zero cut again": (zero_cut_again, "with C zero the sum is cut again, downward and no lower than by the exponent "
+                       "of C's zero"),
     "rounded alike": (lambda old, new, place: rounded_alike(old, new), "the format between loses nothing that the last "
                       "conversion sees"),
     "same chain": (_same_chain, "a chain of fused multiply-adds is the same chain however it is cut into steps"),

@@ -42,6 +42,34 @@ def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     return low and whole and min(mine, other) >= max(fine + headroom(old, term.of) + 1, first[0] + 1, d.fraction_bits)
 
 
+def zero_cut_again(old: Datapath, new: Datapath, place: str) -> bool:
+    """Whether only the exponent changed that C shows where it is zero, and what it cuts off the other term the first
+    cut cuts off again.
+
+    With C zero the sum is the term, rounded down n bits below the larger of its label and that exponent z, and then by
+    the first cut, f bits below the sum or the lowest normal: no finer where z - n <= min_exponent - f.
+    """
+    index = _index(place)
+    tree, rival = old.tree, new.tree
+    if index is None or not isinstance(tree, Fused) or not isinstance(rival, Fused) or tree.to is None or old == new:
+        return False
+    if len(tree.terms) != 2 or len(rival.terms) != 2 or not isinstance(tree.terms[index].of, Accumulator):
+        return False
+    c, term, first = tree.terms[index], tree.terms[1 - index], tree.to.first
+    other = rival.terms[index].zero_exponent
+    terms = tuple(replace(t, zero_exponent=other) if i == index else t for i, t in enumerate(tree.terms))
+    if new != replace(old, tree=replace(tree, terms=terms)) or first is None or term.cutoff is not None:
+        return False
+    bits = tree.fraction_bits if term.fraction_bits is None else term.fraction_bits
+    fine = granularity(term.of)
+    if bits is None or fine is None or bits < fine or isinstance(term.of, Accumulator):
+        return False
+    down = first[1] == (term.rounding or tree.rounding) == "RD" and tree.to.rounding != "RD"
+    shown = [tree.zero_exponent if zero is None else zero for zero in (c.zero_exponent, other)]
+    low = formats.get(tree.to.format).min_exponent + bits - first[0]
+    return down and all(zero is None or zero <= low for zero in shown)
+
+
 def _index(place: str) -> int | None:
     head, _, last = place.rpartition(".")
     return int(last) if head == "tree.terms" and last in ("0", "1") else None

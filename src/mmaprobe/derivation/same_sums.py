@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mmaprobe import formats
-from mmaprobe.derivation.bounds import accumulator_span, never_cuts, trace
-from mmaprobe.derivation.spans import Trace
+from mmaprobe.derivation.bounds import accumulator_span, highest, never_cuts, trace
+from mmaprobe.derivation.spans import Span, Trace
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -141,7 +141,11 @@ def _open(node: Node, path: str, found: Trace) -> Node:
         inside = [_open(term.of, f"{path}.terms.{i}.of", found) for i, term in enumerate(node.terms)]
         if never_cuts(node, parts):
             return Exact(tuple(inside), node.to)
-        return replace(node, terms=tuple(replace(term, of=of) for term, of in zip(node.terms, inside, strict=True)))
+        terms = (replace(term, of=of) for term, of in zip(node.terms, inside, strict=True))
+        top = highest(node, parts)
+        return replace(
+            node, terms=tuple(t for term in terms for t in _dissolved(node, term, found.spans["product"], top))
+        )
     if not isinstance(node, Exact):
         return node
     node = replace(node, terms=tuple(_open(term, f"{path}.terms.{i}", found) for i, term in enumerate(node.terms)))
@@ -149,6 +153,24 @@ def _open(node: Node, path: str, found: Trace) -> Node:
         return node
     fmt, span = formats.get(node.to.format), found.spans[f"{path}.to"]
     return replace(node, to=None) if fmt.signed and span.top < fmt.bits else node
+
+
+def _dissolved(node: Fused, term: Term, product: Span, top: int) -> list[Term]:
+    """A term that is an exact group of products as these products, where none of them can be cut here.
+
+    The group's label is the largest of theirs, so the alignment is to the same exponent; a zero among them shows none
+    in the group and, here, one that is not above the labels of the others.
+    """
+    bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+    zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
+    group = term.of
+    if not isinstance(group, Exact) or group.to is not None or group.scaled or term.cutoff is not None:
+        return [term]
+    whole = bits is None or top - bits <= product.lowest
+    hidden = zero is None or zero <= product.label_low
+    if not whole or not hidden or not all(isinstance(part, Products) for part in group.terms):
+        return [term]
+    return [replace(term, of=part) for part in group.terms]
 
 
 def one_operation(old: Datapath, new: Datapath) -> bool:

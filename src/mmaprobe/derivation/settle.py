@@ -143,10 +143,12 @@ class Settlement:
         return still, False
 
     def _repair(self, more: list[Datapath] | None = None) -> None:
-        """The current datapath is wrong somewhere: move to one near it that agrees with everything."""
+        """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
+        comes last, since one can imitate a wrong number for long."""
         self.state.proofs.clear()
         near = [n.datapath for n in neighbours(self.state.current)]
-        for candidates in (more or [], self.state.others, near, with_numbers(self.state.current, FAR)):
+        values = [path for path in more or [] if path in set(near)]
+        for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
             if self.state.move(list(candidates)):
                 return
         closest = self.state.current
@@ -154,7 +156,7 @@ class Settlement:
             self.search.next_structure(closest.special)
         except OutsideError:
             self.state.believed = closest
-            if not self.state.move(self._two_away()):
+            if not (self.state.move(list(more or [])) or self.state.move(self._two_away())):
                 raise OutsideError("the last datapath standing was refuted", closest) from None
 
     def _two_away(self) -> list[Datapath]:
