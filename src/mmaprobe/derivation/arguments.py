@@ -32,7 +32,8 @@ def _candidates(datapath: Datapath, field: str) -> Iterator[Argument]:
         spans = _spans(datapath).spans
         near = _facts(spans, place)
         every = tuple((path, numbers(span)) for path, span in spans.items())
-        yield from (Argument(rule, place, every if rule in WHOLE_TREE else near) for rule in rules)
+        yield from (Argument(rule, place, near) for rule in rules if rule not in WHOLE_TREE)
+        yield from (Argument(rule, place, every) for rule in rules if rule in WHOLE_TREE or name == "zero_exponent")
 
 
 @lru_cache(maxsize=64)

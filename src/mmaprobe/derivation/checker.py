@@ -8,15 +8,14 @@ the rule must hold of every value that the facts allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import astuple, dataclass
 
-from mmaprobe import formats
-from mmaprobe.derivation import identities
+from mmaprobe.derivation import encode_rules, identities
 from mmaprobe.derivation.bounds import highest, never_cuts, start_span, trace
+from mmaprobe.derivation.cases import Case
 from mmaprobe.derivation.signs import sign_is_hidden
-from mmaprobe.derivation.spans import Span, exact_in, operand_span
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, walk
+from mmaprobe.derivation.spans import FAR, Span, operand_span
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, walk
 
 Fact = tuple[str, tuple[int, ...]]
 
@@ -37,20 +36,6 @@ class Argument:
     def form(self) -> dict[str, object]:
         """As evidence keeps it."""
         return {"rule": self.rule, "place": self.place, "facts": {path: list(span) for path, span in self.facts}}
-
-
-@dataclass(frozen=True)
-class Case:
-    """What a rule looks at: both datapaths, the place of the change, and spans that were verified."""
-
-    old: Datapath
-    new: Datapath
-    place: str
-    spans: dict[str, Span]
-
-    def both(self) -> tuple[object, object]:
-        """What is at ``place`` in each."""
-        return identities.part_at(self.old, self.place), identities.part_at(self.new, self.place)
 
 
 def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
@@ -84,86 +69,6 @@ def _unfounded(datapath: Datapath, spans: dict[str, Span]) -> str:
         return "a step's result leaves the span of c"
     return next((f"{path} leaves its span" for path, span in spans.items()
                  if path not in found or not found[path].within(span)), "")  # fmt: skip
-
-
-# -- rules about one Encode; the span at its place is what enters it
-
-
-def _encodes(case: Case) -> tuple[Encode, Encode, Span, formats.Format]:
-    old, new = case.both()
-    if not isinstance(old, Encode) or not isinstance(new, Encode):
-        raise KeyError(case.place)
-    return old, new, case.spans[case.place], formats.get(old.format)
-
-
-def _never_rounds(case: Case) -> bool:
-    old, new, span, fmt = _encodes(case)
-    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
-    exact = exact_in(span, fmt.fraction_bits, fmt.min_exponent)
-    return fmt.infinity and zeros and exact and _stays_finite(span, fmt) and old.first is None
-
-
-def _flushed_or_exact(case: Case) -> bool:
-    old, new, span, fmt = _encodes(case)
-    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
-    fits = span.width <= fmt.fraction_bits and old.first is None and old.subnormals != "keep"
-    alike = old.overflow != "ieee" or _direction(old.rounding) == _direction(new.rounding)
-    return fmt.infinity and zeros and fits and (alike or _stays_finite(span, fmt))
-
-
-def _direction(rounding: str) -> str:
-    """Roundings of one direction give the same result beyond the largest finite value."""
-    return {"RO": "RZ", "RU": "RU", "RD": "RD", "RZ": "RZ"}.get(rounding, "nearest or away")
-
-
-def _stays_finite(span: Span, fmt: formats.Format) -> bool:
-    """No rounding brings a value of the span over the largest finite value."""
-    return span.top <= fmt.max_exponent or (span.top == fmt.max_exponent + 1 and span.width <= fmt.fraction_bits)
-
-
-def _never_tiny(case: Case) -> bool:
-    _, _, span, fmt = _encodes(case)
-    return fmt.is_float and span.least >= fmt.min_exponent
-
-
-def _tiny_is_exact(case: Case) -> bool:
-    old, _, span, fmt = _encodes(case)
-    return fmt.is_float and span.lowest >= fmt.min_exponent - fmt.fraction_bits and old.first is None
-
-
-def _rounds_inward(case: Case) -> bool:
-    old, _, _, fmt = _encodes(case)
-    inward = old.rounding == "RZ" and (old.first is None or old.first[1] == "RZ")
-    return fmt.is_float and inward and (old.underflow == "signed" or old.subnormals == "zero")
-
-
-def _never_vanishes(case: Case) -> bool:
-    old, _, span, fmt = _encodes(case)
-    low = fmt.min_exponent - (fmt.fraction_bits if old.first is None else min(old.first[0], fmt.fraction_bits))
-    kept = old.subnormals == "keep" or span.least >= fmt.min_exponent
-    return fmt.is_float and ((kept and span.least >= low) or old.subnormals == "zero")
-
-
-def _vanishes_positive(case: Case) -> bool:
-    old, _, _, fmt = _encodes(case)
-    downward = old.rounding == "RD" and (old.first is None or old.first[1] == "RD")
-    return fmt.is_float and downward and old.subnormals == "keep"
-
-
-def _never_overflows(case: Case) -> bool:
-    _, _, span, fmt = _encodes(case)
-    return fmt.infinity and _stays_finite(span, fmt)
-
-
-def _first_is_exact(case: Case) -> bool:
-    old, new, span, fmt = _encodes(case)
-    cuts = [to.first[0] for to in (old, new) if to.first is not None]
-    return fmt.is_float and all(exact_in(span, bits, fmt.min_exponent) for bits in cuts)
-
-
-def _no_negative_zero(case: Case) -> bool:
-    old, _, span, _ = _encodes(case)
-    return old.rounding != "RD" and not span.minus_zero
 
 
 # -- rules about the sign of a zero
@@ -225,6 +130,8 @@ def _zeros_alike(case: Case) -> bool:
                  for node, term in zip((old, new), shows, strict=True)]  # fmt: skip
         if zeros[0] == zeros[1]:
             continue
+        if old.to is None and not _hidden_above(case, _node_place(case), zeros):
+            return False
         for j, (term, part) in enumerate(zip(old.terms, parts, strict=True)):
             bits = old.fraction_bits if term.fraction_bits is None else term.fraction_bits
             for zero in zeros:
@@ -232,9 +139,27 @@ def _zeros_alike(case: Case) -> bool:
                     continue
                 whole = bits is None or zero - bits <= part.lowest
                 near = term.cutoff is None or zero - term.cutoff <= part.label_low
-                if old.to is None or not (whole and near):
+                if not (whole and near):
                     return False
     return True
+
+
+def _hidden_above(case: Case, place: str, zeros: list[int | None]) -> bool:
+    """Whether the label of a handed-on sum of zeros, one of ``zeros`` or none, raises no exponent above: every term
+    beside it has a label at least as high, up to a rounding or to a term that always shows one."""
+    while True:
+        head, _, tail = place.rpartition(".terms.")
+        node, own = identities.part_at(case.old, head), int(tail.partition(".")[0] or 0) if head else 0
+        if not head or not isinstance(node, Fused):
+            return False
+        shown = [node.zero_exponent if term.zero_exponent is None else term.zero_exponent for term in node.terms]
+        worst = max([zero for zero in (*zeros, shown[own]) if zero is not None], default=-FAR)
+        beside = [j for j in range(len(node.terms)) if j != own]
+        if any(case.spans[f"{head}.terms.{j}.of"].label_low < worst for j in beside):
+            return False
+        if node.to is not None or any((zero := shown[j]) is not None and zero >= worst for j in beside):
+            return True
+        place = head
 
 
 def _labels_alike(case: Case) -> bool:
@@ -264,26 +189,9 @@ def _product_overflow(case: Case) -> bool:
     return all(limit is None or case.spans["product.exact"].top <= limit for limit in limits)
 
 
-Rule = Callable[[Case], bool]
 CUTS = frozenset({"fraction_bits", "rounding", "cutoff"})
-RULES: dict[str, tuple[Rule, str, frozenset[str]]] = {
-    "never rounds": (_never_rounds, "every value is one of the format, so nothing is rounded", frozenset({"rounding"})),
-    "flushed or exact": (
-        _flushed_or_exact, "a normal value fits the format without rounding, a tiny one is flushed in any case",
-        frozenset({"rounding", "tininess"})),
-    "never tiny": (_never_tiny, "no value other than zero is below the lowest normal",
-                   frozenset({"subnormals", "tininess", "underflow"})),
-    "tiny is exact": (_tiny_is_exact, "every value is a multiple of the result's lowest place, so a tiny one needs no "
-                      "rounding", frozenset({"tininess"})),
-    "rounds inward": (_rounds_inward, "rounded toward zero, a tiny value stays tiny and no other becomes tiny",
-                      frozenset({"tininess"})),
-    "never vanishes": (_never_vanishes, "no value other than zero becomes a zero whose sign is still to be chosen",
-                       frozenset({"underflow"})),
-    "vanishes positive": (_vanishes_positive, "rounded down, only positive values become zero",
-                          frozenset({"underflow"})),
-    "never overflows": (_never_overflows, "no value exceeds the largest finite one", frozenset({"overflow"})),
-    "first is exact": (_first_is_exact, "no value has bits below the first cut", frozenset({"first"})),
-    "no negative zero": (_no_negative_zero, "one operand is never -0, so no zero sum is negative", frozenset({"zero"})),
+RULES: dict[str, tuple[encode_rules.Rule, str, frozenset[str]]] = {
+    **encode_rules.RULES,
     "sign hidden": (_sign_hidden, "what is added to this zero is never -0, so its sign does not show",
                     frozenset({"zero", "underflow", "subnormals"})),
     "nothing cut": (_nothing_cut, "no term has bits so far below the largest that the alignment cuts them", CUTS),

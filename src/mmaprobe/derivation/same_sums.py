@@ -135,11 +135,15 @@ def _lossless(datapath: Datapath) -> Node:
     return _open(datapath.tree, "tree", trace(datapath, accumulator_span(datapath)))
 
 
-def _open(node: Node, path: str, found: Trace) -> Node:
+def _open(node: Node, path: str, found: Trace, above: int | None = None) -> Node:
+    """``above``: the exponent that the sum above shows for a zero here."""
     if isinstance(node, Fused):
         parts = [found.spans[f"{path}.terms.{i}.of"] for i in range(len(node.terms))]
-        inside = [_open(term.of, f"{path}.terms.{i}.of", found) for i, term in enumerate(node.terms)]
-        if never_cuts(node, parts):
+        shown = [node.zero_exponent if term.zero_exponent is None else term.zero_exponent for term in node.terms]
+        inside = [_open(t.of, f"{path}.terms.{i}.of", found, shown[i]) for i, t in enumerate(node.terms)]
+        low = min(part.label_low for part in parts)
+        unlabelled = node.to is not None or all(zero is None or (zero == above and zero <= low) for zero in shown)
+        if never_cuts(node, parts) and unlabelled:
             return Exact(tuple(inside), node.to)
         terms = (replace(term, of=of) for term, of in zip(node.terms, inside, strict=True))
         top = highest(node, parts)

@@ -1,0 +1,23 @@
+"""What a rule of the checker looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mmaprobe.derivation import identities
+from mmaprobe.derivation.spans import Span
+from mmaprobe.parameters.datapath import Datapath
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule looks at: both datapaths, the place of the change, and spans that were verified."""
+
+    old: Datapath
+    new: Datapath
+    place: str
+    spans: dict[str, Span]
+
+    def both(self) -> tuple[object, object]:
+        """What is at ``place`` in each."""
+        return identities.part_at(self.old, self.place), identities.part_at(self.new, self.place)

@@ -1,0 +1,110 @@
+"""Rules of the checker about one Encode; the span at its place is what enters it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mmaprobe import formats
+from mmaprobe.derivation.cases import Case
+from mmaprobe.derivation.spans import Span, exact_in
+from mmaprobe.parameters.datapath import Encode
+
+
+def encodes(case: Case) -> tuple[Encode, Encode, Span, formats.Format]:
+    old, new = case.both()
+    if not isinstance(old, Encode) or not isinstance(new, Encode):
+        raise KeyError(case.place)
+    return old, new, case.spans[case.place], formats.get(old.format)
+
+
+def never_rounds(case: Case) -> bool:
+    old, new, span, fmt = encodes(case)
+    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
+    exact = exact_in(span, fmt.fraction_bits, fmt.min_exponent)
+    return fmt.infinity and zeros and exact and _stays_finite(span, fmt) and old.first is None
+
+
+def flushed_or_exact(case: Case) -> bool:
+    old, new, span, fmt = encodes(case)
+    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
+    fits = span.width <= fmt.fraction_bits and old.first is None and old.subnormals != "keep"
+    alike = old.overflow != "ieee" or _direction(old.rounding) == _direction(new.rounding)
+    return fmt.infinity and zeros and fits and (alike or _stays_finite(span, fmt))
+
+
+def _direction(rounding: str) -> str:
+    """Roundings of one direction give the same result beyond the largest finite value."""
+    return {"RO": "RZ", "RU": "RU", "RD": "RD", "RZ": "RZ"}.get(rounding, "nearest or away")
+
+
+def _stays_finite(span: Span, fmt: formats.Format) -> bool:
+    """No rounding brings a value of the span over the largest finite value."""
+    return span.top <= fmt.max_exponent or (span.top == fmt.max_exponent + 1 and span.width <= fmt.fraction_bits)
+
+
+def never_tiny(case: Case) -> bool:
+    _, _, span, fmt = encodes(case)
+    return fmt.is_float and span.least >= fmt.min_exponent
+
+
+def tiny_is_exact(case: Case) -> bool:
+    old, _, span, fmt = encodes(case)
+    return fmt.is_float and span.lowest >= fmt.min_exponent - fmt.fraction_bits and old.first is None
+
+
+def rounds_inward(case: Case) -> bool:
+    old, _, _, fmt = encodes(case)
+    inward = old.rounding == "RZ" and (old.first is None or old.first[1] == "RZ")
+    return fmt.is_float and inward and (old.underflow == "signed" or old.subnormals == "zero")
+
+
+def never_vanishes(case: Case) -> bool:
+    old, _, span, fmt = encodes(case)
+    low = fmt.min_exponent - (fmt.fraction_bits if old.first is None else min(old.first[0], fmt.fraction_bits))
+    kept = old.subnormals == "keep" or span.least >= fmt.min_exponent
+    return fmt.is_float and ((kept and span.least >= low) or old.subnormals == "zero")
+
+
+def vanishes_positive(case: Case) -> bool:
+    old, _, _, fmt = encodes(case)
+    downward = old.rounding == "RD" and (old.first is None or old.first[1] == "RD")
+    return fmt.is_float and downward and old.subnormals == "keep"
+
+
+def never_overflows(case: Case) -> bool:
+    _, _, span, fmt = encodes(case)
+    return fmt.infinity and _stays_finite(span, fmt)
+
+
+def first_is_exact(case: Case) -> bool:
+    old, new, span, fmt = encodes(case)
+    cuts = [to.first[0] for to in (old, new) if to.first is not None]
+    return fmt.is_float and all(exact_in(span, bits, fmt.min_exponent) for bits in cuts)
+
+
+def no_negative_zero(case: Case) -> bool:
+    old, _, span, _ = encodes(case)
+    return old.rounding != "RD" and not span.minus_zero
+
+
+Rule = Callable[[Case], bool]
+RULES: dict[str, tuple[Rule, str, frozenset[str]]] = {
+    "never rounds": (never_rounds, "every value is one of the format, so nothing is rounded", frozenset({"rounding"})),
+    "flushed or exact": (
+        flushed_or_exact, "a normal value fits the format without rounding, a tiny one is flushed in any case",
+        frozenset({"rounding", "tininess"})),
+    "never tiny": (never_tiny, "no value other than zero is below the lowest normal",
+                   frozenset({"subnormals", "tininess", "underflow"})),
+    "tiny is exact": (tiny_is_exact, "every value is a multiple of the result's lowest place, so a tiny one needs no "
+                      "rounding", frozenset({"tininess"})),
+    "rounds inward": (rounds_inward, "rounded toward zero, a tiny value stays tiny and no other becomes tiny",
+                      frozenset({"tininess"})),
+    "never vanishes": (never_vanishes, "no value other than zero becomes a zero whose sign is still to be chosen",
+                       frozenset({"underflow"})),
+    "vanishes positive": (vanishes_positive, "rounded down, only positive values become zero",
+                          frozenset({"underflow"})),
+    "never overflows": (never_overflows, "no value exceeds the largest finite one", frozenset({"overflow"})),
+    "first is exact": (first_is_exact, "no value has bits below the first cut", frozenset({"first"})),
+    "no negative zero": (no_negative_zero, "one operand is never -0, so no zero sum is negative", frozenset({"zero"})),
+}  # fmt: skip
+"""By name: the check, the sentence, and the fields that it speaks of."""
