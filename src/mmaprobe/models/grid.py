@@ -8,7 +8,7 @@ become datapaths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce
@@ -189,15 +189,3 @@ def _sums(words: Program) -> Iterator[int]:
         at += 1 + len(COLUMNS[OPCODES[opcode]])
         if opcode == SUM:
             at += int(words[at - 1]) * len(COLUMNS["term"])
-
-
-def combined(*axes: Iterable[Change]) -> list[Change]:
-    """One axis of all combinations of the changes of several, for changes that touch the same fields."""
-    found: list[Change] = [lambda path: path]
-    for axis in axes:
-        found = [_then(first, second) for first in found for second in axis]
-    return found
-
-
-def _then(first: Change, second: Change) -> Change:
-    return lambda path: second(first(path))
