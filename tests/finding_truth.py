@@ -12,7 +12,20 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.evidence.records import Finding
-from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, Term
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    Zero,
+    walk,
+)
 
 Leaf = int | str
 Shape = Leaf | frozenset[Any]
@@ -192,10 +205,75 @@ def _label(path: Datapath, answer: Any) -> str | None:
     return None if answer["label"] in (None, path.product.label) else f"the label is {path.product.label}"
 
 
+def _tree(path: Datapath, answer: Any) -> str | None:
+    return None if claimed(answer) == shape(sums(path)) else "another tree"
+
+
+def _c_position(path: Datapath, answer: Any) -> str | None:
+    tree = sums(path)
+    if path.c is None or not isinstance(tree, Sum):
+        return None if path.c or answer["enters"] == "absent" else "there is no C"
+    inner_first = [node for node in reversed(list(tree.walk())) if len(node.leaves) > 1]
+    joining = next(node for node in inner_first if "c" in map(_whole, node.children))
+    with_c = sorted(leaf for leaf in map(_whole, joining.children) if isinstance(leaf, int))
+    before = sorted(set(joining.leaves) - {"c"} - set(with_c), key=int)
+    if (answer["with"], answer["before"]) == (with_c, before):
+        return None
+    return f"C joins lanes {with_c} and the finished sum of {before}"
+
+
+def _whole(child: Child) -> Leaf | None:
+    """The leaf that a term is, None for a sum of several."""
+    leaves = leaves_of(child.of)
+    return leaves[0] if len(leaves) == 1 else None
+
+
+def _subnormals(path: Datapath, answer: Any) -> str | None:
+    operands = {"a": path.operand_a, "b": path.operand_b, "c": path.operand_c}
+    for name, operand in operands.items():
+        seen, flushed = answer.get(name), ("flush", "zero", "signed_zero")
+        if seen == "keep" and operand.subnormals != "keep":
+            return f"{name} is {operand.subnormals}"
+        if seen in flushed and operand.subnormals == "keep":
+            return f"{name} is kept"
+        if seen in flushed[1:] and operand.subnormals != seen:
+            return f"{name} is {operand.subnormals}"
+    return None
+
+
+def _nan(path: Datapath, answer: Any) -> str | None:
+    rule = "canonical" if path.special.nan == "canonical" else "propagate"
+    if answer["rule"] == rule and answer["code"] in (path.special.code, None):
+        return None
+    return f"NaNs are {rule}, {path.special.code:#x}"
+
+
+def _zero_sign(path: Datapath, answer: Any) -> str | None:
+    """Never -0 where some rounding, a start from +0 or a flush to +0 makes it so."""
+    nodes = list(walk(path.tree))
+    encodings = [to for to in (*(getattr(node, "to", None) for node in nodes), path.result) if to is not None]
+    signs = {to.zero for to in encodings}
+    flushed = {path.operand_a.subnormals, path.operand_b.subnormals, path.operand_c.subnormals}
+    plain = signs == {"ieee"} and "zero" not in flushed and not any(isinstance(node, Zero) for node in nodes)
+    if answer["zero"] == "positive" and plain:
+        return "every rounding gives the IEEE sign"
+    return "no rounding gives -0" if answer["zero"] == "ieee" and signs == {"positive"} else None
+
+
+def _scales(path: Datapath, answer: Any) -> str | None:
+    return None if path.scale and answer["where"] in (path.scale.where, None) else "not where the scales act"
+
+
 CHECKS: dict[str, Callable[[Datapath, Any], str | None]] = {
     "accumulator_precision": _precision,
     "alignment_rounding": _cuts,
     "result_rounding": _result,
     "zero_exponent": _zeros,
     "product_label": _label,
+    "c_position": _c_position,
+    "subnormals": _subnormals,
+    "nan_and_infinity": _nan,
+    "signed_zero": _zero_sign,
+    "block_scales": _scales,
+    "summation_tree": _tree,
 }

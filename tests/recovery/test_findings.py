@@ -8,8 +8,7 @@ import pytest
 from outcomes import BlackBox
 from random_architectures import case
 
-from finding_truth import claimed, contradiction, shape, sums
-from mmaprobe import formats
+from finding_truth import contradiction
 from mmaprobe.probing import probe
 
 COUNT = int(os.environ.get("MMAPROBE_FINDINGS", "30"))
@@ -25,8 +24,5 @@ QUESTIONS = ("summation_tree", "c_position", "accumulator_precision", "alignment
 def test_no_exact_finding_about_a_random_architecture_is_wrong(seed: int) -> None:
     drawn = case(seed)
     found = probe(BlackBox(drawn.instruction, drawn.datapath), drawn.instruction, QUESTIONS)
-    tree = found["summation_tree"]
-    if tree.status == "exact" and formats.get(drawn.datapath.d).is_float:
-        assert claimed(tree.answer) == shape(sums(drawn.datapath)), tree.text
     wrong = [text for finding in found.values() if (text := contradiction(drawn.datapath, finding))]
     assert not wrong
