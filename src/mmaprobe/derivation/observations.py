@@ -87,8 +87,12 @@ class Observations:
         return self.vectors[0], self.answers[0]
 
     def living(self, hypotheses: Living) -> Living:
-        """The hypotheses that agree with every observation."""
-        return hypotheses.agreeing(*self.everything()) if self.answers else hypotheses
+        """The hypotheses that agree with every observation; the latest, which tell most apart, are held first."""
+        if not self.answers:
+            return hypotheses
+        vectors, answers = self.everything()
+        latest = np.arange(len(answers))[::-1]
+        return hypotheses.agreeing(take(vectors, latest), answers[latest])
 
     def alive(self, hypotheses: Sequence[Datapath]) -> list[Datapath]:
         """The datapaths that agree with every observation."""

@@ -17,7 +17,7 @@ from mmaprobe.derivation.nans import NanOrder
 from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.polish import polish
-from mmaprobe.derivation.pool import nan_operands, plain, take
+from mmaprobe.derivation.pool import nan_operands, plain
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import spellings, with_rules
 from mmaprobe.derivation.skeletons import Skeletons
@@ -100,10 +100,9 @@ class Search:
             raise OutsideError("structures", of)
         some = list(self.alive.sample(np.random.default_rng(self.state.seed), MOST_RULED))
         more = [other for path in some[:MOST_STRUCTURES] for other in spellings(path)]
-        vectors, answers = self.state.observations.everything()
-        latest = np.arange(len(answers))[::-1]
-        ruled = several([with_rules(path, of) for path in (*some, *more)])
-        return self._try("structures left", ruled.agreeing(take(vectors, latest), answers[latest]), self.pools.whole, 2)
+        return self._try(
+            "structures left", several([with_rules(path, of) for path in (*some, *more)]), self.pools.whole, 2
+        )
 
     def _mended(self, datapath: Datapath) -> Datapath:
         return polish(self.state, datapath, self.pools.finite, plain=False)

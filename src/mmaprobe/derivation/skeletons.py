@@ -55,10 +55,10 @@ class Skeletons:
 
     def stages(self) -> Iterator[Iterator[Living]]:
         """Structures with one precision and one rounding for all terms, one for all results: sets that plain vectors
-        leave, first with the roundings tried first and sums rounded to wider formats in between, then with all."""
-        between = (self._narrow(self._between(name)) for name in wider_formats(self.instruction.d))
-        yield chain(self._narrow(self._shapes(NARROW)), *between)
-        yield self._narrow(self._shapes(formats.ROUNDINGS))
+        leave, first with the roundings tried first and sums rounded to the next wider format, then with all."""
+        between = [self._narrow(self._between(name)) for name in wider_formats(self.instruction.d)]
+        yield chain(self._narrow(self._shapes(NARROW)), *between[:1])
+        yield chain(*between[1:], self._narrow(self._shapes(formats.ROUNDINGS)))
 
     def _narrow(self, spaces: Iterator[tuple[Structure, Space]]) -> Iterator[Living]:
         """What is left with the lanes as they come, which other ways to take them then rival; then with all ways."""
@@ -74,8 +74,7 @@ class Skeletons:
 
     def _as_they_come(self, left: list[Left]) -> list[Left]:
         """What plain vectors leave without another order of the lanes."""
-        vectors, answers = self.state.observations.everything()
-        found = [(shape, living.agreeing(vectors, answers)) for shape, living in left]
+        found = [(shape, self.state.observations.living(living)) for shape, living in left]
         parts = [part for _, living in found for part in living.parts]
         alive = eliminate(self.state.observations, Living(tuple(parts)), self.pools.safe, seed=self.state.seed)
         kept = {id(space): indices for space, indices in alive.parts}
