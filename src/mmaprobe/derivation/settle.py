@@ -20,7 +20,9 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
 
 POOL = 1500
-ROUNDS = 6
+ROUNDS, MOVES = 6, 24
+"""How often fresh vectors may disagree, and how often a neighbour may take the place of what is believed: a number
+walks one step at a time."""
 FAR = 48
 """How far a number may be from its true value and still be repaired at once."""
 ATTEMPTS = 5
@@ -59,7 +61,7 @@ class Settlement:
     def _refute(self, turn: int) -> Certificate:
         """Every neighbour of the current datapath: a witness against it, an argument, or open."""
         pools: list[Pool] = []
-        for sweep in range(ROUNDS):
+        for sweep in range(MOVES):
             near = neighbourhood(self.state.current)
             left = self._unseen(near)
             left = [n for n in left if not argument(self.state.current, n)]
