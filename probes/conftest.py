@@ -15,10 +15,22 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import short
 from mmaprobe.catalog.states import modes
 from mmaprobe.devices.base import Device
-from mmaprobe.errors import NotHereError
+from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing import probe
 from mmaprobe.pytest_plugin import device_of
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse a device or a reference that cannot be opened, in one line; one that is not here skips later."""
+    for option in ("--device", "--ref"):
+        try:
+            if session.config.getoption(option):
+                device_of(session.config, option).instructions()
+        except NotHereError:
+            continue
+        except DeviceError as error:
+            raise pytest.UsageError(f"{option} {session.config.getoption(option)}: {error}") from None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

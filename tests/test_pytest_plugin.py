@@ -29,10 +29,17 @@ def test_fixtures_follow_the_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (("--device", "cdua:0"), "unknown device"),
+    (("--device", "cdua:0"), "unknown device"), (("--ref", "modle:sm_80"), "--ref modle:sm_80: unknown device"),
     (("--require-gpu",), "--require-gpu needs --device cuda:N or hip:N, not cpu"),
 ])  # fmt: skip
 def test_wrong_options_end_the_run(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     done = run(tmp_path, *options)
     assert done.returncode == 4
     assert message in done.stderr + done.stdout
+
+
+def test_the_probes_refuse_a_device_that_cannot_be_opened_in_one_line() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "probes", "--device", "model:sm_9"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False)
+    assert done.returncode == 4
+    assert (done.stderr + done.stdout).strip().startswith("ERROR: unknown architecture 'sm_9'; did you mean")

@@ -27,10 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a device that nobody registered, and ``--require-gpu`` with a device that is no GPU."""
+    known = schemes()
+    for option in ("--device", "--ref"):
+        name = config.getoption(option)
+        if name is not None and str(name).partition(":")[0] not in known:
+            raise pytest.UsageError(f"{option} {name}: unknown device{near(str(name).partition(':')[0], known)}")
     name = str(config.getoption("--device"))
-    scheme, known = name.partition(":")[0], schemes()
-    if scheme not in known:
-        raise pytest.UsageError(f"--device {name}: unknown device{near(scheme, known)}")
+    scheme = name.partition(":")[0]
     if config.getoption("--require-gpu") and scheme not in GPU_SCHEMES:
         raise pytest.UsageError(f"--require-gpu needs --device cuda:N or hip:N, not {name}")
 
