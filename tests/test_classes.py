@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from mmaprobe.catalog.lookup import instruction
+from mmaprobe.catalog.lookup import architectures, instruction
 from mmaprobe.derivation.classes import number_classes
-from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.classes import classes_of
+from mmaprobe.parameters.lookup import datapath_for, load
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.report.known import parameter_rows
 
 
 def test_a_zero_exponent_out_of_reach_is_a_class_and_fraction_bits_are_not() -> None:
     volta = number_classes(datapath_for("sm_70", instruction("mma.m8n8k4.row.row.f32.f16.f16.f32")))
-    assert volta["tree.zero_exponent"] == "any up to -126, or none: the same function"
+    assert volta["tree.zero_exponent"] == "<= -126, or none"
     assert "tree.fraction_bits" not in volta
 
 
 def test_an_identified_number_has_no_class() -> None:
     half = number_classes(datapath_for("sm_70", instruction("mma.m8n8k4.row.row.f16.f16.f16.f16")))
     assert half == {}
+
+
+def test_the_shipped_classes_are_those_of_the_shipped_datapaths() -> None:
+    """A tenth of them is found again; `python benchmarks/shipped_classes.py --all` finds them all."""
+    paths = sorted({entry.datapath for arch in architectures() for entry in load(arch).entries.values()}, key=repr)
+    assert all(classes_of(path) == number_classes(path) for path in paths[::10])
+    assert sum(bool(classes_of(path)) for path in paths) > len(paths) // 3
+
+
+def test_a_changed_datapath_has_no_shipped_class() -> None:
+    path = datapath_for("sm_90a", instruction("mma.m16n8k16.f32.f16.f16.f32"))
+    assert classes_of(path)["tree.zero_exponent"] == "<= -124, or none"
+    assert not classes_of(mutate(path, "tree.fraction_bits", "24"))
+
+
+def test_parameters_say_their_classes() -> None:
+    rows = {row["primitive"]: row["classes"] for row in parameter_rows("sm_90a")}
+    assert rows["HMMA.16816.F32[f16,f16->f32]"] == {"exponent that a zero shows of the sum": "<= -124, or none"}

@@ -33,7 +33,7 @@ from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, walk
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.parameters.neighbours import Neighbour, neighbours
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
 from mmaprobe.parameters.table import flatten, to_table
 
 DEPTH = os.environ.get("MMAPROBE_DEPTH", "quick")
@@ -167,7 +167,7 @@ def test_its_certificate_holds(each: Shipped) -> None:
     found = derivation.datapath
     assert found is not None
     same: list[Datapath] = []
-    near = {(n.field, n.value): n.datapath for n in neighbours(found)}
+    near = {(n.field, n.value): n.datapath for n in neighbourhood(found)}
     assert {(entry.field, entry.value) for entry in derivation.certificate.entries} == set(near)
     for entry in derivation.certificate.entries:
         other = near[entry.field, entry.value]

@@ -15,8 +15,8 @@ WALK = 64
 def number_classes(datapath: Datapath) -> dict[str, str]:
     """By field, in words, the class of every number that has other values; each value has an argument that holds.
 
-    ``any from -142 up to -120``; without the end at which the walk met no value
-    that lacks an argument; ``, or none`` where the number may be absent.
+    ``<= -126, or none``; ``>= 32``; ``31 to 33``; ``any`` where neither end was met. An end is open where
+    each of the next ``WALK`` values is the same function; ``or none`` where the number may be absent.
     """
     found = {}
     for field, value in numbers(datapath).items():
@@ -25,9 +25,18 @@ def number_classes(datapath: Datapath) -> dict[str, str]:
         low, high = (_walk(datapath, field, value, sign) for sign in (-1, 1))
         none = _same(datapath, field, "none")
         if low or high or none:
-            words = [f"from {value - low}"] * (low < WALK) + [f"up to {value + high}"] * (high < WALK)
-            found[field] = " ".join(["any", *words]) + ", or none" * none + ": the same function"
+            found[field] = _words(value, low, high) + ", or none" * none
     return found
+
+
+def _words(value: int, low: int, high: int) -> str:
+    if low == high == WALK:
+        return "any"
+    if high == WALK:
+        return f">= {value - low}"
+    if low == WALK:
+        return f"<= {value + high}"
+    return f"{value - low} to {value + high}" if low or high else str(value)
 
 
 def _walk(datapath: Datapath, field: str, value: int, sign: int) -> int:

@@ -76,6 +76,27 @@ def rounded_alike(old: Datapath, new: Datapath) -> bool:
     )  # fmt: skip
 
 
+def odd_first(old: Datapath, new: Datapath) -> bool:
+    """Whether the two are one where a rounding to odd with two more bits, then a last conversion, is that conversion
+    alone (S. Boldo, G. Melquiond 2008)."""
+    return old != new and _converted_once(old) == _converted_once(new)
+
+
+def _converted_once(path: Datapath) -> Datapath:
+    to, last = getattr(path.tree, "to", None), path.result
+    if not isinstance(to, Encode) or last is None or len(path.steps) != 1:
+        return path
+    wide, d = formats.get(to.format), formats.get(last.format)
+    odd = to.rounding == "RO" and to.first is None and to.subnormals == "keep" and to.overflow == "ieee"
+    more = wide.fraction_bits >= d.fraction_bits + 2 and wide.max_exponent > d.max_exponent
+    low = wide.min_exponent - wide.fraction_bits <= d.min_exponent - d.fraction_bits - 2
+    signs = (to.zero, to.underflow) == (last.zero, last.underflow) and last.first is None
+    if not (odd and more and low and signs and _contains(wide, d)):
+        return path
+    tree: Any = path.tree
+    return replace(path, tree=replace(tree, to=last), result=None)
+
+
 def _one_direction(span: Span, to: Encode, wide: formats.Format) -> bool:
     """Whether both round in one direction, and what is flushed is judged by the rounded value."""
     kept = to.subnormals == "keep" or (to.tininess != "before" and span.least >= wide.min_exponent)

@@ -83,7 +83,8 @@ def _notes(part: Part) -> Iterable[tuple[str, str]]:
     for field, values in form.get("certificate", {}).get("open", {}).items():
         yield field, f"could also be {', '.join(values)}: no vector tells"
     if form.get("datapath"):
-        yield from number_classes(from_table(form["datapath"], part.instruction)).items()
+        classes = number_classes(from_table(form["datapath"], part.instruction))
+        yield from ((field, f"{text}: the same function") for field, text in classes.items())
 
 
 def followed(base: Instruction, states: Mapping[str, Datapath], where: str) -> tuple[str, ...]:

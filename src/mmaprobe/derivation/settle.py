@@ -17,6 +17,7 @@ from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
 
 POOL = 1500
@@ -43,6 +44,7 @@ class Settlement:
     def run(self, datapath: Datapath, fresh: int) -> Certificate:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
         self.state.believed = datapath
+        self._simplify()
         for turn in range(ROUNDS):
             certificate = (
                 self._refute(turn) if self.state.relative_of is None else self._refute_relatives(self.state.relative_of)
@@ -152,6 +154,7 @@ class Settlement:
         values = [path for path in more or [] if path in set(near)]
         for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
             if self.state.move(list(candidates)):
+                self._simplify()
                 return
         closest = self.state.current
         try:
@@ -160,6 +163,14 @@ class Settlement:
             self.state.believed = closest
             if not (self.state.move(list(more or [])) or self.state.move(self._two_away())):
                 raise OutsideError("the last datapath standing was refuted", closest) from None
+
+    def _simplify(self) -> None:
+        """Without a last conversion, where nothing asked so far speaks for one."""
+        current = self.state.current
+        if current.result is not None and self.state.relative_of is None:
+            plain = moved(current, "between", "none")
+            if self.state.observations.alive([plain]):
+                self.state.believed, self.state.others = plain, [current, *self.state.others]
 
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""

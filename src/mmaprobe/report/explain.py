@@ -23,7 +23,9 @@ from mmaprobe.models.numbers import ABSENT, Numbers
 from mmaprobe.models.rounding import first_cut
 from mmaprobe.models.stages import evaluate
 from mmaprobe.models.trace import Event, Trace
+from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
+from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.hexfloat import difference, shown
 from mmaprobe.report.naming import describe, encoding, headline, term_names, term_note
 
@@ -49,7 +51,8 @@ def render(datapath: Datapath, vector: Batch) -> Group:
         if len(steps) > 1:
             parts.append(Rule(f"step {number + 1} of {len(steps)}: lanes {format_lanes(lanes)}", align="left"))
         parts += _step(datapath, vector, lanes, number, list(events))
-    return Group(*parts)
+    same = "; ".join(f"{in_words(field)}: {text}" for field, text in classes_of(datapath).items())
+    return Group(*parts, *([Text(f"the same function with {same}", style="dim")] if same else []))
 
 
 def selection(instruction: Instruction, metadata: Bits) -> Table:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Witness
+from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import diff, in_words
 from mmaprobe.parameters.files import Entry
@@ -27,6 +28,7 @@ def parameter_rows(architecture: str) -> list[dict[str, Any]]:
             "meaning": meaning(entry.datapath),
             "source": entry.source + (f" (evidence {entry.evidence})" if entry.evidence else ""),
             "notes": {in_words(field): text for field, text in entry.notes},
+            "classes": {in_words(field): text for field, text in classes_of(entry.datapath).items()},
             "witnesses": list(_witnesses(entry)),
         }
         for name, entry in sorted(load(architecture).entries.items())
@@ -45,6 +47,7 @@ def _said(row: dict[str, Any]) -> Iterator[str]:
     yield f"  {row['meaning']}"
     yield f"  {row['basis']}: {row['source']}"
     yield from (f"  {field}: {text}" for field, text in row["notes"].items())
+    yield from (f"  {field}: {text}: the same function" for field, text in row["classes"].items())
     yield from (f"  witness: {text}" for text in row["witnesses"][:NAMED])
     if len(row["witnesses"]) > NAMED:
         yield f"  and {len(row['witnesses']) - NAMED} more witnesses"
