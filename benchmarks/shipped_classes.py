@@ -1,4 +1,6 @@
-"""Which numbers of the shipped datapaths stand for a class, from the certificate's arguments: ``data/classes/shipped.toml``.
+"""Which numbers of the shipped datapaths stand for a class, by the certificate's arguments.
+
+They are written to ``parameters/data/classes/shipped.toml``.
 
 Datapaths that are in the file already are not looked at again; ``--all`` does, after a change of the arguments.
 The same datapaths and arguments give the same bytes.

@@ -11,6 +11,7 @@ in ``INCONCLUSIVE`` with its reason; a wrong answer is a failure.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from mmaprobe.derivation import Derivation, derive, loop
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.derivation.hypotheses import control_variants, control_words
+from mmaprobe.derivation.same_sums import one_operation
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
@@ -73,14 +75,16 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     Steps may be written out as one tree, the operands of an addition have no
     order, nobody reads labels where nothing is aligned, where nothing is flushed
     nobody judges what is tiny, a zero exponent may be another one where the
-    formats prove that neither cuts anything, and a product is not infinite from a
-    place that no product of the formats reaches.
+    formats prove that neither cuts anything, the first NaN of one operation is its
+    own choice, and a product is not infinite from a place that no product reaches.
     """
     changes = list(datapath_changes(truth, found))
     if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
         changes = [change for change in changes if change[0].partition(".")[0] not in ("tree", "step", "order")]
     if not any(isinstance(node, Fused) for path in (truth, found) for node in walk(path.tree)):
         changes = [change for change in changes if change[0] != "product.label"]
+    if one_operation(truth, replace(truth, special=found.special)):
+        changes = [change for change in changes if not change[0].startswith("special.")]
     tables = [dict(flatten(to_table(each, full=True))) for each in (truth, found)]
     return [
         change

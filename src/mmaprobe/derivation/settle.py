@@ -9,7 +9,8 @@ from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.attack import SHAPES, attack_vectors, can_attack
 from mmaprobe.derivation.certificate import Certificate, Entry, Pool, Verdict
-from mmaprobe.derivation.observations import Observations
+from mmaprobe.derivation.living import several
+from mmaprobe.derivation.observations import Observations, eliminate
 from mmaprobe.derivation.pool import OWN_KINDS, hard_vectors, join, mixed_vectors, take
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.state import OutsideError
@@ -155,6 +156,7 @@ class Settlement:
         for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
             if self.state.move(list(candidates)):
                 self._simplify()
+                self._pin_down()
                 return
         closest = self.state.current
         try:
@@ -171,6 +173,20 @@ class Settlement:
             plain = moved(current, "between", "none")
             if self.state.observations.alive([plain]):
                 self.state.believed, self.state.others = plain, [current, *self.state.others]
+
+    def _pin_down(self) -> None:
+        """Where numbers near the new ones agree as well, all of them are told apart at once, not step by step."""
+        current, observations = self.state.current, self.state.observations
+        alive = observations.alive([current, *with_numbers(current, FAR)])
+        if len(alive) < 2 or not can_attack(self.instruction):
+            return
+
+        def pool(seed: int, count: int) -> Batch:
+            return attack_vectors(self.instruction, current, alive, seed, max(count, POOL))
+
+        left = eliminate(observations, several(alive), pool, seed=self.state.seed + observations.count)
+        if len(left):
+            self.state.choose(left)
 
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""
