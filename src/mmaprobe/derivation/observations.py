@@ -23,7 +23,8 @@ POOL = 256
 LEAST, MOST = 8, 32
 """Vectors of a round: those of a tile, within these bounds."""
 SAMPLE = 64
-"""Hypotheses evaluated on a whole pool; all of them when the sample agrees."""
+"""Hypotheses evaluated on a whole pool; all of them, or as many as make so many evaluations, when the sample agrees."""
+EVALUATIONS = 500_000
 
 
 @dataclass
@@ -160,8 +161,8 @@ def eliminate(
 
 
 def splitters(rng: np.random.Generator, alive: Living, vectors: Batch, width: int) -> NDArray[np.int64]:
-    """Indices of few vectors that tell a sample of the hypotheses apart (all of them when the sample agrees)."""
-    for sample in (SAMPLE, len(alive)):
+    """Indices of few vectors that tell a sample of the hypotheses apart (when it agrees, all of them or very many)."""
+    for sample in (SAMPLE, max(SAMPLE, EVALUATIONS // vectors.size)):
         found = greedy(alive.sample(rng, sample).evaluate(vectors), width)
         if found.size or len(alive) <= sample:
             return found

@@ -42,6 +42,8 @@ LEAST_CHECKED, MOST_CHECKED, TILES_CHECKED = 64, 4096, 16
 """So many plain vectors, those of some tiles within bounds, are asked although they tell no living hypotheses apart."""
 SAMPLE = 8
 """So many hypotheses are held against them."""
+FEW = 8
+"""So many hypotheses of a structure that needs no other order of the lanes rival with every order."""
 MOST_SHAPES, TURNS = 12, 24
 """So many structures, the closest ones, are taken downhill, so many groups of fields each."""
 
@@ -65,9 +67,9 @@ class Skeletons:
         every = list(spaces)
         self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
         left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
-        for chosen in (self._as_they_come, list[Left]):
+        for chosen, most in ((self._as_they_come, FEW), (list[Left], None)):
             rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
-            alive = self._checked([part for each in chosen(left) for part in self._reordered(*each)])
+            alive = self._checked([part for each in chosen(left) for part in self._reordered(*each, most)])
             self.state.observations.remember(*rest)
             if len(alive):
                 yield alive
@@ -179,17 +181,17 @@ class Skeletons:
         aligned = axes.alignment(NARROW if d else modes)
         return Grid(base, [axes.fraction_bits(uncut), aligned, *(results or [axes.rounding(modes)])])
 
-    def _reordered(self, structure: Structure, living: Living) -> Iterator[tuple[Space, Indices]]:
-        """The living hypotheses of one structure with the lanes taken in every way."""
+    def _reordered(self, structure: Structure, living: Living, most: int | None) -> Iterator[tuple[Space, Indices]]:
+        """The living hypotheses of one structure, and the first (``most`` of them) in every lane order."""
         ways = self._orders(structure, structure.fused)
         for space, indices in living.parts:
             for order in ways:
                 if order is None:
                     yield space, indices
                 elif isinstance(space, Grid):
-                    yield space.moved(replace(space.base, order=order)), indices
+                    yield space.moved(replace(space.base, order=order)), indices[:most]
                 else:
-                    found = Listed([replace(space.datapath(int(i)), order=order) for i in indices])
+                    found = Listed([replace(space.datapath(int(i)), order=order) for i in indices[:most]])
                     yield found, found.valid
 
     def _orders(self, structure: Structure, sums: bool) -> list[tuple[int, ...] | None]:
