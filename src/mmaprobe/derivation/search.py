@@ -84,7 +84,10 @@ class Search:
         for sets in skeletons.stages():
             for self.alive in sets:
                 yield None, False
-                yield from ((path, False) for path in self._unlike(self.alive))
+                for number, path in enumerate(self._unlike(self.alive)):
+                    yield path, False
+                    if number and self.state.believed is not None:
+                        break  # the whole set was tried by the rules believed
             self.alive = Living(())
             believed = [] if self.state.believed is None else [self.state.believed]
             failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
