@@ -104,7 +104,10 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
         with limited(limit):
             search.opening = open_up(state, search.pools)
             start = replace(handed_over(truth, seed), special=Special("canonical", search.opening.codes[0]))
-            found = state.choose(search._refine(start, False))
+            try:
+                found = state.choose(search._refine(start, False))
+            except OutsideError:
+                found = state.choose(search._refine(start, True))
             if settled:
                 certificate = Settlement(search).run(found, 20_000)
                 found, status = state.current, "bounded" if certificate.open_fields else "exact"

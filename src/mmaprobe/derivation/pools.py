@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.edges import near_vectors
 from mmaprobe.derivation.nan_vectors import nan_vectors
 from mmaprobe.derivation.observations import Pool
 from mmaprobe.derivation.plain import safe_vectors, zeroed_vectors
@@ -22,7 +24,7 @@ from mmaprobe.derivation.pool import (
 )
 
 RANGE_FAMILIES = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
-LOW_FAMILIES = ("zlad", "zeros", "tiny")
+LOW_FAMILIES = ("zlad", "zeros", "tiny", "conly")
 SPECIAL_FAMILIES = ("specials", "uniform", "extremes")
 
 
@@ -61,8 +63,9 @@ class Pools:
         return take(vectors, np.flatnonzero(~nan_operands(self.instruction, vectors)))
 
     def range(self, seed: int, count: int) -> Batch:
-        hard = hard_vectors(self.instruction, RANGE_FAMILIES, seed, 2 * count)
-        vectors = join([hard, edge_vectors(self.instruction, seed, count)])
+        hard = hard_vectors(self.instruction, RANGE_FAMILIES, seed, 3 * count // 2)
+        near = near_vectors(self.instruction, formats.get(self.instruction.d), seed, count // 2, top=False)
+        vectors = join([hard, edge_vectors(self.instruction, seed, count), near])
         return take(vectors, np.flatnonzero(~nan_operands(self.instruction, vectors)))
 
     def hard(self, *families: str) -> Pool:

@@ -11,6 +11,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.derivation import axes
 from mmaprobe.derivation import hypotheses as grammar
+from mmaprobe.derivation.ends import Ends
 from mmaprobe.derivation.living import Listed, Living, Space, several
 from mmaprobe.derivation.nan_rules import preferred, rules_of_order
 from mmaprobe.derivation.nans import NanOrder
@@ -133,6 +134,9 @@ class Search:
         before = observations.everything()
         try:
             if mend:
+                found = self._apart(datapath)
+                if found is not None:
+                    return self._specials(found)
                 observations.remember(*self.opening.ends)
                 rest = observations.set_aside(lambda vectors, _: ~nan_operands(self.instruction, vectors))
                 found = several([self._mended(datapath)])
@@ -147,6 +151,20 @@ class Search:
         except UsageError:  # the engine cannot hold all of its variants
             observations.recall(*before)
             raise OutsideError("what the engine can hold", datapath) from None
+
+    def _apart(self, datapath: Datapath) -> Living | None:
+        """The ends of the range part by part, structure and numbers as they are; None where they do not fit."""
+        observations = self.state.observations
+        before = observations.everything()
+        rest = observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+        try:
+            found = Ends(self.state, self.pools, datapath).found(lambda: observations.remember(*self.opening.ends))
+        except (OutsideError, UsageError) as error:
+            self.state.say(f"not so: {error}")
+            observations.recall(*before)
+            return None
+        observations.remember(*rest)
+        return found
 
     def _specials(self, alive: Living) -> Living:
         """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off."""
