@@ -8,15 +8,16 @@ from dataclasses import replace
 import pytest
 from outcomes import BlackBox, compared
 from random_architectures import case
-from stages import reordered
+from stages import handed_over, reordered
 
+from mmaprobe.derivation.ends import Ends
 from mmaprobe.derivation.living import several
 from mmaprobe.derivation.nan_rules import local_order, preferred
 from mmaprobe.derivation.nans import NanOrder
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.opening import open_up
 from mmaprobe.derivation.search import Search
-from mmaprobe.derivation.state import State
+from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.parameters.datapath import Special
 
 FULL = os.environ.get("MMAPROBE_DEPTH", "quick") != "quick"
@@ -49,6 +50,37 @@ def test_the_order_of_operands_is_measured(seed: int) -> None:
     assert mine == sorted(mine)
     if observations.count:
         assert observations.mismatches(drawn.datapath) == 0
+
+
+ENDS = (1, 8, 28, 31, 34) if not FULL else tuple(range(60))
+"""Seeds with rules of their own for parts of the range, or for C's zero."""
+
+
+@pytest.mark.parametrize("seed", [seed for seed in ENDS if case(seed).kind != "integer"])
+def test_the_ends_of_the_range_are_found_part_by_part(seed: int) -> None:
+    """Structure, numbers and the rule of NaNs are known; few judged vectors, if any, tell what is found from the truth
+    before it is settled."""
+    drawn = case(seed)
+    truth, instruction = drawn.datapath, drawn.instruction
+    state = State(instruction, Observations(BlackBox(instruction, truth), instruction), seed, lambda _: None)
+    search = Search(state)
+    opening = open_up(state, search.pools)
+    start = replace(handed_over(truth, seed), special=truth.special)
+    ends = Ends(state, search.pools, start)
+    found = next(iter(ends.found(lambda: state.observations.remember(*opening.ends))))
+    size, differing = compared(instruction, *(replace(path, special=Special()) for path in (truth, found)))
+    assert differing < size / 100
+    assert state.allowance > 0
+
+
+def test_a_search_without_allowance_stops() -> None:
+    drawn = case(8)
+    box = BlackBox(drawn.instruction, drawn.datapath)
+    state = State(drawn.instruction, Observations(box, drawn.instruction), 8, lambda _: None, allowance=1000)
+    search = Search(state)
+    open_up(state, search.pools)
+    with pytest.raises(OutsideError, match="stopped at its limit"):
+        Ends(state, search.pools, handed_over(drawn.datapath, 8)).found(lambda: None)
 
 
 def test_a_local_rule_orders_the_operands_as_they_stand_in_the_tree() -> None:

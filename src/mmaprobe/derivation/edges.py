@@ -15,6 +15,8 @@ from mmaprobe.formats import Format
 Mask = NDArray[np.bool_]
 ABOVE = 4
 """How far above the ends the terms go, in powers of two."""
+DEEP = 64
+"""How far below the lowest values some terms go, where a zero exponent may cut them."""
 
 
 def near_vectors(instruction: Instruction, fmt: Format, seed: int, count: int, top: bool) -> Batch:
@@ -28,6 +30,7 @@ def near_vectors(instruction: Instruction, fmt: Format, seed: int, count: int, t
     else:
         exponents = fmt.min_exponent - fmt.fraction_bits * rng.integers(0, 2, shape) + rng.integers(-3, ABOVE, shape)
         exponents -= rng.integers(0, fmt.fraction_bits + 2, shape) * (rng.random(shape) < 0.5)
+        exponents -= rng.integers(0, DEEP, shape) * (rng.random(shape) < rng.choice([0.0, 0.5], (count, 1)))
     few = rng.integers(0, 5, (count, 1))
     live = (rng.permuted(np.tile(np.arange(k + has_c), (count, 1)), axis=1) < few) | (rng.random((count, 1)) < 0.15)
     alike = rng.integers(0, 3, (count, 1))

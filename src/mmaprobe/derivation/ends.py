@@ -164,7 +164,7 @@ class Ends:
         signs: list[Axis] = [
             [_part(part, zero=zero, underflow=under) for zero, under in choices] for part in self.parts
         ]
-        for most in (7, 3, 2):
+        for most in (8, 4, 2):
             some = [*flushes[: len(self.names)], *(axis[:most] for axis in flushes[len(self.names) :])]
             if np.prod([float(len(axis)) for axis in (*some, *signs)]) <= MOST:
                 break
