@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +13,22 @@ import pytest
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.cli import main
+from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare, telling
 from mmaprobe.derivation.frame import frame_of
+from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.derivation.questions import questions
 from mmaprobe.derivation.recorded import Reading, read
+from mmaprobe.derivation.sparse import asked, dense_form
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.replay import Replay, open_replay, record
-from mmaprobe.evidence.corpus import write_corpus
+from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.questions import read_questions
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import Neighbour
 from mmaprobe.report.recordings import field_rows, ranges
 
 AMPERE = open_device("model:sm_80")
@@ -104,6 +109,39 @@ def test_what_no_datapath_fits_is_said_to_be_so() -> None:
     assert found.reason.startswith("no datapath of the grammar fits the recording: structures")
 
 
+@pytest.mark.parametrize(("name", "architecture"), [
+    ("mma.sp.m16n8k16.f32.f16.f16.f32", "sm_90a"),
+    ("mma.sp.m16n8k32.s32.s8.u8.s32", "sm_90a"),
+])  # fmt: skip
+def test_a_sparse_recording_is_read_by_its_kept_lanes(name: str, architecture: str) -> None:
+    made = lookup.instruction(name, architecture)
+    vectors = asked(architecture, made, mixed_vectors(dense_form(made), 4, 600))
+    answers = run_vectors(open_device(f"model:{architecture}"), made, vectors)
+    found = read(frame_of(architecture, made), vectors, answers)
+    assert found.derivation.status in ("exact", "bounded"), found.derivation.reason
+    assert found.survivors[0].k == made.k // 2
+    check(found, architecture)
+    refuting = [entry.witness for entry in found.derivation.certificate.entries if entry.witness]
+    assert refuting
+    assert all(witness.metadata for witness in refuting)
+
+
+def test_every_zero_exponent_that_a_recording_allows_is_named(plain: Reading) -> None:
+    """Vectors with zeros and others that no zero exponent tells apart."""
+    made = lookup.instruction("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")
+    vectors = mixed_vectors(made, 6, 700)
+    answers = run_vectors(AMPERE, made, vectors)
+    found = read(plain.frame, vectors, answers)
+    named = {e.value for e in found.derivation.certificate.entries if e.field.endswith("zero_exponent")}
+    shipped = datapath_for("sm_80", made)
+    path = found.survivors[0]
+    for value in range(-500, 100, 20):
+        rival = mutate(path, "tree.zero_exponent", str(value))
+        agrees = bool((evaluate(rival, vectors) == answers).all())
+        assert not agrees or str(value) in named or argument(path, Neighbour("tree.zero_exponent", str(value), rival))
+    assert (evaluate(shipped, vectors) == answers).all()
+
+
 def test_a_narrow_form_is_read_through_the_primitive_inside() -> None:
     made = lookup.instruction("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16")
     frame = frame_of("sm_90a", made)
@@ -156,11 +194,19 @@ SETS = (
     ("Ada", "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"),
     ("H200", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32"),
     ("H200", "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"),
+    ("B200", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
 )
 
 
+def every_set() -> Iterator[tuple[str, str]]:
+    """All recorded sets, at full depth."""
+    if CORPUS and os.environ.get("MMAPROBE_DEPTH") == "full":
+        for gpu in dict.fromkeys(each.gpu for each in Corpus.open(CORPUS).sets()):
+            yield from ((gpu, made.id) for made in open_replay(f"{CORPUS}?gpu={gpu}").instructions())
+
+
 @pytest.mark.skipif(not CORPUS, reason="MMAPROBE_CORPUS names no corpus")
-@pytest.mark.parametrize(("gpu", "name"), SETS, ids=str)
+@pytest.mark.parametrize(("gpu", "name"), list(every_set()) or SETS, ids=str)
 def test_real_recordings_leave_the_shipped_datapath(gpu: str, name: str) -> None:
     device: Replay = open_replay(f"{CORPUS}?gpu={gpu}")
     architecture = device.info()["architecture"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions, lowering
+from mmaprobe.derivation.sparse import dense_form, kept
 from mmaprobe.derivation.survey import bare_primitive
 from mmaprobe.errors import UsageError
-from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
@@ -18,12 +18,25 @@ from mmaprobe.parameters.lookup import datapath_for
 
 @dataclass(frozen=True)
 class Frame:
-    """``inner`` is an instruction that runs ``primitive`` as it is; without one it is ``instruction`` itself."""
+    """``inner`` is an instruction that runs ``primitive`` as it is; without one it is ``instruction`` itself.
+
+    Both have dense forms, of their kept lanes where they are sparse: ``made`` and ``searched``.
+    """
 
     architecture: str
     instruction: Instruction
     inner: Instruction
     primitive: str = ""
+
+    @property
+    def made(self) -> Instruction:
+        """The instruction as the dense one of its kept lanes."""
+        return dense_form(self.instruction)
+
+    @property
+    def searched(self) -> Instruction:
+        """The instruction inside, likewise."""
+        return dense_form(self.inner)
 
     def whole(self, path: Datapath) -> Datapath:
         """What ``instruction`` computes where ``inner`` computes ``path``."""
@@ -43,7 +56,7 @@ class Frame:
 
     def dense(self, vectors: Batch) -> Batch:
         """What the datapath sees of the vectors: of sparse ones the selected lanes."""
-        return dense_vectors(self.instruction, vectors) if self.instruction.chunk else vectors
+        return kept(self.architecture, self.instruction, vectors)
 
 
 def frame_of(architecture: str, instruction: Instruction) -> Frame:

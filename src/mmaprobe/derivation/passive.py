@@ -9,10 +9,16 @@ from itertools import product
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation import axes
+from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.living import Living, several
-from mmaprobe.derivation.structures import Structure, fused_structures, orders, rounded_structures
+from mmaprobe.derivation.structures import (
+    Structure,
+    fused_structures,
+    orders,
+    rounded_structures,
+    scaled_structures,
+)
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Change, Grid
 from mmaprobe.parameters.datapath import Datapath, Encode, Special
@@ -21,24 +27,51 @@ ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")
 
 
-def plain_hypotheses(instruction: Instruction, results: Iterable[str], code: int, moved: bool) -> Iterator[Living]:
+def plain_hypotheses(
+    instruction: Instruction, results: Iterable[tuple[str, str]], code: int, moved: bool
+) -> Iterator[Living]:
     """Structure by structure: every precision and rounding, the policies at the ends of the range as they come.
 
-    ``moved``: with the lanes taken in every way, else only as they come.
+    ``results``: formats of the sums, each with that of a last conversion (""
+    for none).  ``moved``: with the lanes taken in every way, else only as they come.
     """
+    for name, last in results:
+        modes = RESULTS[:2] if last else tuple(dict.fromkeys(("RNE", "RZ", *formats.ROUNDINGS)))
+        for structure in rounded_structures(instruction.k, instruction.c is not None):
+            base = _base(instruction, structure, Encode(name), last, code)
+            yield from _moved(base, _roundings(structure, modes, last), _ways(instruction, structure, moved))
+        for structure in _fused(instruction):
+            yield from _moved(*_aligned(instruction, structure, name, last, code), _ways(instruction, structure, moved))
+
+
+def _fused(instruction: Instruction) -> Iterator[Structure]:
     k, has_c = instruction.k, instruction.c is not None
-    special = Special("canonical", code)
-    for name in results:
-        modes = tuple(dict.fromkeys(("RNE", "RZ", *formats.ROUNDINGS)))
-        for structure in rounded_structures(k, has_c):
-            base = replace(grammar.build(instruction, structure, Encode(name)), special=special)
-            yield from _moved(base, [axes.rounding(modes)], _orders(k, structure, moved))
-        for structure in fused_structures(k, has_c):
-            to = Encode(name, "RZ", "infinity", zero="positive", underflow="positive")
-            base = replace(axes.cut(grammar.build(instruction, structure, to), 8, "RZ"), special=special)
-            widths = axes.fraction_bits(axes.may_be_uncut(base))
-            changes = [widths, axes.alignment(ALIGNMENTS), axes.rounding(RESULTS)]
-            yield from _moved(base, changes, _orders(k, structure, moved))
+    yield from fused_structures(k, has_c)
+    if instruction.scale_size:
+        yield from scaled_structures(k, has_c, instruction.scale_size)
+
+
+def _aligned(
+    instruction: Instruction, structure: Structure, name: str, last: str, code: int
+) -> tuple[Datapath, list[Sequence[Change]]]:
+    """The structure and its changes: every width, alignment and rounding."""
+    to = Encode(name, "RZ", "infinity", zero="positive", underflow="positive")
+    base = axes.cut(_base(instruction, structure, to, last, code), 8, "RZ")
+    widths = axes.fraction_bits(axes.may_be_uncut(base))
+    return base, [widths, axes.alignment(ALIGNMENTS), *_roundings(structure, RESULTS[:2] if last else RESULTS, last)]
+
+
+def _base(instruction: Instruction, structure: Structure, to: Encode, last: str, code: int) -> Datapath:
+    result = replace(to, format=last) if last else None
+    return replace(grammar.build(instruction, structure, to, result), special=Special("canonical", code))
+
+
+def _roundings(structure: Structure, modes: tuple[str, ...], last: str) -> list[Sequence[Change]]:
+    """Of all results alike; of inner sums, of the whole and of a last conversion each where they are apart."""
+    parts = ["inner", "root"] if structure.apart else ["sums"] if last else []
+    if not parts:
+        return [axes.rounding(modes)]
+    return [roles.encode_axis(part, rounding=modes) for part in (*parts, *(["result"] if last else []))]
 
 
 def _moved(base: Datapath, changes: Sequence[Sequence[Change]], ways: list[tuple[int, ...] | None]) -> Iterator[Living]:
@@ -53,8 +86,11 @@ def _moved(base: Datapath, changes: Sequence[Sequence[Change]], ways: list[tuple
         yield Living.of([grid if order is None else grid.moved(replace(base, order=order))])
 
 
-def _orders(k: int, structure: Structure, moved: bool) -> list[tuple[int, ...] | None]:
-    return orders(k, structure.piece or structure.step, structure.fused) if moved else [None]
+def _ways(instruction: Instruction, structure: Structure, moved: bool) -> list[tuple[int, ...] | None]:
+    """Ways to take the lanes; scale blocks stay whole where their sums are scaled."""
+    if not moved or structure.scaled:
+        return [None]
+    return orders(instruction.k, structure.piece or structure.step, structure.fused)
 
 
 def zero_variants(datapath: Datapath, like: Iterable[Datapath] = ()) -> Iterator[Datapath]:

@@ -23,16 +23,18 @@ from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
 from mmaprobe.derivation.frame import Frame
+from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.loop import Derivation
 from mmaprobe.derivation.outside import Repair, repairs
 from mmaprobe.derivation.passive import end_variants, plain_hypotheses, zero_variants
 from mmaprobe.derivation.pool import hard_vectors, nan_operands, take
+from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
-from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.parameters.neighbours import Neighbour, neighbours
 from mmaprobe.parameters.table import flatten, to_table
 
 LEAST_PLAIN = 64
@@ -42,7 +44,8 @@ MOST = 48
 TELLING = 4000
 """Vectors of every family by which what is left is held to be alike."""
 
-Seen = tuple[Batch, Bits]
+Seen = tuple[Batch, Batch, Bits]
+"""Recorded vectors, the same as the datapath sees them, the answers."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,17 @@ class Reading:
 def read(frame: Frame, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
     """The datapaths of the grammar that agree with recorded vectors (one-vector shapes) and their answers."""
     begin = time.monotonic()
-    work = Elimination(frame, vectors, answers, seed)
+    work = Elimination(frame, frame.dense(vectors), answers, seed)
     left = work.run()
     if not left:
-        derivation = _outside(work, time.monotonic() - begin)
+        derivation = _outside(work, vectors, time.monotonic() - begin)
         return Reading(frame, derivation, (), ())
     every = [frame.whole(path) for path in left]
     kinds = work.kinds(every)
     kept = [path for path, first in zip(every, kinds == np.arange(len(every)), strict=True) if first]
     rivals = [path for path, kind in zip(every, kinds, strict=True) if kind != 0]
-    certificate = _certificate(kept[0], rivals, (vectors, answers), list(work.unasked(kept[0])))
+    seen = vectors, work.vectors, answers
+    certificate = _certificate(kept[0], rivals, seen, list(work.unasked(kept[0])))
     proofs = tuple(dict.fromkeys(entry.witness for entry in certificate.entries if entry.witness))
     derivation = Derivation(
         instruction=frame.instruction.id,
@@ -91,19 +95,19 @@ def read(frame: Frame, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
 
 
 def agreeing(frame: Frame, paths: Sequence[Datapath], vectors: Batch, answers: Bits) -> list[Datapath]:
-    """The datapaths of the searched instruction that get every answer right; few vectors meet all of them."""
+    """The datapaths of the searched instruction that get every answer to dense vectors right; few vectors meet all."""
     left = list(frame.composed(paths))
     start, size = 0, 4
     while start < len(answers) and left:
         part = np.arange(start, min(start + size, len(answers)))
-        right = evaluate_many([whole for _, whole in left], frame.dense(take(vectors, part))) == answers[part]
+        right = evaluate_many([whole for _, whole in left], take(vectors, part)) == answers[part]
         left = [each for each, fine in zip(left, right.all(axis=1), strict=True) if fine]
         start, size = start + size, 2 * size
     return [path for path, _ in left]
 
 
 class Elimination:
-    """Stage after stage over recorded vectors; ``closest`` is kept for when none is left."""
+    """Stage after stage over recorded vectors in dense form; ``closest`` is kept for when none is left."""
 
     def __init__(self, frame: Frame, vectors: Batch, answers: Bits, seed: int) -> None:
         self.frame, self.vectors, self.answers, self.seed = frame, vectors, answers, seed
@@ -112,26 +116,43 @@ class Elimination:
 
     def run(self) -> list[Datapath]:
         """What is left of the grammar; empty where nothing is."""
-        inner = self.frame.inner
+        inner = self.frame.searched
         if not formats.get(inner.d).is_float:
             return self._agree(grammar.integer_hypotheses(inner), np.ones(len(self.answers), bool))
-        plain = self.masks["plain"]
         left: list[Datapath] = []
-        chosen = np.flatnonzero(plain)
-        seen = take(self.vectors, chosen), self.answers[chosen]
-        for some in plain_hypotheses(inner, self._narrower(), self._default_code, moved=not self.frame.primitive):
-            if self.closest is None:
-                self.closest = next(iter(some), None)
-            left += self._agree(list(some), plain) if self.frame.primitive else some.agreeing(*seen)
+        for stage in self._plain_stages():
+            for some in stage:
+                if self.closest is None:
+                    self.closest = next(iter(some), None)
+                left += self._plainly(some)
+            if left:
+                break
         cores = self._representatives(left)
         if len(cores) > MOST:
             return left
         return self._specials(self._ends(cores))
 
+    def _plain_stages(self) -> Iterator[Iterator[Living]]:
+        """Sums of one precision, then with a wider format in between."""
+        inner, moved = self.frame.searched, not self.frame.primitive
+        yield plain_hypotheses(inner, [(name, "") for name in self._narrower()], self._default_code, moved)
+        yield plain_hypotheses(inner, [(name, inner.d) for name in wider_formats(inner.d)], self._default_code, moved)
+
+    @cached_property
+    def _plain_seen(self) -> tuple[Batch, Bits]:
+        chosen = np.flatnonzero(self.masks["plain"])
+        return take(self.vectors, chosen), self.answers[chosen]
+
+    def _plainly(self, some: Living) -> Iterable[Datapath]:
+        """The hypotheses that agree with the plain vectors."""
+        return (
+            self._agree(list(some), self.masks["plain"]) if self.frame.primitive else some.agreeing(*self._plain_seen)
+        )
+
     @cached_property
     def masks(self) -> dict[str, NDArray[np.bool_]]:
         """Which vectors each stage may use."""
-        instruction = self.frame.instruction
+        instruction = self.frame.made
         normal, zeroed = (np.ones(len(self.answers), bool) for _ in range(2))
         finite = ~nan_operands(instruction, self.vectors)
         for name, value in self.vectors.items():
@@ -162,7 +183,7 @@ class Elimination:
         if not fmt.is_float:
             return ()
         is_nan = formats.decode(fmt, self.answers).kind == formats.NAN
-        invalid = is_nan & ~nan_operands(self.frame.instruction, self.vectors)
+        invalid = is_nan & ~nan_operands(self.frame.made, self.vectors)
         found = [int(code) for mask in (invalid, is_nan) for code in np.unique(self.answers[mask])[:3]]
         return tuple(dict.fromkeys(found)) or (fmt.nan_code or 0,)
 
@@ -205,8 +226,8 @@ class Elimination:
 
     @cached_property
     def _telling(self) -> Batch:
-        made = self.frame.instruction
-        return self.frame.dense(hard_vectors(made, families_for(made), self.seed + 31, TELLING))
+        made = self.frame.made
+        return hard_vectors(made, families_for(made), self.seed + 31, TELLING)
 
     def _ends(self, cores: list[Datapath]) -> list[Datapath]:
         """Zero exponents and the ends of the range: each where the other does not matter, then both together."""
@@ -228,7 +249,7 @@ class Elimination:
         """The first datapath of each kind of answers to the finite vectors, and which vectors all answer alike."""
         if not paths:
             return [], np.zeros(len(self.answers), bool)
-        table = evaluate_many([self.frame.whole(path) for path in paths], self.frame.dense(self.vectors))
+        table = evaluate_many([self.frame.whole(path) for path in paths], self.vectors)
         first = np.sort(np.unique(table[:, self.masks["finite"]], axis=0, return_index=True)[1])
         return [paths[i] for i in first], np.asarray((table == table[0]).all(axis=0))
 
@@ -246,9 +267,9 @@ class Elimination:
 def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: list[str]) -> Certificate:
     """Every neighbour of the believed datapath held against the recording, what the other survivors say, and the
     fields that no recorded vector speaks of."""
-    vectors, answers = seen
+    vectors, dense, answers = seen
     near = neighbours(best)
-    wrong = evaluate_many([n.datapath for n in near], vectors) != answers
+    wrong = evaluate_many([n.datapath for n in near], dense) != answers
     entries: dict[tuple[str, str], Entry] = {}
     for n, misses in zip(near, wrong, strict=True):
         hit = np.flatnonzero(misses)
@@ -256,7 +277,7 @@ def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: li
         reason = None if proof else argument(best, n)
         verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
         entries[n.field, n.value] = Entry(n.field, n.value, verdict, proof, reason, vectors.size)
-    for field, value in _rival_values(best, rivals):
+    for field, value in _rival_values(best, [*rivals, *_zeros_alike(best, dense, answers)]):
         entries[field, value] = Entry(field, value, "open", searched=vectors.size)
     for field in unasked:
         if any(entry.field.startswith(field) and entry.verdict != "refuted" for entry in entries.values()):
@@ -265,21 +286,35 @@ def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: li
     return Certificate(tuple(entries.values()))
 
 
+def _zeros_alike(best: Datapath, vectors: Batch, answers: Bits) -> list[Datapath]:
+    """The believed datapath with every other zero exponent that agrees with all recorded vectors and is not shown to
+    be the same function."""
+    left = [path for path in zero_variants(best) if path != best]
+    start, size = 0, 16
+    while left and start < len(answers):
+        part = np.arange(start, min(start + size, len(answers)))
+        right = evaluate_many(left, take(vectors, part)) == answers[part]
+        left = [path for path, fine in zip(left, right.all(axis=1), strict=True) if fine]
+        start, size = start + size, 2 * size
+    return [path for path in left if not all(argument(best, Neighbour(*c, path)) for c in _rival_values(best, [path]))]
+
+
 def _rival_values(best: Datapath, others: Iterable[Datapath]) -> Iterator[tuple[str, str]]:
     for other in others:
         yield from ((field, str(new)) for field, _, new in datapath_changes(best, other))
 
 
-def _outside(work: Elimination, seconds: float) -> Derivation:
+def _outside(work: Elimination, vectors: Batch, seconds: float) -> Derivation:
     """Nothing fits: the datapath closest among those of the stage that failed, and what would repair it."""
     closest = None if work.closest is None else work.frame.whole(work.closest)
-    made, vectors, answers = work.frame.instruction, work.vectors, work.answers
+    made, answers = work.frame.instruction, work.answers
     counter: Witness | None = None
     found: tuple[Repair, ...] = ()
     if closest is not None:
-        wrong = np.flatnonzero(evaluate_many([closest], work.frame.dense(vectors))[0] != answers)
-        counter = Witness.of(take(vectors, wrong[:1]), int(answers[wrong[0]]), "the closest datapath differs")
-        found = repairs(made, closest, vectors, answers)
+        wrong = np.flatnonzero(evaluate_many([closest], work.vectors)[0] != answers)
+        if wrong.size:
+            counter = Witness.of(take(vectors, wrong[:1]), int(answers[wrong[0]]), "the closest datapath differs")
+            found = repairs(work.frame.made, closest, work.vectors, answers)
     return Derivation(
         instruction=made.id,
         status="inconclusive",
