@@ -71,7 +71,6 @@ def shows_two_answers(derivation: Derivation, form: Instruction, model: Device, 
         assert answered(model, form, shown) in (shown.d, again)
     if fault in EVERYWHERE:
         assert np.count_nonzero(shown.a) <= 1
-        assert np.count_nonzero(shown.a) == 0 or fault == "stochastic?"
 
 
 @pytest.mark.parametrize("fault", ["history?", "flaky?p=0.01&", "flaky?p=0.0001&"])
