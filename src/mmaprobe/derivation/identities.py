@@ -8,6 +8,7 @@ from functools import lru_cache
 from mmaprobe import formats
 from mmaprobe.derivation.bounds import accumulator_span, trace
 from mmaprobe.derivation.conversions import labels_read, odd_first, products_fit, rounded_alike
+from mmaprobe.derivation.exhaustion import nan_rules_agree
 from mmaprobe.derivation.late_cuts import cut_again, zero_cut_again
 from mmaprobe.derivation.rewrite import encodes
 from mmaprobe.derivation.same_sums import one_operation, same_sum
@@ -248,6 +249,8 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "cut again": (cut_again, "where the alignment cuts this term, the sum is cut again, downward and no lower"),
     "zero cut again": (zero_cut_again, "with C zero the sum is cut again, downward and no lower than by the exponent "
                        "of C's zero"),
+    "every kind of operand": (lambda old, new, place: nan_rules_agree(old, new), "the NaN rules agree on every choice "
+                              "of zero, finite, infinite and NaN operands; each was evaluated"),
     "odd first": (lambda old, new, place: odd_first(old, new), "a rounding to odd with two more bits loses nothing "
                   "that the conversion after it sees"),
     "rounded alike": (lambda old, new, place: rounded_alike(old, new), "the format between loses nothing that the last "

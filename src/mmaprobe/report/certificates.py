@@ -36,15 +36,24 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
 
 
 def _field(entries: list[Entry]) -> Iterator[str]:
-    for entry in entries:
-        if entry.witness is not None:
-            yield f"  not {entry.value}: {vector_text(entry.witness)} -> {entry.witness.d:#x}"
+    for vector, values in _refuted(entries):
+        yield f"  not {_listed(values)}: {vector}"
     for argument, values in _argued(entries):
         yield f"  the same with {_listed(values)}: {argument.text} ({argument.rule})"
         yield from (f"    {path}: {words}" for path, words in facts_in_words(argument))
     for entry in entries:
         if entry.verdict == "open":
             yield f"  open: {entry.value}: no difference in {entry.searched:,} vectors"
+
+
+def _refuted(entries: Iterable[Entry]) -> Iterator[tuple[str, list[str]]]:
+    """A vector, with the device's answer, once for all the values that it refutes."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.witness is not None:
+            text = f"{vector_text(entry.witness)} -> {entry.witness.d:#x}"
+            found.setdefault(text, []).append(entry.value)
+    yield from found.items()
 
 
 def _argued(entries: Iterable[Entry]) -> Iterator[tuple[Argument, list[str]]]:

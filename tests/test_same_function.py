@@ -1,0 +1,115 @@
+"""Arguments about conversions, late cuts and payloads: each holds up to its limit and no further, and vectors agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.derivation.attack import attack_vectors
+from mmaprobe.derivation.conversions import odd_first, products_fit, rounded_alike
+from mmaprobe.derivation.exhaustion import nan_rules_agree
+from mmaprobe.derivation.late_cuts import cut_again, zero_cut_again
+from mmaprobe.derivation.pool import mixed_vectors
+from mmaprobe.derivation.same_sums import one_operation, same_sum
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Datapath, Special
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.moves import moved
+from mmaprobe.parameters.mutate import mutate
+
+FORMS = {
+    "cdna3": ("gfx942", "v_mfma_f32_32x32x4_2b_f16"),
+    "cdna3 bf16": ("gfx942", "v_mfma_f32_32x32x4_2b_bf16"),
+    "cdna1": ("gfx908", "v_mfma_f32_32x32x4f16"),
+    "hopper": ("sm_90a", "mma.m16n8k16.f32.f16.f16.f32"),
+    "half": ("sm_90a", "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"),
+    "e2m1": ("sm_100a", "tcgen05.mma.cta_group::1.kind::f8f6f4.m64n8k32.f16.e2m1.e2m1"),
+    "e4m3": ("sm_100a", "tcgen05.mma.cta_group::1.kind::f8f6f4.m64n8k32.f16.e4m3.e2m3"),
+    "fma": ("x86-64", "x86.vfmadd.f32"),
+}
+PATHS = {name: datapath_for(arch, instruction(made, arch)) for name, (arch, made) in FORMS.items()}
+
+
+def alike(form: str, one: Datapath, other: Datapath) -> bool:
+    made = instruction(FORMS[form][1], FORMS[form][0])
+    pools = (mixed_vectors(made, 1, 2000), attack_vectors(made, one, [other], 2, 30_000))
+    return all(np.array_equal(*evaluate_many([one, other], pool)) for pool in pools)
+
+
+@pytest.mark.parametrize(("form", "bits", "holds"), [("cdna3", 33, True), ("cdna3", 40, True), ("cdna3", 31, False)])
+def test_a_cut_made_again(form: str, bits: int, holds: bool) -> None:
+    path = PATHS[form]
+    other = mutate(path, "tree.terms.0.fraction_bits", str(bits))
+    assert cut_again(path, other, "tree.terms.0") == holds
+    assert not cut_again(path, other, "tree.terms.1")
+    assert alike(form, path, other) or not holds
+    for field, value in (("tree.to.first", "31 RZ"), ("tree.to.first", "none"), ("tree.rounding", "RZ")):
+        assert not cut_again(mutate(path, field, value), mutate(other, field, value), "tree.terms.0")
+
+
+@pytest.mark.parametrize(("zero", "holds"), [("-127", True), ("-125", True), ("none", True), ("-124", False)])
+def test_a_zero_whose_cut_is_made_again(zero: str, holds: bool) -> None:
+    path = PATHS["cdna3 bf16"]
+    other = mutate(path, "tree.terms.1.zero_exponent", zero)
+    assert zero_cut_again(path, other, "tree.terms.1") == holds
+    assert alike("cdna3 bf16", path, other) or not holds
+
+
+def test_formats_in_between() -> None:
+    hopper, half = PATHS["hopper"], PATHS["half"]
+    assert rounded_alike(hopper, moved(hopper, "between", "f64"))
+    assert alike("hopper", hopper, moved(hopper, "between", "f64"))
+    assert rounded_alike(half, moved(half, "between", "f64"))
+    assert not rounded_alike(half, moved(half, "between", "f32"))
+    assert not alike("half", half, moved(half, "between", "f32"))
+    assert not rounded_alike(hopper, replace(moved(hopper, "between", "f64"), result=None))
+
+
+def test_a_rounding_to_odd_first() -> None:
+    half = PATHS["half"]
+    between = moved(half, "between", "f32")
+    odd = mutate(between, "tree.to.rounding", "RO")
+    assert odd_first(half, odd)
+    assert alike("half", half, odd)
+    for wrong in (between, mutate(moved(half, "between", "tf32"), "tree.to.rounding", "RO")):
+        assert not odd_first(half, wrong)
+        assert not alike("half", half, wrong)
+
+
+@pytest.mark.parametrize(("fmt", "holds"), [("f32", True), ("f64", True), ("bf16", False), ("tf32", False)])
+def test_products_that_fit(fmt: str, holds: bool) -> None:
+    path = PATHS["cdna1"]
+    other = moved(path, "products", fmt)
+    assert products_fit(path, other) == holds
+    assert alike("cdna1", path, other) == holds
+    assert not products_fit(PATHS["hopper"], moved(PATHS["hopper"], "products", fmt))  # labels are read there
+
+
+@pytest.mark.parametrize(("form", "holds"), [("e2m1", True), ("e4m3", False), ("hopper", False)])
+def test_groups_of_products_that_are_never_cut(form: str, holds: bool) -> None:
+    path = PATHS[form]
+    for value in ("pairs, exact", "halves, cut"):
+        assert same_sum(path, moved(path, "grouping", value)) == holds
+        assert alike(form, path, moved(path, "grouping", value)) == holds or form == "e4m3"  # seldom told there
+
+
+def test_the_choice_of_one_operation() -> None:
+    path = PATHS["fma"]
+    same = replace(path, special=replace(path.special, nan="global", priority=("a0", "b0", "c")))
+    assert one_operation(path, same)
+    assert alike("fma", path, same)
+    for priority in (("b0", "a0", "c"), ("c", "a0", "b0"), ("a0", "b0")):
+        assert not one_operation(path, replace(same, special=replace(same.special, priority=priority)))
+    assert not one_operation(path, replace(path, special=Special("canonical", path.special.code)))
+
+
+def test_nan_rules_are_exhausted_where_operands_are_few() -> None:
+    dot = datapath_for("x86-64", instruction("x86.vdpbf16ps"))
+    assert nan_rules_agree(dot, moved(dot, "nan_rule", "each node its own, a b acc"))
+    for value in ("each node its own, b a acc", "each node its own, acc a b", "canonical"):
+        assert not nan_rules_agree(dot, moved(dot, "nan_rule", value))
+    assert not nan_rules_agree(dot, mutate(dot, "tree.to.rounding", "RZ"))
+    assert not nan_rules_agree(PATHS["hopper"], moved(PATHS["hopper"], "nan_rule", "each node its own, a b acc"))
