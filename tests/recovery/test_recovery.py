@@ -43,11 +43,17 @@ CHOSEN = {"quick": representatives()[::6], "ci": representatives(), "full": dist
 NAMES = [each.name for each in CHOSEN]
 STATES = [each for each in CHOSEN if each.kind == "state"]
 GROUPS = "sums of groups inside an aligned sum are not in the derivation's grammar"
+APART = "a sum handed on to one with other numbers is found with some formats and seeds alone"
 INCONCLUSIVE: dict[str, str] = {
+    "gfx942-v_mfma_f32_32x32x4_2b_bf16": APART,
+    "gfx942-v_mfma_f32_16x16x16_f16": APART,
+    "gfx942-v_mfma_f32_16x16x16_bf16": APART,
+    "gfx942-v_mfma_f32_16x16x8_xf32": APART,
+    "gfx942-v_mfma_f32_32x32x4_xf32": APART,
     "gfx942-v_mfma_f32_16x16x32_bf8_bf8": GROUPS,
     "gfx942-v_smfmac_f32_16x16x64_bf8_bf8": GROUPS,
 }
-"""Representatives whose families the derivation ends without an answer, and why."""
+"""Forms, or representatives of families, that the derivation ends without an answer for, and why."""
 
 
 @cache
@@ -60,8 +66,8 @@ def answered(each: Shipped) -> Derivation:
     """The derivation of a form that has an answer; a skip, with the reason, where it is listed without one."""
     outcome, derivation = derived(each.name)
     first = next(other.name for other in representatives() if family(other) == family(each))
-    why = INCONCLUSIVE.get(first)
-    assert each.name not in INCONCLUSIVE or outcome.verdict != "recovered", f"{first} is recovered: unlist it"
+    why = INCONCLUSIVE.get(each.name) or INCONCLUSIVE.get(first)
+    assert each.name not in INCONCLUSIVE or outcome.verdict != "recovered", f"{each.name} is recovered: unlist it"
     if outcome.verdict == "inconclusive" and why:
         pytest.skip(f"{each.name} is inconclusive: {why}")
     assert outcome.verdict == "recovered", outcome.line
@@ -217,4 +223,4 @@ def test_every_architecture_with_parameters_has_its_distinct_datapaths_here() ->
     assert {each.kind for each in representatives()} == {each.kind for each in distinct()}
     assert 50 <= len(representatives()) <= 100
     assert {each.name for each in representatives()} <= {each.name for each in distinct()}
-    assert set(INCONCLUSIVE) <= {each.name for each in representatives()}
+    assert set(INCONCLUSIVE) <= {each.name for each in distinct()}
