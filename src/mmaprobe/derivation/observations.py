@@ -25,6 +25,7 @@ LEAST, MOST = 8, 32
 SAMPLE = 64
 """Hypotheses evaluated on a whole pool; all of them, or as many as make so many evaluations, when the sample agrees."""
 EVALUATIONS = 500_000
+ROUNDS = 40
 
 
 @dataclass
@@ -134,20 +135,23 @@ def eliminate(
     *,
     seed: int,
     patience: int = 1,
+    which: Callable[[Bits], NDArray[np.bool_]] | None = None,
+    rounds: int = ROUNDS,
 ) -> Living:
     """Ask the vectors that split the hypotheses best until ``patience`` fresh pools split nothing
     (little is enough: what is left meets larger pools when neighbours are refuted).
 
     ``pool(seed, count)`` makes candidate vectors, twice as many after each dry one.  Each round evaluates a sample of
     the living hypotheses on the pool, takes a tile or two of vectors that together
-    tell most of the sample apart, asks the device, and drops whatever disagrees.
+    tell most of the sample apart, asks the device, and drops whatever disagrees;
+    with ``which`` on the answers for which it says so alone.  After ``rounds`` it ends.
     """
     width = min(max(vectors_per_tile(observations.instruction), LEAST), MOST)
     rng = np.random.default_rng(seed)
     alive = observations.living(hypotheses)
     dry = 0
     turn = 0
-    while len(alive) > 1 and dry < patience:
+    while len(alive) > 1 and dry < patience and turn < rounds:
         vectors = pool(seed + 1009 * turn, POOL << dry)
         turn += 1
         chosen = splitters(rng, alive, vectors, width)
@@ -156,7 +160,12 @@ def eliminate(
             continue
         dry = 0
         asked = take(vectors, chosen)
-        alive = alive.agreeing(asked, observations.ask(asked))
+        answers = observations.peek(asked)
+        if which is not None:
+            good = np.flatnonzero(which(answers))
+            dry, asked, answers = dry + (not good.size), take(asked, good), answers[good]
+        observations.remember(asked, answers)
+        alive = alive.agreeing(asked, answers)
     return alive
 
 

@@ -57,6 +57,29 @@ def uniform_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     })  # fmt: skip
 
 
+def single_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
+    """Vectors of one normal product, or c, alone (a third), all else +0: nothing is added."""
+    rng = np.random.default_rng([seed, 0x0501])
+    a, b, d = formats.get(instruction.a), formats.get(instruction.b), formats.get(instruction.d)
+    low, high = _window(instruction, a, b, d)
+    rows, lanes = np.arange(count), rng.integers(0, instruction.k, count)
+    exponents = split(rng, rng.integers((low + high + 1) // 2, high + 1, (count, 1)), a, b)
+    of_c = (rng.integers(0, 3, count) == 0) & (instruction.c is not None)
+    batch: dict[str, Bits] = {}
+    for name, fmt, exponent in zip("ab", (a, b), exponents, strict=True):
+        batch[name] = np.zeros((count, instruction.k), fmt.dtype)
+        batch[name][rows, lanes] = np.where(of_c, 0, code(rng, fmt, exponent)[:, 0])
+    if instruction.c is not None:
+        c = formats.get(instruction.c)
+        lowest, highest = max(c.min_exponent, d.min_exponent + 3), c.max_exponent - 2
+        exponent = np.clip(rng.integers(-3, max(high, -2) + 1, count), lowest, highest)
+        batch["c"] = np.where(of_c, code(rng, c, exponent), 0).astype(c.dtype)
+    if instruction.scale is not None:
+        blocks = (count, instruction.k // instruction.scale_size)
+        batch |= {role: np.full(blocks, unit(instruction.scale)) for role in ("scale_a", "scale_b")}
+    return Batch(**batch)
+
+
 def _shapes(instruction: Instruction, vectors: Batch) -> list[tuple[int, ...]]:
     """The shape that each operand of separate vectors has."""
     k, size = instruction.k, max(instruction.scale_size, 1)

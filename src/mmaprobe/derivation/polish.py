@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from mmaprobe.derivation.alone import descend as descend_numbers
+from mmaprobe.derivation.graded import Budget, Graded, grid_of
 from mmaprobe.derivation.living import Living
+from mmaprobe.derivation.numbers import Precisions, groups, singles
 from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.rewrite import explicit, simpler, tidy
+from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.wide import LANES, descend, grids
 from mmaprobe.parameters.datapath import Datapath
@@ -29,6 +35,25 @@ def polish(state: State, datapath: Datapath, pool: Pool, plain: bool) -> Datapat
         if spend is not None:
             spend(len(rivals) * found.k * LANES)
         alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn)
+        if state.observations.mismatches(found) == 0:
+            return found
+        datapath = tidy(next(iter(alive), found))
+    raise OutsideError("neighbours kept replacing each other", datapath)
+
+
+def polish_numbers(state: State, datapath: Datapath, pool: Pool, precisions: Precisions, budget: Budget) -> Datapath:
+    """``polish`` of precisions and roundings alone, each part on its own, by graded answers."""
+    for turn in range(TURNS):
+        seen = Graded.of(state.instruction, [state.observations.everything()], budget)
+        found, loss = descend_numbers(explicit(datapath), seen, lambda path: groups(path, precisions))
+        if loss:
+            raise OutsideError("precisions and roundings", tidy(found))
+        found = _simplest(state, tidy(found))
+        near = [grid for base, group in singles(explicit(found), precisions) if (grid := grid_of(base, group))]
+        rivals = Living.of(near)
+        state.say(f"precisions and roundings, each part on its own: {len(rivals)} hypotheses")
+        which = partial(normal, state.instruction)
+        alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn, which=which)
         if state.observations.mismatches(found) == 0:
             return found
         datapath = tidy(next(iter(alive), found))

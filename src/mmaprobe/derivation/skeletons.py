@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
 
-from mmaprobe import formats
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
@@ -18,6 +18,7 @@ from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import plain, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import wider_formats
+from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.structures import (
     Structure,
@@ -27,6 +28,7 @@ from mmaprobe.derivation.structures import (
     rounded_structures,
     scaled_structures,
 )
+from mmaprobe.derivation.untied import Untied
 from mmaprobe.derivation.wide import race
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
@@ -35,7 +37,7 @@ from mmaprobe.parameters.datapath import Datapath, Encode
 
 Left = tuple[Structure, Living]
 NARROW = ("RZ", "RD", "RU", "RNE")
-"""The roundings tried first, with all of them after."""
+"""The roundings tried while one is said to serve all terms, and one all results."""
 RESULTS = ("RZ", "RNE")
 """The roundings of results where an aligned sum, or a result in between, has one of its own."""
 LEAST_CHECKED, MOST_CHECKED, TILES_CHECKED = 64, 4096, 16
@@ -44,8 +46,10 @@ SAMPLE = 8
 """So many hypotheses are held against them."""
 FEW = 8
 """So many hypotheses of a structure that needs no other order of the lanes rival with every order."""
-MOST_SHAPES, TURNS = 12, 24
-"""So many structures, the closest ones, are taken downhill, so many groups of fields each."""
+MOST_SHAPES, TURNS = 6, 24
+"""So many sums in sums, the closest ones, are taken downhill, so many groups of fields each."""
+ROUNDS = 16
+"""Of vectors that tell structures apart: what is left then is told apart with all else known."""
 
 
 class Skeletons:
@@ -57,10 +61,9 @@ class Skeletons:
 
     def stages(self) -> Iterator[Iterator[Living]]:
         """Structures with one precision and one rounding for all terms, one for all results: sets that plain vectors
-        leave, first with the roundings tried first and sums rounded to the next wider format, then with all."""
-        between = [self._narrow(self._between(name)) for name in wider_formats(self.instruction.d)]
-        yield chain(self._narrow(self._shapes(NARROW)), *between[:1])
-        yield chain(*between[1:], self._narrow(self._shapes(formats.ROUNDINGS)))
+        leave, of sums rounded to the result's format and to the next wider one."""
+        between = (self._narrow(self._between(name)) for name in wider_formats(self.instruction.d)[:1])
+        yield chain(self._narrow(self._shapes(NARROW)), *between)
 
     def _narrow(self, spaces: Iterator[tuple[Structure, Space]]) -> Iterator[Living]:
         """What is left with the lanes as they come, which other ways to take them then rival; then with all ways."""
@@ -78,7 +81,7 @@ class Skeletons:
         """What plain vectors leave without another order of the lanes."""
         found = [(shape, self.state.observations.living(living)) for shape, living in left]
         parts = [part for _, living in found for part in living.parts]
-        alive = eliminate(self.state.observations, Living(tuple(parts)), self.pools.safe, seed=self.state.seed)
+        alive = self._eliminated(parts, 1)
         kept = {id(space): indices for space, indices in alive.parts}
         return [
             (shape, Living(tuple((space, kept[id(space)]) for space, _ in living.parts if id(space) in kept)))
@@ -88,7 +91,7 @@ class Skeletons:
     def _checked(self, parts: list[tuple[Space, Indices]]) -> Living:
         """What is left when no vector tells the hypotheses apart, and then of many vectors that nobody chose."""
         observations = self.state.observations
-        alive = eliminate(observations, Living(tuple(parts)), self.pools.safe, seed=self.state.seed, patience=3)
+        alive = self._eliminated(parts, 3)
         if not len(alive):
             return alive
         count = min(max(LEAST_CHECKED, TILES_CHECKED * vectors_per_tile(self.instruction)), MOST_CHECKED)
@@ -99,8 +102,19 @@ class Skeletons:
         observations.remember(take(vectors, telling), answers[telling])
         return observations.living(alive)
 
+    def _eliminated(self, parts: list[tuple[Space, Indices]], patience: int) -> Living:
+        return eliminate(
+            self.state.observations,
+            Living(tuple(parts)),
+            self.pools.safe,
+            seed=self.state.seed,
+            patience=patience,
+            which=partial(normal, self.instruction),
+            rounds=ROUNDS,
+        )
+
     def wide(self) -> Iterator[Datapath]:
-        """Structures whose terms and results each have numbers of their own, the closest first."""
+        """Structures whose terms and results each have numbers of their own, the likeliest first."""
         self.state.observations.check_stable()
         found = self._wide()
         while True:
@@ -114,24 +128,35 @@ class Skeletons:
             yield path
 
     def _wide(self) -> Iterator[Datapath]:
-        self.state.say("structures, each part on its own")
+        """By graded answers first; sums in sums, whose fields hide one another, then by counts of wrong answers too."""
+        k, has_c = self.instruction.k, self.instruction.c is not None
+        every = [*self._fused(), *rounded_structures(k, has_c), *grouped_structures(k, has_c)]
+        try:
+            yield from Untied(self.state, self.pools, self.opening, every).run()
+        except OutsideError as error:
+            closest = error.closest
+        else:
+            closest = None
+        yield from self._nested(OutsideError("structures", closest))
+
+    def _nested(self, failure: OutsideError) -> Iterator[Datapath]:
+        """Sums in sums, the closest first; what comes in ``failure`` where none fits."""
         scored: list[tuple[int, int, Structure, Datapath]] = []
-        for number, (shape, space) in enumerate([*self._shapes(NARROW), *self._groups()]):
+        for number, shape in enumerate(grouped_structures(self.instruction.k, self.instruction.c is not None)):
+            space = self._grid(shape, self.opening.results[-1], RESULTS)
             closest, misses = Living.of([space]).closest(*self.opening.uniform, 1)
-            if len(closest) and shape.fused:
+            if len(closest):
                 scored.append((int(misses.min()), number, shape, next(iter(closest))))
-        scored.sort(key=lambda each: each[:2])
-        best = scored[:MOST_SHAPES]
-        far, tried = OutsideError("structures", best[0][3] if best else None), 0
+        best, tried = sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES], 0
         for number, path in race([start for *_, start in best], *self.opening.uniform, TURNS):
             for ordered in self._ordered(best[number][2], path):
                 try:
                     yield polish(self.state, ordered, self.pools.safe, plain=True)
                     tried += 1
                 except OutsideError as error:
-                    far = error
+                    failure = error
         if not tried:
-            raise far
+            raise failure
 
     def _ordered(self, shape: Structure, path: Datapath) -> list[Datapath]:
         """The lane orders that fit best."""
@@ -166,10 +191,6 @@ class Skeletons:
         yield from fused_structures(k, has_c)
         if size:
             yield from scaled_structures(k, has_c, size)
-
-    def _groups(self) -> Iterator[tuple[Structure, Space]]:
-        for shape in grouped_structures(self.instruction.k, self.instruction.c is not None):
-            yield shape, self._grid(shape, self.opening.results[-1], RESULTS)
 
     def _grid(self, shape: Structure, name: str, modes: tuple[str, ...], d: str = "") -> Grid:
         """Every width, alignment and rounding of results; ``d``: of the last conversion apart from that of sums."""

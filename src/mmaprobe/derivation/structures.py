@@ -213,6 +213,9 @@ def _add_trees(step: int) -> Iterator[tuple[str, Tree]]:
     """Binary trees over lanes as nested pairs; sequential only up to 16 lanes."""
     lanes: list[Tree] = list(range(step))
     yield "pairwise", _halve(lanes, adjacent=True)
+    if step & (step - 1):
+        yield "halves", _halves(lanes, apart=False)
+        yield "halves apart", _halves(lanes, apart=True)
     if step > 2:
         if step & (step - 1) == 0:
             yield "pairwise across halves", _halve(lanes, adjacent=False)
@@ -230,6 +233,15 @@ def _halve(lanes: list[Tree], adjacent: bool) -> Tree:
         else:
             lanes = [(lanes[i], lanes[i + half]) for i in range(half)]
     return lanes[0]
+
+
+def _halves(lanes: list[Tree], apart: bool) -> Tree:
+    """The sum of two halves of the lanes, the first the longer by one where their number is odd."""
+    if len(lanes) == 1:
+        return lanes[0]
+    half = (len(lanes) + 1) // 2
+    x, y = (lanes[::2], lanes[1::2]) if apart else (lanes[:half], lanes[half:])
+    return _halves(x, apart), _halves(y, apart)
 
 
 def _sequence(lanes: list[Tree]) -> Tree:

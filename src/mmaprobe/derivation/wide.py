@@ -95,7 +95,7 @@ def grids(path: Datapath, plain: bool) -> Iterator[Grid]:
 def _grid(base: Datapath, group: list[roles.Axis], known: Known) -> Grid | None:
     try:
         return Grid(base, group, known)
-    except UsageError:
+    except (UsageError, ValueError):
         return None
 
 
