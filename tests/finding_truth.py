@@ -161,8 +161,9 @@ def _precision(path: Datapath, answer: Any) -> str | None:
         lanes = dict.fromkeys(range(path.k), answer["products"])
     told: dict[Leaf, Any] = {**lanes, **({"c": answer["c"]} if answer["c"] is not None else {})}
     for leaf, bits in told.items():
-        allowed = widths(path.result) | widths(path.product.to) if leaf != "c" else widths(path.result)
-        for rule, node in rules_of(path, leaf):
+        same = range(path.k) if leaf != "c" and answer["products"] is not None else (leaf,)  # one number for all lanes
+        allowed = widths(path.result) | (widths(path.product.to) if leaf != "c" else set())
+        for rule, node in (pair for other in same for pair in rules_of(path, other)):
             allowed |= widths(node.to) | ({rule.bits} if rule.bits is not None else set())
         if bits not in allowed:
             return f"{leaf} keeps one of {sorted(allowed)}"

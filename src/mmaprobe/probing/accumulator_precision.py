@@ -43,6 +43,9 @@ async def probe_accumulator_precision(session: Session) -> Finding:
     kept = await kept_bits(session)
     await _show(session, tree, kept)
     below = {leaf for leaf, bits in kept.items() if bits >= session.window_of(leaf)}
+    if "c" in kept and "c" not in below and kept["c"] >= session.window:
+        alone = power(session.high - kept["c"] - 1)
+        below |= set() if await session.sums([{"c": alone}]) == [alone] else {"c"}  # the range of a sum ends there
     products = {leaf: bits for leaf, bits in kept.items() if leaf != "c"}
     limits = ({"c"} & below) | ({"products"} if any(leaf in below for leaf in products) else set())
     if not products or "products" in limits:

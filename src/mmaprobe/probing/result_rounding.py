@@ -43,7 +43,7 @@ async def probe_result_rounding(session: Session) -> Finding:
         text = f"{bits} fraction bits, none of the 11 roundings alone: rounded twice, or by a rule of its own"
         return session.finding("inconclusive", answer, text)
     text = f"{bits} fraction bits, {' or '.join(names)}"
-    if bits < session.d.fraction_bits and (least is None or least <= bits):
+    if bits < session.d.fraction_bits and (least is None or least <= bits + 1):
         return session.finding("bounded", answer, f"{text}: by the result, or by what was cut before it")
     return session.finding("exact" if len(names) == 1 else "bounded", answer, text)
 

@@ -125,6 +125,7 @@ async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Frac
     if count == 0 or steps[count - 1] <= 1:
         return None
     shown, ended = pairs[steps[count - 1]][1], count == len(steps)
+    ended = ended or None in await session.values(pairs[steps[count]])  # beyond a range, not below a place
     if half and len(others) == 1 and not ended:
         ended = not await _product_holds(session, anchor, others[0], half, sign, steps[count])
     return Tipped(steps[count - 1], ended, shown)
