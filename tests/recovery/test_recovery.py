@@ -50,6 +50,7 @@ INCONCLUSIVE: dict[str, str] = {
     "gfx942-v_mfma_f32_16x16x16_bf16": APART,
     "gfx942-v_mfma_f32_16x16x8_xf32": APART,
     "gfx942-v_mfma_f32_32x32x4_xf32": APART,
+    "gfx942-v_smfmac_f32_16x16x32_f16": APART,
     "gfx942-v_mfma_f32_16x16x32_bf8_bf8": GROUPS,
     "gfx942-v_smfmac_f32_16x16x64_bf8_bf8": GROUPS,
 }

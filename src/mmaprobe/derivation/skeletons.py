@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
+from mmaprobe.derivation.graded import Budget
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.opening import Opening
@@ -46,8 +48,10 @@ SAMPLE = 8
 """So many hypotheses are held against them."""
 FEW = 8
 """So many hypotheses of a structure that needs no other order of the lanes rival with every order."""
-MOST_SHAPES, TURNS = 6, 24
-"""So many sums in sums, the closest ones, are taken downhill, so many groups of fields each."""
+MOST_SHAPES, TURNS, MOST_TRIED = 6, 24, 3
+"""So many sums in sums, the closest ones, are taken downhill, so many groups of fields each; so many are polished."""
+LANES = 12_000_000
+"""So many lanes are evaluated on the way, about."""
 ROUNDS = 16
 """Of vectors that tell structures apart: what is left then is told apart with all else known."""
 
@@ -72,7 +76,7 @@ class Skeletons:
         left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
         for chosen, most in ((self._as_they_come, FEW), (list[Left], None)):
             rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
-            alive = self._checked([part for each in chosen(left) for part in self._reordered(*each, most)])
+            alive = self._checked(_joined(part for each in chosen(left) for part in self._reordered(*each, most)))
             self.state.observations.remember(*rest)
             if len(alive):
                 yield alive
@@ -148,13 +152,14 @@ class Skeletons:
             if len(closest):
                 scored.append((int(misses.min()), number, shape, next(iter(closest))))
         best, tried = sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES], 0
-        for number, path in race([start for *_, start in best], *self.opening.uniform, TURNS):
-            for ordered in self._ordered(best[number][2], path):
-                try:
-                    yield polish(self.state, ordered, self.pools.safe, plain=True)
-                    tried += 1
-                except OutsideError as error:
-                    failure = error
+        ways = race([start for *_, start in best], *self.opening.uniform, TURNS, Budget(LANES).spend)
+        every = (each for number, path in ways for each in self._ordered(best[number][2], path))
+        for each in islice(_until_spent(every), MOST_TRIED):
+            try:
+                yield polish(self.state, each, self.pools.safe, plain=True)
+                tried += 1
+            except OutsideError as error:
+                failure = error
         if not tried:
             raise failure
 
@@ -222,3 +227,17 @@ class Skeletons:
             return orders(k, step, sums)
         backwards = tuple(lane for start in range(k - step, -1, -step) for lane in range(start, start + step))
         return [None, backwards][: 1 + (step < k)]
+
+
+def _joined(parts: Iterable[tuple[Space, Indices]]) -> list[tuple[Space, Indices]]:
+    """The parts with all that are lists of datapaths as one: to evaluate many short lists takes long."""
+    every = list(parts)
+    listed = [space.datapath(int(i)) for space, indices in every if isinstance(space, Listed) for i in indices]
+    joined = Listed(listed)
+    return [*([(joined, joined.valid)] if listed else []), *(part for part in every if not isinstance(part[0], Listed))]
+
+
+def _until_spent(every: Iterator[Datapath]) -> Iterator[Datapath]:
+    """Those that come before the evaluations allowed are spent."""
+    with suppress(OutsideError):
+        yield from every

@@ -68,10 +68,12 @@ def descent(
             return
 
 
-def race(starts: list[Datapath], vectors: Batch, answers: Bits, turns: int) -> Iterator[tuple[int, Datapath]]:
+def race(
+    starts: list[Datapath], vectors: Batch, answers: Bits, turns: int, spend: Spend
+) -> Iterator[tuple[int, Datapath]]:
     """Several ways downhill, a group of fields of each in turn, ``turns`` at most: the number of a start and the
     datapath that gets everything right, as they come."""
-    runs = [(i, descent(start, vectors, answers, plain=True)) for i, start in enumerate(starts)]
+    runs = [(i, descent(start, vectors, answers, True, spend)) for i, start in enumerate(starts)]
     for _ in range(turns):
         left = []
         for i, run in runs:
