@@ -32,7 +32,8 @@ ROUNDS = 40
 class Observations:
     """Vectors asked and answers given; counts what it cost.
 
-    ``vectors`` and ``answers`` are those that hypotheses are held to, ``asked`` all.
+    ``vectors`` and ``answers`` are those that hypotheses are held to, ``asked`` all;
+    ``lanes`` is how many lanes were evaluated of hypotheses, about.
     """
 
     device: Device
@@ -42,6 +43,7 @@ class Observations:
     asked: list[tuple[Batch, Bits]] = field(default_factory=list)
     tiles: int = 0
     launches: int = 0
+    lanes: int = 0
 
     def ask(self, vectors: Batch) -> Bits:
         """Run the vectors, remember them, return the answers."""
@@ -94,7 +96,9 @@ class Observations:
             return hypotheses
         vectors, answers = self.everything()
         latest = np.arange(len(answers))[::-1]
-        return hypotheses.agreeing(take(vectors, latest), answers[latest])
+        alive = hypotheses.agreeing(take(vectors, latest), answers[latest])
+        self.lanes += self.instruction.k * (len(hypotheses) * LEAST + len(alive) * len(answers))
+        return alive
 
     def alive(self, hypotheses: Sequence[Datapath]) -> list[Datapath]:
         """The datapaths that agree with every observation."""
@@ -155,6 +159,8 @@ def eliminate(
         vectors = pool(seed + 1009 * turn, POOL << dry)
         turn += 1
         chosen = splitters(rng, alive, vectors, width)
+        evaluated = min(EVALUATIONS, len(alive) * vectors.size) + len(alive) * chosen.size
+        observations.lanes += observations.instruction.k * evaluated
         if not chosen.size:
             dry += 1
             continue

@@ -34,6 +34,10 @@ MOST_SPELLED = 2
 MOST_RIVALS, MOST_RULED = 1000, 8000
 
 
+MOST_LANES = 300_000_000
+"""So many lanes are evaluated, about, before a search for other structures ends."""
+
+
 class Search:
     """Stage after stage, each a set of hypotheses that the device's answers thin out."""
 
@@ -69,6 +73,8 @@ class Search:
         structures left were tried by the rules of the datapath believed so far."""
         failure = OutsideError("structures", None)
         for datapath, mend in chain([(None, False)], self.untried):
+            if self.state.observations.lanes > MOST_LANES:
+                raise OutsideError("the search stopped at its limit", failure.closest)
             try:
                 if datapath is None:
                     return self.state.choose(self._ruled())

@@ -10,6 +10,7 @@ from itertools import chain, islice
 
 import numpy as np
 
+from mmaprobe import formats
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
@@ -171,11 +172,11 @@ class Skeletons:
         return [moved for misses, moved in found[:2] if misses == found[0][0]]
 
     def _shapes(self, modes: tuple[str, ...]) -> Iterator[tuple[Structure, Space]]:
-        """Every structure with every precision and rounding, lanes as they come."""
+        """Every structure with every precision, these roundings of aligned sums and all others, lanes as they come."""
         for name in self.opening.results:
             for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
-                each = [grammar.build(self.instruction, structure, Encode(name, mode)) for mode in modes]
-                yield structure, Listed(each)
+                every = [Encode(name, mode) for mode in formats.ROUNDINGS]
+                yield structure, Listed([grammar.build(self.instruction, structure, to) for to in every])
             yield from ((shape, self._grid(shape, name, modes)) for shape in self._fused())
 
     def _between(self, name: str) -> Iterator[tuple[Structure, Space]]:
