@@ -1,0 +1,91 @@
+"""Structures with numbers of their own: single terms, shapes without lanes, losses, and the places of lanes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation import axes
+from mmaprobe.derivation.alone import fit_alone
+from mmaprobe.derivation.graded import Budget, Graded
+from mmaprobe.derivation.plain import single_vectors
+from mmaprobe.derivation.shapes import Places, ordered, shapes
+from mmaprobe.derivation.state import OutsideError
+from mmaprobe.derivation.structures import fused_structures, rounded_structures
+from mmaprobe.models.engine import evaluate
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Product, Products, Term
+
+FORM = Instruction("test.f16", "test.f16", "test", 16, 8, 8, "f16", "f16", "f32", "f32")
+SUM = Fused((Term(Accumulator()), Term(Products((0, 1)))), 30, "RNE", None, Encode("f32", "RZ"))
+WHOLE = replace(SUM, terms=(Term(Accumulator()), Term(Products(tuple(range(8))))))
+CHAIN = Datapath("f16", "f16", "f32", "f32", 8, SUM, 2)
+
+
+def rounded(result: Encode, product: Encode | None = None, last: Encode | None = None) -> Datapath:
+    return replace(CHAIN, tree=replace(SUM, to=result), product=Product(product), result=last)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        rounded(Encode("f32", "RU", first=(7, "RNA"))),
+        rounded(Encode("f32", "RNE"), product=Encode("f32", "RZ", first=(13, "RD"))),
+        rounded(Encode("bf16", "RNU"), last=Encode("f32", "RZ")),
+        axes.cut(replace(CHAIN, tree=WHOLE, step=0), 9, "RO"),
+    ],
+    ids=["first cut", "rounded products", "format in between", "alignment"],
+)
+def test_single_terms_show_their_roundings(path: Datapath) -> None:
+    """The fit of 96 single terms makes of 2,000 others what the datapath makes of them."""
+    vectors = single_vectors(FORM, 1, 96)
+    answers = evaluate(path, vectors)
+    seen = Graded.of(FORM, [(vectors, answers)], Budget(10**8))
+    fit = fit_alone(FORM, vectors, answers, seen)
+    assert seen.total(fit.cut) == 0
+    others = single_vectors(FORM, 2, 2000)
+    normal = formats.decode(formats.get("f32"), evaluate(path, others)).kind == formats.NORMAL
+    assert (evaluate(fit.cut, others) == evaluate(path, others))[normal].mean() > 0.99
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_lane_tells_its_place(seed: int) -> None:
+    """Whatever the order of the lanes, one odd lane at a time shows which step takes it."""
+    order = tuple(random.Random(seed).sample(range(8), 8))
+    device = replace(CHAIN, order=order)
+    places = Places(FORM, CHAIN, seed)
+    assert places.vectors is not None
+    found = places.order(evaluate(device, places.vectors))
+    assert found is not None
+    assert [set(step) for step in replace(CHAIN, order=found).steps] == [set(step) for step in device.steps]
+
+
+def test_shapes_hold_what_equal_lanes_cannot_tell_apart() -> None:
+    names = {member.name: shape for shape in shapes(rounded_structures(8, True)) for member in shape.members}
+    assert names["fma ascending from c over 8"] is names["fma descending from c over 8"]
+    assert names["fma ascending from c over 8"] is not names["exact over 8"]
+
+
+def test_every_member_of_a_shape_keeps_the_numbers() -> None:
+    shape = next(shape for shape in shapes(fused_structures(8, True)) if shape.name == "fused over 2")
+    found = list(ordered(FORM, shape, CHAIN))
+    assert len({path.order for path in found}) == len(found) > 4
+    assert {path.tree.terms[1].fraction_bits for path in found} == {None}  # type: ignore[union-attr]
+    assert {path.step for path in found} == {2}
+
+
+def test_a_loss_grows_with_the_distance() -> None:
+    vectors = single_vectors(FORM, 3, 200)
+    seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Budget(10**6))
+    near, far = (seen.total(axes.cut(CHAIN, bits, "RZ")) for bits in (12, 4))
+    assert 0 == seen.total(CHAIN) < near < far
+
+
+def test_a_search_ends_with_its_budget() -> None:
+    vectors = single_vectors(FORM, 3, 100)
+    seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Budget(250))
+    with pytest.raises(OutsideError, match="evaluations allowed"):
+        [seen.total(CHAIN) for _ in range(3)]
