@@ -21,7 +21,6 @@ from mmaprobe.derivation.structures import Structure, orders
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
 
-Orders = NDArray[np.int64]
 TOLD, TRIED = 6, 48
 """So many vectors tell the places of lanes apart, of so many tried."""
 
