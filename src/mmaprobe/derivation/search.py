@@ -34,7 +34,7 @@ MOST_SPELLED = 2
 MOST_RIVALS, MOST_RULED = 1000, 8000
 
 
-MOST_LANES = 300_000_000
+MOST_LANES = 500_000_000
 """So many lanes are evaluated, about, before a search for other structures ends."""
 
 
@@ -91,10 +91,7 @@ class Search:
         for sets in skeletons.stages():
             for self.alive in sets:
                 yield None, False
-                for number, path in enumerate(self._unlike(self.alive)):
-                    yield path, False
-                    if number and self.state.believed is not None:
-                        break  # the whole set was tried by the rules believed
+                yield from ((path, False) for path in self._unlike(self.alive))
             self.alive = Living(())
             believed = [] if self.state.believed is None else [self.state.believed]
             failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
