@@ -9,11 +9,11 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions, lowering
 from mmaprobe.derivation.sparse import dense_form, kept
-from mmaprobe.derivation.survey import bare_primitive
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.modified import changes
 
 
 @dataclass(frozen=True)
@@ -72,3 +72,13 @@ def frame_of(architecture: str, instruction: Instruction) -> Frame:
         if bare_primitive(architecture, made) == way.primitives[0]:
             return Frame(architecture, instruction, made, way.primitives[0])
     return alone
+
+
+def bare_primitive(architecture: str, instruction: Instruction) -> str | None:
+    """The primitive whose datapath the instruction's is; None where the compiler puts something around it."""
+    try:
+        way = lowering(instruction, architecture)
+    except UsageError:
+        return None
+    bare = way.kind != "emulated" and len(way.applications) == 1 and not (way.convert_c or way.convert_d)
+    return way.primitives[0] if bare and not changes(instruction) else None

@@ -12,6 +12,7 @@ import numpy as np
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
+from mmaprobe.derivation.frame import bare_primitive
 from mmaprobe.derivation.loop import Derivation, derive
 from mmaprobe.derivation.pool import hard_vectors, join
 from mmaprobe.derivation.sparse import asked, dense_form, kept, sorts
@@ -23,7 +24,6 @@ from mmaprobe.models.model import run_vectors as computed
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.parameters.modified import changes
 
 VECTORS = 1000
 """So many vectors, of every family, must agree before an instruction is said to compute a datapath already known."""
@@ -135,16 +135,6 @@ def together(surveys: Sequence[Survey]) -> Survey:
     """The rows of several surveys of one device."""
     rows = tuple(row for each in surveys for row in each.rows)
     return replace(surveys[0], rows=rows, seconds=sum(each.seconds for each in surveys))
-
-
-def bare_primitive(architecture: str, instruction: Instruction) -> str | None:
-    """The primitive whose datapath the instruction's is; None where the compiler puts something around it."""
-    try:
-        way = lowering(instruction, architecture)
-    except UsageError:
-        return None
-    bare = way.kind != "emulated" and len(way.applications) == 1 and not (way.convert_c or way.convert_d)
-    return way.primitives[0] if bare and not changes(instruction) else None
 
 
 @dataclass
