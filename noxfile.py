@@ -100,14 +100,14 @@ def compile(session: nox.Session) -> None:
 def recovery(session: nox.Session) -> None:
     """Blind recovery at length: all shipped datapaths, 10,000 random ones, and what no datapath fits; hours.
 
-    Shards of random architectures in ``build/recovery`` that are finished are not run again; arguments go to
-    ``tests/recovery/shards.py`` (``--shard 3``, ``--cases 1000``).
+    What ``build/recovery`` holds is not derived again: shipped datapaths one by one, random ones by finished shards.
+    Arguments go to ``tests/recovery/shards.py`` (``--shard 3``, ``--cases 1000``).
     """
     session.install(".[test]")
     jobs = str(os.cpu_count() or 1)
     depth = {"MMAPROBE_DEPTH": "full"}
     session.run("pytest", "-n", jobs, "tests/recovery", "-k", "not seed_", env=depth)
-    session.run("python", "tests/recovery/shipped.py", "--jobs", jobs)
+    session.run("python", "tests/recovery/sweep.py", "--out", "build/recovery/shipped.jsonl", "--jobs", jobs)
     session.run("python", "tests/recovery/shards.py", "--out", "build/recovery", "--jobs", jobs, *session.posargs)
     out = Path(session.create_tmp()).resolve()
     for architecture in RECOVERED:

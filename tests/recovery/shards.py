@@ -23,6 +23,7 @@ from random_architectures import KINDS
 
 SHARD = 500
 CASES = 10_000
+COSTS = "".join(f"{what:>9}{'max':>8}" for what in ("tiles", "launches", "seconds"))
 
 
 def seeds_of(text: str) -> list[int]:
@@ -75,20 +76,24 @@ def counted(found: list[Outcome]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
 
 
+def costs(found: list[Outcome]) -> str:
+    """Median and maximum of what each cost, below ``COSTS``."""
+    line = ""
+    for name, places in (("tiles", 0), ("launches", 0), ("seconds", 2)):
+        values = [getattr(each, name) for each in found]
+        line += f"{statistics.median(values):9.{places}f}{max(values):8.{places}f}"
+    return line
+
+
 def table(found: list[Outcome]) -> str:
     """Counts and costs by kind of sum: medians and maxima of tiles, launches and seconds of processor time."""
-    costs = [f"{what:>9}{'max':>8}" for what in ("tiles", "launches", "seconds")]
-    lines = [f"{'kind':10}{'cases':>7}" + "".join(f"{verdict:>14}" for verdict in VERDICTS) + "".join(costs)]
+    lines = [f"{'kind':10}{'cases':>7}" + "".join(f"{verdict:>14}" for verdict in VERDICTS) + COSTS]
     for kind in (*KINDS, "all"):
         mine = [each for each in found if kind in (each.kind, "all")]
         if not mine:
             continue
         counts = Counter(each.verdict for each in mine)
-        line = f"{kind:10}{len(mine):7}" + "".join(f"{counts[verdict]:14}" for verdict in VERDICTS)
-        for name, places in (("tiles", 0), ("launches", 0), ("seconds", 2)):
-            values = [getattr(each, name) for each in mine]
-            line += f"{statistics.median(values):9.{places}f}{max(values):8.{places}f}"
-        lines.append(line)
+        lines.append(f"{kind:10}{len(mine):7}" + "".join(f"{counts[verdict]:14}" for verdict in VERDICTS) + costs(mine))
     bad = [each.name for each in found if each.verdict in ("wrong", "error")]
     return "\n".join([*lines, f"wrong or broken: {', '.join(map(str, bad)) or 'none'}"])
 

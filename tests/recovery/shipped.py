@@ -1,32 +1,21 @@
-"""Every shipped datapath once, its family, and its blind recovery: ``python tests/recovery/shipped.py``.
+"""Every shipped datapath once, and its family.
 
 A datapath is listed under the first architecture, instruction and control state of the
 catalog that computes it, with every architecture that does.  Its family is what is left
 when operand formats, K and steps are forgotten; ``representatives`` are the first of each.
-The command derives every distinct datapath and prints a table by architecture; ``--only
-REGEX`` chooses, ``--families`` takes the representatives.  Exit status 1 where one is wrong.
 """
 
 from __future__ import annotations
 
-import argparse
-import re
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from outcomes import VERDICTS, Outcome, recover
-
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, lowering
 from mmaprobe.catalog.states import default_state, modes
-from mmaprobe.devices.base import open_device
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term
 from mmaprobe.parameters.lookup import datapath_for
@@ -122,50 +111,3 @@ def representatives() -> tuple[Shipped, ...]:
     for shipped in distinct():
         found.setdefault(family(shipped), shipped)
     return tuple(found.values())
-
-
-def recovered(shipped: Shipped) -> Outcome:
-    """Its blind derivation from the model of its architecture, judged."""
-    device = open_device(f"model:{shipped.architecture}")
-    return recover(shipped.name, shipped.kind, device, shipped.instruction, shipped.datapath, SEED)[0]
-
-
-def table(found: list[tuple[Shipped, Outcome]]) -> str:
-    """Distinct datapaths of each architecture by verdict; the reason of each that is not recovered."""
-    lines = [f"{'architecture':18}{'datapaths':>10}" + "".join(f"{verdict:>14}" for verdict in VERDICTS)]
-    names = [name for name in files() if any(name in shipped.also for shipped, _ in found)]
-    for name in (*names, "all"):
-        mine = [outcome for shipped, outcome in found if name in shipped.also or name == "all"]
-        counts = Counter(outcome.verdict for outcome in mine)
-        lines.append(f"{name:18}{len(mine):10}" + "".join(f"{counts[verdict]:14}" for verdict in VERDICTS))
-    lines += [f"{outcome.verdict}: {shipped.name} ({shipped.kind}): {outcome.reason or outcome.changes}"
-              for shipped, outcome in found if outcome.verdict != "recovered"]  # fmt: skip
-    return "\n".join(lines)
-
-
-def run(chosen: list[Shipped], jobs: int) -> Iterator[tuple[Shipped, Outcome]]:
-    """Each with its outcome, in order."""
-    if jobs == 1:
-        yield from ((shipped, recovered(shipped)) for shipped in chosen)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from zip(chosen, pool.map(recovered, chosen), strict=True)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="a regular expression on ARCHITECTURE-INSTRUCTION (kind)")
-    parser.add_argument("--families", action="store_true", help="the first of each family only")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
-    given = parser.parse_args()
-    chosen = representatives() if given.families else distinct()
-    found = []
-    for shipped, outcome in run([s for s in chosen if re.search(given.only, f"{s.name} ({s.kind})")], given.jobs):
-        print(outcome.line, flush=True)
-        found.append((shipped, outcome))
-    print(table(found))
-    return any(outcome.verdict in ("wrong", "error") for _, outcome in found)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
