@@ -122,7 +122,7 @@ class Ends:
 
     def _unflushed(self, path: Datapath, vectors: Batch) -> NDArray[np.int64]:
         """The vectors that get the same answer with everything flushed as with nothing."""
-        d = blind(path.d, several([path, _flushed(path)]).evaluate(vectors))
+        d = blind(path.d, several([path, flushed(path)]).evaluate(vectors))
         return np.flatnonzero((d[0] == d[1]) & ~nan_operands(self.instruction, vectors))
 
     def _unbounded(self, path: Datapath, vectors: Batch) -> NDArray[np.int64]:
@@ -253,10 +253,12 @@ def _operand(name: str, how: str) -> Change:
 
 
 def _tied_zeros(values: Sequence[int | None]) -> Axis:
-    return Numbers(_all_zeros, tuple(values))
+    return Numbers(all_zeros, tuple(values))
 
 
-def _all_zeros(value: int | None) -> Change:
+def all_zeros(value: int | None) -> Change:
+    """Set the zero exponent of every term."""
+
     def at(node: Fused) -> Fused:
         return replace(node, terms=tuple(replace(term, zero_exponent=value) for term in node.terms))
 
@@ -276,11 +278,11 @@ def _bare(path: Datapath) -> Datapath:
     return replace(none, product=replace(none.product, overflow_exponent=None), **operands)
 
 
-def _flushed(path: Datapath) -> Datapath:
+def flushed(path: Datapath) -> Datapath:
     """Everything flushed."""
-    flushed = map_encodes(path, lambda to: replace(to, subnormals="zero", tininess="before"))
+    every = map_encodes(path, lambda to: replace(to, subnormals="zero", tininess="before"))
     zero = Operand("zero")
-    return replace(flushed, operand_a=zero, operand_b=zero, operand_c=zero if path.c is not None else Operand())
+    return replace(every, operand_a=zero, operand_b=zero, operand_c=zero if path.c is not None else Operand())
 
 
 def _within(view: View, pool: Pool) -> Pool:

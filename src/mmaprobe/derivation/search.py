@@ -21,6 +21,7 @@ from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import nan_operands, plain
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import spellings, with_rules
+from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.errors import UsageError
@@ -89,7 +90,8 @@ class Search:
         set after set (None: the whole set by the rules believed so far), then what was refuted or failed, the closest
         first; at last parts with numbers of their own."""
         for sets in skeletons.stages():
-            for self.alive in sets:
+            for left in sets:
+                self.alive = sharpened(self.state, left)
                 yield None, False
                 yield from ((path, False) for path in self._unlike(self.alive))
             self.alive = Living(())
