@@ -151,6 +151,26 @@ def test_a_narrow_form_is_read_through_the_primitive_inside() -> None:
     assert frame.whole(shipped) == datapath_for("sm_90a", made)
 
 
+TWO_STAGES = {
+    "v_mfma_f32_32x32x4_2b_bf16": ("step",),
+    "v_mfma_f32_32x32x8_f16": ("tree.terms.0.of.fraction_bits", "tree.terms.0.of.rounding", "tree.to.rounding"),
+    "v_mfma_f32_16x16x16_f16": ("tree.terms.0.of.fraction_bits", "tree.terms.0.of.rounding", "step", "order"),
+}
+"""Forms whose products are summed before C joins, and what a recording settles; of four lanes not even the tree."""
+
+
+@pytest.mark.parametrize("name", list(TWO_STAGES)[: None if os.environ.get("MMAPROBE_DEPTH") == "full" else 1])
+def test_sums_in_sums_are_read_as_far_as_plain_vectors_say(name: str) -> None:
+    made = lookup.instruction(name, "gfx942")
+    vectors = mixed_vectors(made, 4, 2500)
+    found = read(frame_of("gfx942", made), vectors, run_vectors(open_device("model:gfx942"), made, vectors))
+    assert found.derivation.status == "bounded", found.derivation.reason
+    states = {row["field"]: row["state"] for row in field_rows(found)}
+    assert {states[field] for field in TWO_STAGES[name]} == {"settled"}
+    assert states["special"] == "open"
+    check(found, "gfx942")
+
+
 def test_runs_of_numbers_are_ranges() -> None:
     assert ranges(["3", "1", "2", "7", "none", "-4", "-5"]) == ["-5..-4", "1..3", "7", "none"]
 

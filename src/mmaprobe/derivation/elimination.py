@@ -3,7 +3,8 @@
 Vectors are used in the order in which they are safe: plain ones (operands and
 result finite and normal) decide structure, precision and roundings; those with
 zeros the zero exponent; finite ones the ends of the range; the rest special
-values.  A stage without vectors decides nothing.
+values.  A stage without vectors decides nothing.  Where plain ones leave too much,
+and of sums in sums, whose parts have numbers of their own, they alone decide.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.frame import Frame
 from mmaprobe.derivation.living import Living
-from mmaprobe.derivation.passive import end_variants, plain_hypotheses, zero_variants
+from mmaprobe.derivation.passive import end_variants, nested_hypotheses, plain_hypotheses, zero_variants
 from mmaprobe.derivation.pool import hard_vectors, nan_operands, take
 from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.table import flatten, to_table
 
 LEAST_PLAIN = 64
@@ -48,12 +50,17 @@ def agreeing(frame: Frame, paths: Sequence[Datapath], vectors: Batch, answers: B
 
 
 class Elimination:
-    """Stage after stage over recorded vectors in dense form; ``closest`` is kept for when none is left."""
+    """Stage after stage over recorded vectors in dense form; ``closest`` is kept for when none is left.
+
+    ``used``: the vectors that decided.  ``loose``: the fields of sums in sums that these leave open.
+    """
 
     def __init__(self, frame: Frame, vectors: Batch, answers: Bits, seed: int) -> None:
         self.frame, self.vectors, self.answers, self.seed = frame, vectors, answers, seed
         self.stage = "structures"
         self.closest: Datapath | None = None
+        self.used = np.arange(len(answers))
+        self.loose: tuple[str, ...] = ()
 
     def run(self) -> list[Datapath]:
         """What is left of the grammar; empty where nothing is."""
@@ -68,10 +75,21 @@ class Elimination:
                 left += self._plainly(some)
             if left:
                 break
-        cores = self._representatives(left)
-        if len(cores) > MOST:
-            return left
+        cores = self._representatives(left) if left else self._sums_in_sums()
+        if len(cores) > MOST or self.loose:
+            self.used = np.flatnonzero(self.masks["plain"])
+            return left or cores
         return self._specials(self._ends(cores))
+
+    def _sums_in_sums(self) -> list[Datapath]:
+        """One of each class, and what all that were found differ in."""
+        if self.frame.primitive:
+            return []
+        made = self.frame.searched
+        found = nested_hypotheses(made, made.d, self._default_code, *self._plain_seen)
+        changes = (datapath_changes(found[0], other) for other in found[1:])
+        self.loose = tuple(dict.fromkeys(field for each in changes for field, _, _ in each))
+        return self._representatives(found)
 
     def _plain_stages(self) -> Iterator[Iterator[Living]]:
         """Sums of one precision, then with a wider format in between."""
@@ -108,13 +126,15 @@ class Elimination:
                 "zeroed": zeroed & result, "finite": finite, "all": np.ones_like(finite)}  # fmt: skip
 
     def unasked(self, path: Datapath) -> Iterator[str]:
-        """Fields of a datapath of which no recorded vector speaks: those of the stages that had none."""
+        """Fields of a datapath of which no vector speaks: those of the stages that had none or were left out, and what
+        sums in sums leave open."""
         if not formats.get(self.frame.instruction.d).is_float:
             return
-        if not (self.masks["finite"] & ~self.masks["plain"]).any():
+        yield from self.loose
+        if not (self.masks["finite"] & ~self.masks["plain"])[self.used].any():
             fields = dict(flatten(to_table(path, full=True)))
             yield from (field for field in fields if field.endswith("zero_exponent"))
-        if self.masks["finite"].all():
+        if self.masks["finite"][self.used].all():
             yield "special"
 
     @cached_property

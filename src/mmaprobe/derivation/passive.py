@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import product
 
 from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
+from mmaprobe.derivation.graded import Budget
 from mmaprobe.derivation.living import Living, several
+from mmaprobe.derivation.rewrite import explicit, tidy
+from mmaprobe.derivation.state import OutsideError
 from mmaprobe.derivation.structures import (
     Structure,
     fused_structures,
+    grouped_structures,
     orders,
     rounded_structures,
     scaled_structures,
 )
+from mmaprobe.derivation.wide import grids, race
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Change, Grid
 from mmaprobe.parameters.datapath import Datapath, Encode, Special
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")
+MOST_SHAPES, TURNS, EVALUATIONS = 6, 24, 500_000
+"""So many sums in sums, the closest ones, are taken downhill, so many groups of fields each, within so many
+evaluations, about."""
+SOME = 32
+"""So many, at most, of the datapaths that agree and differ in one group of fields stand for all of them."""
 
 
 def plain_hypotheses(
@@ -91,6 +103,28 @@ def _ways(instruction: Instruction, structure: Structure, moved: bool) -> list[t
     if not moved or structure.scaled:
         return [None]
     return orders(instruction.k, structure.piece or structure.step, structure.fused)
+
+
+def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: Batch, answers: Bits) -> list[Datapath]:
+    """Sums in sums that agree with plain vectors, every part with a precision and roundings of its own.
+
+    Too many to try all: the closest ones are taken downhill, and with each that gets every answer right come those that
+    do and differ from it in a group of fields, some of each group.
+    """
+    scored: list[tuple[int, int, Datapath]] = []
+    for number, structure in enumerate(grouped_structures(instruction.k, instruction.c is not None)):
+        with suppress(UsageError):  # the engine cannot hold it
+            grid = Grid(*_aligned(instruction, structure, name, "", code))
+            closest, misses = Living.of([grid]).closest(vectors, answers, 1)
+            scored.append((int(misses.min()), number, next(iter(closest))))
+    starts = [path for *_, path in sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES]]
+    found: list[Datapath] = []
+    with suppress(OutsideError):  # the allowance is spent
+        for _, path in race(starts, vectors, answers, TURNS, Budget(EVALUATIONS * instruction.k).spend):
+            near = Living.of(list(grids(explicit(path), True))).agreeing(vectors, answers)
+            some = ((space, indices[:: len(indices) // SOME + 1]) for space, indices in near.parts)
+            found += [path, *map(tidy, Living(tuple(some)))]
+    return list(dict.fromkeys(found))
 
 
 def zero_variants(datapath: Datapath, like: Iterable[Datapath] = ()) -> Iterator[Datapath]:

@@ -33,8 +33,8 @@ Seen = tuple[Batch, Batch, Bits]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a recording says: ``derivation`` in the usual form; ``every`` datapath that agrees with all recorded
-    vectors, the believed one first, and the ``survivors`` among them, one of each class that vectors can tell apart."""
+    """What a recording says: ``derivation`` in the usual form; ``every`` datapath that agrees with the recorded vectors
+    that decide, the believed one first, and the ``survivors``, one of each class that vectors can tell apart."""
 
     frame: Frame
     derivation: Derivation
@@ -58,7 +58,7 @@ def read(frame: Frame, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
     kinds = work.kinds(every)
     kept = [path for path, first in zip(every, kinds == np.arange(len(every)), strict=True) if first]
     rivals = [path for path, kind in zip(every, kinds, strict=True) if kind != 0]
-    seen = vectors, work.vectors, answers
+    seen = take(vectors, work.used), take(work.vectors, work.used), answers[work.used]
     certificate = _certificate(kept[0], rivals, seen, list(work.unasked(kept[0])))
     proofs = tuple(dict.fromkeys(entry.witness for entry in certificate.entries if entry.witness))
     derivation = Derivation(
