@@ -243,19 +243,24 @@ def _subnormals(path: Datapath, answer: Any) -> str | None:
 
 
 def _nan(path: Datapath, answer: Any) -> str | None:
-    rule = "canonical" if path.special.nan == "canonical" else "propagate"
-    if answer["rule"] == rule and answer["code"] in (path.special.code, None):
+    rule, quiet = "canonical" if path.special.nan == "canonical" else "propagate", formats.get(path.d).quiet_bit
+    codes = {path.special.code, None}
+    if path.special.nan == "local" and path.special.quiet:
+        codes.add(path.special.code | quiet)  # a product that is invalid is quiet when it leaves its node
+    if answer["rule"] == rule and answer["code"] in codes:
         return None
     return f"NaNs are {rule}, {path.special.code:#x}"
 
 
 def _zero_sign(path: Datapath, answer: Any) -> str | None:
-    """Never -0 where some rounding, a start from +0 or a flush to +0 makes it so."""
+    """Never -0 where some rounding, of a product too, a start from +0 or a flush to +0 makes it so."""
     nodes = list(walk(path.tree))
     encodings = [to for to in (*(getattr(node, "to", None) for node in nodes), path.result) if to is not None]
     signs = {to.zero for to in encodings}
     flushed = {path.operand_a.subnormals, path.operand_b.subnormals, path.operand_c.subnormals}
-    plain = signs == {"ieee"} and "zero" not in flushed and not any(isinstance(node, Zero) for node in nodes)
+    starts = path.c is None or any(isinstance(node, Zero) for node in nodes)
+    products = path.product.to is not None and path.product.to.zero == "positive"
+    plain = signs == {"ieee"} and "zero" not in flushed and not starts and not products
     if answer["zero"] == "positive" and plain:
         return "every rounding gives the IEEE sign"
     return "no rounding gives -0" if answer["zero"] == "ieee" and signs == {"positive"} else None

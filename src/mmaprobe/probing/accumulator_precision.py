@@ -31,6 +31,7 @@ from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.tipping import tips
+from mmaprobe.probing.two_terms import bits_of_c
 
 
 async def probe_accumulator_precision(session: Session) -> Finding:
@@ -40,9 +41,12 @@ async def probe_accumulator_precision(session: Session) -> Finding:
     tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
-    kept = await kept_bits(session)
+    kept = dict(await kept_bits(session))
     await _show(session, tree, kept)
     below = {leaf for leaf, bits in kept.items() if bits >= session.window_of(leaf)}
+    if not kept and (own := await bits_of_c(session, tree)) is not None:
+        kept["c"] = own[0]
+        below |= set() if own[1] else {"c"}
     if "c" in kept and "c" not in below and kept["c"] >= session.window:
         alone = power(session.high - kept["c"] - 1)
         below |= set() if await session.sums([{"c": alone}]) == [alone] else {"c"}  # the range of a sum ends there
@@ -57,7 +61,9 @@ async def probe_accumulator_precision(session: Session) -> Finding:
             session.note(tipped.shown, code, f"the result is tipped by a term {tipped.bits} bits down")
     answer = collapse(products) | {"c": kept.get("c"), "at_least": sorted(limits)}
     if answer["products"] is None and not answer["lanes"]:
-        return session.finding("inconclusive", answer, "no term can be watched beside a larger one")
+        if answer["c"] is None:
+            return session.finding("inconclusive", answer, "no term can be watched beside a larger one")
+        return session.finding("bounded", answer, f"fraction bits kept: C {_say(answer, 'c')}; products do not show")
     return session.finding("bounded" if limits else "exact", answer, _text(answer))
 
 
@@ -105,11 +111,12 @@ def collapse(products: dict[Leaf, Any]) -> dict[str, Any]:
     return {"products": next(iter(products.values())) if same else None, "lanes": lanes}
 
 
-def _text(answer: dict[str, Any]) -> str:
-    def say(name: str) -> str:
-        return f"{'>= ' if name in answer['at_least'] else ''}{answer[name]}"
+def _say(answer: dict[str, Any], name: str) -> str:
+    return f"{'>= ' if name in answer['at_least'] else ''}{answer[name]}"
 
+
+def _text(answer: dict[str, Any]) -> str:
     lanes = answer["lanes"]
-    products = f"by lane {lanes}" if lanes else say("products")
-    beside = f", C {say('c')}" if answer["c"] is not None else ""
+    products = f"by lane {lanes}" if lanes else _say(answer, "products")
+    beside = f", C {_say(answer, 'c')}" if answer["c"] is not None else ""
     return f"fraction bits kept: products {products}{beside}"

@@ -2,7 +2,8 @@
 
 Beside an anchor of +-1.5 * 2**m that the same sum takes away again, a term of
 x last places (x in quarters up to 2.75, both signs), where the last place is
-2**(m - F) with F as measured: what comes out is the term as cut.
+2**(m - F) with F as measured: what comes out is the term as cut.  Anchors and term are in
+three groups where the sum has groups (the question summation_tree).
 
 Answer: ``{"products": [names], "c": [names], "lanes": {lane: [names]}}``, of the eleven
 roundings; None where the leaf is in no fused sum, ``lanes`` only where lanes differ.
@@ -15,12 +16,13 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.accumulator_precision import collapse, kept_bits
-from mmaprobe.probing.places import inner_place
-from mmaprobe.probing.rounding import FEW, PLACES, Case, fit, keep_evidence, watch
+from mmaprobe.probing.places import Place, clean_place, inner_place
+from mmaprobe.probing.rounding import FEW, PLACES, Case, fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Leaf, Node
-from mmaprobe.probing.summation_tree import tree_of
+from mmaprobe.probing.structure import Leaf
+from mmaprobe.probing.summation_tree import shown_tree, tree_of
+from mmaprobe.probing.two_terms import nothing_aligned
 
 
 async def probe_alignment_rounding(session: Session) -> Finding:
@@ -33,9 +35,11 @@ async def probe_alignment_rounding(session: Session) -> Finding:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
     leaves = [leaf for leaf in session.leaves if tree.parent_of(leaf).fused]
     if not leaves:
-        return session.finding("exact", none, "no fused sum: nothing is aligned")
-    kept = await kept_bits(session)
-    names = await together(*(_read(session, tree, leaf, kept, leaf in leaves[:2]) for leaf in leaves))
+        return await nothing_aligned(session, tree, none)
+    kept, shown = await together(kept_bits(session), shown_tree(session))
+    places = {leaf: clean_place(tree, shown.tree, leaf) for leaf in leaves}
+    kept = {leaf: bits for leaf, bits in kept.items() if places.get(leaf) == inner_place(tree, leaf)}
+    names = await together(*(_read(session, leaf, places[leaf], kept, leaf in leaves[:2]) for leaf in leaves))
     found = {leaf: some for leaf, some in zip(leaves, names, strict=True) if some is not None}
     if not found:
         return session.finding("bounded", none, "no cut within the window")
@@ -47,10 +51,14 @@ async def probe_alignment_rounding(session: Session) -> Finding:
     return session.finding("exact" if exact else "bounded", answer, text)
 
 
-async def _read(session: Session, tree: Node, leaf: Leaf, kept: dict[Leaf, int], whole: bool) -> list[str] | None:
+async def _read(
+    session: Session, leaf: Leaf, place: Place | None, kept: dict[Leaf, int], whole: bool
+) -> list[str] | None:
     """The roundings that explain a leaf's cut; None where no cut lies within the window."""
-    place, bits = inner_place(tree, leaf), kept.get(leaf)
-    if place is None or bits is None or bits >= session.window_of(leaf):
+    if place is None:
+        return None
+    bits = kept[leaf] if leaf in kept else await fraction_bits(session, place, session.window_of(leaf))
+    if bits is None or bits >= session.window_of(leaf):
         return None
     cases, quantum = await watch(
         session, place, bits, places=PLACES if whole else FEW, anchors=(1, -1) if whole else (1,)

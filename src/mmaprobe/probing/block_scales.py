@@ -4,8 +4,8 @@
 * a NaN scale, a zero one, a subnormal one, one with a container bit that the format
   ignores, each beside ones;
 * a lane of the largest power of two and its negative cancel beside C = 2**-t, then a lane
-  of 1 and its negative: where C is lost at the same place although the products
-  differ, an alignment sees the scales' exponents and not the products'.
+  of 1 and its negative: where C, which alone comes out whole, is lost at the same place although
+  the products differ, an alignment sees the scales' exponents and not the products'.
 
 Answer: ``{"lanes": "in order" | "other", "nan": w, "zero": w, "subnormal": w, "sign": w,
 "where": "product" | "group" | None}`` with w None for a code that the format lacks,
@@ -96,6 +96,9 @@ async def _where(session: Session) -> str | None:
     if None in kept:
         return None
     places = [top - bits for top, bits in zip(tops, kept, strict=True) if bits is not None]
+    below = power(places[0] - 1)
+    if await session.sums([{"c": below}]) != [below]:
+        return None  # C is lost without any product beside it
     return "group" if places[0] == places[1] else "product" if kept[0] == kept[1] else None
 
 

@@ -41,23 +41,32 @@ async def read_groups(session: Session, heads: Sequence[Leaf], lanes: Sequence[L
 
 
 async def _partition(session: Session, anchors: tuple[Leaf, Leaf], lanes: Sequence[Leaf]) -> list[list[Leaf]]:
-    """Lanes that are added before they are cut beside the anchors: one against all, then the others in pairs."""
+    """Lanes that are added before they are cut beside the anchors: one against all, then the others in pairs.
+
+    Lanes that tell the sign of the anchors are in a group with one of them and stay out of it.
+    """
     kept = await kept_beside(session, anchors, lanes[-1]) if lanes else 0
     if kept < 1 or kept >= session.window:
         return []
     place, base = power(session.high - kept), anchored(session, anchors)
     first, *more = lanes
-    row: list[list[Leaf]]
-    (whole, one), row = await together(
-        session.sums([base | dict.fromkeys(more, place / 2), base | {first: place / 2}]),
+    one, other, (whole,), row = await together(
+        *(
+            session.sums([some | {lane: place / 2} for lane in lanes])
+            for some in (base, anchored(session, anchors[::-1]))
+        ),
+        session.sums([base | dict.fromkeys(more, place / 2)]),
         _joined(session, anchors, [(first, lane) for lane in more], place),
     )
-    if not row and whole is not None and one is not None and whole == len(more) * one:
+    apart = {lane for lane, x, y in zip(lanes, one, other, strict=True) if x == y}
+    row = [pair for pair in row if apart.issuperset(pair)]
+    if not row and whole is not None and one[0] is not None and whole == len(more) * one[0]:
         return []
-    mine = {leaf for pair in row for leaf in pair}
-    return row + await _joined(
-        session, anchors, list(combinations([leaf for leaf in more if leaf not in mine], 2)), place
+    mine = {leaf for pair in row for leaf in pair} | ({first} & apart)
+    found: list[list[Leaf]] = row + await _joined(
+        session, anchors, list(combinations([leaf for leaf in lanes if leaf in apart and leaf not in mine], 2)), place
     )
+    return found
 
 
 async def _joined(
@@ -72,7 +81,7 @@ async def _joined(
     return [[x, y] for (x, y), one, other in sums if one == other == place]
 
 
-def anchored(session: Session, anchors: tuple[Leaf, Leaf]) -> dict[Leaf, Fraction]:
+def anchored(session: Session, anchors: Sequence[Leaf]) -> dict[Leaf, Fraction]:
     return {anchors[0]: power(session.high), anchors[1]: -power(session.high)}
 
 

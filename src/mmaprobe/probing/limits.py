@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from mmaprobe.probing.ladders import count_good
+from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
 from mmaprobe.probing.terms import power, say
@@ -15,6 +16,9 @@ ENOUGH = 64
 
 GUARD = 3
 """Binades left above a lowered anchor."""
+
+HEIGHTS = (4, 8, 12, 16, 24, 32, 40)
+"""Exponents tried where 1 does not come out."""
 
 
 def anchor_exponent(session: Session) -> int:
@@ -27,27 +31,37 @@ def anchor_exponent(session: Session) -> int:
     return min([*tops, session.formats["c"].max_exponent] if session.instruction.c else tops)
 
 
-async def lower_anchor(session: Session) -> int:
-    """The largest m, not above the anchor's, at which 2**m on one leaf takes the same from another away.
+async def lower_anchor(session: Session) -> int | None:
+    """The largest m, not above the anchor's, at which 2**m on one leaf takes the same from another away,
+    and 1.5 * 2**m alone comes out as itself; None where none was found.
 
-    A sum that passes through a format of fewer exponents than the result's overflows on the way.
+    A product or a sum that passes through a format of fewer exponents than the result's overflows on the way.
     """
     high = session.high
     if not session.is_float or len(session.leaves) < 2:
         return high
     ends = dict.fromkeys(((session.leaves[0], session.leaves[-1]), (session.leaves[0], session.leaves[1])))
+    alone = list(dict.fromkeys(leaf for pair in ends for leaf in pair))
 
-    async def judge(some: list[int]) -> list[bool]:
-        sums = await session.sums({i: power(m), j: -power(m)} for m in some for i, j in ends)
-        return [all(v == 0 for v in sums[n : n + len(ends)]) for n in range(0, len(sums), len(ends))]
+    async def bad(some: list[int]) -> list[bool]:
+        cancelled, whole = await together(
+            session.sums({i: power(m), j: -power(m)} for m in some for i, j in ends),
+            session.sums({leaf: 3 * power(m - 1)} for m in some for leaf in alone),
+        )
+        out = []
+        for n, m in enumerate(some):
+            zero = all(value == 0 for value in cancelled[n * len(ends) : (n + 1) * len(ends)])
+            same = all(value == 3 * power(m - 1) for value in whole[n * len(alone) : (n + 1) * len(alone)])
+            out.append(not (zero and same))
+        return out
 
-    if (await judge([high]))[0]:
+    if not (await bad([high]))[0]:
         return high
     kinds = [f for f in (session.d, session.formats.get("c")) if f is not None]
     low = max([session.formats["a"].min_exponent + session.formats["b"].min_exponent] + [f.min_exponent for f in kinds])
-    steps = list(range(low, high))
-    good = await count_good(steps, judge)
-    return steps[good - 1] - GUARD if good > GUARD else high
+    steps = list(range(high - 1, low - 1, -1))
+    over = await count_good(steps, bad)
+    return max(steps[over] - GUARD, low) if over < len(steps) else None
 
 
 async def unit_exponent(session: Session) -> int:
@@ -90,4 +104,20 @@ async def fault(session: Session) -> str | None:
             text = "NaN or infinity" if answer is None else say(answer)
             session.note(vector, session.bench.answers[vector], f"expected {say(expected)}, got {text}")
             return f"a sum that every unit gets right, {say(expected)}, came out as {text}"
+    return None
+
+
+async def lost_below(session: Session) -> int | None:
+    """The exponent (of HEIGHTS) at which numbers come out of every leaf where 1 is cut alike on all lanes:
+    zeros then show an exponent far above 1.  None where they are not, or nothing comes out."""
+    leaves, lanes = session.leaves, range(session.k)
+    ones = [await session.sums({lane: sign} for lane in lanes) for sign in (1, -1)]
+    if any(len(set(answers)) > 1 for answers in ones) or [some[0] for some in ones] == [1, -1]:
+        return None
+    for n in HEIGHTS:
+        vectors = [session.try_vector({leaf: sign * power(n)}) for sign in (1, -1) for leaf in leaves]
+        ready = [vector for vector in vectors if vector is not None]
+        expected = [sign * power(n) for sign in (1, -1) for _ in leaves]
+        if len(ready) == len(vectors) and await session.values(ready) == expected:
+            return n
     return None

@@ -38,11 +38,14 @@ async def probe_nan(session: Session) -> Finding:
         "signalling_first": None, "invalid": distinct, "beside_invalid": {}, "infinity": infinity,
     }  # fmt: skip
     codes = {code for found in alone for code in found.values()}
+    kept = [kept_payload(session, place, found) for place, found in zip(places, alone, strict=True)]
     if len(codes) == 1 and codes | set(distinct) == codes:
         code = next(iter(codes))
         answer |= {"rule": "canonical", "code": code}
-        return session.finding("exact", answer, f"every NaN is {code:#x}{_infinity_text(answer)}")
-    kept = [kept_payload(session, place, found) for place, found in zip(places, alone, strict=True)]
+        text = f"every NaN is {code:#x}{_infinity_text(answer)}"
+        if None in kept:
+            return session.finding("exact", answer, text)
+        return session.finding("bounded", answer, f"{text}, which is also the payload of the operands' only NaN")
     if any(quiet is None for quiet in kept):
         return session.finding("inconclusive", answer, "NaN results are neither one code nor an operand's payload")
     answer |= {"rule": "propagate", "quiet": all(kept)}

@@ -51,7 +51,8 @@ def positions(session: Session, infinite: bool = False) -> list[Position]:
 def nans(fmt: Format) -> dict[str, int]:
     """NaNs of a format: quiet and signalling, of both signs, where it has them."""
     if fmt.nan != "ieee" or fmt.infinity_code is None or fmt.nan_code is None:
-        return {"quiet": fmt.nan_code or 0}
+        quiet = fmt.nan_code or 0
+        return {"quiet": quiet} | ({"negative": quiet | fmt.sign_mask} if fmt.sign_mask & ~quiet else {})
     low = 1 << max(fmt.padding + fmt.fraction_bits - 2, fmt.padding)  # below the quiet bit
     found = {"quiet": fmt.nan_code, "negative": fmt.nan_code | fmt.sign_mask}
     if low != fmt.quiet_bit:

@@ -41,6 +41,25 @@ def inner_place(tree: Node, leaf: Leaf) -> Place | None:
     return None if outside is None else Place((beside,), leaf, outside)
 
 
+def clean_place(tree: Node, shown: Node, leaf: Leaf) -> Place | None:
+    """``inner_place`` where no two of its leaves are in one group of the tree as ``shown``: what is added first
+    is cut as one.  None where there are too few groups for it."""
+    node = tree.parent_of(leaf)
+    chosen: list[Leaf] = []
+    taken = _mates(node, shown, leaf)
+    for other in (leaves_of(child)[0] for child in node.children):
+        if other not in taken:
+            chosen.append(other)
+            taken = taken | _mates(node, shown, other)
+    return Place((chosen[0],), leaf, chosen[1]) if len(chosen) > 1 else None
+
+
+def _mates(node: Node, shown: Node, leaf: Leaf) -> set[Leaf]:
+    """The leaves that are added to this one before the others of a node are."""
+    near = set(shown.parent_of(leaf).leaves)
+    return {leaf} if near.issuperset(child for child in node.children if isinstance(child, int)) else near
+
+
 def outside_leaf(tree: Node, node: Node) -> Leaf | None:
     """A leaf that joins the sum just after ``node`` is finished; None for the root."""
     if node == tree:

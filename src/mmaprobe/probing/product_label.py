@@ -24,6 +24,7 @@ from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import code_of, power
+from mmaprobe.probing.two_terms import nothing_aligned
 from mmaprobe.probing.vectors import Vector
 
 REACH = 80
@@ -38,8 +39,10 @@ async def probe_product_label(session: Session) -> Finding:
     none: dict[str, Any] = {"label": None, "product_normalised": None, "subnormal_operands": None}
     tree = await tree_of(session) if session.is_float else None
     lanes, _ = fused_lanes(tree)
-    if not session.is_float or (tree is not None and not lanes):
-        return session.finding("exact", none, "no fused sum: nothing is aligned")
+    if not session.is_float:
+        return session.finding("exact", none, "integers: nothing is aligned")
+    if tree is not None and not lanes:
+        return await nothing_aligned(session, tree, none)
     if len(lanes) < 3:
         return session.finding("inconclusive", none, "needs three lanes in one fused sum")
     wide, narrow = await together(_wide(session, lanes), _subnormal(session, lanes))

@@ -26,6 +26,7 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import Format
 from mmaprobe.probing.flushing import product_policy, result_policy, sum_policy, tininess
+from mmaprobe.probing.lanes import beside
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
@@ -109,20 +110,28 @@ async def _c(session: Session, result: str | None) -> str | None:
     session.note(alone, (await session.ask([alone]))[0], "C subnormal, every product zero")
     if value == sub:
         return "keep"
-    lift: Leaf = 0
-    raised = session.try_vector({"c": sub, lift: 2 * sub})
     if sub < power(session.d.min_exponent - session.d.fraction_bits):
         return None  # below the result's last place
-    if fmt.min_exponent - 1 >= session.d.min_exponent or result == "keep":
-        kept = False
-    elif raised is None:
+    lifted = await _lifted(session, sub)
+    if lifted is None and fmt.min_exponent - 1 < session.d.min_exponent and result != "keep":
         return None
-    else:
-        lifted = (await session.values([raised]))[0]
-        session.note(raised, (await session.ask([raised]))[0], "C half the lowest normal, a product the lowest normal")
-        kept = lifted == 3 * sub
-    if kept:
+    if lifted == 3 * sub:
         return "keep"
+    if lifted not in (None, 2 * sub):
+        return None
     negative = session.operand("c", -sub)
     shown = await sign_shown(session, lambda base: replace(base, c=negative), "c")
     return {None: "flush", True: "signed_zero", False: "zero"}[shown]
+
+
+async def _lifted(session: Session, sub: Fraction) -> Value:
+    """C's subnormal beside twice as much on the lane that it meets first; None where no product is as much."""
+    tree = await tree_of(session)
+    lift: Leaf = 0 if tree is None else beside(tree, "c")
+    vectors = [session.try_vector(terms) for terms in ({lift: 2 * sub}, {"c": sub, lift: 2 * sub})]
+    ready = [vector for vector in vectors if vector is not None]
+    if len(ready) < len(vectors):
+        return None
+    alone, lifted = await session.values(ready)
+    session.note(ready[1], session.bench.answers[ready[1]], "C half the lowest normal, a product the lowest normal")
+    return lifted if alone == 2 * sub else None

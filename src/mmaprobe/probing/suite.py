@@ -23,7 +23,7 @@ from mmaprobe.probing.determinism import probe_determinism
 from mmaprobe.probing.independence import probe_independence
 from mmaprobe.probing.intermediate_rounding import probe_intermediate_rounding
 from mmaprobe.probing.layout import probe_layout
-from mmaprobe.probing.limits import anchor_exponent, fault, lower_anchor, unit_exponent
+from mmaprobe.probing.limits import anchor_exponent, fault, lost_below, lower_anchor, unit_exponent
 from mmaprobe.probing.monotonicity import probe_monotonicity
 from mmaprobe.probing.nan import probe_nan
 from mmaprobe.probing.normalisation import probe_normalisation
@@ -109,8 +109,9 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
     try:
         bench.facts["high"] = high = anchor_exponent(opening)
         lower, low, wrong = await together(lower_anchor(opening), unit_exponent(opening), fault(opening))
-        bench.facts["high"], bench.facts["low"] = lower, low
-        if lower != high:
+        await _in_reach(opening, lower, wrong)
+        bench.facts["high"], bench.facts["low"] = high if lower is None else lower, low
+        if lower not in (None, high):
             bench.facts["low"] = await unit_exponent(opening)
     except UnrepresentableError as why:
         text = f"the experiment cannot be built: {why}"
@@ -122,6 +123,14 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
     findings = await together(*(_ask(session, PROBES[session.question]) for session in sessions))
     asked = {session.question: finding for session, finding in zip(sessions, findings, strict=True)}
     return {n: asked.get(n) or replace(opening.finding("contradictory", None, wrong or ""), question=n) for n in names}
+
+
+async def _in_reach(opening: Session, anchor: int | None, wrong: str | None) -> None:
+    """UnrepresentableError where the device answers as a unit does, out of the range of the experiments."""
+    if wrong is not None and opening.is_float and (above := await lost_below(opening)) is not None:
+        raise UnrepresentableError(f"numbers are lost beside zeros, at 2^{above} no more")
+    if wrong is None and anchor is None:
+        raise UnrepresentableError("a power of two and its negative cancel nowhere")
 
 
 async def _ask(session: Session, probe: Callable[[Session], Asking[Finding]]) -> Finding:

@@ -5,8 +5,9 @@ a third the tiny term +-2**(m-t).  Some of these combinations change the
 result when the tiny term is there (a borrow under RZ, a broken tie to
 nearest); the largest t that still does is the last bit that the sum keeps.
 The tiny term stays at the lowest product and C moves, so formats with few
-exponents reach far.  Where there are only two leaves the half place and the
-tiny term share one product.
+exponents reach far.  Where there are only two leaves the half place, or one and a
+half, and the tiny term share one product.  What tips may have been rounded up to a
+place: that it adds up, or tips in both signs, must show.
 """
 
 from __future__ import annotations
@@ -23,10 +24,6 @@ from mmaprobe.probing.vectors import Vector
 
 FIRST, MOST = 2, 160
 """Places below C's first one at which the ladder begins, and at which it ends in a lower bound."""
-
-
-FOUR = 4
-"""Leaves beside the anchor that tell a place from a half of it rounded up."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +49,37 @@ async def tips(session: Session, tree: Node) -> Tipped | None:
     if not below and borrows and await _to_nearest(session, tree):
         return None  # a tie at the result's last place, not a borrow from it
     chosen = min(below or borrows, key=lambda tipped: tipped.bits, default=None)
-    if chosen is None or chosen.bounded:
-        return chosen
+    if chosen is None:
+        return None
     half, sign = next(way for way, tipped in found.items() if tipped is chosen)
-    up = await _rounded_up(session, tree, half, sign, chosen.bits)
-    return replace(chosen, bits=chosen.bits - 1) if up else chosen
+    whole = await _adds_up(session, tree, half, sign, chosen.bits)
+    if chosen.bounded:
+        shared = half and len(tree.children) == 2
+        signs = {s for (h, s), tipped in found.items() if shared and h and tipped is not None and tipped.bounded}
+        both = len(signs) == 2  # as no directed rounding of an alignment does
+        return chosen if whole or (whole is None and both) else None
+    if whole is None:
+        return replace(chosen, bits=chosen.bits - 1, bounded=True)
+    return chosen if whole else replace(chosen, bits=chosen.bits - 1)
 
 
-async def _rounded_up(session: Session, tree: Node, half: Fraction, sign: int, t: int) -> bool:
-    """Whether the tiny term was half of the last place and rounded up to it: then two of them and
-    minus their sum do not cancel.  False where there are too few leaves for it."""
+async def _adds_up(session: Session, tree: Node, half: Fraction, sign: int, t: int) -> bool | None:
+    """Whether the tiny term counts as what it is, not as a place that it was rounded to: minus itself takes it
+    away, and from twice as much leaves what tips as well.  None where there are too few leaves for it."""
     anchor, others = _heads(tree)
-    if len(others) < FOUR:
-        return False
+    spare = 2 if half else 1
+    if len(others) <= spare:
+        return None
     m = session.low + t
-    base = {anchor: 3 * power(m - 1), others[1]: half * power(m - session.d.fraction_bits)}
     tiny = sign * power(m - t)
-    full = base | {others[0]: tiny, others[2]: tiny, others[3]: -2 * tiny}
-    plain, cancelled = session.try_vector(base), session.try_vector(full)
-    codes = await session.ask([v for v in (plain, cancelled) if v is not None])
-    return len(codes) == 2 and codes[0] != codes[1]
+    base: dict[Leaf, Fraction] = {anchor: 3 * power(m - 1)}
+    base |= {others[1]: half * power(m - session.d.fraction_bits)} if half else {}
+    cases = [base] + [base | {others[0]: x * tiny, others[spare]: y * tiny} for x, y in ((1, 0), (1, -1), (2, -1))]
+    vectors = [vector for case in cases if (vector := session.try_vector(case)) is not None]
+    if len(vectors) < len(cases):
+        return None
+    plain, tipped, cancelled, less = await session.ask(vectors)
+    return cancelled == plain and less == tipped
 
 
 async def _to_nearest(session: Session, tree: Node) -> bool:
@@ -94,7 +102,8 @@ async def tipped_by(session: Session, tree: Node) -> Ways:
 async def ladders_of(session: Session, tree: Node) -> Ways:
     """What each combination shows of one sum, every leaf outside of it zero."""
     anchor, others = _heads(tree)
-    ways = [(half, sign) for half in (Fraction(0), Fraction(1, 2)) for sign in (1, -1)]
+    halves = (Fraction(0), Fraction(1, 2), *([Fraction(3, 2)] if len(others) == 1 else []))
+    ways = [(half, sign) for half in halves for sign in (1, -1)]
     tried = await together(*(_ladder(session, anchor, others, half, sign) for half, sign in ways))
     return dict(zip(ways, tried, strict=True))
 
@@ -107,11 +116,15 @@ def _heads(tree: Node) -> tuple[Leaf, list[Leaf]]:
 
 
 async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
-    """From two places down: a term above the result's last place tips it trivially."""
+    """From two places down: a term above the result's last place tips it trivially.
+
+    A product that holds the half place too has few of the lower ones, those that are a product.
+    """
     pairs: dict[int, tuple[Vector, Vector]] = {}
-    for t in range(FIRST, MOST):
+    shared = bool(half) and len(others) == 1
+    for t in range(session.d.fraction_bits + 2 if shared else FIRST, MOST):
         pair = _pair(session, anchor, others, half, sign, t)
-        if pair is None and pairs:
+        if pair is None and pairs and not shared:
             break
         if pair is not None:
             pairs[t] = pair

@@ -5,26 +5,47 @@ beside +M and -M a single unit that was swallowed never comes out as itself.  Fo
 and every other leaf j the leaves that vanish are the node in which i and j meet, or, where
 that sums without loss, the two of its terms that hold them: the smallest of these sets gives
 the next node on the way of i to the root.  What joins there is read in turn.  K**2 vectors of
-a chain or of one fused sum, no more than K**2 log K of a tree.
+a chain or of one fused sum, no more than K**2 log K of a tree.  Units beside pairs that were not
+read must then vanish as the tree says.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from mmaprobe.probing.masks import lost_leaves
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, leaves_of
+from mmaprobe.probing.terms import power
 
 Part = Node | Leaf
+FEW = 8
+"""Of so many leaves all triples are held against the tree; of more, so many times as many."""
 
 
 async def read_units(session: Session) -> Node | None:
     """The tree that every set agrees with; None where there is none."""
     tree = await _read(session, session.leaves)
-    return tree if isinstance(tree, Node) else None
+    return tree if isinstance(tree, Node) and await _holds(session, tree) else None
+
+
+async def _holds(session: Session, tree: Node) -> bool:
+    """Whether single units beside other pairs vanish as the tree says: all of them, or many at random."""
+    leaves = session.leaves
+    cases = [(i, j, k) for i, j in combinations(leaves, 2) for k in leaves if k not in (i, j)]
+    if len(leaves) > FEW:
+        chosen = random.Random(session.bench.seed).sample(cases, FEW * len(leaves))
+        cases = chosen + [(i, j, leaves[0]) for i, j in pairwise(leaves[1:])]
+    unit, m = power(session.low), power(session.high)
+    answers, bare = await together(
+        session.sums({i: m, j: -m, k: unit} for i, j, k in cases),
+        session.sums({i: m, j: -m} for i, j in dict.fromkeys((i, j) for i, j, _ in cases)),
+    )
+    told = all((k in tree.lost(i, j)) == (answer != unit) for (i, j, k), answer in zip(cases, answers, strict=True))
+    return told and set(bare) == {0}
 
 
 async def _read(session: Session, leaves: Sequence[Leaf]) -> Part | None:

@@ -27,6 +27,7 @@ from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power, top_exponent
+from mmaprobe.probing.two_terms import nothing_aligned
 from mmaprobe.probing.vectors import Vector
 
 THREE = 3
@@ -45,7 +46,7 @@ async def probe_zero_exponent(session: Session) -> Finding:
     if tree is None:
         return session.finding("inconclusive", none, "needs a summation tree of two leaves or more")
     if not any(node.fused for node in tree.walk()):
-        return session.finding("exact", none, "no fused sum: nothing is aligned")
+        return await nothing_aligned(session, tree, none)
     node = max((node for node in tree.walk() if node.fused), key=lambda node: len(_lanes(node)))
     lanes = _lanes(node)
     bits = await kept_bits(session)
