@@ -15,7 +15,7 @@ COUNT = int(os.environ.get("MMAPROBE_FINDINGS", "30"))
 SEEDS = [
     *range(COUNT),
     *(seed for seed in (32, 43, 52, 60, 71, 73, 75, 87, 97, 115, 130, 139, 150, 178, 185) if seed >= COUNT),
-    *(seed for seed in (221, 223, 249, 257, 282, 303, 381, 382, 403, 537, 551) if seed >= COUNT),
+    *(seed for seed in (221, 223, 249, 257, 282, 303, 381, 382, 403, 537, 551, 571, 616, 624, 642) if seed >= COUNT),
 ]
 
 

@@ -43,7 +43,7 @@ async def read_groups(session: Session, heads: Sequence[Leaf], lanes: Sequence[L
 async def _partition(session: Session, anchors: tuple[Leaf, Leaf], lanes: Sequence[Leaf]) -> list[list[Leaf]]:
     """Lanes that are added before they are cut beside the anchors: one against all, then the others in pairs.
 
-    Lanes that tell the sign of the anchors are in a group with one of them and stay out of it.
+    A lane in a group with one of the anchors may tell their sign; two of one group tell it alike.
     """
     kept = await kept_beside(session, anchors, lanes[-1]) if lanes else 0
     if kept < 1 or kept >= session.window:
@@ -58,13 +58,14 @@ async def _partition(session: Session, anchors: tuple[Leaf, Leaf], lanes: Sequen
         session.sums([base | dict.fromkeys(more, place / 2)]),
         _joined(session, anchors, [(first, lane) for lane in more], place),
     )
-    apart = {lane for lane, x, y in zip(lanes, one, other, strict=True) if x == y}
-    row = [pair for pair in row if apart.issuperset(pair)]
+    alone = {lane: (x, y) for lane, x, y in zip(lanes, one, other, strict=True)}
+    row = [[x, y] for x, y in row if alone[x] == alone[y]]
     if not row and whole is not None and one[0] is not None and whole == len(more) * one[0]:
         return []
-    mine = {leaf for pair in row for leaf in pair} | ({first} & apart)
+    mine = {leaf for pair in row for leaf in pair} | {first}
+    pairs = combinations([leaf for leaf in more if leaf not in mine], 2)
     found: list[list[Leaf]] = row + await _joined(
-        session, anchors, list(combinations([leaf for leaf in lanes if leaf in apart and leaf not in mine], 2)), place
+        session, anchors, [p for p in pairs if alone[p[0]] == alone[p[1]]], place
     )
     return found
 

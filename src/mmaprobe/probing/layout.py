@@ -5,7 +5,8 @@ product of the matrices: agreement in several tiles leaves no room for another
 placement (but for one order of lanes used in A and B alike, which is no more than
 their names; sparse A meets the lanes that its metadata names).  Where they
 disagree each operand is asked element by element: one 1 in A beside a B of ones,
-and so on, which shows the rows and columns that it reaches.
+and so on, which shows the rows and columns that it reaches; where that is right, tiles of few
+products a sum tell whether sums of many are only rounded.
 
 Answer: ``{"a": "as named" | {element: outputs}, "b": ..., "c": ...}``; an entry lists what
 came out elsewhere: ``"0,1": ["1,*"]`` where a[0, 1] reaches row 1.
@@ -27,6 +28,9 @@ from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import code_of, values_of
 
 TILES = 6
+FEW = 3
+"""Products a sum, where sums of more are rounded."""
+
 WRONG = 1 << 40
 Ints = NDArray[np.int64]
 
@@ -44,8 +48,14 @@ async def probe_layout(session: Session) -> Finding:
         return session.finding("bounded", answer, f"{TILES} tiles of 0 and +-1 are the product of the matrices")
     answer = {name: await _element_by_element(session, rng, name) for name in values}
     moved = [name for name, where in answer.items() if where != "as named"]
-    text = f"elements of {', '.join(moved)} reach other outputs" if moved else "one by one right, together wrong"
-    return session.finding("contradictory", answer, text)
+    if moved:
+        return session.finding("contradictory", answer, f"elements of {', '.join(moved)} reach other outputs")
+    thin = values | {"a": np.where(rng.random(values["a"].shape).argsort(-1) < FEW, values["a"], 0)}
+    tiles = _tiles(session, rng, thin, TILES)
+    if np.array_equal(_decoded(session.d, await session.run_tiles(tiles)), _products(session, tiles, thin)):
+        text = f"element by element, and {TILES} tiles of {FEW} products a sum; more of them are rounded"
+        return session.finding("bounded", answer, text)
+    return session.finding("contradictory", answer, "one by one right, together wrong")
 
 
 def _random(session: Session, rng: np.random.Generator, name: str, items: int) -> Ints:

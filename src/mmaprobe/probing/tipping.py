@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mmaprobe.probing.ladders import count_good
+from mmaprobe.probing.lanes import with_operands
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node, leaves_of
@@ -139,9 +140,21 @@ async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Frac
         return None
     shown, ended = pairs[steps[count - 1]][1], count == len(steps)
     ended = ended or None in await session.values(pairs[steps[count]])  # beyond a range, not below a place
-    if half and len(others) == 1 and not ended:
+    if not ended and half and len(others) == 1:
         ended = not await _product_holds(session, anchor, others[0], half, sign, steps[count])
+    elif not ended:
+        ended = not await _comes_out(session, pairs[steps[count]][1], others[0], sign * power(session.low))
     return Tipped(steps[count - 1], ended, shown)
+
+
+async def _comes_out(session: Session, full: Vector, leaf: Leaf, tiny: Fraction) -> bool:
+    """Whether the operands of the tiny term, which block scales may have made subnormal, give it with zeros beside."""
+    zero = session.vector({})
+    if not isinstance(leaf, int):
+        return True
+    bare = with_operands(zero, leaf, full.a[leaf], full.b[leaf])
+    alone = replace(bare, scale_a=full.scale_a, scale_b=full.scale_b)
+    return await session.values([alone]) == [tiny]
 
 
 async def _product_holds(session: Session, anchor: Leaf, other: Leaf, half: Fraction, sign: int, t: int) -> bool:
