@@ -144,10 +144,16 @@ def test_a_rare_fault_of_the_data_is_never_exact() -> None:
 
 def test_progress_is_said_and_costs_are_counted() -> None:
     said: list[str] = []
-    found = derive(MODELS[DOT], DOT, say=said.append)
+    run: list[int] = []
+
+    def counted(_: np.random.Generator, vectors: Batch, d: Bits) -> Bits:
+        run.append(vectors.size)
+        return d
+
+    found = derive(Faulty(DOT, counted), DOT, say=said.append)
     assert any("hypotheses" in step for step in said)
-    assert found.tiles > found.launches > 0
-    assert found.vectors > 0
+    assert found.tiles > found.launches == len(run) - 1  # and the fresh ones
+    assert found.vectors == sum(run) - max(run)
     assert found.seconds > 0
     assert found.witnesses
     for witness in found.witnesses[:20]:

@@ -26,6 +26,7 @@ from mmaprobe.devices.model import ModelDevice
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.parameters.lookup import datapath_for, read_file
+from mmaprobe.report.certificates import certificate_lines
 
 FORMS = {
     "mma.sp.m16n8k16.f32.f16.f16.f32": "sm_80",
@@ -167,6 +168,16 @@ def test_a_sparse_form_is_derived_with_sparse_witnesses(name: str) -> None:
     for entry in found.certificate.entries:
         assert (entry.verdict == "refuted") == (entry.witness is not None)
         assert entry.witness is None or entry.witness.metadata
+
+
+def test_open_fields_of_a_sparse_form_name_the_vectors_searched() -> None:
+    found = derive(open_device("model:sm_89"), instruction("mma.sp.m16n8k64.f32.e4m3.e4m3.f32", "sm_89"))
+    assert found.status == "bounded"
+    text = "\n".join(certificate_lines(found))
+    for pool in found.certificate.pools:
+        assert f"{pool.vectors:,} vectors, seed {pool.seed}" in text
+    assert f"{sum(map(len, found.certificate.open_fields.values()))} open" in text
+    assert found.certificate.pools
 
 
 @pytest.mark.parametrize(("made", "architecture"), EACH, ids=list(FORMS))

@@ -31,11 +31,12 @@ escapes them six times in a million."""
 class Derivation:
     """The outcome: a datapath with its certificate, or the reason why there is none.
 
-    ``exact``: every neighbour is refuted.  ``bounded``: some neighbours answered
-    the same on everything searched.  ``inconclusive``: nothing in the grammar fits;
-    ``closest`` is then the datapath with the fewest wrong observations,
-    ``counterexample`` the smallest vector it gets wrong, and ``repairs`` say how
-    many of its mismatches each change of one field would repair.  Where answers do
+    ``exact``: every neighbour is refuted, or shown to be the same function.
+    ``bounded``: some neighbours answered the same on everything searched.
+    ``inconclusive``: nothing in the grammar fits; ``closest`` is then the datapath
+    with the fewest wrong observations, ``counterexample`` the smallest vector it
+    gets wrong, and ``repairs`` say how many of its mismatches each change of one
+    field would repair.  Where answers do
     not repeat, the counterexample is the smallest vector seen to get two, and
     ``again`` is the other one; where sparse metadata is read otherwise than the
     catalog says, it is the smallest vector that shows it.
@@ -138,7 +139,7 @@ def _derived(
         witnesses=tuple(dict.fromkeys(replace(w, note="") for w in state.proofs.values())),
         tiles=state.observations.tiles + sum(finding.tiles for finding in probed),
         launches=state.observations.launches + sum(finding.launches for finding in probed),
-        vectors=state.observations.count,
+        vectors=state.observations.run,
         fresh=fresh if outcome["datapath"] is not None else 0,
         seconds=time.monotonic() - begin,
         **outcome,
@@ -195,7 +196,7 @@ def _lifted(view: KeptLanes, found: Derivation) -> Derivation:
     entries = tuple(replace(e, witness=e.witness and view.witness(e.witness)) for e in found.certificate.entries)
     return replace(
         found,
-        certificate=Certificate(entries),
+        certificate=replace(found.certificate, entries=entries),
         witnesses=tuple(map(view.witness, found.witnesses)),
         counterexample=found.counterexample and view.simplest(found.counterexample),
     )

@@ -33,7 +33,8 @@ class Observations:
     """Vectors asked and answers given; counts what it cost.
 
     ``vectors`` and ``answers`` are those that hypotheses are held to, ``asked`` all;
-    ``lanes`` is how many lanes were evaluated of hypotheses, about.
+    ``run`` is how many vectors the device was given, those asked again too, and
+    ``lanes`` how many lanes were evaluated of hypotheses, about.
     """
 
     device: Device
@@ -43,6 +44,7 @@ class Observations:
     asked: list[tuple[Batch, Bits]] = field(default_factory=list)
     tiles: int = 0
     launches: int = 0
+    run: int = 0
     lanes: int = 0
 
     def ask(self, vectors: Batch) -> Bits:
@@ -60,6 +62,7 @@ class Observations:
     def _run(self, vectors: Batch) -> Bits:
         self.tiles += -(-vectors.size // vectors_per_tile(self.instruction))
         self.launches += 1
+        self.run += vectors.size
         return run_vectors(self.device, self.instruction, vectors)
 
     def remember(self, vectors: Batch, answers: Bits) -> None:

@@ -28,7 +28,7 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
         value = f" = {own[field]}" if field in own else ""
         yield f"{field}{value} ({in_words(field)})"
         yield from _field(list(some))
-    if open_:
+    if open_ and certificate.pools:
         yield "open ones were searched in"
         yield from (
             f"  {pool.vectors:,} vectors, seed {pool.seed}: {', '.join(pool.generators)}" for pool in certificate.pools
