@@ -26,6 +26,7 @@ from mmaprobe.derivation.rewrite import map_node, with_encode
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.state import OutsideError, State
+from mmaprobe.derivation.work import SpentError, Work, allowed
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,
@@ -101,7 +102,7 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
     began, reason, status, size, differing = time.thread_time(), "", "", 0, 0
     changes: tuple[str, ...] = ()
     try:
-        with limited(limit):
+        with limited(limit), allowed(Work()):
             search.opening = open_up(state, search.pools)
             start = replace(handed_over(truth, seed), special=Special("canonical", search.opening.codes[0]))
             try:
@@ -114,6 +115,8 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
         size, differing = compared(instruction, truth, found)
         changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
         verdict = "wrong" if differing else "recovered"
+    except SpentError as spent:
+        verdict, reason = "inconclusive", str(spent)
     except OutsideError as error:
         verdict, reason = "inconclusive", error.stage
     except LateError as late:

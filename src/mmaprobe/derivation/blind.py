@@ -12,7 +12,7 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation.living import Indices, Living
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.pool import take
-from mmaprobe.models.engine import evaluate_many
+from mmaprobe.derivation.work import evaluated
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath
 
@@ -33,6 +33,7 @@ class Blind:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.valid: Indices = grid.valid
+        self.words = grid.words
 
     def datapath(self, index: int) -> Datapath:
         return self.grid.datapath(index)
@@ -58,15 +59,19 @@ class View(Observations):
         chosen = self.which(vectors)
         return take(vectors, chosen), self.seen(answers[chosen])
 
-    def ask(self, vectors: Batch) -> Bits:
+    def peek(self, vectors: Batch) -> Bits:
+        """Ask, on behalf of what this is a view of, which remembers the answers as they are."""
         return self.seen(self.of.ask(vectors))
+
+    def remember(self, vectors: Batch, answers: Bits) -> None:
+        """Nothing: what was asked is remembered already."""
 
     def living(self, hypotheses: Living) -> Living:
         return hypotheses.agreeing(*self.chosen())
 
     def mismatches(self, datapath: Datapath) -> int:
         vectors, answers = self.chosen()
-        return int((self.seen(evaluate_many([datapath], vectors)[0]) != answers).sum())
+        return int((self.seen(evaluated([datapath], vectors)[0]) != answers).sum())
 
     def all(self, *grids: Grid) -> Living:
         """All combinations of these grids, as this view shows their answers."""

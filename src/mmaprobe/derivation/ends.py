@@ -88,7 +88,6 @@ class Ends:
             if misses:
                 raise OutsideError("the zero exponents", tidy(path))
             rivals = view.all(*(Grid(path, [line]) for line in lines))
-            self.state.spend(len(rivals) * path.k)
             alive = eliminate(view, rivals, _within(view, pool), seed=self.state.seed + 17 * turn, patience=2)
             if not view.mismatches(path):
                 return path
@@ -101,7 +100,6 @@ class Ends:
             if not misses:
                 break
             grid = Grid(path, [line])
-            self.state.spend(len(line) * path.k)
             closest, counts = view.all(grid).closest(*view.chosen(), 1)
             if len(counts) and counts.min() < misses:
                 misses = int(counts.min())
@@ -177,7 +175,6 @@ class Ends:
 
     def _eliminate(self, view: View, grid: Grid, pool: Pool, patience: int = 2) -> Living:
         self.state.say(f"the ends of the range, part by part: {len(grid.valid)} hypotheses")
-        self.state.spend(len(grid.valid) * grid.base.k)
         return eliminate(view, view.all(grid), _within(view, pool), seed=self.state.seed, patience=patience)
 
     def _view(self, which: Callable[[Batch], NDArray[np.int64]] | None = None, sees: bool = False) -> View:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation.pool import take
-from mmaprobe.models.engine import evaluate_many
+from mmaprobe.derivation.work import COMBINATION, evaluated, price, spend
 from mmaprobe.parameters.datapath import Datapath
 
 Indices = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Listed:
         return self.datapaths[index]
 
     def evaluate(self, indices: Indices, vectors: Batch) -> Bits:
-        return evaluate_many([self.datapaths[i] for i in indices], vectors)
+        return evaluated([self.datapaths[i] for i in indices], vectors)
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,11 @@ class Living:
 
     def evaluate(self, vectors: Batch) -> Bits:
         """d (hypotheses, n)."""
+        for space, indices in self.parts:
+            words = getattr(space, "words", None)  # those of a grid; a list spends for itself
+            if words is not None:
+                lanes = vectors.size * vectors.a.shape[1]
+                spend(len(indices) * (COMBINATION + lanes * price(words)))
         return np.concatenate([space.evaluate(indices, vectors) for space, indices in self.parts])
 
     def kept(self, mask: NDArray[np.bool_]) -> Living:

@@ -16,6 +16,7 @@ from mmaprobe.derivation.selection import prove_selection
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.sparse import KeptLanes
 from mmaprobe.derivation.state import OutsideError, Say, State
+from mmaprobe.derivation.work import SpentError, Work, allowed
 from mmaprobe.devices.base import Device
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.parameters.datapath import Datapath
@@ -124,11 +125,14 @@ def _derived(
     state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None))
     search = Search(state)
     try:
-        certificate = Settlement(search).run(search.run(start), fresh)
+        with allowed(Work()):
+            certificate = Settlement(search).run(search.run(start), fresh)
         status: Status = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
         outcome = _outside(state, error)
+    except SpentError as spent:
+        outcome = _outside(state, OutsideError(f"the search stopped at its limit, {spent}", search.closest))
     except UnstableError as error:
         state.proofs.clear()  # they rest on answers that do not repeat
         outcome = _unstable(device, instruction, error)

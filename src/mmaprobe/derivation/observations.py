@@ -13,8 +13,8 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.repeats import UnstableError
+from mmaprobe.derivation.work import evaluated
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
-from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 
 Pool = Callable[[int, int], Batch]
@@ -33,8 +33,7 @@ class Observations:
     """Vectors asked and answers given; counts what it cost.
 
     ``vectors`` and ``answers`` are those that hypotheses are held to, ``asked`` all;
-    ``run`` is how many vectors the device was given, those asked again too, and
-    ``lanes`` how many lanes were evaluated of hypotheses, about.
+    ``run`` is how many vectors the device was given, those asked again too.
     """
 
     device: Device
@@ -45,7 +44,6 @@ class Observations:
     tiles: int = 0
     launches: int = 0
     run: int = 0
-    lanes: int = 0
 
     def ask(self, vectors: Batch) -> Bits:
         """Run the vectors, remember them, return the answers."""
@@ -99,9 +97,7 @@ class Observations:
             return hypotheses
         vectors, answers = self.everything()
         latest = np.arange(len(answers))[::-1]
-        alive = hypotheses.agreeing(take(vectors, latest), answers[latest])
-        self.lanes += self.instruction.k * (len(hypotheses) * LEAST + len(alive) * len(answers))
-        return alive
+        return hypotheses.agreeing(take(vectors, latest), answers[latest])
 
     def alive(self, hypotheses: Sequence[Datapath]) -> list[Datapath]:
         """The datapaths that agree with every observation."""
@@ -112,7 +108,7 @@ class Observations:
         if not self.answers:
             return 0
         vectors, answers = self.everything()
-        return int((evaluate_many([datapath], vectors)[0] != answers).sum())
+        return int((evaluated([datapath], vectors)[0] != answers).sum())
 
     def check_stable(self) -> None:
         """Ask everything ever asked again in the opposite order; UnstableError when an answer changed."""
@@ -162,8 +158,6 @@ def eliminate(
         vectors = pool(seed + 1009 * turn, POOL << dry)
         turn += 1
         chosen = splitters(rng, alive, vectors, width)
-        evaluated = min(EVALUATIONS, len(alive) * vectors.size) + len(alive) * chosen.size
-        observations.lanes += observations.instruction.k * evaluated
         if not chosen.size:
             dry += 1
             continue

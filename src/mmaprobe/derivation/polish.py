@@ -12,7 +12,7 @@ from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.rewrite import explicit, simpler, tidy
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
-from mmaprobe.derivation.wide import LANES, descend, grids
+from mmaprobe.derivation.wide import descend, grids
 from mmaprobe.parameters.datapath import Datapath
 
 TURNS = 12
@@ -22,18 +22,15 @@ def polish(state: State, datapath: Datapath, pool: Pool, plain: bool) -> Datapat
     """Downhill until no answer is wrong, then vectors that tell every group of fields from its other values; again
     from the best of those where the device sides with one.
 
-    OutsideError with the datapath reached where some answers stay wrong, and where the allowance is spent.
+    OutsideError with the datapath reached where some answers stay wrong.
     """
     for turn in range(TURNS):
-        spend = None if plain else state.spend
-        found, misses = descend(datapath, *state.observations.everything(), plain, spend)
+        found, misses = descend(datapath, *state.observations.everything(), plain)
         if misses:
             raise OutsideError("fields on their own", found)
         found = _simplest(state, found)
         rivals = Living.of(list(grids(explicit(found), plain)))
         state.say(f"fields on their own: {len(rivals)} hypotheses")
-        if spend is not None:
-            spend(len(rivals) * found.k * LANES)
         alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn)
         if state.observations.mismatches(found) == 0:
             return found

@@ -35,10 +35,6 @@ MOST_SPELLED = 2
 MOST_RIVALS, MOST_RULED = 1000, 8000
 
 
-MOST_LANES = 500_000_000
-"""So many lanes are evaluated, about, before a search for other structures ends."""
-
-
 class Search:
     """Stage after stage, each a set of hypotheses that the device's answers thin out."""
 
@@ -74,8 +70,6 @@ class Search:
         structures left were tried by the rules of the datapath believed so far."""
         failure = OutsideError("structures", None)
         for datapath, mend in chain([(None, False)], self.untried):
-            if self.state.observations.lanes > MOST_LANES:
-                raise OutsideError("the search stopped at its limit", failure.closest)
             try:
                 if datapath is None:
                     return self.state.choose(self._ruled())
@@ -84,6 +78,13 @@ class Search:
                 failure = error
                 self.failed += [] if mend or error.closest is None else [error.closest]
         raise failure
+
+    @property
+    def closest(self) -> Datapath | None:
+        """The datapath believed; where there is none, that of those refuted with the fewest wrong answers."""
+        if self.state.believed is not None:
+            return self.state.believed
+        return min(self.failed, key=self.state.observations.mismatches, default=None)
 
     def _ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
         """Datapaths to refine, and whether with every field on its own: structure by structure first with tied fields,

@@ -9,14 +9,15 @@ from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.attack import SHAPES, attack_vectors, can_attack
 from mmaprobe.derivation.certificate import Certificate, Entry, Pool, Verdict
+from mmaprobe.derivation.checker import Argument
 from mmaprobe.derivation.living import several
 from mmaprobe.derivation.observations import Observations, eliminate
 from mmaprobe.derivation.pool import OWN_KINDS, hard_vectors, join, mixed_vectors, take
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.state import OutsideError
+from mmaprobe.derivation.work import evaluated
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
-from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
@@ -32,6 +33,8 @@ ATTEMPTS = 5
 LAST_POOL = 40_000
 LAST_EVALUATIONS = 1_000_000
 """Size of the last pool, and how often datapaths are evaluated on it at most: rare differences need many vectors."""
+AIMED_LANES = 150_000_000
+"""So many lanes are evaluated on a pool aimed at neighbours, about."""
 
 
 class Settlement:
@@ -66,8 +69,8 @@ class Settlement:
         pools: list[Pool] = []
         for sweep in range(MOVES):
             near = neighbourhood(self.state.current)
-            left = self._unseen(near)
-            left = [n for n in left if not argument(self.state.current, n)]
+            reasons = {(n.field, n.value): argument(self.state.current, n) for n in self._unseen(near)}
+            left = [n for n in near if reasons.get((n.field, n.value), "refuted") is None]
             moved = False
             for attempt in range(ATTEMPTS):
                 if not left:
@@ -79,7 +82,7 @@ class Settlement:
                 if moved:
                     break
             if not moved:
-                return self._certificate(near, pools)
+                return self._certificate(near, pools, reasons)
             self.state.proofs.clear()
         raise OutsideError("neighbours kept replacing each other", self.state.current)
 
@@ -89,7 +92,7 @@ class Settlement:
         if not self.state.observations.count or not left:
             return left
         vectors, answers = self.state.observations.everything()
-        wrong = evaluate_many([n.datapath for n in left], vectors) != answers
+        wrong = evaluated([n.datapath for n in left], vectors) != answers
         for n, misses in zip(left, wrong, strict=True):
             if misses.any():
                 self._note(n, vectors, answers, int(misses.argmax()))
@@ -108,14 +111,14 @@ class Settlement:
         if attempt == 0 or not can_attack(self.instruction):
             return mixed_vectors(self.instruction, seed, POOL << attempt), every
         rivals = [n.datapath for n in left]
-        count = POOL << (2 * attempt - 1)
+        count = min(POOL << (2 * attempt - 1), max(AIMED_LANES // (len(left) * self.instruction.k), POOL))
         return attack_vectors(self.instruction, self.state.current, rivals, seed, count), tuple(SHAPES)
 
     def _refute_relatives(self, start: Datapath) -> Certificate:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
         others = [path for path in dict.fromkeys(grammar.control_variants(start)) if path != self.state.current]
         vectors, answers = self.state.observations.everything()
-        wrong = evaluate_many(others, vectors) != answers
+        wrong = evaluated(others, vectors) != answers
         entries = []
         for path, misses in zip(others, wrong, strict=True):
             name = grammar.control_words(path)
@@ -128,8 +131,8 @@ class Settlement:
 
     def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
         """Ask the device about the vectors that tell neighbours from the current datapath."""
-        base = evaluate_many([self.state.current], pool)[0]
-        table = evaluate_many([n.datapath for n in left], pool) != base
+        base = evaluated([self.state.current], pool)[0]
+        table = evaluated([n.datapath for n in left], pool) != base
         columns = np.unique(table[table.any(axis=1)].argmax(axis=1)) if table.any() else np.empty(0, np.int64)
         if not columns.size:
             return left, False
@@ -201,15 +204,17 @@ class Settlement:
         vectors = join([families, mixed.slice(mixed.size - own, mixed.size)])
         device = Observations(self.state.observations.device, self.instruction)
         answers = device.ask(vectors)
-        wrong = np.flatnonzero(evaluate_many([self.state.current], vectors)[0] != answers)
+        wrong = np.flatnonzero(evaluated([self.state.current], vectors)[0] != answers)
         return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None
 
-    def _certificate(self, near: list[Neighbour], pools: list[Pool]) -> Certificate:
+    def _certificate(
+        self, near: list[Neighbour], pools: list[Pool], reasons: dict[tuple[str, str], Argument | None]
+    ) -> Certificate:
         entries = []
         searched = self.state.observations.count + sum(pool.vectors for pool in pools)
         for n in near:
             proof = self.state.proofs.get((n.field, n.value))
-            reason = None if proof else argument(self.state.current, n)
+            reason = None if proof else reasons[n.field, n.value]
             verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
             entries.append(Entry(n.field, n.value, verdict, proof, reason, searched))
         return Certificate(tuple(entries), tuple(pools))

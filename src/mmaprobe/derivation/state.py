@@ -16,10 +16,6 @@ KEPT = 300
 """So many of the hypotheses that agree so far are kept as rivals."""
 
 
-ALLOWANCE = 50_000_000
-"""So many lanes a search of every field on its own may evaluate in one derivation, about (some 15 seconds)."""
-
-
 class OutsideError(Exception):
     """No hypothesis of the grammar agrees with all observations; ``closest`` is the one with the least wrong."""
 
@@ -45,7 +41,6 @@ class State:
     others: list[Datapath] = field(default_factory=list)
     relative_of: Datapath | None = None
     proofs: dict[tuple[str, str], Witness] = field(default_factory=dict)
-    allowance: int = ALLOWANCE
 
     @property
     def current(self) -> Datapath:
@@ -53,12 +48,6 @@ class State:
         if self.believed is None:
             raise OutsideError("nothing was found yet", None)
         return self.believed
-
-    def spend(self, lanes: int) -> None:
-        """Take so many lane evaluations from the allowance; OutsideError where less is left."""
-        if lanes > self.allowance:
-            raise OutsideError("the search of every field on its own stopped at its limit", self.believed)
-        self.allowance -= lanes
 
     def choose(self, alive: Living) -> Datapath:
         """Believe the first of these; the rest are kept.  OutsideError where there is none."""
