@@ -33,7 +33,7 @@ ATTEMPTS = 5
 LAST_POOL = 40_000
 LAST_EVALUATIONS = 1_000_000
 """Size of the last pool, and how often datapaths are evaluated on it at most: rare differences need many vectors."""
-AIMED_LANES = 150_000_000
+AIMED_LANES = 60_000_000
 """So many lanes are evaluated on a pool aimed at neighbours, about."""
 
 

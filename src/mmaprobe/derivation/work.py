@@ -16,7 +16,7 @@ from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.parameters.datapath import Datapath
 
-ALLOWANCE = 800_000_000
+ALLOWANCE = 1_300_000_000
 """So many units of work, each about 20 ns of a core: a lane in a narrow sum."""
 WIDE, REFUSED = 4, 200
 """What a lane costs in a sum wider than one word, and where the engine cannot hold the sum."""
