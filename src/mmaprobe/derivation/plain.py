@@ -61,7 +61,7 @@ def single_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     """Vectors of one normal product, or c, alone (a third), all else +0: nothing is added."""
     rng = np.random.default_rng([seed, 0x0501])
     a, b, d = formats.get(instruction.a), formats.get(instruction.b), formats.get(instruction.d)
-    low, high = _window(instruction, a, b, d)
+    low, high = window(instruction, a, b, d)
     rows, lanes = np.arange(count), rng.integers(0, instruction.k, count)
     exponents = split(rng, rng.integers((low + high + 1) // 2, high + 1, (count, 1)), a, b)
     of_c = (rng.integers(0, 3, count) == 0) & (instruction.c is not None)
@@ -91,7 +91,7 @@ def _plain(rng: np.random.Generator, instruction: Instruction, count: int, lanes
     """Vectors of so many lanes: K, or one that stands for all."""
     a, b = formats.get(instruction.a), formats.get(instruction.b)
     d = formats.get(instruction.d)
-    low, high = _window(instruction, a, b, d)
+    low, high = window(instruction, a, b, d)
     shape = (count, lanes)
     anchor = rng.integers((low + high + 1) // 2, high + 1, (count, 1))
     exponents = np.clip(anchor - _spread(rng, shape, d.fraction_bits, high - low), low, high)
@@ -111,7 +111,7 @@ def _plain(rng: np.random.Generator, instruction: Instruction, count: int, lanes
     return Batch(**batch)
 
 
-def _window(instruction: Instruction, a: formats.Format, b: formats.Format, d: formats.Format) -> tuple[int, int]:
+def window(instruction: Instruction, a: formats.Format, b: formats.Format, d: formats.Format) -> tuple[int, int]:
     """Lowest and highest exponent of a product such that sums are finite, and normal unless they cancel."""
     reach = 0 if instruction.scale is None else 2 * SCALES
     low = max(a.min_exponent + b.min_exponent, d.min_exponent + 3) + reach
@@ -173,6 +173,13 @@ def code(rng: np.random.Generator, fmt: formats.Format, exponent: Ints) -> Bits:
     found <<= np.uint64(fmt.padding)
     negative = rng.integers(0, 2, size).astype(bool) & fmt.signed
     return np.where(negative, found | np.uint64(fmt.sign_mask), found).astype(fmt.dtype)
+
+
+def powers(fmt: formats.Format, codes: Bits) -> Bits:
+    """Powers of two of these signs and exponents."""
+    fraction = fmt.dtype.type(((1 << fmt.fraction_bits) - 1) << fmt.padding)
+    found: Bits = codes & ~fraction
+    return found
 
 
 def _cancel_pairs(rng: np.random.Generator, a: Bits, b: Bits, fmt: formats.Format) -> None:

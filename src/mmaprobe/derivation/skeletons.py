@@ -14,6 +14,7 @@ from mmaprobe import formats
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
+from mmaprobe.derivation.handed import numbers_of, read_off
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.opening import Opening
@@ -121,7 +122,7 @@ class Skeletons:
     def wide(self) -> Iterator[Datapath]:
         """Structures whose terms and results each have numbers of their own, the likeliest first."""
         self.state.observations.check_stable()
-        found = self._wide()
+        found = chain(self._read_off(), self._wide())
         while True:
             rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
             try:
@@ -131,6 +132,10 @@ class Skeletons:
             if path is None:
                 return
             yield path
+
+    def _read_off(self) -> Iterator[Datapath]:
+        """Sums inside sums, where the probe of the summation tree reads some."""
+        yield from numbers_of(self.state, self.pools, read_off(self.state))
 
     def _wide(self) -> Iterator[Datapath]:
         """By graded answers first; sums in sums, whose fields hide one another, then by counts of wrong answers too."""

@@ -1,0 +1,161 @@
+"""Numbers of a sum that hands its sums on, once its groups are read off.
+
+Two products of one group that cancel leave the units beside them as the group's own cut leaves them; units in another
+group show the cut of the group's sum, C that of C; what little is added to a large C shows how the sum of the products
+is cut and the result rounded.  Each is fitted by the vectors on which it shows alone, then all to all answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.derivation import axes, roles
+from mmaprobe.derivation import hypotheses as grammar
+from mmaprobe.derivation.aimed import Aimed
+from mmaprobe.derivation.alone import descend, held
+from mmaprobe.derivation.graded import Axis, Budget, Graded, grid_of
+from mmaprobe.derivation.living import Living
+from mmaprobe.derivation.numbers import groups, numbered_cuts, rounding
+from mmaprobe.derivation.observations import eliminate
+from mmaprobe.derivation.polish import polish_numbers
+from mmaprobe.derivation.pool import join, take
+from mmaprobe.derivation.pools import Pools
+from mmaprobe.derivation.read_trees import Handed, handed_on
+from mmaprobe.derivation.rewrite import explicit, tidy
+from mmaprobe.derivation.shapes import normal
+from mmaprobe.derivation.state import OutsideError, State
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.probing.suite import probe
+
+EACH = 64
+"""Vectors of each kind."""
+EVALUATIONS = 10_000_000
+PAST = 12
+"""So many places below the result's last one its sum may be cut first."""
+
+
+SWEEPS = 3
+
+
+def read_off(state: State) -> list[Handed]:
+    """What the probe of the summation tree says of sums that are handed on; nothing where it sees none."""
+    device, instruction = state.observations.device, state.instruction
+    finding = probe(device, instruction, ["summation_tree"], state.seed)["summation_tree"]
+    state.observations.tiles += finding.tiles
+    state.observations.launches += finding.launches
+    state.say(f"summation tree: {finding.text}")
+    if finding.status not in ("exact", "bounded"):
+        return []
+    return handed_on(finding.answer, instruction.k, instruction.c is not None)
+
+
+class Numbers:
+    """The numbers of a structure whose groups are known."""
+
+    def __init__(self, state: State, pools: Pools, handed: Handed) -> None:
+        self.state, self.pools, self.handed = state, pools, handed
+        self.instruction = state.instruction
+        self.aimed = Aimed(state.instruction, handed)
+        self.budget = Budget(EVALUATIONS)
+
+    def found(self) -> Datapath:
+        """The datapath whose numbers agree with all plain answers; OutsideError where none does."""
+        self.state.say("numbers of the sums inside")
+        seen = self._ask()
+        path = self._start()
+        for _ in range(SWEEPS):
+            before = path
+            for kind, group in self._stages(path):
+                path = self._nearer(path, seen[kind], group) if kind in seen else path
+            if path == before:
+                break
+        return polish_numbers(self.state, self._told(path), self._pool, (), self.budget)
+
+    @staticmethod
+    def _nearer(path: Datapath, seen: Graded, group: list[Axis]) -> Datapath:
+        """The combination that is nearest to these answers, those first that the datapath gets wrong, where it is
+        nearer than the datapath itself."""
+        before = seen.total(path)
+        if not before:
+            return path
+        wrong = evaluate_many([path], seen.vectors)[0] != seen.answers
+        order = np.argsort(~wrong, kind="stable")
+        near = replace(seen, vectors=take(seen.vectors, order), answers=seen.answers[order]).nearest(path, group)
+        return path if near is None or near[1] >= before else near[0]
+
+    def _told(self, path: Datapath) -> Datapath:
+        """Downhill to all answers; then cuts of the sum of products and of the result, which hide one another, told
+        apart together."""
+        everything = Graded.of(self.instruction, [self.state.observations.everything()], self.budget)
+        path, loss = descend(path, everything, lambda each: groups(each, ()))
+        if loss:
+            raise OutsideError("numbers of the sums inside", tidy(path))
+        rivals = Living.of([grid for group in self._last_cuts(path) if (grid := grid_of(path, group))])
+        self.state.say(f"cuts of the result: {len(rivals)} hypotheses")
+        which = partial(normal, self.instruction)
+        pool = partial(self.aimed.vectors, "tie") if "tie" in self.aimed.kinds else self.pools.safe
+        alive = eliminate(self.state.observations, rivals, pool, seed=self.state.seed, patience=3, which=which)
+        return tidy(next(iter(alive), path))
+
+    def _pool(self, seed: int, count: int) -> Batch:
+        kinds = self.aimed.kinds
+        each = max(1, count // len(kinds))
+        return join([self.pools.safe(seed, count), *(self.aimed.vectors(kind, seed, each) for kind in kinds)])
+
+    def _start(self) -> Datapath:
+        structure = self.handed.structure
+        to = Encode(self.instruction.d, "RNE", zero="positive")
+        path = replace(grammar.build(self.instruction, structure, to), order=structure.order)
+        return held(explicit(path))
+
+    def _ask(self) -> dict[str, Graded]:
+        """One launch of every kind; hypotheses are held to the normal answers."""
+        kinds = self.aimed.kinds
+        made = [self.aimed.vectors(kind, self.state.seed, EACH) for kind in kinds]
+        vectors = join(made)
+        answers = self.state.observations.peek(vectors)
+        good = np.flatnonzero(normal(self.instruction, answers))
+        self.state.observations.remember(take(vectors, good), answers[good])
+        seen = {
+            kind: Graded.of(self.instruction, [(each, part)], self.budget)
+            for kind, each, part in zip(kinds, made, np.split(answers, len(made)), strict=True)
+        }
+        return {kind: graded for kind, graded in seen.items() if len(graded.answers)}
+
+    def _stages(self, path: Datapath) -> Iterator[tuple[str, list[Axis]]]:
+        """What each kind of vectors is fitted by."""
+        uncut = axes.may_be_uncut(path)
+
+        def term(part: str, inside: bool) -> list[Axis]:
+            return [roles.widths((part, inside), uncut), roles.modes((part, inside))]
+
+        yield "own", term("products", True)
+        if len(self.handed.groups) > 1:
+            yield "beside", term("group", self.handed.nested)
+        yield "c", term("acc", False)
+        yield "c", [roles.cutoffs(("acc", False)), *term("acc", False)]
+        yield "tie", term("group", False)
+        yield from (("tie", group) for group in self._last_cuts(path))
+        yield "round", [rounding("root")]
+
+    def _last_cuts(self, path: Datapath) -> Iterator[list[Axis]]:
+        """Cuts of the sum of the products beside first cuts of the result."""
+        widths = roles.widths(("group", False), axes.may_be_uncut(path))
+        last = formats.get(self.instruction.d).fraction_bits + PAST
+        for mode in formats.ROUNDINGS:
+            yield [numbered_cuts("root", mode, last), widths]
+
+
+def numbers_of(state: State, pools: Pools, every: list[Handed]) -> Iterator[Datapath]:
+    """``Numbers.found`` of each of these structures that fits."""
+    for handed in every:
+        with suppress(OutsideError):
+            yield Numbers(state, pools, handed).found()

@@ -1,0 +1,111 @@
+"""Sums inside sums: the structure from the probe's tree, numbers from the vectors on which each shows alone."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.aimed import KINDS, Aimed
+from mmaprobe.derivation.handed import numbers_of, read_off
+from mmaprobe.derivation.observations import Observations
+from mmaprobe.derivation.plain import safe_vectors
+from mmaprobe.derivation.pools import Pools
+from mmaprobe.derivation.read_trees import handed_on
+from mmaprobe.derivation.state import State
+from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.models.engine import evaluate
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Term, walk
+
+FORM = Instruction("test.f16", "test.f16", "test", 16, 16, 8, "f16", "f16", "f32", "f32")
+TO = Encode("f32", "RNE")
+
+
+def add(x: Any, y: Any) -> dict[str, Any]:
+    return {"kind": "add", "terms": [x, y]}
+
+
+def fused(*terms: Any, **more: Any) -> dict[str, Any]:
+    return {"kind": "fused", "terms": [*terms], **more}
+
+
+@pytest.mark.parametrize(
+    ("form", "groups", "order"),
+    [
+        (add(fused(*range(8)), "c"), [(0, 1, 2, 3, 4, 5, 6, 7)], None),
+        (add(add(fused(0, 1, 2, 3), "c"), fused(4, 5, 6, 7)), [(0, 1, 2, 3)], None),
+        (add(add(fused(4, 5, 6, 7), "c"), fused(0, 1, 2, 3)), [(0, 1, 2, 3)], (4, 5, 6, 7, 0, 1, 2, 3)),
+        (add(add(fused(0, 2, 5, 7), "c"), fused(1, 3, 4, 6)), [(0, 1, 2, 3)], (0, 2, 5, 7, 1, 3, 4, 6)),
+        (fused(fused(0, 2, 4, 6), fused(1, 3, 5, 7), "c"), [(0, 2, 4, 6), (1, 3, 5, 7)], None),
+        (add(fused(fused(0, 3, 5), fused(1, 2, 4, 6, 7)), "c"), [(0, 3, 5), (1, 2, 4, 6, 7)], None),
+        (add(fused(fused(0, 1, 2), 3, 4, 5, 6, 7), "c"), [(3, 4, 5, 6, 7), (0, 1, 2)], None),
+    ],
+    ids=["one sum", "steps", "backwards", "any lanes", "even and odd", "uneven", "some alone"],
+)
+def test_the_structure_of_a_tree(form: Any, groups: list[tuple[int, ...]], order: tuple[int, ...] | None) -> None:
+    found = handed_on(form, 8, True)[0]
+    assert list(found.groups) == groups
+    assert found.structure.order == order
+    tree = found.structure.build(TO)
+    lanes = [node.lanes for node in walk(tree) if isinstance(node, Products)]
+    assert sorted(lanes) == sorted(groups)
+    assert isinstance(tree, Fused)
+    assert tree.terms[-1] == Term(Accumulator())
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"kind": "fma", "acc": "c", "lanes": [0, 1, 2, 3, 4, 5, 6, 7]},
+        fused("c", *range(8)),
+        add(add(fused(0, 1, 2), "c"), fused(3, 4, 5, 6, 7)),
+        add(add(fused(0, 1, 2), fused(3, 4)), fused(5, 6, 7)),
+        add(fused({"kind": "add", "terms": [0, 1]}, *range(2, 8)), "c"),
+        fused(fused(0, 1, 2, 3), fused(4, 5, 6, 7), "c", lossless=True),
+        {"kind": "unknown", "terms": ["c", *range(8)]},
+    ],
+    ids=["chain", "one sum", "unequal steps", "no c", "rounded pair", "lossless", "unknown"],
+)
+def test_other_trees_are_none_of_its_business(form: Any) -> None:
+    assert handed_on(form, 8, True) == []
+
+
+def device(groups: list[tuple[int, ...]], step: int, seed: int, apart: bool) -> Datapath:
+    """An invented unit: groups cut to so many bits, their sum to more where it is handed on once more, then C joins."""
+    rng = random.Random(seed)
+    bits, mode = rng.randint(18, 26), rng.choice(["RZ", "RD"])
+    inner = tuple(Term(Fused((Term(Products(lanes)),), bits, mode)) for lanes in groups)
+    whole = (Term(Fused(inner, 25, "RD"), 27),) if apart else tuple(replace(term, fraction_bits=27) for term in inner)
+    tree = Fused((*whole, Term(Accumulator(), rng.randint(24, 27))), 24, "RD", None, replace(TO, first=(29, "RZ")))
+    order = tuple(rng.sample(range(8), 8))
+    return Datapath("f16", "f16", "f32", "f32", 8, tree, step if step < 8 else 0, order)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("groups", "step", "apart"),
+    [([(0, 1, 2, 3)], 4, False), ([(0, 2, 4, 6), (1, 3, 5, 7)], 8, True), ([(0, 1, 2), (3, 4, 5, 6, 7)], 8, True)],
+    ids=["one group", "two groups", "uneven groups"],
+)
+def test_invented_sums_in_sums_are_read_off(groups: list[tuple[int, ...]], step: int, apart: bool, seed: int) -> None:
+    """Whatever lanes are in a group: the tree of the probe, then numbers that agree on 20,000 plain vectors."""
+    path = device(groups, step, seed, apart)
+    state = State(FORM, Observations(DatapathDevice(FORM, path), FORM), seed, lambda _: None)
+    found = next(numbers_of(state, Pools(FORM), read_off(state)))
+    vectors = safe_vectors(FORM, seed + 99, 20_000)
+    assert (evaluate(found, vectors) == evaluate(path, vectors)).all()
+    assert state.observations.launches < 50
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_aimed_vectors_are_finite(kind: str) -> None:
+    handed = handed_on(add(fused(fused(0, 2, 4, 6), fused(1, 3, 5, 7)), "c"), 8, True)[0]
+    path = device([(0, 2, 4, 6), (1, 3, 5, 7)], 8, 0, True)
+    answers = evaluate(path, Aimed(FORM, handed).vectors(kind, 0, 500))
+    kinds = formats.decode(formats.get("f32"), answers).kind
+    assert set(kinds.tolist()) <= {formats.ZERO, formats.NORMAL}
+    assert (kinds == formats.NORMAL).mean() > 0.5
