@@ -42,18 +42,7 @@ DEPTH = os.environ.get("MMAPROBE_DEPTH", "quick")
 CHOSEN = {"quick": representatives()[::6], "ci": representatives(), "full": distinct()}[DEPTH]
 NAMES = [each.name for each in CHOSEN]
 STATES = [each for each in CHOSEN if each.kind == "state"]
-GROUPS = "sums of groups inside an aligned sum are not in the derivation's grammar"
-APART = "a sum handed on to one with other numbers is found with some formats and seeds alone"
-INCONCLUSIVE: dict[str, str] = {
-    "gfx942-v_mfma_f32_32x32x4_2b_bf16": APART,
-    "gfx942-v_mfma_f32_16x16x16_f16": APART,
-    "gfx942-v_mfma_f32_16x16x16_bf16": APART,
-    "gfx942-v_mfma_f32_16x16x8_xf32": APART,
-    "gfx942-v_mfma_f32_32x32x4_xf32": APART,
-    "gfx942-v_smfmac_f32_16x16x32_f16": APART,
-    "gfx942-v_mfma_f32_16x16x32_bf8_bf8": GROUPS,
-    "gfx942-v_smfmac_f32_16x16x64_bf8_bf8": GROUPS,
-}
+INCONCLUSIVE: dict[str, str] = {}
 """Forms, or representatives of families, that the derivation ends without an answer for, and why."""
 
 

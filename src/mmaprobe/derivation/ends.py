@@ -53,7 +53,11 @@ class Ends:
         once zero exponents are known from plain vectors.  OutsideError where there is none."""
         path, zeros = self._plain_zeros(self.start)
         rest()
-        path, flushes, zeros = self._flushes(self._overflows(path), zeros)
+        path = self._overflows(path)
+        try:
+            path, flushes, zeros = self._flushes(path, zeros)
+        except OutsideError:  # terms may have zero exponents of their own
+            path, flushes, zeros = self._flushes(self._zeros(path, self._low, self._view()), [])
         signs = self._signs(path, flushes, zeros)
         return several([tidy(self._zeros(next(iter(signs)), self._low, self._view(sees=True)))])
 

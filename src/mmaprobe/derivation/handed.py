@@ -35,8 +35,10 @@ from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.probing.suite import probe
 
-EACH = 64
+EACH = 96
 """Vectors of each kind."""
+FAR = ("sum", "tie", "round")
+"""The kinds that show together how the sum of the products is cut and the result rounded."""
 EVALUATIONS = 10_000_000
 PAST = 12
 """So many places below the result's last one its sum may be cut first."""
@@ -124,11 +126,13 @@ class Numbers:
         answers = self.state.observations.peek(vectors)
         good = np.flatnonzero(normal(self.instruction, answers))
         self.state.observations.remember(take(vectors, good), answers[good])
-        seen = {
-            kind: Graded.of(self.instruction, [(each, part)], self.budget)
-            for kind, each, part in zip(kinds, made, np.split(answers, len(made)), strict=True)
+        parts = list(zip(kinds, made, np.split(answers, len(made)), strict=True))
+        far = [each for each in parts if each[0] in FAR]
+        return {
+            name: Graded.of(self.instruction, [(each, part) for _, each, part in several], self.budget)
+            for name, several in (("far", far), *((each[0], [each]) for each in parts if each not in far))
+            if several
         }
-        return {kind: graded for kind, graded in seen.items() if len(graded.answers)}
 
     def _stages(self, path: Datapath) -> Iterator[tuple[str, list[Axis]]]:
         """What each kind of vectors is fitted by."""
@@ -142,9 +146,9 @@ class Numbers:
             yield "beside", term("group", self.handed.nested)
         yield "c", term("acc", False)
         yield "c", [roles.cutoffs(("acc", False)), *term("acc", False)]
-        yield "tie", term("group", False)
-        yield from (("tie", group) for group in self._last_cuts(path))
-        yield "round", [rounding("root")]
+        yield "far", term("group", False)
+        yield from (("far", group) for group in self._last_cuts(path))
+        yield "far", [rounding("root")]
 
     def _last_cuts(self, path: Datapath) -> Iterator[list[Axis]]:
         """Cuts of the sum of the products beside first cuts of the result."""

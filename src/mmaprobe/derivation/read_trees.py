@@ -55,7 +55,9 @@ def _readings(pattern: Pattern) -> Iterator[Pattern]:
     loose = tuple(part for part in whole if isinstance(part, int))
     ways = [whole, (*_sums(whole), loose)] if len(loose) > 1 and _sums(whole) else [whole]
     for way in ways:
-        yield from ((way,), way) if whole is not pattern else (way, (way,))
+        beside = [way] if len(way) > 1 else []
+        handed = [(way,) if len(way) > 1 else way]
+        yield from (*beside, *handed) if whole is pattern else (*handed, *beside)
 
 
 def _sums(pattern: Pattern) -> Pattern:

@@ -100,6 +100,8 @@ class Search:
             failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
             self.failed = []
             yield from ((path, True) for path in (*believed, *failed))
+        for path in skeletons.read_off():
+            yield from ((path, mend) for mend in (True, False))
         for path in skeletons.wide():
             yield from ((path, mend) for mend in (False, True))
 

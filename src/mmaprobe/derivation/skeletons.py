@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -119,23 +119,28 @@ class Skeletons:
             rounds=ROUNDS,
         )
 
+    def read_off(self) -> Iterator[Datapath]:
+        """Sums inside sums, where the probe of the summation tree reads some."""
+        yield from self._plainly(lambda: numbers_of(self.state, self.pools, read_off(self.state)))
+
     def wide(self) -> Iterator[Datapath]:
         """Structures whose terms and results each have numbers of their own, the likeliest first."""
+        yield from self._plainly(self._wide)
+
+    def _plainly(self, ways: Callable[[], Iterator[Datapath]]) -> Iterator[Datapath]:
+        """What comes when nothing but plain vectors counts."""
         self.state.observations.check_stable()
-        found = chain(self._read_off(), self._wide())
+        found: Iterator[Datapath] | None = None
         while True:
             rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
             try:
+                found = ways() if found is None else found
                 path = next(found, None)
             finally:
                 self.state.observations.remember(*rest)
             if path is None:
                 return
             yield path
-
-    def _read_off(self) -> Iterator[Datapath]:
-        """Sums inside sums, where the probe of the summation tree reads some."""
-        yield from numbers_of(self.state, self.pools, read_off(self.state))
 
     def _wide(self) -> Iterator[Datapath]:
         """By graded answers first; sums in sums, whose fields hide one another, then by counts of wrong answers too."""
