@@ -45,6 +45,7 @@ PAST = 12
 
 
 SWEEPS = 3
+C = ("acc", False)
 
 
 def read_off(state: State) -> list[Handed]:
@@ -94,18 +95,25 @@ class Numbers:
         return path if near is None or near[1] >= before else near[0]
 
     def _told(self, path: Datapath) -> Datapath:
-        """Downhill to all answers; then cuts of the sum of products and of the result, which hide one another, told
-        apart together."""
+        """Downhill to all answers; then what hides behind another number, told apart together: from where C is
+        dropped, and how the sum of the products and the result are cut."""
         everything = Graded.of(self.instruction, [self.state.observations.everything()], self.budget)
         path, loss = descend(path, everything, lambda each: groups(each, ()))
         if loss:
             raise OutsideError("numbers of the sums inside", tidy(path))
-        rivals = Living.of([grid for group in self._last_cuts(path) if (grid := grid_of(path, group))])
-        self.state.say(f"cuts of the result: {len(rivals)} hypotheses")
+        hiding = {"c": [[roles.cutoffs(C), roles.widths(C, axes.may_be_uncut(path))]], "tie": [*self._last_cuts(path)]}
+        for kind, ways in hiding.items():
+            path = self._told_apart(path, ways, kind)
+        return tidy(path)
+
+    def _told_apart(self, path: Datapath, ways: list[list[Axis]], kind: str) -> Datapath:
+        """The first of these combinations that the vectors of this kind leave."""
+        rivals = Living.of([grid for group in ways if (grid := grid_of(path, group))])
+        self.state.say(f"numbers that hide one another: {len(rivals)} hypotheses")
         which = partial(normal, self.instruction)
-        pool = partial(self.aimed.vectors, "tie") if "tie" in self.aimed.kinds else self.pools.safe
+        pool = partial(self.aimed.vectors, kind) if kind in self.aimed.kinds else self.pools.safe
         alive = eliminate(self.state.observations, rivals, pool, seed=self.state.seed, patience=3, which=which)
-        return tidy(next(iter(alive), path))
+        return next(iter(alive), path)
 
     def _pool(self, seed: int, count: int) -> Batch:
         kinds = self.aimed.kinds
