@@ -11,6 +11,7 @@ in ``INCONCLUSIVE`` with its reason; a wrong answer is a failure.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -27,6 +28,7 @@ from mmaprobe.derivation import Derivation, derive, loop
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.derivation.hypotheses import control_variants, control_words
+from mmaprobe.derivation.rewrite import explicit
 from mmaprobe.derivation.same_sums import one_operation
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.records import Witness
@@ -68,13 +70,15 @@ def answered(each: Shipped) -> Derivation:
 def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     """The changes that are not just another spelling.
 
-    Steps may be written out as one tree, the operands of an addition have no
-    order, nobody reads labels where nothing is aligned, where nothing is flushed
-    nobody judges what is tiny, a zero exponent may be another one where the
-    formats prove that neither cuts anything, the first NaN of one operation is its
-    own choice, and a product is not infinite from a place that no product reaches.
+    A term may say itself what it has from its sum, steps may be written out as
+    one tree, the operands of an addition have no order, nobody reads labels where
+    nothing is aligned, where nothing is flushed nobody judges what is tiny, a zero
+    exponent may be another one where the formats prove that neither cuts anything,
+    the first NaN of one operation is its own choice, and a product is not infinite
+    from a place that no product reaches.
     """
-    changes = list(datapath_changes(truth, found))
+    own = {path for path, _, _ in datapath_changes(explicit(truth), explicit(found))}
+    changes = [change for change in datapath_changes(truth, found) if not inherited(change[0], own)]
     if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
         changes = [change for change in changes if change[0].partition(".")[0] not in ("tree", "step", "order")]
     if not any(isinstance(node, Fused) for path in (truth, found) for node in walk(path.tree)):
@@ -95,6 +99,15 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
             or any(table.get(change[0].replace("tininess", "subnormals")) != "keep" for table in tables)
         )
     ]
+
+
+def inherited(path: str, own: set[str]) -> bool:
+    """Whether a field of a sum or of its terms differs only in who says it: no path of ``own``, of terms that say all
+    themselves, is that field of the same sum."""
+    node, _, field = path.rpartition(".")
+    node = re.sub(r"\.terms\.\d+$", "", node)
+    same = re.compile(re.escape(node) + r"\.terms\.\d+\." + field)
+    return field in ("fraction_bits", "rounding", "zero_exponent") and not any(map(same.fullmatch, own))
 
 
 def out_of_reach(datapath: Datapath, exponents: tuple[str, ...]) -> bool:

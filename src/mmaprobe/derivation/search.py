@@ -89,8 +89,9 @@ class Search:
     def _ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
         """Datapaths to refine, and whether with every field on its own: structure by structure first with tied fields,
         set after set (None: the whole set by the rules believed so far), then what was refuted or failed, the closest
-        first; at last parts with numbers of their own."""
-        for sets in skeletons.stages():
+        first; sums inside sums that a probe reads off after the likeliest sets; at last parts with numbers of their
+        own."""
+        for number, sets in enumerate(skeletons.stages()):
             for left in sets:
                 self.alive = sharpened(self.state, left)
                 yield None, False
@@ -100,8 +101,8 @@ class Search:
             failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
             self.failed = []
             yield from ((path, True) for path in (*believed, *failed))
-        for path in skeletons.read_off():
-            yield from ((path, mend) for mend in (True, False))
+            for path in skeletons.read_off() if number == 0 else ():
+                yield from ((path, mend) for mend in (True, False))
         for path in skeletons.wide():
             yield from ((path, mend) for mend in (False, True))
 

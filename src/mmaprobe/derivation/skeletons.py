@@ -67,21 +67,37 @@ class Skeletons:
 
     def stages(self) -> Iterator[Iterator[Living]]:
         """Structures with one precision and one rounding for all terms, one for all results: sets that plain vectors
-        leave, of sums rounded to the result's format and to the next wider one."""
-        between = (self._narrow(self._between(name)) for name in wider_formats(self.instruction.d)[:1])
+        leave, of sums rounded to the result's format and to the next wider one; of these last with the lanes in any
+        order."""
+        wider = wider_formats(self.instruction.d)[:1]
+        later: list[list[Left]] = []
+        between = (self._narrow(self._between(name), later) for name in wider)
         yield chain(self._narrow(self._shapes(NARROW)), *between)
+        yield chain(*(self._sets(left, None) for left in later))
 
-    def _narrow(self, spaces: Iterator[tuple[Structure, Space]]) -> Iterator[Living]:
-        """What is left with the lanes as they come, which other ways to take them then rival; then with all ways."""
+    def _narrow(
+        self, spaces: Iterator[tuple[Structure, Space]], later: list[list[Left]] | None = None
+    ) -> Iterator[Living]:
+        """What is left with the lanes as they come, which other ways to take them then rival; then with all ways, or
+        ``later``."""
         every = list(spaces)
         self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
         left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
-        for chosen, most in ((self._as_they_come, FEW), (list[Left], None)):
-            rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
-            alive = self._checked(_joined(part for each in chosen(left) for part in self._reordered(*each, most)))
-            self.state.observations.remember(*rest)
-            if len(alive):
-                yield alive
+        yield from self._sets(left, FEW)
+        if later is None:
+            yield from self._sets(left, None)
+        else:
+            later.append(left)
+
+    def _sets(self, left: list[Left], most: int | None) -> Iterator[Living]:
+        """What plain vectors leave of these; ``most``: none but what they leave with the lanes as they come, of which
+        so many rival with other ways to take them."""
+        rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+        chosen = left if most is None else self._as_they_come(left)
+        alive = self._checked(_joined(part for each in chosen for part in self._reordered(*each, most)))
+        self.state.observations.remember(*rest)
+        if len(alive):
+            yield alive
 
     def _as_they_come(self, left: list[Left]) -> list[Left]:
         """What plain vectors leave without another order of the lanes."""
