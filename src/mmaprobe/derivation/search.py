@@ -94,8 +94,9 @@ class Search:
         for number, sets in enumerate(skeletons.stages()):
             for left in sets:
                 self.alive = sharpened(self.state, left)
-                yield None, False
-                yield from ((path, False) for path in self._unlike(self.alive))
+                if len(self.alive):
+                    yield None, False
+                    yield from ((path, False) for path in self._unlike(self.alive))
             self.alive = Living(())
             believed = [] if self.state.believed is None else [self.state.believed]
             failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
