@@ -22,13 +22,14 @@ from mmaprobe.pytest_plugin import device_of
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse a device or a reference that cannot be opened, in one line; one that is not here skips later."""
+    """Refuse a device or a reference that cannot be opened, in one line; a device that is not here skips later."""
     for option in ("--device", "--ref"):
         try:
             if session.config.getoption(option):
                 device_of(session.config, option).instructions()
-        except NotHereError:
-            continue
+        except NotHereError as error:
+            if option == "--ref":
+                raise pytest.UsageError(f"{option} {session.config.getoption(option)}: {error}") from None
         except DeviceError as error:
             raise pytest.UsageError(f"{option} {session.config.getoption(option)}: {error}") from None
 

@@ -31,7 +31,7 @@ from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.summation_tree import tree_of
 from mmaprobe.probing.terms import power
 from mmaprobe.probing.tipping import tips
-from mmaprobe.probing.two_terms import bits_of_c
+from mmaprobe.probing.two_terms import bits_of_c, bits_shown
 
 
 async def probe_accumulator_precision(session: Session) -> Finding:
@@ -61,9 +61,15 @@ async def probe_accumulator_precision(session: Session) -> Finding:
             session.note(tipped.shown, code, f"the result is tipped by a term {tipped.bits} bits down")
     answer = collapse(products) | {"c": kept.get("c"), "at_least": sorted(limits)}
     if answer["products"] is None and not answer["lanes"]:
-        if answer["c"] is None:
+        if answer["c"] is not None:
+            return session.finding(
+                "bounded", answer, f"fraction bits kept: C {_say(answer, 'c')}; products do not show"
+            )
+        shown = await bits_shown(session, tree)
+        if shown is None:
             return session.finding("inconclusive", answer, "no term can be watched beside a larger one")
-        return session.finding("bounded", answer, f"fraction bits kept: C {_say(answer, 'c')}; products do not show")
+        answer |= {"products": shown, "at_least": ["products"]}
+        return session.finding("bounded", answer, f"{_text(answer)}: as many as the result")
     return session.finding("bounded" if limits else "exact", answer, _text(answer))
 
 

@@ -183,16 +183,16 @@ def _sampled(calls: MaskedCalls, pivot: int, members: list[int]) -> Steps:
 
 def _kept(calls: MaskedCalls, pivot: int, other: int, members: list[int]) -> Steps:
     """The members that come through with +M on the pivot and -M on ``other``, by counting and halving."""
-    blocks = [members[start : start + calls.count] for start in range(0, len(members), calls.count)]
+    parts = [members[start : start + calls.count] for start in range(0, len(members), calls.count)]
     found: set[int] = set()
-    while blocks:
+    while parts:
         halves: list[list[int]] = []
-        counts = yield [Ask(pivot, [other], block) for block in blocks]
-        for block, (kept,) in zip(blocks, counts, strict=True):
-            if kept == len(block):
-                found |= {*block}
+        counts = yield [Ask(pivot, [other], part) for part in parts]
+        for part, (kept,) in zip(parts, counts, strict=True):
+            if kept == len(part):
+                found |= {*part}
             elif kept:
-                middle = len(block) // 2
-                halves += [block[:middle], block[middle:]]
-        blocks = halves
+                middle = len(part) // 2
+                halves += [part[:middle], part[middle:]]
+        parts = halves
     return found

@@ -52,7 +52,7 @@ def nans(fmt: Format) -> dict[str, int]:
     """NaNs of a format: quiet and signalling, of both signs, where it has them."""
     if fmt.nan != "ieee" or fmt.infinity_code is None or fmt.nan_code is None:
         quiet = fmt.nan_code or 0
-        return {"quiet": quiet} | ({"negative": quiet | fmt.sign_mask} if fmt.sign_mask & ~quiet else {})
+        return {"quiet": quiet, **({"negative": quiet | fmt.sign_mask} if fmt.sign_mask & ~quiet else {})}
     low = 1 << max(fmt.padding + fmt.fraction_bits - 2, fmt.padding)  # below the quiet bit
     found = {"quiet": fmt.nan_code, "negative": fmt.nan_code | fmt.sign_mask}
     if low != fmt.quiet_bit:
@@ -63,8 +63,7 @@ def nans(fmt: Format) -> dict[str, int]:
 async def single(session: Session, place: Position) -> dict[str, int]:
     """The result of each kind of NaN alone in one position."""
     kinds = nans(session.formats[place.operand])
-    vectors = [place.put(session, code) for code in kinds.values()]
-    codes = await session.ask(vectors)
+    codes = await session.ask(vectors := [place.put(session, code) for code in kinds.values()])
     if place.name in ("a0", "c"):
         session.note(vectors[-1], codes[-1], f"a {list(kinds)[-1]} NaN in {place.name}")
     return dict(zip(kinds, codes, strict=True))

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.lanes import with_operands
 from mmaprobe.probing.result_rounding import roundings_that_fit
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf
@@ -77,7 +78,7 @@ async def _underflow(session: Session) -> str | None:
         return None
     a, b = _product(session, -power(d.min_exponent - d.fraction_bits - 2))
     grounds = [ground for ground in (zeros(session, False), zeros(session, True)) if ground is not None]
-    vectors = [_put(ground, lane, a, b) for ground in grounds for lane in range(session.k)]
+    vectors = [with_operands(ground, lane, a, b) for ground in grounds for lane in range(session.k)]
     codes = await session.ask(vectors)
     if any(code not in (0, d.sign_mask) for code in codes):
         return None  # rounded away from zero
@@ -93,7 +94,3 @@ def _product(session: Session, value: Fraction) -> tuple[int, int]:
     """Operands of lane 0 whose product is ``value``."""
     vector = session.vector({0: value})
     return vector.a[0], vector.b[0]
-
-
-def _put(base: Vector, lane: int, a: int, b: int) -> Vector:
-    return replace(base, a=(*base.a[:lane], a, *base.a[lane + 1 :]), b=(*base.b[:lane], b, *base.b[lane + 1 :]))

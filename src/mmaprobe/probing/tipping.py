@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mmaprobe.probing.ladders import count_good
-from mmaprobe.probing.lanes import with_operands
 from mmaprobe.probing.rounds import together
 from mmaprobe.probing.session import Session
-from mmaprobe.probing.structure import Leaf, Node, leaves_of
+from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import power
+from mmaprobe.probing.tiny_terms import adds_up, comes_out, heads, product_holds, to_nearest
 from mmaprobe.probing.vectors import Vector
 
 FIRST, MOST = 2, 160
@@ -47,13 +47,13 @@ async def tips(session: Session, tree: Node) -> Tipped | None:
     below = [tipped for tipped in found.values() if tipped is not None and tipped.bits > least]
     borrows = [tipped for (half, _), tipped in found.items() if not half and tipped is not None]
     borrows = [tipped for tipped in borrows if tipped.bits == least]
-    if not below and borrows and await _to_nearest(session, tree):
+    if not below and borrows and await to_nearest(session, tree):
         return None  # a tie at the result's last place, not a borrow from it
     chosen = min(below or borrows, key=lambda tipped: tipped.bits, default=None)
     if chosen is None:
         return None
     half, sign = next(way for way, tipped in found.items() if tipped is chosen)
-    whole = await _adds_up(session, tree, half, sign, chosen.bits)
+    whole = await adds_up(session, tree, half, sign, chosen.bits)
     if chosen.bounded:
         shared = half and len(tree.children) == 2
         signs = {s for (h, s), tipped in found.items() if shared and h and tipped is not None and tipped.bounded}
@@ -64,36 +64,6 @@ async def tips(session: Session, tree: Node) -> Tipped | None:
     return chosen if whole else replace(chosen, bits=chosen.bits - 1)
 
 
-async def _adds_up(session: Session, tree: Node, half: Fraction, sign: int, t: int) -> bool | None:
-    """Whether the tiny term counts as what it is, not as a place that it was rounded to: minus itself takes it
-    away, and from twice as much leaves what tips as well.  None where there are too few leaves for it."""
-    anchor, others = _heads(tree)
-    spare = 2 if half else 1
-    if len(others) <= spare:
-        return None
-    m = session.low + t
-    tiny = sign * power(m - t)
-    base: dict[Leaf, Fraction] = {anchor: 3 * power(m - 1)}
-    base |= {others[1]: half * power(m - session.d.fraction_bits)} if half else {}
-    cases = [base] + [base | {others[0]: x * tiny, others[spare]: y * tiny} for x, y in ((1, 0), (1, -1), (2, -1))]
-    vectors = [vector for case in cases if (vector := session.try_vector(case)) is not None]
-    if len(vectors) < len(cases):
-        return None
-    plain, tipped, cancelled, less = await session.ask(vectors)
-    return cancelled == plain and less == tipped
-
-
-async def _to_nearest(session: Session, tree: Node) -> bool:
-    """Whether three quarters of a last place more, and less, change the result: then it is rounded to nearest."""
-    anchor, others = _heads(tree)
-    m = session.low + session.d.fraction_bits + 2
-    terms = [{anchor: 3 * power(m - 1)} | ({others[0]: n * power(m - session.d.fraction_bits - 2)} if n else {})
-             for n in (0, 3, -3)]  # fmt: skip
-    vectors = [session.try_vector(some) for some in terms]
-    codes = await session.ask([vector for vector in vectors if vector is not None])
-    return len(set(codes)) == len(codes) == len(terms)
-
-
 async def tipped_by(session: Session, tree: Node) -> Ways:
     """What each combination of a half place and a sign of the tiny term shows, found out once."""
     found: Ways = await session.fact("tipping", lambda asker: ladders_of(asker, tree))
@@ -102,18 +72,11 @@ async def tipped_by(session: Session, tree: Node) -> Ways:
 
 async def ladders_of(session: Session, tree: Node) -> Ways:
     """What each combination shows of one sum, every leaf outside of it zero."""
-    anchor, others = _heads(tree)
+    anchor, others = heads(tree)
     halves = (Fraction(0), Fraction(1, 2), *([Fraction(3, 2)] if len(others) == 1 else []))
     ways = [(half, sign) for half in halves for sign in (1, -1)]
     tried = await together(*(_ladder(session, anchor, others, half, sign) for half, sign in ways))
     return dict(zip(ways, tried, strict=True))
-
-
-def _heads(tree: Node) -> tuple[Leaf, list[Leaf]]:
-    """The leaf that holds the anchor, and one of each other term."""
-    heads = [leaves_of(child)[0] for child in tree.children]
-    anchor: Leaf = "c" if "c" in heads else heads[0]
-    return anchor, [head for head in heads if head != anchor]
 
 
 async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
@@ -141,28 +104,10 @@ async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Frac
     shown, ended = pairs[steps[count - 1]][1], count == len(steps)
     ended = ended or None in await session.values(pairs[steps[count]])  # beyond a range, not below a place
     if not ended and half and len(others) == 1:
-        ended = not await _product_holds(session, anchor, others[0], half, sign, steps[count])
+        ended = not await product_holds(session, anchor, others[0], half, sign, steps[count])
     elif not ended:
-        ended = not await _comes_out(session, pairs[steps[count]][1], others[0], sign * power(session.low))
+        ended = not await comes_out(session, pairs[steps[count]][1], others[0], sign * power(session.low))
     return Tipped(steps[count - 1], ended, shown)
-
-
-async def _comes_out(session: Session, full: Vector, leaf: Leaf, tiny: Fraction) -> bool:
-    """Whether the operands of the tiny term, which block scales may have made subnormal, give it with zeros beside."""
-    zero = session.vector({})
-    if not isinstance(leaf, int):
-        return True
-    bare = with_operands(zero, leaf, full.a[leaf], full.b[leaf])
-    alone = replace(bare, scale_a=full.scale_a, scale_b=full.scale_b)
-    return await session.values([alone]) == [tiny]
-
-
-async def _product_holds(session: Session, anchor: Leaf, other: Leaf, half: Fraction, sign: int, t: int) -> bool:
-    """Whether one product of half a place and the tiny term is not rounded before it is added."""
-    m = session.low + t
-    place, tiny = half * power(m - session.d.fraction_bits), sign * power(m - t)
-    vector = session.try_vector({anchor: -place, other: place + tiny})
-    return vector is not None and (await session.values([vector])) == [tiny]
 
 
 def _pair(

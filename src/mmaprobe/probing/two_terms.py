@@ -12,9 +12,12 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.ladders import climb
 from mmaprobe.probing.lanes import beside
+from mmaprobe.probing.places import Place
+from mmaprobe.probing.rounding import fraction_bits
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.structure import Leaf, Node
 from mmaprobe.probing.terms import power
+from mmaprobe.probing.tiny_terms import heads
 from mmaprobe.probing.tipping import tips
 
 
@@ -32,6 +35,12 @@ async def bits_of_c(session: Session, tree: Node) -> tuple[int, bool] | None:
         lambda t: {"c": power(m) + power(m - t), other: -power(m)}, lambda t, value: value == power(m - t),
     )  # fmt: skip
     return bits, bits < last
+
+
+async def bits_shown(session: Session, tree: Node) -> int | None:
+    """Bits of a term that come out beside a larger one that stays; None where no such term can be built."""
+    anchor, others = heads(tree)
+    return await fraction_bits(session, Place((anchor,), others[0], None), session.d.fraction_bits)
 
 
 async def nothing_aligned(session: Session, tree: Node, none: dict[str, Any]) -> Finding:
