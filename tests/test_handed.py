@@ -12,6 +12,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.aimed import KINDS, Aimed
 from mmaprobe.derivation.handed import numbers_of, read_off
+from mmaprobe.derivation.heavy import adds_up, heavy_vectors
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.plain import safe_vectors
 from mmaprobe.derivation.pools import Pools
@@ -19,7 +20,7 @@ from mmaprobe.derivation.read_trees import handed_on
 from mmaprobe.derivation.state import State
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.engine import evaluate
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Term, walk
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Fused, Products, Term, walk
 
 FORM = Instruction("test.f16", "test.f16", "test", 16, 16, 8, "f16", "f16", "f32", "f32")
 TO = Encode("f32", "RNE")
@@ -109,3 +110,17 @@ def test_aimed_vectors_are_finite(kind: str) -> None:
     kinds = formats.decode(formats.get("f32"), answers).kind
     assert set(kinds.tolist()) <= {formats.ZERO, formats.NORMAL}
     assert (kinds == formats.NORMAL).mean() > 0.5
+
+
+def test_heavy_products_show_the_roundings_that_narrow_ones_hide() -> None:
+    """A chain and an exact sum of e2m1 products differ in large sums alone; wider formats need no such vectors."""
+    narrow = replace(FORM, k=32, a="e2m1", b="e2m1", c="f16", d="f16")
+    assert adds_up(narrow)
+    assert not adds_up(FORM)
+    to, lanes = Encode("f16", "RNE"), tuple(range(32))
+    chain = Datapath("e2m1", "e2m1", "f16", "f16", 32, Fma(Accumulator(), lanes, to))
+    exact = replace(chain, tree=Exact((Accumulator(), Products(lanes)), to))
+    vectors = [replace(each, c=0 * each.c) for each in (heavy_vectors(narrow, 0, 500), safe_vectors(narrow, 0, 500))]
+    heavy, safe = ((evaluate(chain, each) != evaluate(exact, each)).mean() for each in vectors)
+    assert heavy > 0.2
+    assert safe < 0.02

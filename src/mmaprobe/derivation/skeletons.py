@@ -11,15 +11,17 @@ from itertools import chain, islice
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
 from mmaprobe.derivation.handed import numbers_of, read_off
+from mmaprobe.derivation.heavy import adds_up, heavy_vectors
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.polish import polish
-from mmaprobe.derivation.pool import plain, take
+from mmaprobe.derivation.pool import join, plain, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.derivation.shapes import normal
@@ -117,18 +119,23 @@ class Skeletons:
         if not len(alive):
             return alive
         count = min(max(LEAST_CHECKED, TILES_CHECKED * vectors_per_tile(self.instruction)), MOST_CHECKED)
-        vectors = self.pools.safe(self.state.seed + 77, count)
+        vectors = self._telling(self.state.seed + 77, count)
         answers = observations.peek(vectors)
         wrong = alive.sample(np.random.default_rng(self.state.seed), SAMPLE).evaluate(vectors) != answers
         telling = np.unique(wrong[wrong.any(axis=1)].argmax(axis=1)) if wrong.any() else np.empty(0, np.int64)
         observations.remember(take(vectors, telling), answers[telling])
         return observations.living(alive)
 
+    def _telling(self, seed: int, count: int) -> Batch:
+        """Plain vectors; of products whose sums alone are rounded also large sums."""
+        safe = self.pools.safe(seed, count)
+        return join([safe, heavy_vectors(self.instruction, seed, count)]) if adds_up(self.instruction) else safe
+
     def _eliminated(self, parts: list[tuple[Space, Indices]], patience: int) -> Living:
         return eliminate(
             self.state.observations,
             Living(tuple(parts)),
-            self.pools.safe,
+            self._telling,
             seed=self.state.seed,
             patience=patience,
             which=partial(normal, self.instruction),
