@@ -11,13 +11,14 @@ import pytest
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.aimed import KINDS, Aimed
-from mmaprobe.derivation.handed import numbers_of, read_off
+from mmaprobe.derivation.handed import numbers_of
 from mmaprobe.derivation.heavy import adds_up, heavy_vectors
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.plain import safe_vectors
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.read_trees import handed_on
 from mmaprobe.derivation.state import State
+from mmaprobe.derivation.trees import read
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Fused, Products, Term, walk
@@ -96,7 +97,7 @@ def test_invented_sums_in_sums_are_read_off(groups: list[tuple[int, ...]], step:
     """Whatever lanes are in a group: the tree of the probe, then numbers that agree on 20,000 plain vectors."""
     path = device(groups, step, seed, apart)
     state = State(FORM, Observations(DatapathDevice(FORM, path), FORM), seed, lambda _: None)
-    found = next(numbers_of(state, Pools(FORM), read_off(state)))
+    found = next(numbers_of(state, Pools(FORM), handed_on(read(state).answer, FORM.k, True)))
     vectors = safe_vectors(FORM, seed + 99, 20_000)
     assert (evaluate(found, vectors) == evaluate(path, vectors)).all()
     assert state.observations.launches < 50

@@ -27,13 +27,12 @@ from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.polish import polish_numbers
 from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.read_trees import Handed, handed_on
+from mmaprobe.derivation.read_trees import Handed
 from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath, Encode
-from mmaprobe.probing.suite import probe
 
 EACH = 96
 """Vectors of each kind."""
@@ -46,18 +45,6 @@ PAST = 12
 
 SWEEPS = 3
 C = ("acc", False)
-
-
-def read_off(state: State) -> list[Handed]:
-    """What the probe of the summation tree says of sums that are handed on; nothing where it sees none."""
-    device, instruction = state.observations.device, state.instruction
-    finding = probe(device, instruction, ["summation_tree"], state.seed)["summation_tree"]
-    state.observations.tiles += finding.tiles
-    state.observations.launches += finding.launches
-    state.say(f"summation tree: {finding.text}")
-    if finding.status not in ("exact", "bounded"):
-        return []
-    return handed_on(finding.answer, instruction.k, instruction.c is not None)
 
 
 class Numbers:

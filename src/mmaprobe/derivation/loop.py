@@ -90,8 +90,8 @@ def derive(
     ``start`` is a hypothesis to begin with (the same unit in its default control
     state, another width of it): it is tested like any other and saves the
     search of structures where it holds.  ``findings`` are the probes' answers
-    where they were already asked; they are handed on, the search asks for
-    itself.  A sparse instruction is derived as the dense one of the lanes that its
+    where they were already asked: the search takes the summation tree from there, and
+    asks for it otherwise.  A sparse instruction is derived as the dense one of the lanes that its
     metadata keeps, after directed vectors have shown that it keeps those of the
     catalog.
     """
@@ -122,7 +122,7 @@ def _derived(
     findings: dict[str, Finding], say: Say | None,
 ) -> Derivation:  # fmt: skip
     begin = time.monotonic()
-    state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None))
+    state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None), findings)
     search = Search(state)
     try:
         with allowed(Work()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -24,6 +24,8 @@ from mmaprobe.derivation.rewrite import spellings, with_rules
 from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import OutsideError, State
+from mmaprobe.derivation.structures import Structure
+from mmaprobe.derivation.trees import read, structures_of
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Special
@@ -62,7 +64,7 @@ class Search:
                 self.state.relative_of = start
                 return self.state.choose(alive)
         self.opening = open_up(self.state, self.pools)
-        self.untried = self._ways(Skeletons(self.state, self.pools, self.opening))
+        self.untried = self._ways()
         return self.next_structure(Special("canonical", self.opening.codes[0]))
 
     def next_structure(self, special: Special) -> Datapath:
@@ -86,24 +88,41 @@ class Search:
             return self.state.believed
         return min(self.failed, key=self.state.observations.mismatches, default=None)
 
-    def _ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
-        """Datapaths to refine, and whether with every field on its own: structure by structure first with tied fields,
-        set after set (None: the whole set by the rules believed so far), then what was refuted or failed, the closest
-        first; sums inside sums that a probe reads off after the likeliest sets; at last parts with numbers of their
-        own."""
-        for number, sets in enumerate(skeletons.stages()):
-            for left in sets:
-                self.alive = sharpened(self.state, left)
-                if len(self.alive):
-                    yield None, False
-                    yield from ((path, False) for path in self._unlike(self.alive))
+    def _ways(self) -> Iterator[tuple[Datapath | None, bool]]:
+        """Datapaths to refine, and whether with every field on its own: of the structures that have the summation tree
+        a probe reads, sums inside sums with their numbers read off, then of all; where the tree is not sure, all of
+        them narrowly before any widely."""
+        finding = read(self.state)
+        known = list(structures_of(finding.answer, self.instruction.k, self.instruction.scale_size))
+        every = self._skeletons(())
+        if known:
+            yield from self._narrow_ways(self._skeletons(known))
+            yield from ((path, mend) for path in every.read_off(finding) for mend in (True, False))
+            if finding.status != "exact":
+                yield from self._narrow_ways(every)
+            yield from self._wide_ways(self._skeletons(known))
+        if not known or finding.status == "exact":
+            yield from self._narrow_ways(every)
+        yield from self._wide_ways(every)
+
+    def _skeletons(self, known: Sequence[Structure]) -> Skeletons:
+        return Skeletons(self.state, self.pools, self.opening, known)
+
+    def _narrow_ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
+        """Structure by structure first with tied fields, set after set (None: the whole set by the rules believed so
+        far), then what was refuted or failed, the closest first."""
+        for sets in skeletons.stages():
+            for self.alive in filter(len, (sharpened(self.state, left) for left in sets)):
+                yield None, False
+                yield from ((path, False) for path in self._unlike(self.alive))
             self.alive = Living(())
             believed = [] if self.state.believed is None else [self.state.believed]
             failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
             self.failed = []
             yield from ((path, True) for path in (*believed, *failed))
-            for path in skeletons.read_off() if number == 0 else ():
-                yield from ((path, mend) for mend in (True, False))
+
+    def _wide_ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
+        """Parts with numbers of their own."""
         for path in skeletons.wide():
             yield from ((path, mend) for mend in (False, True))
 

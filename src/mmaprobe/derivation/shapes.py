@@ -65,7 +65,8 @@ def ordered(instruction: Instruction, shape: Shape, path: Datapath) -> Iterator[
     for structure in shape.members:
         moved = _moved(instruction, structure, path)
         step = structure.piece or structure.step
-        for order in [None] if structure.scaled else orders(instruction.k, step, structure.fused):
+        fixed = structure.scaled or structure.placed
+        for order in [structure.order] if fixed else orders(instruction.k, step, structure.fused):
             yield replace(moved, order=order)
 
 

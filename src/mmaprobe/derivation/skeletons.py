@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
-from mmaprobe.derivation.handed import numbers_of, read_off
+from mmaprobe.derivation.handed import numbers_of
 from mmaprobe.derivation.heavy import adds_up, heavy_vectors
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
@@ -23,6 +23,7 @@ from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import join, plain, take
 from mmaprobe.derivation.pools import Pools
+from mmaprobe.derivation.read_trees import handed_on
 from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
@@ -38,6 +39,7 @@ from mmaprobe.derivation.untied import Untied
 from mmaprobe.derivation.wide import race
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
+from mmaprobe.evidence.records import Finding
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Encode
 
@@ -61,10 +63,10 @@ ROUNDS = 16
 
 
 class Skeletons:
-    """The structures that an opening leaves."""
+    """The structures that an opening leaves: of all, or of those ``known`` to fit a tree that was read."""
 
-    def __init__(self, state: State, pools: Pools, opening: Opening) -> None:
-        self.state, self.pools, self.opening = state, pools, opening
+    def __init__(self, state: State, pools: Pools, opening: Opening, known: Sequence[Structure] = ()) -> None:
+        self.state, self.pools, self.opening, self.known = state, pools, opening, known
         self.instruction = state.instruction
 
     def stages(self) -> Iterator[Iterator[Living]]:
@@ -75,7 +77,8 @@ class Skeletons:
         later: list[list[Left]] = []
         between = (self._narrow(self._between(name), later) for name in wider)
         yield chain(self._narrow(self._shapes(NARROW)), *between)
-        yield chain(*(self._sets(left, None) for left in later))
+        if not self.known:
+            yield chain(*(self._sets(left, None) for left in later))
 
     def _narrow(
         self, spaces: Iterator[tuple[Structure, Space]], later: list[list[Left]] | None = None
@@ -86,10 +89,10 @@ class Skeletons:
         self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
         left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
         yield from self._sets(left, FEW)
-        if later is None:
-            yield from self._sets(left, None)
-        else:
+        if later is not None:
             later.append(left)
+        elif not self.known:
+            yield from self._sets(left, None)
 
     def _sets(self, left: list[Left], most: int | None) -> Iterator[Living]:
         """What plain vectors leave of these; ``most``: none but what they leave with the lanes as they come, of which
@@ -142,9 +145,11 @@ class Skeletons:
             rounds=ROUNDS,
         )
 
-    def read_off(self) -> Iterator[Datapath]:
-        """Sums inside sums, where the probe of the summation tree reads some."""
-        yield from self._plainly(lambda: numbers_of(self.state, self.pools, read_off(self.state)))
+    def read_off(self, finding: Finding) -> Iterator[Datapath]:
+        """Sums inside sums, where the summation tree that a probe found has some."""
+        handed = handed_on(finding.answer, self.instruction.k, self.instruction.c is not None)
+        if handed and finding.status in ("exact", "bounded"):
+            yield from self._plainly(lambda: numbers_of(self.state, self.pools, handed))
 
     def wide(self) -> Iterator[Datapath]:
         """Structures whose terms and results each have numbers of their own, the likeliest first."""
@@ -168,14 +173,15 @@ class Skeletons:
     def _wide(self) -> Iterator[Datapath]:
         """By graded answers first; sums in sums, whose fields hide one another, then by counts of wrong answers too."""
         k, has_c = self.instruction.k, self.instruction.c is not None
-        every = [*self._fused(), *rounded_structures(k, has_c), *grouped_structures(k, has_c)]
+        every = self.known or [*self._fused(), *self._rounded(), *grouped_structures(k, has_c)]
         try:
-            yield from Untied(self.state, self.pools, self.opening, every).run()
+            yield from Untied(self.state, self.pools, self.opening, every).run(bool(self.known))
         except OutsideError as error:
             closest = error.closest
         else:
             closest = None
-        yield from self._nested(OutsideError("structures", closest))
+        if not self.known:
+            yield from self._nested(OutsideError("structures", closest))
 
     def _nested(self, failure: OutsideError) -> Iterator[Datapath]:
         """Sums in sums, the closest first; what comes in ``failure`` where none fits."""
@@ -207,7 +213,7 @@ class Skeletons:
     def _shapes(self, modes: tuple[str, ...]) -> Iterator[tuple[Structure, Space]]:
         """Every structure with every precision, these roundings of aligned sums and all others, lanes as they come."""
         for name in self.opening.results:
-            for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
+            for structure in self._rounded():
                 every = [Encode(name, mode) for mode in formats.ROUNDINGS]
                 yield structure, Listed([grammar.build(self.instruction, structure, to) for to in every])
             yield from ((shape, self._grid(shape, name, modes)) for shape in self._fused())
@@ -216,7 +222,7 @@ class Skeletons:
         """The same with sums rounded to another format, and a last conversion to the result; of those alone that the
         engine can hold."""
         d = self.instruction.d
-        for structure in rounded_structures(self.instruction.k, self.instruction.c is not None):
+        for structure in self._rounded():
             each = [(Encode(name, mode), Encode(d, last)) for mode in RESULTS for last in RESULTS]
             yield structure, Listed([grammar.build(self.instruction, structure, *to) for to in each])
         for shape in self._fused():
@@ -225,7 +231,16 @@ class Skeletons:
             except UsageError:
                 continue
 
+    def _rounded(self) -> Iterator[Structure]:
+        if self.known:
+            yield from (each for each in self.known if not each.fused)
+        else:
+            yield from rounded_structures(self.instruction.k, self.instruction.c is not None)
+
     def _fused(self) -> Iterator[Structure]:
+        if self.known:
+            yield from (each for each in self.known if each.fused)
+            return
         k, has_c, size = self.instruction.k, self.instruction.c is not None, self.instruction.scale_size
         yield from fused_structures(k, has_c)
         if size:
@@ -257,6 +272,8 @@ class Skeletons:
     def _orders(self, structure: Structure, sums: bool) -> list[tuple[int, ...] | None]:
         """Ways to take the lanes; scale blocks stay whole where their sums are scaled."""
         k, step = self.instruction.k, structure.piece or structure.step
+        if structure.placed:
+            return [None]
         if not structure.scaled:
             return orders(k, step, sums)
         backwards = tuple(lane for start in range(k - step, -1, -step) for lane in range(start, start + step))

@@ -9,6 +9,7 @@ from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.observations import Observations
+from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Datapath
 
 Say = Callable[[str], None]
@@ -29,14 +30,16 @@ class OutsideError(Exception):
 class State:
     """``current`` is the datapath believed now; ``others`` agreed as well when they were last looked at.
 
-    ``relative_of`` is the known datapath that ``current`` is a control variant
-    of; ``proofs`` are the witnesses against neighbours, by field and value.
+    ``findings`` are the probes' answers where they were asked before; ``relative_of``
+    is the known datapath that ``current`` is a control variant of; ``proofs`` are
+    the witnesses against neighbours, by field and value.
     """
 
     instruction: Instruction
     observations: Observations
     seed: int
     say: Say
+    findings: dict[str, Finding] = field(default_factory=dict)
     believed: Datapath | None = None
     others: list[Datapath] = field(default_factory=list)
     relative_of: Datapath | None = None

@@ -34,7 +34,7 @@ class Structure:
     that it is made of aligned sums, whose precision is still to be chosen, each
     of ``piece`` lanes (0: of a step); ``apart`` that the sum so far is added to c
     by an operation of its own; ``scaled`` that block scales apply to whole
-    groups of products.
+    groups of products; ``placed`` that its ``order`` is the only one to try.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Structure:
     piece: int = 0
     apart: bool = False
     scaled: bool = False
+    placed: bool = False
 
 
 def rounded_structures(k: int, has_c: bool) -> Iterator[Structure]:

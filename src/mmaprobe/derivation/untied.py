@@ -67,19 +67,24 @@ class Untied:
         self.budget = Budget(EVALUATIONS)
         self.far: Datapath | None = None
 
-    def run(self) -> Iterator[Datapath]:
-        """Datapaths that agree with all plain answers, the likeliest first; OutsideError where none does."""
+    def run(self, placed: bool = False) -> Iterator[Datapath]:
+        """Datapaths that agree with all plain answers, the likeliest first; OutsideError where none does; ``placed``:
+        the lanes of the structures are where they must be."""
         try:
-            yield from self._found()
+            yield from self._found(placed)
         except OutsideError as error:
             raise OutsideError(error.stage, error.closest or (self.far and tidy(self.far))) from None
 
-    def _found(self) -> Iterator[Datapath]:
+    def _found(self, placed: bool) -> Iterator[Datapath]:
         alone, equal, everything = self._ask()
         self.far = alone.cut
         self.state.say("structures, each part on its own")
         near = self._rough(alone, equal)
-        found = self._natural(alone, near) or self._any_order(alone, near, equal, everything)
+        found = self._natural(alone, near)
+        if not found and not placed:
+            found = self._any_order(alone, near, equal, everything)
+        if not found:
+            raise OutsideError("structures", None)
         yield from self._polished(several(list(dict.fromkeys(map(tidy, found)))), alone.precisions)
 
     def _natural(self, alone: Alone, near: list[Shape]) -> list[Datapath]:

@@ -19,7 +19,7 @@ from mmaprobe.probing.vectors import Vector, pack
 class Bench:
     """Runs rounds, remembers every answer, counts tiles and launches by question.
 
-    The vectors of a round are one launch, in which each new vector runs twice, in two orders; its
+    The vectors of a round are one launch, in which each new vector runs ``twice``, in two orders; its
     whole tiles are another.  A vector asked before is not run again.  A launch counts for the first
     question in it, a tile of vectors for the question that begins it: the sums are what was run.
     ``unstable`` says how the device contradicted itself, if it did.  ``facts``: what several
@@ -29,6 +29,7 @@ class Bench:
     device: Device
     instruction: Instruction
     seed: int = 0
+    twice: bool = True
     answers: dict[Vector, int] = field(default_factory=dict)
     conflicts: dict[Vector, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -59,15 +60,16 @@ class Bench:
         if not owners:
             return
         vectors = list(owners)
-        batch = pack(self.instruction, [*vectors, *reversed(vectors)])
-        codes = run_vectors(self.device, self.instruction, batch).tolist()
-        for vector, first, second in zip(vectors, codes, reversed(codes), strict=False):
+        asked = [*vectors, *(reversed(vectors) if self.twice else ())]
+        codes = run_vectors(self.device, self.instruction, pack(self.instruction, asked)).tolist()
+        again = reversed(codes) if self.twice else codes
+        for vector, first, second in zip(vectors, codes, again, strict=False):
             self.answers[vector] = first
             if first != second:
                 self.conflicts[vector] = second
                 self.unstable = f"the same vector gave {first:#x} and {second:#x}"
         each = vectors_per_tile(self.instruction)
-        names = [owners[vector] for vector in [*vectors, *reversed(vectors)]]
+        names = [owners[vector] for vector in asked]
         self.tiles.update(names[::each])
         self.launches[names[0]] += 1
 
