@@ -90,19 +90,16 @@ class Search:
 
     def _ways(self) -> Iterator[tuple[Datapath | None, bool]]:
         """Datapaths to refine, and whether with every field on its own: of the structures that have the summation tree
-        a probe reads, sums inside sums with their numbers read off, then of all; where the tree is not sure, all of
-        them narrowly before any widely."""
+        a probe reads, sums inside sums with their numbers read off, then of all."""
         finding = read(self.state)
         known = list(structures_of(finding.answer, self.instruction.k, self.instruction.scale_size))
         every = self._skeletons(())
         if known:
             yield from self._narrow_ways(self._skeletons(known))
-            yield from ((path, mend) for path in every.read_off(finding) for mend in (True, False))
-            if finding.status != "exact":
-                yield from self._narrow_ways(every)
+        yield from ((path, mend) for path in every.read_off(finding) for mend in (True, False))
+        if known:
             yield from self._wide_ways(self._skeletons(known))
-        if not known or finding.status == "exact":
-            yield from self._narrow_ways(every)
+        yield from self._narrow_ways(every)
         yield from self._wide_ways(every)
 
     def _skeletons(self, known: Sequence[Structure]) -> Skeletons:

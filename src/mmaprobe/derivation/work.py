@@ -20,8 +20,10 @@ ALLOWANCE = 1_300_000_000
 """So many units of work, each about 20 ns of a core: a lane in a narrow sum."""
 WIDE, REFUSED = 4, 200
 """What a lane costs in a sum wider than one word, and where the engine cannot hold the sum."""
-RECORD, COMBINATION = 15_000, 250
-"""What it costs to make a program from a datapath, and one of a grid."""
+CALL = 250_000
+"""What a call costs where the engine cannot hold the sum."""
+RECORD, AGAIN, COMBINATION = 6_500, 450, 250
+"""What it costs to make a program from a datapath, to look it up again, and to make one of a grid."""
 _WORD = 64
 _WIDTH = COLUMNS["header"].index("width")
 
@@ -69,5 +71,9 @@ def price(words: NDArray[Any] | None) -> int:
 
 def evaluated(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
     """d (datapaths, n), and the work it takes."""
-    spend(sum(price(program(path)) for path in datapaths) * datapaths[0].k * vectors.size + RECORD * len(datapaths))
+    made, lanes = program.cache_info().misses, datapaths[0].k * vectors.size
+    prices = [price(program(path)) for path in datapaths]
+    made = program.cache_info().misses - made
+    refused = prices.count(REFUSED)
+    spend(sum(prices) * lanes + RECORD * made + AGAIN * len(prices) + CALL * refused)
     return evaluate_many(datapaths, vectors)
