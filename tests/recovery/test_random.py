@@ -30,15 +30,19 @@ from mmaprobe.parameters.neighbours import neighbourhood, neighbours
 from mmaprobe.parameters.table import from_table, to_table
 
 CASES = {"quick": (4, 5, 7, 11), "ci": range(200), "full": range(500)}[os.environ.get("MMAPROBE_DEPTH", "quick")]
-ONCE_WRONG = (14,)
+ONCE_WRONG = (14, 34)
 """Seeds whose derivation was wrong once, or broke down."""
-SEEDS = sorted({*CASES, *ONCE_WRONG})
+RECOVERED = (5, 7, 13, 15, 23, 24, 26, 27, 28, 30, 31, 34, 36, 37, 42, 44, 45)
+"""Seeds of every kind of sum that are recovered, whatever the time it takes."""
+SEEDS = sorted({*CASES, *ONCE_WRONG, *(RECOVERED[::4] if len(CASES) < 200 else RECOVERED)})
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=[f"seed_{seed}" for seed in SEEDS])
 def test_recovered_or_inconclusive(seed: int) -> None:
-    found = outcome(seed, limit=3)
-    assert found.verdict in ("recovered", "inconclusive", "stopped"), found.line
+    found = outcome(seed) if seed in RECOVERED else outcome(seed, limit=3)
+    assert found.verdict in (("recovered",) if seed in RECOVERED else ("recovered", "inconclusive", "stopped")), (
+        found.line
+    )
     assert found.verdict == "recovered" or found.reason
 
 

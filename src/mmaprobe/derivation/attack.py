@@ -89,11 +89,11 @@ def _zero(terms: Terms, places: list[Ints]) -> None:
     zero = terms.pick(terms.places.zeros or terms.places.lows)
     tiny = zero - terms.pick(terms.places.reach) + terms.jitter(-3, 2)
     terms.fill(tiny - terms.jitter(0, 3))
-    terms.put(places[2], tiny, kind=terms.choose(ONE, ONE, FULL, ANY))
     sign = terms.flags()
     terms.put(places[1], np.where(terms.flags(), last + terms.jitter(-1, 1), ABSENT), sign, ONE)
     first = np.where(terms.rng.integers(0, 4, terms.count) > 0, last + terms.jitter(-2, 0), ABSENT)
     terms.put(places[0], first, np.where(terms.flags(), sign, ~sign), ONE)
+    terms.put(places[2], tiny, terms.flags(), terms.choose(ONE, ONE, FULL, ANY))  # of two terms it is the second
 
 
 def _top(terms: Terms, places: list[Ints]) -> None:

@@ -18,7 +18,7 @@ from mmaprobe.derivation.nans import NanOrder
 from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.polish import polish
-from mmaprobe.derivation.pool import nan_operands, plain
+from mmaprobe.derivation.pool import nan_operands, plain, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import spellings, with_rules
 from mmaprobe.derivation.sharp import sharpened
@@ -210,7 +210,9 @@ class Search:
         if len(found):
             return found
         if self.places is None:
-            simple = self.state.observations.alive(list(grammar.simple_rules(some[0], codes)))
+            vectors, answers = self.state.observations.everything()
+            nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
+            simple = several(list(grammar.simple_rules(some[0], codes))).agreeing(take(vectors, nans), answers[nans])
             guess = next(map(preferred, simple), None)
             self.places = NanOrder(self.state.observations, some[0]).places(guess)
         return self._vary("the order of NaNs", alive, self._ordered_space(codes, self.places), self.pools.special)
