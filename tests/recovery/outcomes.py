@@ -21,6 +21,7 @@ from random_architectures import case
 from mmaprobe.catalog.batch import Batch, Bits, Witness, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
+from mmaprobe.derivation.work import ALLOWANCE
 from mmaprobe.devices.base import Device, Support
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
@@ -89,15 +90,22 @@ class Outcome:
         return json.dumps(asdict(self))
 
 
-def outcome(seed: int, limit: float = LIMIT) -> Outcome:
+def outcome(seed: int, limit: float = LIMIT, allowance: int = ALLOWANCE) -> Outcome:
     """Derive the architecture of a seed blind, and judge what comes out."""
     drawn = case(seed)
     box = BlackBox(drawn.instruction, drawn.datapath)
-    return recover(drawn.name, drawn.kind, box, drawn.instruction, drawn.datapath, seed, limit)[0]
+    return recover(drawn.name, drawn.kind, box, drawn.instruction, drawn.datapath, seed, limit, allowance)[0]
 
 
 def recover(
-    name: str, kind: str, device: Device, instruction: Instruction, truth: Datapath, seed: int, limit: float = LIMIT
+    name: str,
+    kind: str,
+    device: Device,
+    instruction: Instruction,
+    truth: Datapath,
+    seed: int,
+    limit: float = LIMIT,
+    allowance: int = ALLOWANCE,
 ) -> tuple[Outcome, Derivation | None]:
     """The verdict on a blind derivation, and the derivation.
 
@@ -109,7 +117,7 @@ def recover(
     began = time.thread_time()
     try:
         with limited(limit):
-            derivation = derive(device, instruction, seed=seed)
+            derivation = derive(device, instruction, seed=seed, allowance=allowance)
     except UsageError as refusal:
         return Outcome(name, kind, "inconclusive", "refused", reason=str(refusal)), None
     except LateError as late:

@@ -21,6 +21,8 @@ from pathlib import Path
 from outcomes import LIMIT, VERDICTS, Outcome, outcome
 from random_architectures import KINDS
 
+from mmaprobe.derivation.work import ALLOWANCE
+
 SHARD = 500
 CASES = 10_000
 COSTS = "".join(f"{what:>9}{'max':>8}" for what in ("tiles", "launches", "seconds"))
@@ -41,9 +43,9 @@ def read(path: Path) -> list[Outcome]:
     return [Outcome(**{**row, "changes": tuple(row["changes"])}) for row in rows]
 
 
-def run(seeds: Iterable[int], jobs: int, limit: float) -> Iterator[Outcome]:
+def run(seeds: Iterable[int], jobs: int, limit: float, allowance: int) -> Iterator[Outcome]:
     """The outcome of each seed, in order, from ``jobs`` processes."""
-    judge = partial(outcome, limit=limit)
+    judge = partial(outcome, limit=limit, allowance=allowance)
     if jobs == 1:
         yield from map(judge, seeds)
         return
@@ -51,14 +53,14 @@ def run(seeds: Iterable[int], jobs: int, limit: float) -> Iterator[Outcome]:
         yield from pool.map(judge, seeds, chunksize=4)
 
 
-def shards(out: Path, cases: int, jobs: int, only: int | None, limit: float) -> Iterator[Outcome]:
+def shards(out: Path, cases: int, jobs: int, only: int | None, limit: float, allowance: int) -> Iterator[Outcome]:
     """Every outcome of the shards asked for, running those that have no file yet."""
     out.mkdir(parents=True, exist_ok=True)
     for number in range(-(-cases // SHARD)):
         path = out / f"shard-{number:03}.jsonl"
         if not path.exists() and only in (None, number):
             found = []
-            for each in run(range(number * SHARD, min((number + 1) * SHARD, cases)), jobs, limit):
+            for each in run(range(number * SHARD, min((number + 1) * SHARD, cases)), jobs, limit, allowance):
                 found.append(each)
                 if each.verdict in ("wrong", "error"):
                     print(each.line, flush=True)
@@ -105,14 +107,15 @@ def main() -> int:
     parser.add_argument("--shard", type=int, help="run this shard only")
     parser.add_argument("--seeds", type=seeds_of, help="run these seeds only and write nothing: 7,100-120")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds of processor time for each ({LIMIT:g})")
+    parser.add_argument("--allowance", type=int, default=ALLOWANCE, help=f"units of work for each ({ALLOWANCE})")
     parser.add_argument("--quiet", action="store_true", help="of the seeds, print those that fail and the table only")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     given = parser.parse_args()
     if given.seeds is None:
-        found = list(shards(given.out, given.cases, given.jobs, given.shard, given.limit))
+        found = list(shards(given.out, given.cases, given.jobs, given.shard, given.limit, given.allowance))
     else:
         found = []
-        for each in run(given.seeds, given.jobs, given.limit):
+        for each in run(given.seeds, given.jobs, given.limit, given.allowance):
             if not given.quiet or each.verdict in ("wrong", "error"):
                 print(each.line, flush=True)
             found.append(each)

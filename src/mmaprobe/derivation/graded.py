@@ -17,9 +17,9 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.state import OutsideError
+from mmaprobe.derivation.work import COMBINATION, RECORD, evaluated, price, spend
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
-from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.grid import Change, Grid, Known
 from mmaprobe.parameters.datapath import Datapath
 
@@ -79,7 +79,7 @@ class Graded:
             return 0.0
         self.budget.spend(len(self.answers))
         try:
-            table = evaluate_many([datapath], self.vectors)
+            table = evaluated([datapath], self.vectors)
         except UsageError:
             return float("inf")
         return float(self.loss(table, np.arange(len(self.answers)))[0])
@@ -93,12 +93,14 @@ class Graded:
         before = len(known)
         grid = grid_of(base, axes, known)
         self.budget.spend(PROGRAM * (len(known) - before))
+        spend(RECORD * (len(known) - before))
         if grid is None:
             return None
         left, losses, start, size = grid.valid, np.zeros(len(grid.valid)), 0, FIRST
         while start < len(self.answers) and left.size:
             part = np.arange(start, min(start + size, len(self.answers)))
             self.budget.spend(len(left) * len(part))
+            spend(len(left) * (COMBINATION + len(part) * base.k * price(grid.words)))
             losses = losses + self.loss(grid.evaluate(left, take(self.vectors, part)), part)
             start, size = start + size, 2 * size
             room = max(4, len(left) // KEPT)

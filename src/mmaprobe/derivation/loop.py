@@ -16,7 +16,7 @@ from mmaprobe.derivation.selection import prove_selection
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.sparse import KeptLanes
 from mmaprobe.derivation.state import OutsideError, Say, State
-from mmaprobe.derivation.work import SpentError, Work, allowed
+from mmaprobe.derivation.work import ALLOWANCE, SpentError, Work, allowed
 from mmaprobe.devices.base import Device
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.parameters.datapath import Datapath
@@ -83,6 +83,7 @@ def derive(
     start: Datapath | None = None,
     fresh: int = FRESH,
     findings: dict[str, Finding] | None = None,
+    allowance: int = ALLOWANCE,
     say: Say | None = None,
 ) -> Derivation:
     """Find the datapath of an instruction from the device's answers alone.
@@ -93,10 +94,11 @@ def derive(
     where they were already asked: the search takes the summation tree from there, and
     asks for it otherwise.  A sparse instruction is derived as the dense one of the lanes that its
     metadata keeps, after directed vectors have shown that it keeps those of the
-    catalog.
+    catalog.  After ``allowance`` units of work (``work``), counted and not timed, it
+    ends without an answer.
     """
     if not instruction.chunk:
-        return _derived(device, instruction, seed, start, fresh, findings or {}, say)
+        return _derived(device, instruction, seed, start, fresh, findings or {}, allowance, say)
     begin = time.monotonic()
     view = KeptLanes.of(device, instruction)
     try:
@@ -107,7 +109,7 @@ def derive(
         outcome = _inconclusive(rule.reason) | {"counterexample": rule.counterexample}
         found = _unsearched(instruction, findings or {}, outcome)
     else:
-        found = _lifted(view, _derived(view, view.dense, seed, start, fresh, findings or {}, say))
+        found = _lifted(view, _derived(view, view.dense, seed, start, fresh, findings or {}, allowance, say))
     return replace(
         found,
         tiles=found.tiles + rule.tiles,
@@ -119,13 +121,13 @@ def derive(
 
 def _derived(
     device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int,
-    findings: dict[str, Finding], say: Say | None,
+    findings: dict[str, Finding], allowance: int, say: Say | None,
 ) -> Derivation:  # fmt: skip
     begin = time.monotonic()
     state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None), findings)
     search = Search(state)
     try:
-        with allowed(Work()):
+        with allowed(Work(allowance)):
             certificate = Settlement(search).run(search.run(start), fresh)
         status: Status = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}

@@ -186,6 +186,15 @@ def spellings(datapath: Datapath) -> list[Datapath]:
     return [path for path in dict.fromkeys(found) if path != datapath]
 
 
+def converted_last(datapath: Datapath) -> list[Datapath]:
+    """Of several steps, the datapath whose last sum is converted once more, to the format that it has: the same
+    function until something is flushed or overflows there alone."""
+    to = getattr(datapath.tree, "to", None)
+    if datapath.result is not None or to is None or len(datapath.steps) < 2:
+        return []
+    return [replace(datapath, result=Encode(to.format, to.rounding))]
+
+
 def wider_formats(name: str) -> list[str]:
     """Formats that hold every value of a format, with more fraction bits; the narrowest first."""
     of, found = formats.get(name), []

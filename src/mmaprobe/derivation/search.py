@@ -20,7 +20,7 @@ from mmaprobe.derivation.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import nan_operands, plain, take
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.rewrite import spellings, with_rules
+from mmaprobe.derivation.rewrite import converted_last, spellings, with_rules
 from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import OutsideError, State
@@ -160,9 +160,10 @@ class Search:
         before = observations.everything()
         try:
             if mend:
-                found = self._apart(datapath)
-                if found is not None:
-                    return self._specials(found)
+                for path in (datapath, *converted_last(datapath)):
+                    found = self._apart(path)
+                    if found is not None:
+                        return self._specials(found)
                 observations.remember(*self.opening.ends)
                 rest = observations.set_aside(lambda vectors, _: ~nan_operands(self.instruction, vectors))
                 found = several([self._mended(datapath)])

@@ -15,10 +15,10 @@ from mmaprobe.derivation.observations import Observations, eliminate
 from mmaprobe.derivation.pool import OWN_KINDS, hard_vectors, join, mixed_vectors, take
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.state import OutsideError
-from mmaprobe.derivation.work import evaluated
+from mmaprobe.derivation.work import NEIGHBOUR, evaluated, spend
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
 
@@ -69,6 +69,7 @@ class Settlement:
         pools: list[Pool] = []
         for sweep in range(MOVES):
             near = neighbourhood(self.state.current)
+            spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
             reasons = {(n.field, n.value): argument(self.state.current, n) for n in self._unseen(near)}
             left = [n for n in near if reasons.get((n.field, n.value), "refuted") is None]
             moved = False

@@ -16,7 +16,8 @@ from mmaprobe.derivation.state import State
 from mmaprobe.derivation.structures import Structure, scaled_structures
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Accumulator, Add, Encode, Exact, Fma, Fused, Node, Products, Term, Zero
-from mmaprobe.probing.suite import probe
+from mmaprobe.probing.bench import Bench
+from mmaprobe.probing.suite import probe_on
 
 C = "c"
 """C in the answer; in a step, the sum so far."""
@@ -99,7 +100,9 @@ def read(state: State) -> Finding:
     name, observations = "summation_tree", state.observations
     finding = state.findings.get(name)
     if finding is None:
-        finding = probe(observations.device, state.instruction, (name,), state.seed, twice=False)[name]
+        bench = Bench(observations.device, state.instruction, state.seed, twice=False)
+        finding = probe_on(bench, (name,))[name]
+        observations.run += bench.vectors
         observations.tiles += finding.tiles
         observations.launches += finding.launches
     state.say(f"the summation tree, {finding.status}: {finding.text}")

@@ -24,6 +24,8 @@ CALL = 250_000
 """What a call costs where the engine cannot hold the sum."""
 RECORD, AGAIN, COMBINATION = 6_500, 450, 250
 """What it costs to make a program from a datapath, to look it up again, and to make one of a grid."""
+NEIGHBOUR = 1_700
+"""What it costs to change one node's field, for each node of the tree."""
 _WORD = 64
 _WIDTH = COLUMNS["header"].index("width")
 

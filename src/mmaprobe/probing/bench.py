@@ -22,8 +22,8 @@ class Bench:
     The vectors of a round are one launch, in which each new vector runs ``twice``, in two orders; its
     whole tiles are another.  A vector asked before is not run again.  A launch counts for the first
     question in it, a tile of vectors for the question that begins it: the sums are what was run.
-    ``unstable`` says how the device contradicted itself, if it did.  ``facts``: what several
-    questions need to know, found out once.
+    ``vectors`` counts those that ran.  ``unstable`` says how the device contradicted itself, if it did.
+    ``facts``: what several questions need to know, found out once.
     """
 
     device: Device
@@ -36,6 +36,7 @@ class Bench:
     begun: set[str] = field(default_factory=set)
     tiles: Counter[str] = field(default_factory=Counter)
     launches: Counter[str] = field(default_factory=Counter)
+    vectors: int = 0
     unstable: str | None = None
 
     def run(self, task: Asking[T]) -> T:
@@ -68,6 +69,7 @@ class Bench:
             if first != second:
                 self.conflicts[vector] = second
                 self.unstable = f"the same vector gave {first:#x} and {second:#x}"
+        self.vectors += len(asked)
         each = vectors_per_tile(self.instruction)
         names = [owners[vector] for vector in asked]
         self.tiles.update(names[::each])

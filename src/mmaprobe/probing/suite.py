@@ -76,7 +76,7 @@ OF_TILES = ("determinism", "independence", "layout")
 
 
 def probe(
-    device: Device, instruction: Instruction, questions: Sequence[str] | None = None, seed: int = 0, twice: bool = True
+    device: Device, instruction: Instruction, questions: Sequence[str] | None = None, seed: int = 0
 ) -> dict[str, Finding]:
     """The finding of each question (all of ``QUESTIONS`` where None), by name.
 
@@ -85,7 +85,6 @@ def probe(
     beyond the ones before it, so that their sums are what was run (``bench``).
     A device that gives two answers to one vector, or a wrong one to a sum that
     every dot product gets right, is ``contradictory`` in every question.
-    With ``twice`` every vector is asked in two orders, so that answers that do not repeat show.
     UsageError for an unknown question, NotHereError where the device does not
     run the instruction.
     """
@@ -96,7 +95,11 @@ def probe(
     support = device.supports(instruction)
     if not support:
         raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
-    bench = Bench(device, instruction, seed, twice)
+    return probe_on(Bench(device, instruction, seed), names)
+
+
+def probe_on(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
+    """``probe`` on a bench, which keeps the answers and what they cost."""
     found = bench.run(_suite(bench, names))
     costs = {name: replace(f, tiles=bench.tiles[name], launches=bench.launches[name]) for name, f in found.items()}
     return costs if bench.unstable is None else {n: _unstable(f, bench.unstable) for n, f in costs.items()}
