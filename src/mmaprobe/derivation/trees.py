@@ -38,7 +38,8 @@ class Sum:
 
 Part = int | str | Sum
 SEVERAL = ("fused", "exact")
-TWO = ("fma", "rounded products", "added", "fused")
+CHAINS = ("fma", "rounded products", "added", "fused")
+TREES = ("rounded products", "added", "fma", "fused")
 INSIDE = ("handed on", "handed on exact", "rounded from zero", "rounded")
 
 
@@ -223,7 +224,9 @@ def _kinds(pattern: Sum) -> Iterator[Kinds]:
     """The ways to add that the sums of a pattern leave open."""
     sums = list(_every(pattern))
     several = SEVERAL if any(not each.pair for each in sums) else ("",)
-    two = TWO if any(each.pair for each in sums) else ("",)
+    pairs = [each for each in sums if each.pair]
+    trees = any(all(isinstance(term, Sum) for term in each.terms) for each in pairs)
+    two = (TREES if trees else CHAINS) if pairs else ("",)
     for first, second in product(several, two):
         at_once = [each for each in sums if not each.pair or second == "fused"]
         within = [term for each in at_once for term in each.terms if isinstance(term, Sum)]
