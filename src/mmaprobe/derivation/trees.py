@@ -181,7 +181,7 @@ def _steps(tree: Sum) -> list[Sum]:
         before = next(filter(_holds_c, node.terms), None)
         if before is None:
             break
-        rest = _sorted(term for term in node.terms if term is not before)
+        rest = _sorted(_ordered(term) for term in node.terms if term is not before)
         found.append(Sum((C, *rest), node.aligned or len(node.terms) > 2))
         node = before
     alike = len({_erased(step) for step in found}) == 1
@@ -195,9 +195,7 @@ def _ordered(part: Part) -> Any:
 
 def _sorted(terms: Iterable[Part]) -> tuple[Part, ...]:
     """Sums before lanes, by their shape, then by their lanes."""
-    return tuple(
-        sorted(map(_ordered, terms), key=lambda term: (not isinstance(term, Sum), repr(_erased(term)), lanes_of(term)))
-    )
+    return tuple(sorted(terms, key=lambda term: (not isinstance(term, Sum), repr(_erased(term)), lanes_of(term))))
 
 
 def _erased(part: Part) -> Hashable:
