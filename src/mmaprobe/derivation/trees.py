@@ -223,7 +223,8 @@ def _kinds(pattern: Sum) -> Iterator[Kinds]:
     sums = list(_every(pattern))
     several = SEVERAL if any(not each.pair for each in sums) else ("",)
     pairs = [each for each in sums if each.pair]
-    trees = any(all(isinstance(term, Sum) for term in each.terms) for each in pairs)
+    both = {tuple(sorted(type(term).__name__ for term in each.terms)) for each in pairs}
+    trees = ("Sum", "Sum") in both and ("Sum", "int") not in both
     two = (TREES if trees else CHAINS) if pairs else ("",)
     for first, second in product(several, two):
         at_once = [each for each in sums if not each.pair or second == "fused"]
