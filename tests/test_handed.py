@@ -12,13 +12,13 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.aimed import KINDS, Aimed
 from mmaprobe.derivation.handed import numbers_of
+from mmaprobe.derivation.handed_trees import handed_on
 from mmaprobe.derivation.heavy import adds_up, heavy_vectors
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.plain import safe_vectors
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.read_trees import handed_on
+from mmaprobe.derivation.read_trees import read
 from mmaprobe.derivation.state import State
-from mmaprobe.derivation.trees import read
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Fused, Products, Term, walk

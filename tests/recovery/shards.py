@@ -3,7 +3,7 @@
 A shard is 500 seeds; its outcomes are written to ``FOLDER/shard-NNN.jsonl`` when
 it is finished, and a finished shard is not run again.  The tables at the end are
 those of all shards there.  ``--seeds 7,100-120`` runs some seeds and writes nothing.
-Exit status 1 where an answer was wrong or a derivation broke down.
+Exit status 1 where an answer was wrong, a derivation broke down, or fewer than ``--least`` were recovered.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def main() -> int:
     parser.add_argument("--allowance", type=int, default=ALLOWANCE, help=f"units of work for each ({ALLOWANCE})")
     parser.add_argument("--quiet", action="store_true", help="of the seeds, print those that fail and the table only")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument("--least", type=int, default=0, help="fail where fewer are recovered (0)")
     given = parser.parse_args()
     if given.seeds is None:
         found = list(shards(given.out, given.cases, given.jobs, given.shard, given.limit, given.allowance))
@@ -120,7 +121,10 @@ def main() -> int:
                 print(each.line, flush=True)
             found.append(each)
     print(table(found))
-    return any(each.verdict in ("wrong", "error") for each in found)
+    counts = Counter(each.verdict for each in found)
+    if counts["recovered"] < given.least:
+        print(f"{counts['recovered']} recovered, fewer than {given.least}")
+    return bool(counts["wrong"] or counts["error"] or counts["recovered"] < given.least)
 
 
 if __name__ == "__main__":

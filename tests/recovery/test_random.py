@@ -33,16 +33,16 @@ CASES = {"quick": (4, 5, 7, 11), "ci": range(200), "full": range(500)}[os.enviro
 ONCE_WRONG = (14, 34)
 """Seeds whose derivation was wrong once, or broke down."""
 RECOVERED = (5, 7, 13, 15, 23, 24, 26, 27, 28, 30, 31, 34, 36, 37, 42, 44, 45)
-"""Seeds of every kind of sum that are recovered, whatever the time it takes."""
+"""Seeds that are recovered, of every kind of sum but those of scale blocks."""
+ALLOWANCE = 100_000_000
+"""Units of work for the others, about 2 s."""
 SEEDS = sorted({*CASES, *ONCE_WRONG, *(RECOVERED[::4] if len(CASES) < 200 else RECOVERED)})
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=[f"seed_{seed}" for seed in SEEDS])
 def test_recovered_or_inconclusive(seed: int) -> None:
-    found = outcome(seed) if seed in RECOVERED else outcome(seed, limit=3)
-    assert found.verdict in (("recovered",) if seed in RECOVERED else ("recovered", "inconclusive", "stopped")), (
-        found.line
-    )
+    found = outcome(seed) if seed in RECOVERED else outcome(seed, allowance=ALLOWANCE)
+    assert found.verdict in (("recovered",) if seed in RECOVERED else ("recovered", "inconclusive")), found.line
     assert found.verdict == "recovered" or found.reason
 
 

@@ -11,18 +11,23 @@ from outcomes import BlackBox, compared
 from random_architectures import case
 from stages import handed_over, reordered
 
+from mmaprobe.derivation import derive
 from mmaprobe.derivation.blind import View, blind
 from mmaprobe.derivation.ends import Ends
 from mmaprobe.derivation.living import several
+from mmaprobe.derivation.loop import LEFT
 from mmaprobe.derivation.nan_rules import local_order, preferred
 from mmaprobe.derivation.nans import NanOrder
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.opening import open_up
+from mmaprobe.derivation.pool import plain
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.state import State
 from mmaprobe.derivation.work import SpentError, Work, allowed
+from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Special
+from mmaprobe.parameters.table import to_table
 
 FULL = os.environ.get("MMAPROBE_DEPTH", "quick") != "quick"
 SEEDS = [seed for seed in range(200 if FULL else 24) if case(seed).kind != "integer"]
@@ -97,8 +102,25 @@ def test_a_search_without_allowance_stops() -> None:
     state = State(drawn.instruction, Observations(box, drawn.instruction), 8, lambda _: None)
     search = Search(state)
     open_up(state, search.pools)
-    with pytest.raises(SpentError, match="more than 1000"), allowed(Work(1000)):
+    with pytest.raises(SpentError, match="allowance of 1,000"), allowed(Work(1000)):
         Ends(state, search.pools, handed_over(drawn.datapath, 8)).found(lambda: None)
+
+
+def test_without_an_answer_the_hypotheses_that_are_left_are_given() -> None:
+    """What a derivation says whose allowance runs out: the tree, and datapaths that agree with every plain vector."""
+    drawn = case(2)
+    found = derive(BlackBox(drawn.instruction, drawn.datapath), drawn.instruction, seed=2, allowance=100_000_000)
+    assert found.status == "inconclusive"
+    assert "no answer within the allowance" in found.reason
+    assert "no datapath of the grammar" not in found.reason
+    assert found.findings["summation_tree"].status == "exact"
+    assert 0 < len(found.left) <= LEFT
+    assert found.form()["left"] == [to_table(path) for path in found.left]
+    vectors = Pools(drawn.instruction).finite(5, 2000)
+    answers = evaluate_many([drawn.datapath, *found.left], vectors)
+    usual = plain(drawn.instruction, vectors, answers[0])
+    assert usual.sum() > 100
+    assert (answers[1:, usual] == answers[0, usual]).mean() > 0.9
 
 
 def test_a_local_rule_orders_the_operands_as_they_stand_in_the_tree() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.handed_trees import Handed
 from mmaprobe.derivation.plain import code, powers, split, unit, window
-from mmaprobe.derivation.read_trees import Handed
 
 KINDS = ("own", "beside", "c", "sum", "tie", "round")
 """What shows (see ``Aimed.vectors``)."""

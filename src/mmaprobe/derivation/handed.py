@@ -21,13 +21,13 @@ from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.aimed import Aimed
 from mmaprobe.derivation.alone import descend, held
 from mmaprobe.derivation.graded import Axis, Budget, Graded, grid_of
+from mmaprobe.derivation.handed_trees import Handed
 from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.numbers import groups, numbered_cuts, rounding
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.polish import polish_numbers
 from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.read_trees import Handed
 from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State

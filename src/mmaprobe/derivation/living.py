@@ -29,12 +29,18 @@ class Space(Protocol):
     def datapath(self, index: int) -> Datapath:
         """The datapath of a number."""
 
+    @property
+    def words(self) -> NDArray[np.int64] | None:
+        """The program that all of them share the shape of; None where each spends for itself."""
+
     def evaluate(self, indices: Indices, vectors: Batch) -> Bits:
         """d (len(indices), n) of these datapaths."""
 
 
 class Listed:
     """Datapaths given one by one."""
+
+    words = None
 
     def __init__(self, datapaths: Sequence[Datapath]) -> None:
         self.datapaths = tuple(datapaths)
@@ -73,10 +79,9 @@ class Living:
     def evaluate(self, vectors: Batch) -> Bits:
         """d (hypotheses, n)."""
         for space, indices in self.parts:
-            words = getattr(space, "words", None)  # those of a grid; a list spends for itself
-            if words is not None:
+            if space.words is not None:
                 lanes = vectors.size * vectors.a.shape[1]
-                spend(len(indices) * (COMBINATION + lanes * price(words)))
+                spend(len(indices) * (COMBINATION + lanes * price(space.words)))
         return np.concatenate([space.evaluate(indices, vectors) for space, indices in self.parts])
 
     def kept(self, mask: NDArray[np.bool_]) -> Living:

@@ -26,6 +26,8 @@ Status = Literal["exact", "bounded", "inconclusive"]
 FRESH = 120_000
 """Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 10,000
 escapes them six times in a million."""
+LEFT = 16
+"""Hypotheses that are given where the allowance ran out."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,14 @@ class Derivation:
 
     ``exact``: every neighbour is refuted, or shown to be the same function.
     ``bounded``: some neighbours answered the same on everything searched.
-    ``inconclusive``: nothing in the grammar fits; ``closest`` is then the datapath
+    ``inconclusive``: nothing in the grammar fits, or nothing was found within the
+    allowance; ``closest`` is then the datapath
     with the fewest wrong observations, ``counterexample`` the smallest vector it
     gets wrong, and ``repairs`` say how many of its mismatches each change of one
-    field would repair.  Where answers do
+    field would repair.  Where the allowance ran out, ``left`` are hypotheses that
+    nobody refuted: at most ``LEFT`` of those that were tried and agree with every
+    plain vector asked.  ``findings`` are the probes' answers that it was given or
+    asked for itself: the summation tree, mostly.  Where answers do
     not repeat, the counterexample is the smallest vector seen to get two, and
     ``again`` is the other one; where sparse metadata is read otherwise than the
     catalog says, it is the smallest vector that shows it.
@@ -59,6 +65,7 @@ class Derivation:
     counterexample: Witness | None = None
     again: int | None = None
     repairs: tuple[Repair, ...] = ()
+    left: tuple[Datapath, ...] = ()
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it: the datapath in its file form, and the verdicts of the certificate."""
@@ -69,6 +76,7 @@ class Derivation:
             "datapath" if self.datapath else "closest": to_table(datapath) if datapath else None,
             "certificate": self.certificate.form(),
             "repairs": [str(repair) for repair in self.repairs],
+            "left": [to_table(path) for path in self.left],
             "counterexample": None if self.counterexample is None else asdict(self.counterexample),
             "again": self.again,
             "cost": {"tiles": self.tiles, "launches": self.launches, "vectors": self.vectors, "fresh": self.fresh},
@@ -124,7 +132,7 @@ def _derived(
     findings: dict[str, Finding], allowance: int, say: Say | None,
 ) -> Derivation:  # fmt: skip
     begin = time.monotonic()
-    state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None), findings)
+    state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None), dict(findings))
     search = Search(state)
     try:
         with allowed(Work(allowance)):
@@ -132,16 +140,16 @@ def _derived(
         status: Status = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
-        outcome = _outside(state, error)
+        outcome = _outside(state, f"no datapath of the grammar fits: {error.stage}", error.closest)
     except SpentError as spent:
-        outcome = _outside(state, OutsideError(f"the search stopped at its limit, {spent}", search.closest))
+        outcome = _spent(search, spent)
     except UnstableError as error:
         state.proofs.clear()  # they rest on answers that do not repeat
         outcome = _unstable(device, instruction, error)
     probed = list(findings.values())
     return Derivation(
         instruction=instruction.id,
-        findings=findings,
+        findings=state.findings,
         witnesses=tuple(dict.fromkeys(replace(w, note="") for w in state.proofs.values())),
         tiles=state.observations.tiles + sum(finding.tiles for finding in probed),
         launches=state.observations.launches + sum(finding.launches for finding in probed),
@@ -152,18 +160,26 @@ def _derived(
     )
 
 
-def _outside(state: State, error: OutsideError) -> dict[str, Any]:
+def _spent(search: Search, spent: SpentError) -> dict[str, Any]:
+    """The hypotheses that are left where the allowance ran out."""
+    left = search.left(LEFT)
+    count = f"{len(left)}{' or more' if len(left) == LEFT else ''}"
+    reason = f"{spent}; of what was tried, {count} hypotheses agree with every plain vector asked"
+    return _outside(search.state, reason, search.closest) | {"left": left}
+
+
+def _outside(state: State, reason: str, closest: Datapath | None) -> dict[str, Any]:
     shown, observations = Explanation(), state.observations
     try:
         observations.check_stable()
-        if error.closest is not None:
+        if closest is not None:
             seen = observations.everything()
-            shown = explain(observations.device, state.instruction, error.closest, seen, state.seed)
+            shown = explain(observations.device, state.instruction, closest, seen, state.seed)
     except UnstableError as unstable:
         state.proofs.clear()
         return _unstable(observations.device, state.instruction, unstable)
-    return _inconclusive(f"no datapath of the grammar fits: {error.stage}") | {
-        "closest": error.closest,
+    return _inconclusive(reason) | {
+        "closest": closest,
         "counterexample": shown.counterexample,
         "repairs": shown.repairs,
     }

@@ -20,12 +20,13 @@ from mmaprobe.derivation.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import nan_operands, plain, take
 from mmaprobe.derivation.pools import Pools
+from mmaprobe.derivation.read_trees import read
 from mmaprobe.derivation.rewrite import converted_last, spellings, with_rules
 from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.structures import Structure
-from mmaprobe.derivation.trees import read, structures_of
+from mmaprobe.derivation.trees import structures_of
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Special
@@ -87,6 +88,13 @@ class Search:
         if self.state.believed is not None:
             return self.state.believed
         return min(self.failed, key=self.state.observations.mismatches, default=None)
+
+    def left(self, most: int) -> tuple[Datapath, ...]:
+        """The first of the hypotheses at hand that agree with every plain vector asked."""
+        vectors, answers = self.state.observations.everything()
+        mask = np.flatnonzero(plain(self.instruction, vectors, answers))
+        some = several(list(dict.fromkeys([*self.state.others, *self.alive.first(MOST_RIVALS)])))
+        return tuple(some.agreeing(take(vectors, mask), answers[mask]).first(most))
 
     def _ways(self) -> Iterator[tuple[Datapath | None, bool]]:
         """Datapaths to refine, and whether with every field on its own: of the structures that have the summation tree

@@ -16,6 +16,7 @@ from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
 from mmaprobe.derivation.handed import numbers_of
+from mmaprobe.derivation.handed_trees import handed_on
 from mmaprobe.derivation.heavy import adds_up, heavy_vectors
 from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
@@ -23,7 +24,6 @@ from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import join, plain, take
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.read_trees import handed_on
 from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State

@@ -6,41 +6,23 @@ they all add alike; every kind of sum that can add so many terms is one structur
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
 
-from mmaprobe.derivation.state import State
+from mmaprobe.derivation.read_trees import C, Part, Sum, erased, lanes_of, ordered, parsed, steps_of
 from mmaprobe.derivation.structures import Structure, scaled_structures
-from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Accumulator, Add, Encode, Exact, Fma, Fused, Node, Products, Term, Zero
-from mmaprobe.probing.bench import Bench
-from mmaprobe.probing.suite import probe_on
 
-C = "c"
-"""C in the answer; in a step, the sum so far."""
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Terms added to one another: lanes, C and other sums; ``aligned`` where two are known to be so, too."""
-
-    terms: tuple[Part, ...]
-    aligned: bool = False
-
-    @property
-    def pair(self) -> bool:
-        """Whether a rounded addition or an FMA can be what adds."""
-        return len(self.terms) == 2 and not self.aligned
-
-
-Part = int | str | Sum
 SEVERAL = ("fused", "exact")
+"""How several terms are added."""
 CHAINS = ("fma", "rounded products", "added", "fused")
 TREES = ("rounded products", "added", "fma", "fused")
+"""How two are, the likeliest first: where lanes are added to sums, and where only sums are."""
 INSIDE = ("handed on", "handed on exact", "rounded from zero", "rounded")
+"""What becomes of a sum inside a sum of several terms."""
 
 
 @dataclass(frozen=True)
@@ -96,20 +78,6 @@ class Kinds:
         return self._at_once(part, "fused", None, to)
 
 
-def read(state: State) -> Finding:
-    """The summation tree: what the probe found before, or asks now."""
-    name, observations = "summation_tree", state.observations
-    finding = state.findings.get(name)
-    if finding is None:
-        bench = Bench(observations.device, state.instruction, state.seed, twice=False)
-        finding = probe_on(bench, (name,))[name]
-        observations.run += bench.vectors
-        observations.tiles += finding.tiles
-        observations.launches += finding.launches
-    state.say(f"the summation tree, {finding.status}: {finding.text}")
-    return finding
-
-
 def structures_of(answer: Any, k: int, scale_size: int = 0) -> Iterator[Structure]:
     """Every structure whose tree is this answer's; none where the answer leaves lanes in no order.
 
@@ -118,7 +86,9 @@ def structures_of(answer: Any, k: int, scale_size: int = 0) -> Iterator[Structur
     tree = parsed(answer)
     if not isinstance(tree, Sum) or sorted(lanes_of(tree)) != list(range(k)):
         return
-    steps = _steps(tree)
+    steps = steps_of(tree)
+    if len(set(map(erased, steps))) > 1:
+        steps = [ordered(tree)]  # they do not add alike: the whole is one
     order = tuple(lane for step in steps for lane in lanes_of(step))
     pattern = _placed(steps[0], {lane: place for place, lane in enumerate(order)})
     assert isinstance(pattern, Sum)
@@ -146,65 +116,6 @@ def _scaled(pattern: Sum, k: int, size: int) -> Iterator[Structure]:
                 yield replace(each, name=f"{each.name}, read", placed=True)
 
 
-def parsed(answer: Any) -> Part | None:
-    """The answer as sums of sums; None where it leaves lanes in no order."""
-    if not isinstance(answer, dict):
-        return answer  # type: ignore[no-any-return]
-    if answer["kind"] == "fma":
-        found = parsed(answer["acc"])
-        for lane in answer["lanes"]:
-            found = None if found is None else Sum((found, lane))
-        return found
-    if answer["kind"] not in ("add", "fused"):
-        return None
-    terms = [parsed(term) for term in answer["terms"]]
-    known = tuple(term for term in terms if term is not None)
-    return Sum(known, answer["kind"] == "fused") if len(known) == len(terms) else None
-
-
-def lanes_of(part: Part) -> tuple[int, ...]:
-    """The lanes of a part in the order in which it names them."""
-    if isinstance(part, Sum):
-        return tuple(lane for term in part.terms for lane in lanes_of(term))
-    return (part,) if isinstance(part, int) else ()
-
-
-def _holds_c(part: Part) -> bool:
-    return any(map(_holds_c, part.terms)) if isinstance(part, Sum) else part == C
-
-
-def _steps(tree: Sum) -> list[Sum]:
-    """The sums from the first to the last, the one before each as C; the whole where they do not add alike."""
-    found: list[Sum] = []
-    node: Part = tree
-    while isinstance(node, Sum):
-        before = next(filter(_holds_c, node.terms), None)
-        if before is None:
-            break
-        rest = _sorted(_ordered(term) for term in node.terms if term is not before)
-        found.append(Sum((C, *rest), node.aligned or len(node.terms) > 2))
-        node = before
-    alike = len({_erased(step) for step in found}) == 1
-    return found[::-1] if alike else [_ordered(tree)]
-
-
-def _ordered(part: Part) -> Any:
-    """The same with the terms of every sum sorted."""
-    return Sum(_sorted(map(_ordered, part.terms)), part.aligned) if isinstance(part, Sum) else part
-
-
-def _sorted(terms: Iterable[Part]) -> tuple[Part, ...]:
-    """Sums before lanes, by their shape, then by their lanes."""
-    return tuple(sorted(terms, key=lambda term: (not isinstance(term, Sum), repr(_erased(term)), lanes_of(term))))
-
-
-def _erased(part: Part) -> Hashable:
-    """The part without its lanes."""
-    if isinstance(part, Sum):
-        return part.pair, tuple(sorted(map(_erased, part.terms), key=repr))
-    return part if part == C else "lane"
-
-
 def _placed(part: Part, places: dict[int, int]) -> Part:
     if isinstance(part, Sum):
         return Sum(tuple(_placed(term, places) for term in part.terms), part.aligned)
@@ -223,9 +134,9 @@ def _kinds(pattern: Sum) -> Iterator[Kinds]:
     sums = list(_every(pattern))
     several = SEVERAL if any(not each.pair for each in sums) else ("",)
     pairs = [each for each in sums if each.pair]
-    both = {tuple(sorted(type(term).__name__ for term in each.terms)) for each in pairs}
-    trees = ("Sum", "Sum") in both and ("Sum", "int") not in both
-    two = (TREES if trees else CHAINS) if pairs else ("",)
+    of_sums = [sum(isinstance(term, Sum) for term in each.terms) for each in pairs]
+    chained = any(count == 1 and C not in each.terms for count, each in zip(of_sums, pairs, strict=True))
+    two = (TREES if 2 in of_sums and not chained else CHAINS) if pairs else ("",)
     for first, second in product(several, two):
         at_once = [each for each in sums if not each.pair or second == "fused"]
         within = [term for each in at_once for term in each.terms if isinstance(term, Sum)]

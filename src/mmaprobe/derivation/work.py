@@ -61,7 +61,7 @@ def spend(units: int) -> None:
     if work is not None:
         work.spent += units
         if work.spent > work.most:
-            raise SpentError(f"more than {work.most} evaluations, about")
+            raise SpentError(f"no answer within the allowance of {work.most:,} units of work")
 
 
 def price(words: NDArray[Any] | None) -> int:

@@ -63,6 +63,7 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
         console.print(f"counterexample: {shown}")
     if derivation.repairs:
         console.print(f"one field changed: {'; '.join(map(str, derivation.repairs[:MOST_REPAIRS]))}", markup=False)
+    _print_unsettled(console, derivation)
     certificate = derivation.certificate
     console.print(
         f"certificate: of {len(certificate.entries)} neighbours {certificate.refuted} refuted, each with a vector, "
@@ -72,6 +73,16 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     for name, values in certificate.open_fields.items():
         console.print(f"  open: {name} could also be {', '.join(values)} (no vector found that tells)")
     print_comparison(console, comparison)
+
+
+def _print_unsettled(console: Console, derivation: Derivation) -> None:
+    """What an inconclusive derivation knows none the less: the summation tree, and the hypotheses nobody refuted."""
+    tree = derivation.findings.get("summation_tree")
+    if derivation.datapath is None and tree is not None:
+        console.print(f"the summation tree, {tree.status}: {tree.text}", markup=False)
+    for number, path in enumerate(derivation.left, 1):
+        said = (f"{name}: {phrase}" for name, phrase in describe(path).items() if phrase != "-")
+        console.print(f"left {number}: {'; '.join(said)}", markup=False)
 
 
 def print_certificate(console: Console, derivation: Derivation) -> None:
