@@ -113,6 +113,18 @@ def test_aimed_vectors_are_finite(kind: str) -> None:
     assert (kinds == formats.NORMAL).mean() > 0.5
 
 
+def test_narrow_products_reach_far_below_c() -> None:
+    """A first cut shows beside a tie in terms that lie ten places below it, also where no product lies as high."""
+    form = replace(FORM, a="e4m3fnuz", b="e4m3fnuz")
+    handed = handed_on(add(fused(*range(8)), "c"), 8, True)[0]
+    inner = Fused((Term(Products(tuple(range(8)))),), 24, "RD")
+    to = replace(TO, first=(31, "RD"))
+    cut = Datapath(form.a, form.b, "f32", "f32", 8, Fused((Term(inner, 32), Term(Accumulator())), 24, "RD", None, to))
+    finer = replace(cut, tree=replace(cut.tree, to=replace(TO, first=(32, "RD"))))
+    vectors = Aimed(form, handed).vectors("tie", 0, 500)
+    assert (evaluate(cut, vectors) != evaluate(finer, vectors)).any()
+
+
 def test_heavy_products_show_the_roundings_that_narrow_ones_hide() -> None:
     """A chain and an exact sum of e2m1 products differ in large sums alone; wider formats need no such vectors."""
     narrow = replace(FORM, k=32, a="e2m1", b="e2m1", c="f16", d="f16")

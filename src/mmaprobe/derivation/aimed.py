@@ -10,7 +10,8 @@ from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.handed_trees import Handed
-from mmaprobe.derivation.plain import code, powers, split, unit, window
+from mmaprobe.derivation.plain import Ints, code, powers, split, unit, window
+from mmaprobe.formats import Format
 
 KINDS = ("own", "beside", "c", "sum", "tie", "round")
 """What shows (see ``Aimed.vectors``)."""
@@ -82,11 +83,17 @@ class Aimed:
         own = [order[start + i] for i in rng.permutation(several[rng.integers(0, len(several))])]
         return own, [lane for lane in order[start : start + structure.step] if lane not in own]
 
+    def _highest(self, drafts: list[_Draft], d: Format, high: int) -> Ints:
+        """The exponent from which the largest product lies at the window's top: narrow products reach far below C."""
+        nearest = np.array([min(draft.below.values(), default=0) for draft in drafts])
+        found: Ints = np.minimum(high + nearest, max(high, d.max_exponent - 4 - self.instruction.k.bit_length()))
+        return found
+
     def _encoded(self, rng: np.random.Generator, drafts: list[_Draft]) -> Batch:
         count, k = len(drafts), self.instruction.k
         a, b, d = (formats.get(name) for name in (self.instruction.a, self.instruction.b, self.instruction.d))
         low, high = window(self.instruction, a, b, d)
-        top = high - rng.integers(0, 1 + (high - low) // PAST, count)
+        top = self._highest(drafts, d, high) - rng.integers(0, 1 + (high - low) // PAST, count)
         exponents, live = np.full((count, k), low, np.int64), np.zeros((count, k), bool)
         for row, draft in enumerate(drafts):
             for lane, below in draft.below.items():
