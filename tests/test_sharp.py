@@ -10,15 +10,17 @@ import pytest
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.axes import cut
+from mmaprobe.derivation.axes import alignment, cut, fraction_bits, rounding
 from mmaprobe.derivation.faint import faint_vectors, reaches_lower
-from mmaprobe.derivation.living import several
+from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.rewrite import map_encodes, map_fused
+from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.state import State
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Operand
 from mmaprobe.parameters.lookup import datapath_for
 
@@ -71,3 +73,13 @@ def test_sums_of_hopper_rounded_to_f16_are_derived(seed: int) -> None:
     assert found.datapath is not None
     assert found.launches < 30
     assert np.count_nonzero([entry.verdict == "open" for entry in found.certificate.entries]) == 0
+
+
+def test_every_structure_left_rivals_the_one_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None is left out by chance: a truth drawn away once made every hypothesis at hand wrong."""
+    search = Search(State(SUM, Observations(DatapathDevice(SUM, TRUTH), SUM), 1, lambda _: None))
+    grid = Grid(_bare(TRUTH, 25, "RZ"), [fraction_bits(True), alignment(), rounding(("RZ", "RNE", "RD"))])
+    monkeypatch.setattr(search, "_try", lambda stage, hypotheses, *_: hypotheses)
+    search.alive = Living.of([grid])
+    assert 2000 < len(search.alive) < 4000
+    assert len(search._rivalled(several([TRUTH]))) > len(search.alive)

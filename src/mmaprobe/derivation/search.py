@@ -35,7 +35,7 @@ MOST_STRUCTURES = 8
 """Of the structures that plain vectors leave alive so many, unlike at the ends of the range, are refined."""
 MOST_SPELLED = 2
 """So many of them are refined in other spellings too."""
-MOST_RIVALS, MOST_RULED = 1000, 8000
+MOST_RIVALS, MOST_RULED = 4000, 8000
 
 
 class Search:
