@@ -1,0 +1,80 @@
+// What every template shares: an operand's elements between an array in memory and the registers of a thread.
+//
+// A rendered source starts with one struct for each operand (toolchain/fragments.py): Code and Word, the number of
+// slots, registers and elements, whether a place (lane, slot) is held, and which element it holds.  The same text
+// compiles for the host with MMAPROBE_HOST, where a test runs it lane by lane.
+#ifndef MMAPROBE_COMMON_CUH
+#define MMAPROBE_COMMON_CUH
+
+#ifdef MMAPROBE_HOST
+#define MMAPROBE_DEVICE inline
+#else
+#define MMAPROBE_DEVICE __device__ __forceinline__
+#endif
+
+typedef unsigned char Byte;
+typedef unsigned int Word32;
+typedef unsigned long long Word64;
+
+// The arrays of a launch: the items of a batch one behind the other, an element an item of its array.
+struct Operands {
+  const void* a;
+  const void* b;
+  const void* c;
+  const void* scale_a;
+  const void* scale_b;
+  const void* metadata;
+  void* d;
+  Word64 items;
+};
+
+// An operand that the instruction lacks.
+struct Absent {
+  using Code = Byte;
+  using Word = Word32;
+  static constexpr int slots = 0, bits = 32, width = 32, shift = 0, registers = 1, register_bits = 32, elements = 0;
+  static MMAPROBE_DEVICE bool held(int, int) { return false; }
+  static MMAPROBE_DEVICE int at(int, int) { return 0; }
+};
+
+// How many codes of an operand are left in its array from item `first` on.
+template <class Operand>
+MMAPROBE_DEVICE Word64 left(Word64 items, Word64 first) {
+  return (items - first) * Operand::elements;
+}
+
+// The registers of one lane: slot s occupies `bits` bits from bit s * bits on; what lies beyond the array is 0.
+template <class Operand>
+MMAPROBE_DEVICE void load(const void* array, Word64 items, Word64 first, int lane, typename Operand::Word* registers) {
+  using Word = typename Operand::Word;
+  const typename Operand::Code* codes = static_cast<const typename Operand::Code*>(array) + first * Operand::elements;
+  const Word64 count = left<Operand>(items, first);
+#pragma unroll
+  for (int r = 0; r < Operand::registers; ++r) registers[r] = 0;
+#pragma unroll
+  for (int slot = 0; slot < Operand::slots; ++slot) {
+    const Word64 at = Operand::at(lane, slot);
+    if (!Operand::held(lane, slot) || at >= count) continue;
+    const int bit = slot * Operand::bits;
+    registers[bit / Operand::register_bits] |= Word(codes[at]) << (bit % Operand::register_bits + Operand::shift);
+  }
+}
+
+// The same way back; what lies beyond the array is dropped.
+template <class Operand>
+MMAPROBE_DEVICE void store(void* array, Word64 items, Word64 first, int lane, const typename Operand::Word* registers) {
+  using Word = typename Operand::Word;
+  typename Operand::Code* codes = static_cast<typename Operand::Code*>(array) + first * Operand::elements;
+  const Word64 count = left<Operand>(items, first);
+  const Word mask = Operand::width < Operand::register_bits ? (Word(1) << (Operand::width & 63)) - 1 : ~Word(0);
+#pragma unroll
+  for (int slot = 0; slot < Operand::slots; ++slot) {
+    const Word64 at = Operand::at(lane, slot);
+    if (!Operand::held(lane, slot) || at >= count) continue;
+    const int bit = slot * Operand::bits;
+    const Word word = registers[bit / Operand::register_bits] >> (bit % Operand::register_bits + Operand::shift);
+    codes[at] = typename Operand::Code(word & mask);
+  }
+}
+
+#endif

@@ -1,0 +1,56 @@
+"""From the catalog to CUDA C++: the structs of an instruction's operands, a template, and the instruction itself."""
+
+from __future__ import annotations
+
+from mmaprobe.catalog.fragment import Fragment
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layouts import layout, operands
+from mmaprobe.catalog.lookup import lowering
+from mmaprobe.errors import UsageError
+from mmaprobe.toolchain import mma_sync
+from mmaprobe.toolchain.fragments import STRUCTS, absent, code_type, struct
+from mmaprobe.toolchain.source import Source, template
+
+
+def render(instruction: Instruction, architecture: str) -> Source:
+    """The kernel of an instruction; UsageError where the architecture lacks it or a layout of it is open."""
+    lowering(instruction, architecture)
+    if instruction.opcode.startswith("mma."):
+        return _mma_sync(instruction, architecture)
+    raise UsageError(f"{instruction.id}: no kernel template for it")
+
+
+def _mma_sync(instruction: Instruction, architecture: str) -> Source:
+    fragments = {name: layout(instruction, architecture, name) for name in operands(instruction)}
+    items = dict(fragments["d"].axes).get("product", 1)
+    text = "\n\n".join(
+        [
+            heading(instruction, architecture),
+            template("cuda/common.cuh"),
+            structs(instruction, fragments, items),
+            f"constexpr Word64 ITEMS = {items};",
+            template(mma_sync.TEMPLATE),
+            device_only(mma_sync.multiply(instruction, fragments)),
+        ]
+    )
+    return Source(instruction.id, architecture, text, items=items)
+
+
+def heading(instruction: Instruction, architecture: str) -> str:
+    """What a source says first."""
+    return f"// {instruction.id} on {architecture}"
+
+
+def structs(instruction: Instruction, fragments: dict[str, Fragment], items: int = 1) -> str:
+    """One struct for each operand, those that the instruction lacks too."""
+    formats = instruction.formats()
+    made = [
+        struct(fragments[name], code_type(formats.get(name)), items) if name in fragments else absent(name)
+        for name in STRUCTS
+    ]
+    return "\n\n".join(made)
+
+
+def device_only(text: str) -> str:
+    """What only a GPU can run."""
+    return f"#ifndef MMAPROBE_HOST\n{text}\n#endif\n"

@@ -1,0 +1,42 @@
+"""The source of one kernel, and where the templates are that it is rendered from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from mmaprobe.errors import NotHereError
+
+ENTRY = "mmaprobe_run"
+"""The kernel's name in every source."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """CUDA C++ of one instruction for one architecture, and how it is launched.
+
+    A group of ``threads`` (a warp, a warpgroup) runs ``items`` items of the batch at a time, and
+    ``groups`` of them make a CTA; ``cluster`` CTAs run together; ``shared`` are the bytes of
+    dynamic shared memory of a CTA.
+    """
+
+    instruction: str
+    architecture: str
+    text: str
+    threads: int = 32
+    groups: int = 4
+    items: int = 1
+    cluster: int = 1
+    shared: int = 0
+
+
+@cache
+def template(name: str) -> str:
+    """The text of a template in ``csrc``: ``cuda/common.cuh``."""
+    package = Path(str(files("mmaprobe")))
+    for root in (package / "csrc", package.parent.parent / "csrc"):
+        if (root / name).is_file():
+            return (root / name).read_text(encoding="utf-8")
+    raise NotHereError(f"the template csrc/{name} is not installed; install mmaprobe again")

@@ -1,0 +1,43 @@
+"""A rendered kernel source compiled for the host: its data movement as a shared library."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from mmaprobe.catalog.batch import Batch
+from mmaprobe.toolchain.source import Source
+
+OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata", "d")
+FOLDER = Path(tempfile.mkdtemp(prefix="mmaprobe-emulator-"))
+
+
+class Operands(ctypes.Structure):
+    """``Operands`` of csrc/cuda/common.cuh."""
+
+    _fields_ = [*((name, ctypes.c_void_p) for name in OPERANDS), ("items", ctypes.c_ulonglong)]
+
+
+@cache
+def library(text: str) -> ctypes.CDLL:
+    """C++ as a shared library; what g++ says where it does not compile."""
+    path = FOLDER / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
+    command = ["g++", "-std=c++17", "-O0", "-w", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(path)]
+    done = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(path))
+
+
+def host(source: Source, exports: str) -> ctypes.CDLL:
+    """The source with the functions that a test calls."""
+    return library(f"#define MMAPROBE_HOST\n#include <stddef.h>\n{source.text}\n{exports}")
+
+
+def operands(batch: Batch, d: object, items: int) -> Operands:
+    """The arrays of a batch, and D's, as a kernel takes them."""
+    arrays = {**dict(batch.items()), "d": d}
+    return Operands(*(arrays[name].ctypes.data if name in arrays else None for name in OPERANDS), items)  # type: ignore[attr-defined]
