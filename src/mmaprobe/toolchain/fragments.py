@@ -6,6 +6,7 @@ from math import prod
 
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.formats import Format
 
 STRUCTS = {
@@ -57,3 +58,13 @@ def struct(fragment: Fragment, code: str, items: int = 1) -> str:
 def absent(operand: str) -> str:
     """The struct of an operand that an instruction lacks."""
     return f"using {STRUCTS[operand]} = Absent;"
+
+
+def structs(instruction: Instruction, fragments: dict[str, Fragment], items: int = 1) -> str:
+    """One struct for each operand, those that the instruction lacks too."""
+    formats = instruction.formats()
+    made = [
+        struct(fragments[name], code_type(formats.get(name)), items) if name in fragments else absent(name)
+        for name in STRUCTS
+    ]
+    return "\n\n".join(made)

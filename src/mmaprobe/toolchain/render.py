@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain import mma_sync
-from mmaprobe.toolchain.fragments import STRUCTS, absent, code_type, struct
-from mmaprobe.toolchain.source import Source, template
+from mmaprobe.toolchain import mma_sync, wgmma
+from mmaprobe.toolchain.fragments import structs
+from mmaprobe.toolchain.source import Source, device_only, heading, template
 
 
 def render(instruction: Instruction, architecture: str) -> Source:
@@ -17,6 +16,8 @@ def render(instruction: Instruction, architecture: str) -> Source:
     lowering(instruction, architecture)
     if instruction.opcode.startswith("mma."):
         return _mma_sync(instruction, architecture)
+    if instruction.opcode.startswith("wgmma."):
+        return wgmma.source(instruction, architecture)
     raise UsageError(f"{instruction.id}: no kernel template for it")
 
 
@@ -34,23 +35,3 @@ def _mma_sync(instruction: Instruction, architecture: str) -> Source:
         ]
     )
     return Source(instruction.id, architecture, text, items=items)
-
-
-def heading(instruction: Instruction, architecture: str) -> str:
-    """What a source says first."""
-    return f"// {instruction.id} on {architecture}"
-
-
-def structs(instruction: Instruction, fragments: dict[str, Fragment], items: int = 1) -> str:
-    """One struct for each operand, those that the instruction lacks too."""
-    formats = instruction.formats()
-    made = [
-        struct(fragments[name], code_type(formats.get(name)), items) if name in fragments else absent(name)
-        for name in STRUCTS
-    ]
-    return "\n\n".join(made)
-
-
-def device_only(text: str) -> str:
-    """What only a GPU can run."""
-    return f"#ifndef MMAPROBE_HOST\n{text}\n#endif\n"

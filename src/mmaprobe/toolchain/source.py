@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import NotHereError
 
 ENTRY = "mmaprobe_run"
@@ -40,3 +41,13 @@ def template(name: str) -> str:
         if (root / name).is_file():
             return (root / name).read_text(encoding="utf-8")
     raise NotHereError(f"the template csrc/{name} is not installed; install mmaprobe again")
+
+
+def heading(instruction: Instruction, architecture: str) -> str:
+    """What a source says first."""
+    return f"// {instruction.id} on {architecture}"
+
+
+def device_only(text: str) -> str:
+    """What only a GPU can run."""
+    return f"#ifndef MMAPROBE_HOST\n{text}\n#endif\n"
