@@ -3,8 +3,8 @@
 ``wheel`` builds what users install and uses it outside the checkout;
 ``interpreters`` compares the engine with the NumPy stages and the oracle at
 length; ``recovery`` derives datapaths blind from models whose answer is known;
-``mutants`` counts which seeded faults the tests kill; ``compile`` and ``gpu``
-wait for the GPU devices of a later version.
+``mutants`` counts which seeded faults the tests kill; ``compile`` and ``volta``
+compile every NVIDIA form; ``gpu`` waits for a later version.
 """
 
 from __future__ import annotations
@@ -92,8 +92,24 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session
 def compile(session: nox.Session) -> None:
-    """Kernels for GPUs: none yet."""
-    session.skip("NVIDIA and AMD kernels are not part of this version: nothing to compile yet")
+    """Every NVIDIA form for every architecture that has it: compiled, disassembled, held against the catalog; an hour.
+
+    What ``build/compiled.jsonl`` holds is not compiled again; arguments go to ``tests/compiled.py`` (``--most 400``).
+    """
+    session.install(".[cuda13]")
+    given = session.posargs or ["--out", "build/compiled.jsonl", "--refused", "1000"]
+    Path("build").mkdir(exist_ok=True)
+    session.run("python", "tests/compiled.py", *given)
+
+
+@nox.session
+def volta(session: nox.Session) -> None:
+    """The same for sm_70, which CUDA 12 alone compiles for and whose code only an nvdisasm of CUDA 12 reads."""
+    session.install(".[cuda12]")
+    tools = Path(session.create_tmp()).resolve()
+    session.run("pip", "install", "--quiet", "--no-deps", "--target", str(tools), "triton==3.3.1")
+    where = {"MMAPROBE_NVDISASM": str(tools / "triton" / "backends" / "nvidia" / "bin" / "nvdisasm")}
+    session.run("python", "tests/compiled.py", "--only", "sm_70", *session.posargs, env=where)
 
 
 @nox.session

@@ -10,11 +10,11 @@ import sys
 
 import typer
 
-from mmaprobe.cli import ask, derive, files, look, trees
+from mmaprobe.cli import ask, derive, files, kernels, look, trees
 from mmaprobe.cli.terminal import app
 from mmaprobe.errors import MmaprobeError
 
-__all__ = ["ask", "derive", "files", "look", "main", "trees"]
+__all__ = ["ask", "derive", "files", "kernels", "look", "main", "trees"]
 
 
 def main(arguments: list[str] | None = None) -> int:

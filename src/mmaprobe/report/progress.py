@@ -126,3 +126,21 @@ class SurveyProgress(_Bars):
         """An instruction is settled, or given up."""
         self.done += 1
         self.bars.update(self.task, completed=self.done, count=f"{self.done} of {self.total} instructions")
+
+
+class KernelProgress(_Bars):
+    """One bar that counts kernels; call it with the instruction just compiled."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__()
+        self.total = total
+        self.task = self.bars.add_task("compiling", total=total, count="")
+
+    def __enter__(self) -> KernelProgress:
+        super().__enter__()
+        return self
+
+    def __call__(self, instruction: str) -> None:
+        self.bars.advance(self.task)
+        done = int(self.bars.tasks[self.task].completed)
+        self.bars.update(self.task, description=instruction, count=f"{done} of {self.total} kernels")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -9,6 +10,9 @@ from types import ModuleType
 from mmaprobe.errors import MmaprobeError, NotHereError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
+
+OPTIONS = ("--std=c++17",)
+"""What the compiler is told beside the architecture."""
 
 
 class RefusedError(MmaprobeError):
@@ -41,12 +45,46 @@ def version() -> str:
     return f"NVRTC {major}.{minor}"
 
 
+@cache
+def architectures() -> tuple[str, ...]:
+    """What NVRTC compiles for, without the letters: ``sm_75``, ``sm_90``, ..."""
+    version()
+    from cuda.bindings import nvrtc
+
+    _, count = nvrtc.nvrtcGetNumSupportedArchs()
+    _, numbers = nvrtc.nvrtcGetSupportedArchs()
+    return tuple(f"sm_{number}" for number in numbers[:count])
+
+
+def check_architecture(architecture: str) -> None:
+    """NotHereError where NVRTC does not compile for an architecture: too new for it, or too old."""
+    base = architecture.rstrip("af")
+    known = architectures()
+    if base in known:
+        return
+    older = int(base.removeprefix("sm_")) < int(known[0].removeprefix("sm_"))
+    advice = (
+        "pip install 'mmaprobe[cuda12]' in an environment of its own" if older else "pip install -U nvidia-cuda-nvrtc"
+    )
+    raise NotHereError(f"{version()} does not compile for {architecture}, only for {known[0]} to {known[-1]}: {advice}")
+
+
 def compile_source(source: Source) -> Kernel:
     """The cubin of a source for its exact architecture; RefusedError with the compiler's own words."""
     stamp, core = version(), cuda_core()
-    options = core.ProgramOptions(std="c++17", arch=source.architecture)
+    check_architecture(source.architecture)
+    options = core.ProgramOptions(std=OPTIONS[0].partition("=")[2], arch=source.architecture)
     try:
         made = core.Program(source.text, "c++", options).compile("cubin")
     except Exception as error:  # cuda-core raises classes of several modules
-        raise RefusedError(f"{source.instruction} on {source.architecture}: {stamp} refuses it: {error}") from error
+        raise RefusedError(f"{source.instruction} on {source.architecture}: {refusal(str(error), stamp)}") from error
     return Kernel.of(source, bytes(made.code), stamp)
+
+
+def refusal(said: str, stamp: str) -> str:
+    """Why the compiler refused, in one line: the PTX version that it lacks, or its first error."""
+    needed = re.search(r"PTX ISA (?:\.version|version) (\d+\.\d+)", said)
+    if needed:
+        return f"needs PTX {needed[1]}, {stamp} has less: pip install -U nvidia-cuda-nvrtc"
+    first = next((line for line in said.splitlines() if re.search(r"error\s*:|: error", line)), said)
+    return f"{stamp} refuses it: {first.strip()}"

@@ -1,0 +1,118 @@
+"""Commands that need a compiler and no GPU: kernels put into a pack, and a bundle for a machine without network."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mmaprobe.cli.terminal import Glob, Json, app, emit, out
+from mmaprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from mmaprobe.toolchain.build import Built
+
+Architecture = Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0)]
+SHOWN = ("changed", "refused", "open")
+
+
+@app.command("compile")
+def compile_kernels(
+    architecture: Architecture,
+    instruction: Glob = "*",
+    folder: Annotated[Path | None, typer.Option("--out", "-o", help="Pack to put the kernels into.")] = None,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> int:
+    """Compile kernels for an architecture, hold their disassembly against the catalog, and put them into a pack."""
+    from mmaprobe.toolchain.pack import check_pack, write_pack
+
+    home, stamp = _target(architecture)
+    if folder is not None:
+        check_pack(folder, home, stamp)
+    built = _build(home, instruction, jobs)
+    if folder is not None:
+        write_pack(folder, home, stamp, built)
+    rows = [_row(each) for each in built]
+    counts = Counter(each.status for each in built)
+    if as_json:
+        emit({"architecture": architecture, "kernels": rows, "counts": dict(counts)})
+    else:
+        for row in rows:
+            if row["status"] in SHOWN:
+                out().print(f"{row['status']}: {row['instruction']}: {row['reason']}", markup=False, soft_wrap=True)
+        said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        out().print(f"{architecture}: {said}" + (f"; pack in {folder}" if folder else ""), markup=False)
+    return 1 if counts["changed"] else 3 if counts["refused"] else 0 if counts["compiled"] else 4
+
+
+@app.command("pack")
+def pack(
+    architecture: Architecture,
+    bundle: Annotated[Path, typer.Option("--bundle", "-b", help="Folder for wheels, kernels and install script.")],
+    instruction: Glob = "*",
+    source: Annotated[str, typer.Option(help="Checkout or wheel of mmaprobe; default: where it came from.")] = "",
+    jobs: Jobs = 0,
+) -> int:
+    """Put mmaprobe, all that it needs and kernels for an architecture into a folder for a machine without network."""
+    from mmaprobe.toolchain import bundle as made
+    from mmaprobe.toolchain.pack import check_pack, write_pack
+
+    home, stamp = _target(architecture)
+    check_pack(bundle / made.KERNELS, home, stamp)
+    wheels = made.gather(bundle, made.requirement(source))
+    built = _build(home, instruction, jobs)
+    kernels = write_pack(bundle / made.KERNELS, home, stamp, built).kernels
+    script = made.write_script(bundle, home)
+    left_out = sum(each.status in ("refused", "open") for each in built)
+    out().print(
+        f"{bundle}: {len(wheels)} wheels, {len(kernels)} kernels for {home} by {stamp}, {left_out} left out; "
+        f"on the other machine: sh {script.name}",
+        markup=False,
+    )
+    return 1 if any(each.status == "changed" for each in built) else 0 if kernels else 4
+
+
+def _target(architecture: str) -> tuple[str, str]:
+    """The catalog's name of an architecture that the compiler here knows, and the compiler's stamp."""
+    from mmaprobe.catalog.lookup import architecture_base
+    from mmaprobe.toolchain.nvrtc import check_architecture, version
+
+    home = architecture_base(architecture)
+    if not home.startswith("sm_"):
+        raise UsageError(f"{architecture}: kernels are compiled for NVIDIA architectures (sm_90a, H200)")
+    check_architecture(home)
+    return home, version()
+
+
+def _build(home: str, instruction: str, jobs: int) -> list[Built]:
+    """Every form that the glob names, or the one instruction of that id, compiled."""
+    from mmaprobe.catalog.lookup import forms
+    from mmaprobe.catalog.lookup import instruction as instruction_of
+    from mmaprobe.report.progress import KernelProgress
+    from mmaprobe.toolchain.build import build_all
+
+    names = [form.first.id for form in forms(home, instruction)]
+    if not names:
+        names = [instruction_of(instruction, home).id]
+    with KernelProgress(len(names)) as bar:
+        built = []
+        for each in build_all([(name, home) for name in names], jobs or os.cpu_count() or 1):
+            built.append(each)
+            bar(each.instruction)
+    return built
+
+
+def _row(built: Built) -> dict[str, Any]:
+    return {
+        "instruction": built.instruction,
+        "status": built.status,
+        "reason": built.reason,
+        "opcodes": built.opcodes,
+        "code": built.code,
+        "bytes": len(built.kernel.cubin) if built.kernel else 0,
+    }

@@ -1,0 +1,74 @@
+"""Compile instructions and look at what came out: one, or many on several cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from mmaprobe.catalog.lookup import instruction, lowering
+from mmaprobe.errors import UsageError
+from mmaprobe.toolchain.disassembly import code_hash, differences, disassemble, matrix_opcodes
+from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.kernels import kernel
+from mmaprobe.toolchain.nvrtc import RefusedError, compile_source, version
+from mmaprobe.toolchain.render import render
+
+Status = Literal["compiled", "changed", "refused", "open"]
+Pair = tuple[str, str]
+"""Id of an instruction and an architecture."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What became of an instruction on an architecture.
+
+    ``compiled``: the disassembly holds the matrix instructions that the catalog's lowering states;
+    ``changed``: it does not, ``reason`` says how; ``refused`` by the compiler; ``open``: a layout of it is.
+    ``code`` is the hash of the disassembled instructions.
+    """
+
+    instruction: str
+    architecture: str
+    status: Status
+    reason: str = ""
+    kernel: Kernel | None = None
+    opcodes: dict[str, int] = field(default_factory=dict)
+    code: str = ""
+
+
+def build(pair: Pair) -> Built:
+    """Compile and disassemble one; NotHereError where a tool is missing."""
+    name, architecture = pair
+    wanted = instruction(name, architecture)
+    way = lowering(wanted, architecture)
+    try:
+        made = kernel(wanted, architecture)
+    except RefusedError as error:
+        return Built(name, architecture, "refused", str(error))
+    except UsageError as error:
+        return Built(name, architecture, "open", str(error))
+    text = disassemble(made.cubin)
+    opcodes = matrix_opcodes(text)
+    differs = differences(way, opcodes)
+    return Built(
+        name, architecture, "changed" if differs else "compiled", "; ".join(differs), made, opcodes, code_hash(text)
+    )
+
+
+def refused(name: str, home: str, architecture: str) -> bool:
+    """Whether the compiler refuses the source of an instruction, as it is for ``home``, for another architecture."""
+    source = replace(render(instruction(name, home), home), architecture=architecture)
+    try:
+        compile_source(source)
+    except RefusedError:
+        return True
+    return False
+
+
+def build_all(pairs: Iterable[Pair], jobs: int = 1) -> Iterator[Built]:
+    """``build`` of each in order, ``jobs`` at once: the compiler and the disassembler work outside Python."""
+    version()  # imported before several threads do
+    with ThreadPoolExecutor(max(jobs, 1)) as pool:
+        yield from pool.map(build, pairs)

@@ -1,0 +1,70 @@
+"""The kernel of an instruction: from the cache on disk, or rendered and compiled into it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import CannotWriteError
+from mmaprobe.evidence.files import write_bytes
+from mmaprobe.toolchain import nvrtc
+from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.render import render
+from mmaprobe.toolchain.source import Source
+
+CACHE = "MMAPROBE_CACHE"
+"""The environment's name for the cache's folder; empty: no cache."""
+DIGEST = 32
+
+
+def folder() -> Path | None:
+    """Where kernels are kept: MMAPROBE_CACHE, else ``mmaprobe`` in the user's cache; None where it is set empty."""
+    given = os.environ.get(CACHE)
+    if given is not None:
+        return Path(given) if given else None
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "mmaprobe"
+
+
+def kernel(instruction: Instruction, architecture: str) -> Kernel:
+    """The kernel, compiled once for each source, architecture and toolchain.
+
+    UsageError where the architecture lacks the instruction or a layout is open, NotHereError where
+    the toolchain is missing, ``nvrtc.RefusedError`` where the compiler refuses it.
+    """
+    source, stamp = render(instruction, architecture), nvrtc.version()
+    path = _path(source, stamp)
+    kept = None if path is None else _read(path)
+    if kept is not None:
+        return Kernel.of(source, kept, stamp)
+    made = nvrtc.compile_source(source)
+    if path is not None:
+        _keep(path, made.cubin)
+    return made
+
+
+def _path(source: Source, stamp: str) -> Path | None:
+    home = folder()
+    key = hashlib.sha256("\0".join([stamp, *nvrtc.OPTIONS, source.architecture, source.text]).encode()).hexdigest()
+    return None if home is None else home / key[:2] / f"{key[2:]}.cubin"
+
+
+def _read(path: Path) -> bytes | None:
+    """A kept binary; None where there is none or it is damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, cubin = content[:DIGEST], content[DIGEST:]
+    return cubin if hashlib.sha256(cubin).digest() == digest else None
+
+
+def _keep(path: Path, cubin: bytes) -> None:
+    """Keep a binary with its digest; without room for it the next run compiles again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, hashlib.sha256(cubin).digest() + cubin)
+    except (OSError, CannotWriteError):
+        return

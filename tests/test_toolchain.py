@@ -1,0 +1,262 @@
+"""Kernels compiled, kept, disassembled and packed without a GPU; and what is said where a tool is missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mmaprobe.catalog.lookup import instruction, lowering
+from mmaprobe.cli import main
+from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.toolchain import bundle, disassembly, kernels, nvrtc
+from mmaprobe.toolchain.build import build, build_all
+from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
+from mmaprobe.toolchain.render import render
+
+try:
+    nvrtc.version()
+    disassembly.nvdisasm()
+    MISSING = ""
+except NotHereError as error:
+    MISSING = str(error)
+compiles = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+FP8 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
+SASS = """
+        /*0000*/                   LDC R1, c[0x0][0x37c] &wr=0x0 ;
+        /*0110*/                   HMMA.16816.F32 R8, R8, R6, R16 ;
+        /*0120*/              @!P0 HMMA.16816.F32 R8, R8, R6, R16 ;
+        /*0130*/                   HMMA.884.F32.F32.STEP1 R8, R8, R6, R16 ;
+        /*0140*/                   HGMMA.64x8x16.F32 R24, gdesc[UR4], R24, gsb0 ;
+        /*0150*/             @!UP0 UTCHMMA.2CTA gdesc[UR4], gdesc[UR6], tmem[UR8], tmem[UR10], idesc[UR11], UP1 ;
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_shared_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.CACHE, str(tmp_path / "cache"))
+
+
+# --- what a disassembly says
+
+
+def test_matrix_opcodes_are_counted_as_primitives_spell_them() -> None:
+    found = disassembly.matrix_opcodes(SASS)
+    assert found == {"HGMMA.F32": 1, "HMMA.16816.F32": 2, "HMMA.884.F32.F32": 1, "UTCHMMA.2CTA": 1}
+
+
+def test_a_lowering_that_differs_is_named() -> None:
+    way = lowering(instruction(F16), "sm_90a")
+    assert disassembly.differences(way, {"HMMA.16816.F32": 1}) == []
+    assert disassembly.differences(way, {"HMMA.16816.F32": 2}) == ["2 matrix instructions, the catalog says 1"]
+    assert disassembly.differences(way, {"FFMA": 1}) == ["opcodes FFMA, the catalog says HMMA.16816.F32"]
+    assert disassembly.differences(way, {}) == ["opcodes none, the catalog says HMMA.16816.F32"]
+
+
+def test_the_hash_of_code_is_that_of_its_instructions() -> None:
+    assert disassembly.code_hash(SASS) == disassembly.code_hash("// other names\n" + SASS)
+    assert disassembly.code_hash(SASS) != disassembly.code_hash(SASS.replace("R16", "R18"))
+
+
+# --- what is missing
+
+
+def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvrtc.cuda_core.cache_clear()
+    monkeypatch.setitem(sys.modules, "cuda.core", None)
+    try:
+        with pytest.raises(NotHereError, match=r"pip install 'mmaprobe\[cuda13\]'"):
+            nvrtc.cuda_core()
+    finally:
+        nvrtc.cuda_core.cache_clear()
+
+
+def test_another_nvdisasm_that_does_not_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disassembly.nvdisasm.cache_clear()
+    monkeypatch.setenv(disassembly.OVERRIDE, str(tmp_path / "none"))
+    try:
+        with pytest.raises(NotHereError, match="none did not run"):
+            disassembly.disassemble(b"")
+    finally:
+        disassembly.nvdisasm.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("ptxas x, line 3; error : Feature 'y' requires PTX ISA .version 8.8 or later", "needs PTX 8.8, NVRTC 12.6"),
+        ("a\nptxas x, line 298; error   : Feature '.z' requires .target sm_80 or higher\nb", "requires .target sm_80"),
+        ("something else", "NVRTC 12.6 refuses it: something else"),
+    ],
+)
+def test_a_refusal_is_one_line(said: str, expected: str) -> None:
+    line = nvrtc.refusal(said, "NVRTC 12.6")
+    assert expected in line
+    assert "\n" not in line
+
+
+@compiles
+def test_architectures_beyond_the_compiler_are_told_apart() -> None:
+    with pytest.raises(NotHereError, match=r"does not compile for sm_999a.*pip install -U nvidia-cuda-nvrtc"):
+        nvrtc.check_architecture("sm_999a")
+    with pytest.raises(NotHereError, match=r"does not compile for sm_35.*mmaprobe\[cuda12\]"):
+        nvrtc.check_architecture("sm_35")
+
+
+# --- compiled
+
+
+@compiles
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [(F16, "sm_80"), (F16, "sm_90a"), (F16, "sm_120a"), (FP8, "sm_89"), (FP8, "sm_90a")],
+)
+def test_the_disassembly_holds_what_the_catalog_states(name: str, architecture: str) -> None:
+    """FP8 is one QMMA on sm_89 and two HMMAs with conversions on sm_90a."""
+    built = build((name, architecture))
+    assert built.status == "compiled", built.reason
+    assert sum(built.opcodes.values()) == lowering(instruction(name), architecture).count
+    assert built.kernel is not None
+    assert len(built.code) == 64
+
+
+@compiles
+def test_a_compiler_that_makes_other_code_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source of a neighbour under this name: the lowering that the catalog states is not there."""
+    other = render(instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"), "sm_90a")
+    monkeypatch.setattr(kernels, "render", lambda *_: other)
+    built = build((F16, "sm_90a"))
+    assert built.status == "changed"
+    assert built.reason == "opcodes HMMA.1688.F32, the catalog says HMMA.16816.F32"
+
+
+@compiles
+def test_the_compiler_refuses_what_an_architecture_lacks() -> None:
+    source = replace(render(instruction(F16), "sm_80"), architecture="sm_75")
+    with pytest.raises(nvrtc.RefusedError, match=r"requires \.target sm_80"):
+        nvrtc.compile_source(source)
+    with pytest.raises(UsageError, match="sm_75"):
+        build((F16, "sm_75"))
+
+
+@compiles
+def test_ptxas_keeps_the_shuffles_of_volta_s_form() -> None:
+    """m8n8k4 on sm_80 is software that exchanges operands between lanes, no tensor core: lanes load their own."""
+    wanted = instruction("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32")
+    text = disassembly.disassemble(kernels.kernel(wanted, "sm_80").cubin)
+    assert disassembly.matrix_opcodes(text) == {}
+    assert "SHFL" in text
+
+
+# --- kept
+
+
+@compiles
+def test_the_cache_is_used_and_never_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, runs = instruction(F16), []
+
+    def compiled(source: object) -> Kernel:
+        runs.append(source)
+        return real(source)  # type: ignore[arg-type]
+
+    real = nvrtc.compile_source
+    monkeypatch.setattr(nvrtc, "compile_source", compiled)
+    first = kernels.kernel(wanted, "sm_80")
+    assert kernels.kernel(wanted, "sm_80") == first
+    assert len(runs) == 1
+    (kept,) = (tmp_path / "cache").rglob("*.cubin")
+    kept.write_bytes(kept.read_bytes()[:-1] + b"x")
+    assert kernels.kernel(wanted, "sm_80") == first
+    assert len(runs) == 2
+    kernels.kernel(wanted, "sm_86")
+    assert len(runs) == 3
+
+
+@compiles
+def test_without_room_for_the_cache_kernels_are_compiled_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    for where in ("", str(tmp_path / "file" / "below")):
+        monkeypatch.setenv(kernels.CACHE, where)
+        assert kernels.kernel(instruction(F16), "sm_80").cubin
+
+
+# --- packed
+
+
+@compiles
+def test_a_pack_gives_the_same_kernels_back(tmp_path: Path) -> None:
+    built = list(build_all([(F16, "sm_90a"), (FP8, "sm_90a")], 2))
+    written = write_pack(tmp_path / "pack", "sm_90a", nvrtc.version(), built[:1])
+    written = write_pack(tmp_path / "pack", "sm_90a", nvrtc.version(), built[1:])
+    read = open_pack(tmp_path / "pack")
+    assert read == written
+    assert [read.kernel(each.instruction) for each in built] == [each.kernel for each in built]
+    with pytest.raises(UsageError, match=r"has no mma\.nothing.*mmaprobe compile --arch sm_90a"):
+        read.kernel("mma.nothing")
+    with pytest.raises(UsageError, match="holds a pack of sm_90a"):
+        write_pack(tmp_path / "pack", "sm_80", nvrtc.version(), [])
+
+
+@compiles
+def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
+    (built,) = build_all([(F16, "sm_90a")])
+    write_pack(tmp_path, "sm_90a", nvrtc.version(), [built])
+    (binary,) = tmp_path.glob("*.cubin")
+    whole = binary.read_bytes()
+    binary.write_bytes(whole[:-1])
+    with pytest.raises(UsageError, match="damaged or changed"):
+        open_pack(tmp_path).kernel(F16)
+    binary.unlink()
+    with pytest.raises(UsageError, match="the pack is not whole"):
+        open_pack(tmp_path).kernel(F16)
+    table = json.loads((tmp_path / LIST).read_text())
+    for broken in ({**table, "schema": 7}, {**table, "kernels": {F16: {}}}, {**table, "kind": "x"}):
+        (tmp_path / LIST).write_text(json.dumps(broken))
+        with pytest.raises(UsageError, match=LIST):
+            open_pack(tmp_path)
+    with pytest.raises(UsageError, match="No such file"):
+        open_pack(tmp_path / "nothing")
+
+
+# --- the commands
+
+
+@compiles
+def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "pack"
+    assert main(["compile", "--arch", "H200", "--instruction", "mma.m16n8k16.f32.f16.f16.f32", "--out", str(out)]) == 0
+    assert f"1 compiled; pack in {out}" in capsys.readouterr().out
+    assert list(open_pack(out).kernels) == [F16]
+    assert main(["compile", "--arch", "sm_80", "--instruction", F16, "--out", str(out)]) == 2
+    assert "choose another folder with --out" in capsys.readouterr().err
+    assert main(["compile", "--arch", "gfx942"]) == 2
+    assert main(["compile", "--arch", "sm_90a", "--instruction", "mma.m16n8k16.f32.f16.f16.f33"]) == 2
+
+
+@compiles
+def test_compile_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "--arch", "sm_90a", "--instruction", F16, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["counts"] == {"compiled": 1}
+    assert told["kernels"][0]["opcodes"] == {"HMMA.16816.F32": 1}
+
+
+def test_a_bundle_says_how_to_install_it(tmp_path: Path) -> None:
+    script = bundle.write_script(tmp_path, "sm_90a").read_text()
+    assert "--no-index --find-links" in script
+    assert "--device cuda:0 --pack" in script
+    with pytest.raises(UsageError, match="neither a checkout nor a wheel"):
+        bundle.requirement(str(tmp_path))
+
+
+def test_a_bundle_without_wheels_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(NotHereError, match="could not gather mmaprobe: no such package"):
+        bundle.gather(tmp_path, "mmaprobe", ("sh", "-c", "echo no such package >&2; exit 1"))
