@@ -14,8 +14,10 @@ from typing import Any
 from mmaprobe import _native
 from mmaprobe.devices.base import open_device, schemes
 from mmaprobe.errors import MmaprobeError
+from mmaprobe.report.listing import device_names
 
 EXTRAS = {
+    "cuda13": ("cuda.core", "cuda.bindings"),
     "plot": ("matplotlib",),
     "report": ("jinja2", "matplotlib"),
     "cluster": ("pyarrow", "duckdb"),
@@ -38,8 +40,8 @@ def doctor_rows() -> list[dict[str, Any]]:
     checks = [
         *_package(),
         *_cpu(),
-        *_gpu("NVIDIA", "nvidia-smi", "libcuda.so.1"),
-        *_gpu("AMD", "rocminfo", "libamdhip64.so"),
+        *_cuda(),
+        *_amd(),
     ]
     checks += [*_extras(), *_tools(), *_corpus()]
     return [asdict(check) for check in checks]
@@ -77,30 +79,45 @@ def _cpu() -> list[Check]:
     return checks + [Check("  not here", False, f"{', '.join(ids)}: {reason}") for reason, ids in absent.items()]
 
 
-def _gpu(vendor: str, program: str, library: str) -> list[Check]:
-    nodes = (
-        [p for p in ("/dev/nvidiactl", "/dev/dxg") if Path(p).exists()]
-        if vendor == "NVIDIA"
-        else [p for p in ("/dev/kfd",) if Path(p).exists()]
-    )
-    tool = shutil.which(program)
-    if not nodes and not tool:
-        return [Check(f"{vendor} GPU", False, f"no device node and no {program}", "run on a machine with one")]
-    found = f"{', '.join(nodes) or 'no device node'}; {program}: {tool or 'not found'}"
-    return [
-        Check(f"{vendor} GPU", False, f"{found}; this version has no {vendor} back end yet ({library} is not used)")
-    ]
+def _cuda() -> list[Check]:
+    """Each NVIDIA GPU, or the one line that opening it says."""
+    checks = []
+    for name in device_names("cuda"):
+        try:
+            info = open_device(name).info()
+        except MmaprobeError as error:
+            checks.append(Check(name, False, str(error)))
+            continue
+        said = f"{info['model_name']} ({info['architecture']}), driver {info['driver']}, ECC {info['ecc']}"
+        checks.append(Check(name, True, said + (f", MIG {info['mig']}" if info["mig"] != "no" else "")))
+    return checks
+
+
+def _amd() -> list[Check]:
+    here = Path("/dev/kfd").exists()
+    tool = shutil.which("rocminfo")
+    if not here and not tool:
+        return [Check("AMD GPU", False, "no device node and no rocminfo", "run on a machine with one")]
+    found = f"{'/dev/kfd' if here else 'no device node'}; rocminfo: {tool or 'not found'}"
+    return [Check("AMD GPU", False, f"{found}; this version has no AMD back end yet")]
 
 
 def _extras() -> list[Check]:
     checks = []
     for extra, modules in EXTRAS.items():
-        missing = [name for name in modules if importlib.util.find_spec(name) is None]
+        missing = [name for name in modules if not _is_here(name)]
         found = f"missing {', '.join(missing)}" if missing else ", ".join(modules)
         checks.append(
             Check(f"extra [{extra}]", not missing, found, f"pip install 'mmaprobe[{extra}]'" if missing else "")
         )
     return checks
+
+
+def _is_here(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that it would be in
+        return False
 
 
 def _tools() -> list[Check]:

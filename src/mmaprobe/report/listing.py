@@ -53,15 +53,28 @@ def device_rows() -> list[dict[str, Any]]:
         if scheme in USAGE:
             rows.append({"device": USAGE[scheme], "here": "yes", "what": SCHEMES[scheme]})
             continue
-        try:
-            device = open_device(scheme)
-            here = [i for i in device.instructions() if device.supports(i)]
-            info = device.info()
-            what = f"{info.get('model_name', '')} {info.get('architecture', '')}: {len(here)} instructions run here"
-            rows.append({"device": scheme, "here": "yes", "what": what.strip()})
-        except MmaprobeError as error:
-            rows.append({"device": scheme, "here": "no", "what": str(error)})
+        rows += map(_device_row, device_names(scheme))
     return rows
+
+
+def device_names(scheme: str) -> list[str]:
+    """The devices of a scheme that are here, each GPU by number; the scheme's own name where there is none of them."""
+    try:
+        siblings = getattr(open_device(scheme), "siblings", None)
+    except MmaprobeError:
+        return [scheme]
+    return list(siblings()) if siblings else [scheme]
+
+
+def _device_row(name: str) -> dict[str, Any]:
+    try:
+        device = open_device(name)
+        here = [i for i in device.instructions() if device.supports(i)]
+        info = device.info()
+        what = f"{info.get('model_name', '')} {info.get('architecture', '')}: {len(here)} instructions run here"
+        return {"device": name, "here": "yes", "what": what.strip()}
+    except MmaprobeError as error:
+        return {"device": name, "here": "no", "what": str(error)}
 
 
 USAGE = {

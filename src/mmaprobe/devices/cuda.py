@@ -1,0 +1,35 @@
+"""The device ``cuda:N``: an NVIDIA GPU, one kernel an instruction, compiled here for its exact architecture.
+
+``cuda:0?timeout=SECONDS&trial=no``: ``timeout`` (60) bounds each launch and the
+first run of each instruction in a child process, which ``trial=no`` leaves out.
+"""
+
+from __future__ import annotations
+
+from mmaprobe.devices.cuda_driver import open_driver
+from mmaprobe.devices.cuda_machine import Machine
+from mmaprobe.devices.gpu import GpuDevice
+from mmaprobe.devices.gpu_trial import ChildTrial, command
+from mmaprobe.devices.options import number, split_options
+from mmaprobe.errors import UsageError
+from mmaprobe.toolchain.kernels import kernel
+
+OPTIONS = ("timeout", "trial")
+
+
+def open_cuda(argument: str, machine: Machine | None = None) -> GpuDevice:
+    """GPU N in CUDA's order; ``cuda`` alone is ``cuda:0``.
+
+    UsageError for a wrong name or option; NotHereError in one line that says
+    what is missing: driver, bindings, a GPU, this GPU.
+    """
+    target, options = split_options(argument, OPTIONS)
+    if not (target or "0").isdecimal():
+        raise UsageError(f"cuda:{argument}: GPUs are named by number, such as cuda:0; see: mmaprobe devices")
+    if options.get("trial", "yes") not in ("yes", "no"):
+        raise UsageError(f"cuda:{argument}: option trial={options['trial']} must be yes or no")
+    seconds = number(options, "timeout", 60, 0.001, 1e6)
+    driver = open_driver(int(target or 0), machine or Machine())
+    tried = options.get("trial") != "no"
+    child = command(f"{driver.name}?timeout={seconds:g}&trial=no")
+    return GpuDevice(driver, kernel, ChildTrial(driver.name, child, seconds + 30) if tried else None, seconds)

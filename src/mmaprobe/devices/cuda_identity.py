@@ -1,0 +1,42 @@
+"""What NVML says of a GPU: driver, VBIOS, ECC, clocks as read.  Nothing is ever set."""
+
+from __future__ import annotations
+
+import re
+import uuid as uuids
+from collections.abc import Callable
+from typing import Any
+
+UNREAD = "not read"
+
+
+def identity(nvml: Any, name: str, uuid: bytes) -> dict[str, str]:
+    """By NVML of the GPU with this UUID; ``not read`` for what it does not tell, all where NVML is not here (None).
+
+    ``name`` is CUDA's, which ends with the profile where it is a slice (``... MIG 1g.10gb``).
+    """
+    mig = re.search(r"\bMIG (\S+)", name)
+    text = f"{'MIG' if mig else 'GPU'}-{uuids.UUID(bytes=uuid)}"
+    handle = _read(lambda: _handle(nvml, text))
+    fields: dict[str, Callable[[], Any]] = {
+        "driver": lambda: nvml.system_get_driver_version(),
+        "vbios": lambda: nvml.device_get_vbios_version(handle),
+        "ecc": lambda: ("off", "on")[int(nvml.device_get_ecc_mode(handle)[0])],
+        "clock_sm_mhz": lambda: nvml.device_get_clock_info(handle, nvml.ClockType.SM),
+        "clock_memory_mhz": lambda: nvml.device_get_clock_info(handle, nvml.ClockType.MEM),
+    }
+    read = {field: UNREAD if handle is None else _read(get, UNREAD) for field, get in fields.items()}
+    return {"uuid": text, "mig": mig[1] if mig else "no", **{field: str(value) for field, value in read.items()}}
+
+
+def _handle(nvml: Any, uuid: str) -> Any:
+    nvml.init_v2()
+    return nvml.device_get_handle_by_uuid(uuid)
+
+
+def _read(get: Callable[[], Any], otherwise: Any = None) -> Any:
+    """What NVML gives; it raises classes of its own module for what a GPU does not support."""
+    try:
+        return get()
+    except Exception:
+        return otherwise

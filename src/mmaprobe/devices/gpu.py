@@ -1,0 +1,165 @@
+"""What every GPU device does, whoever made it: fail closed.
+
+A batch is void unless all of this holds: the first run of an instruction in a
+child process came to a good end; a known answer came out before and after the
+batch, on the same context; every launch stored every item (``gpu_launch``);
+every call to the driver went well.  After an error the context is given up,
+and the next batch starts on a fresh one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.batch import Batch, Bits, check_batch
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Support
+from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
+from mmaprobe.devices.gpu_launch import item_bytes, launch
+from mmaprobe.devices.known_answer import answers, known_answer
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.toolchain.kernel import Kernel
+
+KNOWN_ITEMS = 37
+"""Items of a known answer: more than a CTA's groups run at a time, and no multiple of them."""
+LARGEST_LAUNCH = 1 << 30
+"""Bytes of operands and D of one launch at most: time limits then bound a bounded amount of work."""
+
+Kernels = Callable[[Instruction, str], Kernel]
+
+
+class Trial(Protocol):
+    """The first run of an instruction, where it can do no harm."""
+
+    def check(self, instruction: Instruction) -> None:
+        """DeviceError where it does not come to a good end."""
+        ...
+
+
+class GpuDevice:
+    """Device protocol over a ``Driver``: ``kernels`` gives an instruction's kernel, ``seconds`` bounds each launch."""
+
+    def __init__(self, driver: Driver, kernels: Kernels, trial: Trial | None, seconds: float) -> None:
+        self.name = driver.name
+        self.architecture = driver.architecture
+        self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
+        self._identity = driver.identity()
+        self._made: dict[str, Kernel] = {}
+        self._functions: dict[str, Any] = {}
+        self._tried: set[str] = set()
+        self._lost = ""
+
+    def info(self) -> dict[str, str]:
+        """Identity as read when the device was opened: name, UUID, architecture, driver, ECC, clocks, ..."""
+        return dict(self._identity)
+
+    def siblings(self) -> list[str]:
+        """The names of all GPUs of this kind here."""
+        return self._driver.siblings()
+
+    def instructions(self) -> Sequence[Instruction]:
+        """Every instruction of the GPU's architecture."""
+        return lookup.instructions(self.architecture)
+
+    def supports(self, instruction: Instruction) -> Support:
+        """Yes where the catalog has a lowering for this architecture, else what has one."""
+        try:
+            lookup.lowering(instruction, self.architecture)
+        except UsageError as error:
+            return Support(False, f"this GPU lacks it: {error}")
+        return Support(True)
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        """D of shape (batch, M, N).
+
+        NotHereError where this GPU lacks the instruction or its driver cannot
+        load the kernel, DeviceError where anything at all went wrong: then
+        there is no result, and the next batch starts on a fresh context.
+        """
+        try:
+            ready, d = check_batch(instruction, batch), _result(instruction, batch)
+        except MemoryError:
+            raise UsageError(
+                f"{instruction.id}: a batch of {batch.size} items is too large for this machine's memory; split it"
+            ) from None
+        self._refuse(instruction)
+        if instruction.id not in self._made:
+            self._made[instruction.id] = self._kernels(instruction, self.architecture)
+        kernel = self._made[instruction.id]
+        self._try_first(instruction)
+        try:
+            self._checked(instruction, kernel, ready, d)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, LostError):
+                self._lost = str(error)
+            if isinstance(error, DeviceError):
+                raise type(error)(f"{instruction.id}: {error}; the batch is void") from error
+            raise
+        return d
+
+    def close(self) -> None:
+        """Give up the context; the next run makes a fresh one."""
+        self._functions.clear()
+        self._driver.stop()
+
+    def _refuse(self, instruction: Instruction) -> None:
+        if self._lost:
+            raise LostError(
+                f"{self._lost}; what was recorded before stays valid; open {self.name} anew once it is back"
+            )
+        support = self.supports(instruction)
+        if not support:
+            raise NotHereError(f"{instruction.id}: {support.reason}; see `mmaprobe instructions {self.architecture}`")
+
+    def _try_first(self, instruction: Instruction) -> None:
+        """The instruction's first run, in a child process; it has the GPU to itself where one process alone may."""
+        if self._trial is None or instruction.id in self._tried:
+            return
+        if self._driver.exclusive:
+            self.close()
+        self._trial.check(instruction)
+        self._tried.add(instruction.id)
+
+    def _checked(self, instruction: Instruction, kernel: Kernel, batch: Batch, d: Bits) -> None:
+        self._driver.start()
+        with self._driver.current():
+            if instruction.id not in self._functions:
+                self._functions[instruction.id] = self._driver.load(kernel)
+            self._known(instruction, kernel, "before")
+            self._split(instruction, kernel, batch, d)
+            self._known(instruction, kernel, "after")
+
+    def _known(self, instruction: Instruction, kernel: Kernel, when: str) -> None:
+        """DeviceError where a batch of small integers does not come out; each time another one of two."""
+        seed = zlib.crc32(f"{instruction.id} {when}".encode())
+        batch, expected = known_answer(instruction, KNOWN_ITEMS, seed)
+        self._split(instruction, kernel, batch, d := np.empty_like(expected))
+        if not answers(instruction, d, expected):
+            raise DeviceError(f"{self.name}: wrong known answer {when} the batch")
+
+    def _split(self, instruction: Instruction, kernel: Kernel, batch: Batch, d: Bits) -> None:
+        """Fill D of a batch in launches that fit into memory, each half as large where one did not."""
+        each = item_bytes(instruction)
+        count = max(min(self._driver.room() // 2, LARGEST_LAUNCH) // each, 1)
+        function, start = self._functions[instruction.id], 0
+        while start < batch.size:
+            stop = min(start + count, batch.size)
+            part = batch.slice(start, stop)
+            try:
+                d[start:stop] = launch(self._driver, function, kernel, instruction, part, self._seconds)
+            except OutOfMemoryError as error:
+                if stop - start == 1:
+                    raise OutOfMemoryError(f"{error}; one item takes {each} bytes") from None
+                count = (stop - start) // 2
+                continue
+            start = stop
+
+
+def _result(instruction: Instruction, batch: Batch) -> Bits:
+    return np.empty((*batch.a.shape[:-1], instruction.n), instruction.formats()["d"].dtype)

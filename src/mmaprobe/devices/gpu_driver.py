@@ -1,0 +1,107 @@
+"""What a GPU device needs of a vendor's driver: one context of one GPU, and how it fails."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from mmaprobe.catalog.batch import Bits
+from mmaprobe.errors import DeviceError
+from mmaprobe.toolchain.kernel import Kernel
+
+
+class OutOfMemoryError(DeviceError):
+    """The device has no room for an allocation; a smaller one may fit."""
+
+
+class HungError(DeviceError):
+    """A launch did not end within its time limit."""
+
+
+class LostError(DeviceError):
+    """The device itself is gone: uncorrectable memory error, fallen off the bus."""
+
+
+class Driver(Protocol):
+    """One GPU through its vendor's driver.
+
+    Every call raises DeviceError, or one of the classes above, on a bad status.
+    A context is what ``start`` makes and ``stop`` gives up with all that it
+    holds; addresses and functions are valid within one context only.
+    """
+
+    @property
+    def name(self) -> str:
+        """``cuda:0``."""
+        ...
+
+    @property
+    def architecture(self) -> str:
+        """The catalog's name of the GPU's architecture."""
+        ...
+
+    @property
+    def multiprocessors(self) -> int:
+        """How many multiprocessors there are."""
+        ...
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether one process alone may have a context."""
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """What evidence records."""
+        ...
+
+    def siblings(self) -> list[str]:
+        """The names of all GPUs of this vendor that are seen."""
+        ...
+
+    def start(self) -> None:
+        """A fresh context; LostError where there can be none in this process."""
+        ...
+
+    def current(self) -> AbstractContextManager[None]:
+        """The context current in this thread, and what was before it afterwards."""
+        ...
+
+    def stop(self) -> None:
+        """Give up the context, its memory and functions; never raises."""
+        ...
+
+    def room(self) -> int:
+        """Free bytes of memory."""
+        ...
+
+    def allocate(self, size: int) -> int:
+        """The address of ``size`` fresh bytes."""
+        ...
+
+    def release(self, address: int) -> None:
+        """Free an allocation."""
+        ...
+
+    def fill(self, address: int, byte: int, size: int) -> None:
+        """Set bytes."""
+        ...
+
+    def copy_in(self, address: int, array: Bits) -> None:
+        """Copy a contiguous array to the device."""
+        ...
+
+    def copy_out(self, array: Bits, address: int) -> None:
+        """Copy from the device into a contiguous array."""
+        ...
+
+    def load(self, kernel: Kernel) -> Any:
+        """The function of a kernel; NotHereError where this driver cannot load it."""
+        ...
+
+    def launch(self, function: Any, kernel: Kernel, groups: int, operands: bytes, done: int) -> None:
+        """Start ``groups`` CTAs on operands (the struct by value) and the address of ``done``."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Until the launch has ended; HungError at the time limit."""
+        ...

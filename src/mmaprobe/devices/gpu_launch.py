@@ -1,0 +1,111 @@
+"""One launch of a kernel on a batch that fits the device, and what shows that it ran.
+
+D and a margin after it are filled with a canary; the kernel must count every
+item in ``done`` (bit 63: a wait inside ran out), leave no item of D as the
+canary, and leave the margin alone.  An item that equals the canary is run once
+more under another one, since D may happen to have its bits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.gpu_driver import Driver, HungError, OutOfMemoryError
+from mmaprobe.errors import DeviceError
+from mmaprobe.toolchain.kernel import Kernel
+
+OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")
+"""The pointers of ``Operands`` in csrc/cuda/common.cuh, in order; D and the number of items come after them."""
+CANARIES = (0xA5, 0x5B)
+MARGIN = 256
+WAIT_RAN_OUT = 1 << 63
+CTAS_EACH = 8
+"""CTAs a multiprocessor: enough to keep it busy; a kernel's groups go on from item to item."""
+
+
+def item_bytes(instruction: Instruction) -> int:
+    """Device memory of one item of a batch."""
+    dtypes = {name: fmt.dtype.itemsize for name, fmt in instruction.formats().items()}
+    size = instruction.m * instruction.n * instruction.blocks * dtypes["d"]
+    return size + sum(int(np.prod(shape)) * dtypes.get(name, 1) for name, shape in instruction.shapes(1).items())
+
+
+def launch(
+    driver: Driver, function: Any, kernel: Kernel, instruction: Instruction, batch: Batch, seconds: float
+) -> Bits:
+    """D (batch, M, N) of a checked batch; DeviceError where anything shows that it was not computed."""
+    d = np.empty((*batch.a.shape[:-1], instruction.n), instruction.formats()["d"].dtype)
+    if not batch.size:
+        return d
+    with _memory(driver) as allocate:
+        places: dict[str, int] = {}
+        for name, value in batch.items():
+            places[name] = allocate(value.nbytes)
+            driver.copy_in(places[name], value)
+        result, done = allocate(d.nbytes + MARGIN), allocate(8)
+        operands = struct.pack("<8Q", *(places.get(name, 0) for name in OPERANDS), result, batch.size)
+        untouched = np.arange(0)
+        for canary in CANARIES:
+            driver.fill(result, canary, d.nbytes + MARGIN)
+            driver.fill(done, 0, 8)
+            driver.launch(function, kernel, _groups(driver, kernel, batch.size), operands, done)
+            driver.wait(seconds)
+            _check_done(driver, done, batch.size)
+            _check_margin(driver, result + d.nbytes, canary)
+            driver.copy_out(d, result)
+            untouched = np.flatnonzero((d.reshape(batch.size, -1).view(np.uint8) == canary).all(1))
+            if not untouched.size:
+                return d
+    raise DeviceError(f"{driver.name}: canary intact: D of item {untouched[0]} was never written")
+
+
+@contextmanager
+def _memory(driver: Driver) -> Iterator[Any]:
+    """Allocations that are freed at the end, and where one more does not fit; else the context goes with them."""
+    held: list[int] = []
+
+    def allocate(size: int) -> int:
+        held.append(driver.allocate(size))
+        return held[-1]
+
+    def release() -> None:
+        for address in held:
+            driver.release(address)
+
+    try:
+        yield allocate
+    except OutOfMemoryError:
+        release()
+        raise
+    release()
+
+
+def _groups(driver: Driver, kernel: Kernel, items: int) -> int:
+    """CTAs for so many items: no more than keep the device busy, in whole clusters."""
+    wanted = -(-items // (kernel.items * kernel.groups)) * kernel.cluster
+    clusters = max(min(wanted, driver.multiprocessors * CTAS_EACH) // kernel.cluster, 1)
+    return clusters * kernel.cluster
+
+
+def _check_done(driver: Driver, address: int, items: int) -> None:
+    done = np.zeros(1, np.uint64)
+    driver.copy_out(done, address)
+    count = int(done[0])
+    if count & WAIT_RAN_OUT:
+        raise HungError(f"{driver.name}: hung: a wait inside the kernel ran out")
+    if count != items:
+        raise DeviceError(f"{driver.name}: the kernel counts {count} items stored, of {items} given")
+
+
+def _check_margin(driver: Driver, address: int, canary: int) -> None:
+    margin = np.zeros(MARGIN, np.uint8)
+    driver.copy_out(margin, address)
+    if (margin != canary).any():
+        raise DeviceError(f"{driver.name}: the kernel wrote beyond the end of D")

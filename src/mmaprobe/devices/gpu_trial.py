@@ -1,0 +1,76 @@
+"""The first run of an instruction on a GPU, in a child process with a time limit.
+
+The child opens the same device and answers each line of its standard input, an
+instruction's id, with ``ok`` where the known answer comes out, else with
+``error CODE MESSAGE``, CODE an exit code of ours.  A child that hangs or dies
+is a DeviceError; the next instruction gets a fresh one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.base import Device, open_device
+from mmaprobe.devices.child import Child
+from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
+from mmaprobe.devices.known_answer import answers, known_answer
+from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError
+
+HELLO = "mmaprobe-trial"
+_ERRORS: dict[int, type[MmaprobeError]] = {2: UsageError, 3: NotHereError, 5: DeviceError}
+
+
+class ChildTrial:
+    """``gpu.Trial`` by a command that runs ``serve`` on the device."""
+
+    def __init__(self, device: str, command: tuple[str, ...], seconds: float) -> None:
+        self._device, self._child = device, Child(command, seconds)
+
+    def check(self, instruction: Instruction) -> None:
+        """The known answer of an instruction in the child; the child's own error, or DeviceError for its end."""
+        try:
+            if not self._child.running and (hello := self._child.start().strip()) != HELLO:
+                raise self._child.failure(f"says {hello!r} first, not {HELLO!r}")
+            answer = self._child.exchange(f"{instruction.id}\n".encode(), lines=0).decode("utf-8", "replace")
+        except DeviceError as error:
+            raise DeviceError(f"{instruction.id}: its first run on {self._device}, in a child: {error}") from error
+        word, _, rest = answer.strip().partition(" ")
+        if word == "error":
+            code, _, said = rest.partition(" ")
+            raise _ERRORS.get(int(code), DeviceError)(f"first run in a child process: {said}")
+
+
+def command(device: str) -> tuple[str, ...]:
+    """The command of a child that tries instructions on a device."""
+    return (sys.executable, "-m", "mmaprobe.devices.gpu_trial", device)
+
+
+def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) -> None:
+    """Answer every line of ``asked``, until there is none."""
+    print(HELLO, file=answered, flush=True)
+    for line in asked:
+        try:
+            made = instruction(line.strip(), architecture)
+            batch, expected = known_answer(made, KNOWN_ITEMS, 1)
+            if not answers(made, device.run(made, batch), expected):
+                raise DeviceError(f"{made.id}: wrong known answer")
+            print("ok 1", file=answered, flush=True)
+        except MmaprobeError as error:
+            said = " ".join(str(error).split())
+            print(f"error {error.exit_code} {said}", file=answered, flush=True)
+
+
+def main(name: str) -> None:
+    """Try instructions on the device of this name; what else is printed goes to standard error."""
+    answered, sys.stdout = sys.stdout, sys.stderr
+    device = open_device(name)
+    if not isinstance(device, GpuDevice):
+        raise UsageError(f"{name} is no GPU")
+    serve(device, device.architecture, sys.stdin, answered)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,92 @@
+"""A batch whose D is known without any model: small integers, whose dot products are exact in any order.
+
+A, B and C are integers of at most 2, 2 and 8 (of one bit 0 and 1), scales 1 or
+2, so that every partial sum of at most 256 products and C is below 2^11 in
+magnitude: exact in f16, and left whole by any alignment of 10 fraction bits or
+more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.modifiers import operand_signs
+from mmaprobe.catalog.sparsity import kept_positions, legal_items
+from mmaprobe.errors import UsageError
+
+Integers = NDArray[np.int64]
+
+_WITHOUT_C = {("scale_d", "0"), ("enable_input_d", "0")}
+_NO_ANSWER = frozenset({"disable_output_lane", "zero_column_mask"})
+_SIGNS = {"keep": 1, "flip": -1}
+
+
+def known_answer(instruction: Instruction, size: int, seed: int) -> tuple[Batch, Bits]:
+    """A batch of ``size`` items and its D (size, M, N); UsageError where the modifiers leave D open."""
+    for key in instruction.modifier.keys() & _NO_ANSWER:
+        raise UsageError(f"{instruction.id}: no answer is known beforehand with {key}, so that it cannot be run")
+    rng = np.random.default_rng(seed)
+    numbers: dict[str, Integers] = {}
+    codes: dict[str, Bits] = {}
+    for name, shape in instruction.shapes(size).items():
+        if name == "metadata":
+            codes[name] = rng.choice(np.array(legal_items(instruction.chunk), np.uint8), shape)
+            continue
+        fmt = instruction.formats()[name]
+        numbers[name] = _integers(fmt, name, instruction, rng, shape)
+        codes[name] = _encoded(fmt, numbers[name])
+    return Batch(**codes), _encoded(instruction.formats()["d"], _sums(instruction, numbers, codes.get("metadata")))
+
+
+def answers(instruction: Instruction, d: Bits, expected: Bits) -> bool:
+    """Whether D is the known answer; a zero may have either sign, which the direction of rounding decides."""
+    zero = ~np.uint64(instruction.formats()["d"].sign_mask if instruction.formats()["d"].is_float else 0)
+    return bool(((d == expected) | ((d & zero) | expected == 0)).all())
+
+
+def _integers(
+    fmt: formats.Format, name: str, instruction: Instruction, rng: np.random.Generator, shape: tuple[int, ...]
+) -> Integers:
+    if name.startswith("scale"):
+        return rng.integers(1, 3, shape)
+    if name == "c":
+        if "scale_input_d" in instruction.modifier:
+            return np.zeros(shape, np.int64)
+        return rng.integers(-8, 9, shape)
+    if fmt.kind == "bits":
+        return rng.integers(0, 2, shape)
+    return rng.integers(-2 if fmt.signed else 0, 3, shape)
+
+
+def _encoded(fmt: formats.Format, numbers: Integers) -> Bits:
+    """Integers in a format, each exactly."""
+    overflow = "ieee" if fmt.is_float else "largest"
+    codes = formats.encode(fmt, numbers < 0, np.abs(numbers), np.zeros_like(numbers), overflow=overflow)
+    back = formats.decode(fmt, codes)
+    value = np.where(back.negative, -1, 1) * back.significand * np.exp2(back.exponent.astype(float))
+    if (value != numbers).any():
+        raise UsageError(f"{fmt.name} does not hold every integer of the known answer")
+    return codes
+
+
+def _sums(instruction: Instruction, numbers: dict[str, Integers], metadata: Bits | None) -> Integers:
+    """D as integers: the sum over the lanes that A keeps, scaled, plus C."""
+    signs = operand_signs(instruction)
+    a, b = (
+        numbers[name] * _SIGNS[signs.get(name, ("keep", "keep"))[0]] for name in "ab"
+    )  # of NVIDIA's instructions all lanes alike
+    if metadata is not None:
+        spread = np.zeros((*a.shape[:-1], instruction.k), np.int64)
+        np.put_along_axis(spread, kept_positions(instruction, metadata), a, -1)
+        a = spread
+    if "scale_a" in numbers:
+        a = a * np.repeat(numbers["scale_a"], instruction.scale_size, -1)
+        b = b * np.repeat(numbers["scale_b"], instruction.scale_size, -2)
+    d = a @ (1 - b) + (1 - a) @ b if instruction.multiply == "xor" else a @ b
+    if "c" in numbers and not _WITHOUT_C & set(instruction.modifiers):
+        d = d + numbers["c"] * _SIGNS[signs.get("c", ("keep", "keep"))[0]]
+    return d

@@ -1,0 +1,315 @@
+"""A stand-in for ``cuda.bindings.driver`` (and ``.nvml``): the functions that the device calls, on host memory.
+
+Types and enumerations are the real ones.  Device memory is host memory whose bounds are checked; a kernel is computed
+by ``unit`` at its launch, and ``fault`` names what goes wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.base import open_device
+from mmaprobe.devices.cuda_driver import CudaDriver, open_driver
+from mmaprobe.devices.cuda_machine import Machine
+from mmaprobe.devices.gpu import GpuDevice, Trial
+from mmaprobe.devices.gpu_launch import OPERANDS
+from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.render import render
+
+real = pytest.importorskip("cuda.bindings.driver")
+
+Unit = Callable[[Instruction, Batch], Bits]
+ILLEGAL, NOT_READY = 700, 600
+HEADER = struct.Struct("<4s4xB9xH28xI12x")
+
+
+def cubin(made: Instruction, number: int = 90) -> bytes:
+    """An ELF header as NVRTC 13 writes it, and the instruction's id behind it."""
+    return HEADER.pack(b"\x7fELF", 8, 190, number << 8 | 4) + made.id.encode()
+
+
+def kernels(made: Instruction, architecture: str) -> Kernel:
+    """The kernel's true geometry with a stand-in for its binary."""
+    return Kernel.of(render(made, architecture), cubin(made), "NVRTC 13.0")
+
+
+def model(made: Instruction, batch: Batch) -> Bits:
+    """D as the model of Hopper computes it."""
+    return open_device("model:sm_90a").run(made, batch)
+
+
+class FakeCuda:
+    """``cuda.bindings.driver`` with ``gpus`` GPUs."""
+
+    def __init__(self, *, gpus: int = 1, init: int = 0, capability: tuple[int, int] = (9, 0), **facts: Any) -> None:
+        self.gpus, self.init, self.capability = gpus, init, capability
+        self.name: bytes = facts.pop("name", b"NVIDIA H200")
+        self.version: int = facts.pop("version", 13000)
+        self.mode: int = facts.pop("mode", 0)
+        self.retain: int = facts.pop("retain", 0)
+        self.memory: int = facts.pop("memory", 1 << 30)
+        self.unit: Unit = facts.pop("unit", model)
+        self.fault: str = facts.pop("fault", "")
+        self.after: int = facts.pop("after", 0)  # launches that go well before the fault
+        self.shared = facts.pop("shared", False)  # another library of the process holds the primary context
+        assert not facts, facts
+        self.allocated: dict[int, Any] = {}
+        self.used = self.launches = self.contexts = self.references = 0
+        self.sticky = 0
+        self.running = False
+        self.current: list[Any] = []
+        self.images: dict[int, bytes] = {}
+        self.configs: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(real, name) if name.startswith(("CU_", "CU")) else object.__getattribute__(self, name)
+
+    def _status(self, status: int = 0) -> Any:
+        return real.CUresult(self.sticky or status)
+
+    # Devices
+
+    def cuInit(self, Flags: int) -> tuple[Any]:
+        return (real.CUresult(self.init),)
+
+    def cuDriverGetVersion(self) -> tuple[Any, int]:
+        return real.CUresult(0), self.version
+
+    def cuDeviceGetCount(self) -> tuple[Any, int]:
+        return real.CUresult(0), self.gpus
+
+    def cuDeviceGet(self, ordinal: int) -> tuple[Any, Any]:
+        return real.CUresult(0 if ordinal < self.gpus else 101), real.CUdevice(ordinal)
+
+    def cuDeviceGetName(self, length: int, dev: Any) -> tuple[Any, bytes]:
+        return real.CUresult(0), self.name.ljust(length, b"\0")
+
+    def cuDeviceGetUuid(self, dev: Any) -> tuple[Any, Any]:
+        found = real.CUuuid()
+        ctypes.memmove(found.getPtr(), bytes(range(16)), 16)
+        return real.CUresult(0), found
+
+    def cuDeviceGetAttribute(self, attrib: Any, dev: Any) -> tuple[Any, int]:
+        kinds = real.CUdevice_attribute
+        facts = {
+            kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: self.capability[0],
+            kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: self.capability[1],
+            kinds.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: 132,
+            kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: self.mode,
+        }
+        return real.CUresult(0), facts[attrib]
+
+    # Contexts
+
+    def cuDevicePrimaryCtxRetain(self, dev: Any) -> tuple[Any, Any]:
+        if self.retain:
+            return real.CUresult(self.retain), None
+        if not self.references:
+            self.contexts += 1
+        self.references += 1
+        return real.CUresult(0), real.CUcontext(self.contexts)
+
+    def cuDevicePrimaryCtxRelease(self, dev: Any) -> tuple[Any]:
+        self.references -= 1
+        if not self.references and not self.shared:
+            assert not self.running, "a context goes while a kernel runs"
+            self.allocated.clear()
+            self.images.clear()
+            self.used = 0
+            if self.fault != "ecc":
+                self.sticky = 0
+        return (real.CUresult(0),)
+
+    def cuCtxPushCurrent(self, ctx: Any) -> tuple[Any]:
+        self.current.append(ctx)
+        return (real.CUresult(0),)
+
+    def cuCtxPopCurrent(self) -> tuple[Any, Any]:
+        return real.CUresult(0), self.current.pop()
+
+    # Memory
+
+    def cuMemGetInfo(self) -> tuple[Any, int, int]:
+        return self._status(), self.memory - self.used, self.memory
+
+    def cuMemAlloc(self, bytesize: int) -> tuple[Any, Any]:
+        assert self.current, "no context is current"
+        most = 2000 if self.fault == "fragmented" else 0 if self.fault == "no memory" else self.memory
+        if self.used + bytesize > self.memory or bytesize > most:
+            return self._status(2), None
+        held = ctypes.create_string_buffer(bytesize)
+        self.allocated[ctypes.addressof(held)] = held
+        self.used += bytesize
+        return self._status(), real.CUdeviceptr(ctypes.addressof(held))
+
+    def cuMemFree(self, dptr: Any) -> tuple[Any]:
+        held = self.allocated.pop(int(dptr), None)
+        self.used -= len(held) if held else 0
+        return (self._status(0 if held else 1),)
+
+    def _within(self, address: Any, size: int) -> bool:
+        return any(start <= int(address) and int(address) + size <= start + len(held)
+                   for start, held in self.allocated.items())  # fmt: skip
+
+    def _moved(self, place: Any, size: int, move: Callable[[], Any]) -> tuple[Any]:
+        assert not self.running, "memory is read while a kernel runs"
+        if not self.sticky and self._within(place, size):
+            move()
+            return (real.CUresult(0),)
+        return (self._status(1),)
+
+    def cuMemsetD8(self, dstDevice: Any, uc: int, N: int) -> tuple[Any]:
+        return self._moved(dstDevice, N, lambda: ctypes.memset(int(dstDevice), uc, N))
+
+    def cuMemcpyHtoD(self, dstDevice: Any, srcHost: int, ByteCount: int) -> tuple[Any]:
+        return self._moved(dstDevice, ByteCount, lambda: ctypes.memmove(int(dstDevice), srcHost, ByteCount))
+
+    def cuMemcpyDtoH(self, dstHost: int, srcDevice: Any, ByteCount: int) -> tuple[Any]:
+        return self._moved(srcDevice, ByteCount, lambda: ctypes.memmove(dstHost, int(srcDevice), ByteCount))
+
+    # Kernels
+
+    def cuModuleLoadData(self, image: bytes) -> tuple[Any, Any]:
+        if self.fault == "no binary":
+            return real.CUresult(209), None
+        self.images[len(self.images) + 1] = image
+        return self._status(), real.CUmodule(len(self.images))
+
+    def cuModuleGetFunction(self, hmod: Any, name: bytes) -> tuple[Any, Any]:
+        return self._status(0 if name == b"mmaprobe_run" else 500), real.CUfunction(int(hmod))
+
+    def cuModuleUnload(self, hmod: Any) -> tuple[Any]:
+        return (self._status(),)
+
+    def cuFuncSetAttribute(self, hfunc: Any, attrib: Any, value: int) -> tuple[Any]:
+        assert attrib == real.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        return (self._status(),)
+
+    def cuEventCreate(self, Flags: int) -> tuple[Any, Any]:
+        return self._status(), real.CUevent(1)
+
+    def cuEventDestroy(self, hEvent: Any) -> tuple[Any]:
+        return (self._status(),)
+
+    def cuEventRecord(self, hEvent: Any, hStream: int) -> tuple[Any]:
+        return (self._status(),)
+
+    def cuEventQuery(self, hEvent: Any) -> tuple[Any]:
+        return (self._status(NOT_READY if self.running else 0),)
+
+    def cuLaunchKernelEx(self, config: Any, f: Any, kernelParams: int, extra: int) -> tuple[Any]:
+        self.configs.append(config)
+        assert self.current, "no context is current"
+        places = (ctypes.c_void_p * 2).from_address(kernelParams)
+        given = dict(zip((*OPERANDS, "d", "items"), (ctypes.c_uint64 * 8).from_address(places[0] or 0), strict=True))
+        done = ctypes.c_uint64.from_address(places[1] or 0).value
+        fault = self.fault if self.launches >= self.after else ""
+        self.launches += 1
+        if fault == "refused":
+            return (self._status(701),)
+        if fault == "hang":
+            self.running = True
+        elif fault in ("illegal", "ecc"):
+            self.sticky = ILLEGAL if fault == "illegal" else 214
+        elif fault == "die":
+            raise SystemExit(9)
+        else:
+            self._compute(instruction(self.images[int(f)][HEADER.size :].decode(), "sm_90a"), given, done, fault)
+        return (self._status(),)
+
+    def _compute(self, made: Instruction, given: dict[str, int], done: int, fault: str) -> None:
+        items = given["items"]
+        dtypes = {name: fmt.dtype for name, fmt in made.formats().items()} | {"metadata": np.dtype(np.uint8)}
+        batch = Batch(**{name: self._array(given[name], shape, dtypes[name]).copy()
+                         for name, shape in made.shapes(items).items()})  # fmt: skip
+        true = self.unit(made, batch)
+        d = self._array(given["d"], true.shape, true.dtype)
+        counter = self._array(done, (1,), np.dtype(np.uint64))
+        if fault == "never":
+            return
+        written = slice(0, items - 1) if fault == "canary" else slice(0, items)
+        d[written] = true[written]
+        if fault == "wrong":
+            d[-1, -1, -1] ^= 1
+        if fault == "overrun":
+            ctypes.memset(given["d"] + d.nbytes, 0, 4)
+        counter[0] += items - (fault == "count") | (1 << 63 if fault == "wait" else 0)
+
+    def _array(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        size = int(np.prod(shape)) * dtype.itemsize
+        assert self._within(address, size), "a kernel reaches beyond its arrays"
+        return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
+
+
+class FakeNvml:
+    """``cuda.bindings.nvml`` of one GPU; ``mig`` says whether it is cut into slices."""
+
+    ClockType = type("ClockType", (), {"SM": 1, "MEM": 2})
+
+    def __init__(self, mig: int = 0) -> None:
+        self.mig = mig
+
+    def init_v2(self) -> None:
+        pass
+
+    def device_get_count_v2(self) -> int:
+        return 1
+
+    def device_get_handle_by_index_v2(self, index: int) -> int:
+        return 7
+
+    def device_get_mig_mode(self, device: int) -> tuple[int, int]:
+        return self.mig, self.mig
+
+    def device_get_handle_by_uuid(self, uuid: str) -> int:
+        assert uuid.endswith("-00010203-0405-0607-0809-0a0b0c0d0e0f"), uuid
+        return 7
+
+    def system_get_driver_version(self) -> str:
+        return "580.65.06"
+
+    def device_get_vbios_version(self, device: int) -> str:
+        return "96.00.A5.00.01"
+
+    def device_get_ecc_mode(self, device: int) -> tuple[int, int]:
+        return 1, 1
+
+    def device_get_clock_info(self, device: int, type: int) -> int:
+        return {1: 1980, 2: 3201}[type]
+
+
+def machine(cuda: FakeCuda | None, **facts: Any) -> Machine:
+    """A machine with this driver (None: with none)."""
+    nvml = facts.pop("nvml", None)
+    files: tuple[str, ...] = facts.pop("files", ())
+    version = facts.pop("proc_version", "Linux version 6.8")
+    environment = facts.pop("environment", {})
+    missing = facts.pop("missing", "")
+    assert not facts, facts
+
+    def module(name: str) -> Any:
+        found = {"cuda.bindings.driver": cuda, "cuda.bindings.nvml": nvml}[name]
+        if name == missing or found is None:
+            raise ImportError(f"No module named {name!r}")
+        return found
+
+    return Machine(lambda: cuda is not None, module, environment, lambda path: path in files, lambda path: version)
+
+
+def driver(cuda: FakeCuda, index: int = 0, **facts: Any) -> CudaDriver:
+    return open_driver(index, machine(cuda, **facts))
+
+
+def device(cuda: FakeCuda, trial: Trial | None = None, seconds: float = 5, **kernel: Any) -> GpuDevice:
+    """A GPU device over the stand-in; ``kernel`` replaces fields of its kernels."""
+    return GpuDevice(driver(cuda), lambda made, where: replace(kernels(made, where), **kernel), trial, seconds)
