@@ -64,12 +64,14 @@ class FakeCuda:
         self.shared = facts.pop("shared", False)  # another library of the process holds the primary context
         assert not facts, facts
         self.allocated: dict[int, Any] = {}
-        self.used = self.launches = self.contexts = self.references = 0
+        self.used = self.copied = self.launches = self.contexts = self.references = 0
         self.sticky = 0
         self.running = False
         self.current: list[Any] = []
         self.images: dict[int, bytes] = {}
         self.configs: list[Any] = []
+        self.foreign: dict[int, int] = {}  # addresses on other GPUs
+        self.settled: list[int] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(real, name) if name.startswith(("CU_", "CU")) else object.__getattribute__(self, name)
@@ -168,10 +170,25 @@ class FakeCuda:
             return (real.CUresult(0),)
         return (self._status(1),)
 
+    def cuPointerGetAttribute(self, attribute: Any, ptr: int) -> tuple[Any, int]:
+        assert attribute == real.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        return self._status(), self.foreign.get(int(ptr), 0)
+
+    def cuStreamSynchronize(self, hStream: int) -> tuple[Any]:
+        self.settled.append(hStream)
+        return (self._status(),)
+
+    def array(self, value: Bits) -> int:
+        """The address of a copy of an array in device memory, as another library would make it."""
+        held = ctypes.create_string_buffer(value.tobytes(), max(value.nbytes, 1))
+        self.allocated[ctypes.addressof(held)] = held
+        return ctypes.addressof(held)
+
     def cuMemsetD8(self, dstDevice: Any, uc: int, N: int) -> tuple[Any]:
         return self._moved(dstDevice, N, lambda: ctypes.memset(int(dstDevice), uc, N))
 
     def cuMemcpyHtoD(self, dstDevice: Any, srcHost: int, ByteCount: int) -> tuple[Any]:
+        self.copied += ByteCount
         return self._moved(dstDevice, ByteCount, lambda: ctypes.memmove(int(dstDevice), srcHost, ByteCount))
 
     def cuMemcpyDtoH(self, dstHost: int, srcDevice: Any, ByteCount: int) -> tuple[Any]:

@@ -72,6 +72,26 @@ def test_resume_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert all(result.resumed for result in again.results)
 
 
+def test_resume_where_clocks_were_read_anew(tmp_path: Path) -> None:
+    """Clocks are readings; another model name is another device."""
+
+    class Clocked:
+        def __init__(self, **read: str) -> None:
+            self.inner, self.read = open_device(MODEL), read
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def info(self) -> dict[str, str]:
+            return self.inner.info() | self.read
+
+    mmaprobe.run(Clocked(clock_sm_mhz="1980"), out=tmp_path / "e", **QUICK)
+    again = mmaprobe.run(Clocked(clock_sm_mhz="345"), out=tmp_path / "e", resume=True, **QUICK)
+    assert all(result.resumed for result in again.results)
+    with pytest.raises(UsageError, match="was begun with another identity"):
+        mmaprobe.run(Clocked(uuid="GPU-1"), out=tmp_path / "e", resume=True, **QUICK)
+
+
 @pytest.mark.parametrize("change", [{"seed": 4}, {"vectors": 3000}, {"instruction": "x86.pmaddwd"}])
 def test_resume_needs_the_same_options(tmp_path: Path, change: dict[str, Any]) -> None:
     mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from mmaprobe.catalog import lookup
@@ -12,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
 from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
-from mmaprobe.devices.base import Device, Support, open_device, run_vectors
+from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_vectors
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.models.model import Model
@@ -60,10 +61,14 @@ class OpenDevice:
         support = self._device.supports(wanted)
         if not support:
             raise NotHereError(f"{wanted.id} does not run on {self.name}: {support.reason}")
+        on_gpu: dict[str, Any] = {}
+        if isinstance(self._device, ReadsGpuMemory):
+            on_gpu = {"run_operands": partial(self._device.run_operands, wanted), "resident": self._device.resident}
         return BoundInstruction(
             wanted,
             lambda batch: self._device.run(wanted, batch),
             lambda vectors: run_vectors(self._device, wanted, vectors),
+            **on_gpu,
         )
 
     def __repr__(self) -> str:

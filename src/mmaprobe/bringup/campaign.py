@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import mmaprobe
 from mmaprobe.bringup.result import Report, Result, to_part
@@ -150,13 +150,18 @@ def _resume(folder: Path, header: Header) -> Store:
         return Store.create(folder, header)
     store = Store.open(folder)
     for name in ("device", "identity", "version", "seed", "settings"):
-        before, now = getattr(store.header, name), getattr(header, name)
+        before, now = (_lasting(getattr(of, name)) for of in (store.header, header))
         if before != now:
             raise UsageError(
                 f"{folder} was begun with another {name} ({before!r}, now {now!r}); "
                 "start anew with another --out, or give the same options"
             )
     return store
+
+
+def _lasting(value: Any) -> Any:
+    """What must be the same when a run goes on: an identity without its readings of clocks."""
+    return {k: v for k, v in value.items() if not k.startswith("clock_")} if isinstance(value, Mapping) else value
 
 
 @dataclass

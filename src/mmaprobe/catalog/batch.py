@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.resident import Resident
 from mmaprobe.catalog.sparsity import check_metadata
 from mmaprobe.errors import UsageError
 
@@ -91,12 +92,24 @@ def check_vectors(instruction: Instruction, vectors: Batch) -> Batch:
     return _check(instruction, vectors, vector_shapes(instruction, vectors.a.shape[0] if np.ndim(vectors.a) else 0))
 
 
+def check_operands(instruction: Instruction, given: Mapping[str, Bits | Resident]) -> dict[str, Bits | Resident]:
+    """The operands of a batch, some of them in a GPU's memory, held against shapes and types as by ``check_batch``."""
+    size = given["a"].shape[0] if "a" in given and given["a"].ndim else 0
+    return _checked(instruction, given, instruction.shapes(size))
+
+
 def _check(instruction: Instruction, batch: Batch, shapes: dict[str, tuple[int, ...]]) -> Batch:
-    given = dict(batch.items())
+    ready = _checked(instruction, dict(batch.items()), shapes)
+    return Batch(**{name: value for name, value in ready.items() if not isinstance(value, Resident)})
+
+
+def _checked(
+    instruction: Instruction, given: Mapping[str, Bits | Resident], shapes: dict[str, tuple[int, ...]]
+) -> dict[str, Bits | Resident]:
     for name in given.keys() - shapes.keys():
         raise UsageError(f"{instruction.id}: takes no operand {name}, but one of shape {given[name].shape} came")
     operand_formats = instruction.formats()
-    ready: dict[str, Bits] = {}
+    ready: dict[str, Bits | Resident] = {}
     for name, shape in shapes.items():
         if name not in given:
             raise UsageError(f"{instruction.id}: operand {name} of shape {shape} is missing")
@@ -104,21 +117,24 @@ def _check(instruction: Instruction, batch: Batch, shapes: dict[str, tuple[int, 
         limit = None if name == "metadata" else operand_formats[name].code_limit
         each = {"metadata": instruction.chunk}.get(name, instruction.scale_size if "scale" in name else 0)
         ready[name] = _check_operand(instruction.id, name, given[name], shape, dtype, limit, each)
-    if instruction.chunk:
-        check_metadata(instruction, ready["metadata"], sorts=True)
-    return Batch(**ready)
+    metadata = ready.get("metadata")
+    if isinstance(metadata, np.ndarray):
+        check_metadata(instruction, metadata, sorts=True)
+    return ready
 
 
 def _check_operand(
     who: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], limit: int | None, each: int = 0
-) -> Bits:
-    array = np.asarray(value)
+) -> Bits | Resident:
+    array = value if isinstance(value, Resident) else np.asarray(value)
     if array.dtype.newbyteorder("=") != dtype:
         hint = "; bits are meant: use .view()" if array.dtype.kind in "fV" else ""
         raise UsageError(f"{who}: operand {name} must be {dtype.name} of shape {shape}, got {array.dtype}{hint}")
     if array.shape != shape:
         note = f" (one for {each} lanes)" if each else ""
         raise UsageError(f"{who}: operand {name} must have shape {shape}{note}, got {array.shape}")
+    if isinstance(array, Resident):
+        return array
     if limit is not None and limit < 1 << (8 * dtype.itemsize) and array.size and int(array.max()) >= limit:
         raise UsageError(
             f"{who}: operand {name} holds {int(array.max()):#x}, outside its {limit.bit_length() - 1} bits"

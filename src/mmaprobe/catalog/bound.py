@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits, check_batch, check_vectors, vector_shapes
+from mmaprobe.catalog.batch import Batch, Bits, check_batch, check_operands, check_vectors, vector_shapes
 from mmaprobe.catalog.edge import from_bits, to_bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.resident import Resident
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import get
 
@@ -22,12 +23,15 @@ class BoundInstruction:
 
     ``run_tiles`` takes a batch of ``Instruction.shapes`` and gives D;
     ``run_vectors`` takes separate vectors a (n, K), b (n, K), c (n,), ... and
-    gives d (n,).
+    gives d (n,).  Where a unit reads GPU memory of some kinds (``resident``),
+    ``run_operands`` takes a batch whose operands may lie there.
     """
 
     instruction: Instruction
     run_tiles: Callable[[Batch], Bits]
     run_vectors: Callable[[Batch], Bits]
+    run_operands: Callable[[Mapping[str, Bits | Resident]], Bits] | None = field(default=None, kw_only=True)
+    resident: tuple[int, ...] = field(default=(), kw_only=True)
 
     def __call__(
         self, A: Any, B: Any, C: Any = None, *, scale_a: Any = None, scale_b: Any = None, metadata: Any = None
@@ -44,11 +48,14 @@ class BoundInstruction:
         of exactly the operand's format; the result is of the caller's kind.
         Raises ValueError naming the operand, what it must be and what came.
         """
-        batch, typed = self._bits(A, B, C, scale_a, scale_b, metadata)
-        single = batch.a.ndim == len(self.instruction.shapes(1)["a"]) - 1
+        given, typed = self._operands(self.resident, A, B, C, scale_a, scale_b, metadata)
+        single = given["a"].ndim == len(self.instruction.shapes(1)["a"]) - 1
         if single:
-            batch = Batch(**{name: value[None] for name, value in batch.items()})
-        d = self.run_tiles(check_batch(self.instruction, batch))
+            given = {name: value[None] for name, value in given.items()}
+        if self.run_operands is not None:
+            d = self.run_operands(check_operands(self.instruction, given))
+        else:
+            d = self.run_tiles(check_batch(self.instruction, _batch(given)))
         return from_bits(d[0] if single else d, get(self.instruction.d), typed, A)
 
     def dot(
@@ -60,25 +67,27 @@ class BoundInstruction:
         scale_* (..., K/S), metadata (..., K/chunk); leading axes broadcast.
         Kinds and errors are those of a call.
         """
-        batch, typed = self._bits(a, b, c, scale_a, scale_b, metadata)
-        vectors, lead = self._flatten(batch)
+        given, typed = self._operands((), a, b, c, scale_a, scale_b, metadata)
+        vectors, lead = self._flatten(_batch(given))
         d = self.run_vectors(check_vectors(self.instruction, vectors))
         return from_bits(d.reshape(lead), get(self.instruction.d), typed, a)
 
-    def _bits(self, *operands: Any) -> tuple[Batch, bool]:
+    def _operands(self, kinds: tuple[int, ...], *operands: Any) -> tuple[dict[str, Bits | Resident], bool]:
         """The operands that came, as bit patterns, and whether any of them came in its own type."""
         taken = self.instruction.formats() | {"metadata": get("u8")}
         named = dict(zip(("a", "b", "c", "scale_a", "scale_b", "metadata"), operands, strict=True))
         typed = False
-        bits: dict[str, Bits] = {}
+        bits: dict[str, Bits | Resident] = {}
         for name, value in named.items():
             if value is None:
                 continue
             if name not in taken:
                 raise UsageError(f"{self.instruction.id}: takes no operand {name}")
-            bits[name], own = to_bits(self.instruction.id, name, value, taken[name])
+            bits[name], own = to_bits(
+                self.instruction.id, name, value, taken[name], () if name == "metadata" else kinds
+            )
             typed |= own
-        return Batch(**bits), typed
+        return bits, typed
 
     def _flatten(self, batch: Batch) -> tuple[Batch, tuple[int, ...]]:
         """Vectors with any leading axes as a list of vectors, and those axes broadcast."""
@@ -96,3 +105,8 @@ class BoundInstruction:
             tail = value.shape[len(leads[name]) :]
             flat[name] = np.broadcast_to(value, lead + tail).reshape(count, *tail)
         return Batch(**flat), lead
+
+
+def _batch(given: Mapping[str, Bits | Resident]) -> Batch:
+    """The batch of operands in host memory, as all are where no kind of GPU memory is taken."""
+    return Batch(**{name: value for name, value in given.items() if not isinstance(value, Resident)})

@@ -8,7 +8,7 @@ Source: DLPack 1.1, ``dlpack.h``.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -57,23 +57,39 @@ def element_type(code: int, bits: int, lanes: int) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def read(value: Any) -> NDArray[Any]:
-    """A copy of a tensor in host memory; its capsule stays unused and frees what it holds."""
-    capsule = value.__dlpack__()
+class Described(NamedTuple):
+    """What a capsule says of its tensor; ``strides`` count elements, None where they are those of a row-major one."""
+
+    address: int
+    device_type: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: np.dtype[Any]
+
+
+def describe(capsule: Any) -> Described:
+    """The tensor of a capsule, which must outlive what is done with it; UsageError for an unknown element type."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
     dtype = element_type(tensor.code, tensor.bits, tensor.lanes)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    if tensor.device_type not in HOST:
-        raise UsageError(f"a DLPack tensor on device type {tensor.device_type} is not in host memory")
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
+    return Described((tensor.data or 0) + tensor.byte_offset, tensor.device_type, shape, strides, dtype)
+
+
+def read(value: Any) -> NDArray[Any]:
+    """A copy of a tensor in host memory; its capsule stays unused and frees what it holds."""
+    capsule = value.__dlpack__()
+    address, device_type, shape, steps, dtype = describe(capsule)
+    if device_type not in HOST:
+        raise UsageError(f"a DLPack tensor on device type {device_type} is not in host memory")
     if 0 in shape:
         return np.empty(shape, dtype)
     strides = None
     reach = int(np.prod(shape, dtype=np.int64)) - 1
-    if tensor.strides:
-        steps = [tensor.strides[i] for i in range(tensor.ndim)]
+    if steps is not None:
         strides = tuple(step * dtype.itemsize for step in steps)
         reach = sum(step * (size - 1) for step, size in zip(steps, shape, strict=True))
-    memory = (ctypes.c_char * ((reach + 1) * dtype.itemsize)).from_address(tensor.data + tensor.byte_offset)
+    memory = (ctypes.c_char * ((reach + 1) * dtype.itemsize)).from_address(address)
     return np.ndarray(shape, dtype, memoryview(memory), 0, strides).copy()

@@ -9,6 +9,7 @@ the operand's own format; nothing is ever converted by value.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.catalog import dlpack
 from mmaprobe.catalog.batch import Bits
+from mmaprobe.catalog.resident import Resident, resident
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 
@@ -72,26 +74,30 @@ def _on_gpu(value: Any) -> bool:
     return hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] not in dlpack.HOST
 
 
-def to_bits(who: str, name: str, value: Any, fmt: Format) -> tuple[Bits, bool]:
+def to_bits(who: str, name: str, value: Any, fmt: Format, kinds: Collection[int] = ()) -> tuple[Bits | Resident, bool]:
     """The operand's bit patterns, and whether it came in its own type rather than as bits.
 
+    An array in GPU memory of one of these kinds (``resident``) stays there, if
+    every bit pattern of its container is one of the format's; others are looked at.
     Raises ValueError naming the operand, what it may be and what came.
     """
     try:
-        array = to_host(value)
+        array = (resident(value, kinds) if fmt.code_limit == 1 << fmt.container_bits else None) or to_host(value)
     except (ValueError, BufferError) as error:
-        raise UsageError(f"{who}: operand {name} is not an array: {error}") from None
+        raise UsageError(f"{who}: operand {name} is not an array that can be read: {error}") from None
     dtype, typed = array.dtype.newbyteorder("="), held_as(fmt)
-    if dtype == fmt.dtype:
-        return array.astype(fmt.dtype, copy=False), False
-    if dtype != typed:
+    if dtype not in (fmt.dtype, typed):
         also = f" or {typed}" if typed else ""
         raise UsageError(
             f"{who}: operand {name} is {fmt.name} and takes {fmt.dtype} bit patterns{also}, "
             f"got {array.dtype} of shape {array.shape}; values are never converted"
         )
-    native = np.ascontiguousarray(array, dtype=dtype)
-    return native.view(fmt.dtype), True
+    own = dtype != fmt.dtype
+    if isinstance(array, Resident):
+        return array.view(fmt.dtype), own
+    if not own:
+        return array.astype(fmt.dtype, copy=False), False
+    return np.ascontiguousarray(array, dtype=dtype).view(fmt.dtype), True
 
 
 def from_bits(bits: Bits, fmt: Format, typed: bool, like: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol, runtime_checkable
@@ -13,6 +13,7 @@ import numpy as np
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
+from mmaprobe.catalog.resident import Resident
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, near
 
@@ -68,6 +69,17 @@ class VectorDevice(Protocol):
 
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
         """d of shape (n,) for vectors that have all of the instruction's lanes."""
+        ...
+
+
+@runtime_checkable
+class ReadsGpuMemory(Protocol):
+    """A device that takes operands where they lie, in GPU memory of the kinds ``resident`` (DLPack's device types)."""
+
+    resident: tuple[int, ...]
+
+    def run_operands(self, instruction: Instruction, given: Mapping[str, Bits | Resident]) -> Bits:
+        """D of checked operands (``check_operands``)."""
         ...
 
 

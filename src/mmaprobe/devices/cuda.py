@@ -6,6 +6,8 @@ first run of each instruction in a child process, which ``trial=no`` leaves out.
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from mmaprobe.devices.cuda_driver import open_driver
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu import GpuDevice
@@ -31,5 +33,5 @@ def open_cuda(argument: str, machine: Machine | None = None) -> GpuDevice:
     seconds = number(options, "timeout", 60, 0.001, 1e6)
     driver = open_driver(int(target or 0), machine or Machine())
     tried = options.get("trial") != "no"
-    child = command(f"{driver.name}?timeout={seconds:g}&trial=no")
+    child = command(f"{driver.name}?" + "&".join(f"{k}={quote(v)}" for k, v in {**options, "trial": "no"}.items()))
     return GpuDevice(driver, kernel, ChildTrial(driver.name, child, seconds + 30) if tried else None, seconds)

@@ -16,25 +16,17 @@ from typing import Any
 
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.lookup import architectures
+from mmaprobe.catalog.resident import CUDA, Resident
+from mmaprobe.devices.cuda_calls import Calls, status_name
 from mmaprobe.devices.cuda_identity import identity
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError
-from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.devices.gpu_driver import HungError, LostError
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.cubin import architecture_number
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY
 
-_OUT_OF_MEMORY, _NOT_READY, _UNAVAILABLE = 2, 600, 46
-_LOST = {
-    4: "the driver was shut down",
-    46: "it is unavailable",
-    100: "the driver sees no GPU any more",
-    101: "the driver sees it no more",
-    214: "uncorrectable ECC error",
-    220: "uncorrectable NVLink error",
-    999: "the driver does not know why; a GPU fallen off the bus looks so",
-}
-"""Statuses (CUresult) after which no context of this GPU works."""
+_NOT_READY, _UNAVAILABLE = 600, 46
 _CANNOT_LOAD = (200, 209, 218, 222, 300)
 _ANSWERS_LATE, _AT_ONCE = 0.002, 0.0002
 
@@ -51,7 +43,7 @@ def open_driver(index: int, machine: Machine) -> CudaDriver:
     except RuntimeError as error:  # the bindings find the library in their own way
         raise NotHereError(f"{name}: the NVIDIA driver does not load: {error}") from None
     if status:
-        raise NotHereError(f"{name}: {machine.refused(_named(cuda, status), status)}")
+        raise NotHereError(f"{name}: {machine.refused(status_name(cuda, status), status)}")
     driver = CudaDriver(cuda, index, machine)
     count = driver.call("cuDeviceGetCount")
     if count == 0:
@@ -63,19 +55,14 @@ def open_driver(index: int, machine: Machine) -> CudaDriver:
     return driver
 
 
-def _named(cuda: Any, status: int) -> str:
-    try:
-        return str(cuda.CUresult(status).name)
-    except ValueError:
-        return "an unknown status"
-
-
-class CudaDriver:
+class CudaDriver(Calls):
     """``gpu_driver.Driver`` for NVIDIA; made by ``open_driver``."""
 
+    resident = (CUDA,)
+
     def __init__(self, cuda: Any, index: int, machine: Machine) -> None:
-        self.name = f"cuda:{index}"
-        self._cuda, self._index, self._machine = cuda, index, machine
+        super().__init__(cuda, f"cuda:{index}")
+        self._index, self._machine = index, machine
         self._device: Any = None
         self.architecture = ""
         self._context: Any = None
@@ -83,21 +70,6 @@ class CudaDriver:
         self._modules: list[Any] = []
         self._memory: set[int] = set()
         self._pending = False
-
-    def call(self, function: str, *arguments: Any) -> Any:
-        """What a function of the driver gives; DeviceError, or a class of ``gpu_driver``, naming it and its status."""
-        status, *results = getattr(self._cuda, function)(*arguments)
-        if int(status):
-            raise self._failure(function, int(status))
-        return results[0] if len(results) == 1 else tuple(results)
-
-    def _failure(self, function: str, status: int) -> DeviceError:
-        said = f"{self.name}: {function} answers {_named(self._cuda, status)} ({status})"
-        if status == _OUT_OF_MEMORY:
-            return OutOfMemoryError(f"{said}: out of memory; see who holds it: nvidia-smi")
-        if status in _LOST:
-            return LostError(f"{said}: the device is lost: {_LOST[status]}; see: dmesg, nvidia-smi -q")
-        return DeviceError(said)
 
     def _attribute(self, name: str) -> int:
         attributes = self._cuda.CUdevice_attribute
@@ -139,7 +111,8 @@ class CudaDriver:
     def identity(self) -> dict[str, str]:
         """Name, UUID, architecture, driver and, where NVML tells, VBIOS, ECC and clocks as read at this moment."""
         name = bytes(self.call("cuDeviceGetName", 256, self._device)).split(b"\0")[0].decode("utf-8", "replace")
-        uuid = bytes(self.call("cuDeviceGetUuid", self._device).bytes)
+        of_slices = "cuDeviceGetUuid_v2" if hasattr(self._cuda, "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
+        uuid = bytes(self.call(of_slices, self._device).bytes)
         return {
             "architecture": self.architecture,
             "model_name": name,
@@ -164,7 +137,7 @@ class CudaDriver:
         if int(status) == _UNAVAILABLE:
             raise NotHereError(f"{self.name}: {self._taken()}")
         if int(status):
-            raise self._failure("cuDevicePrimaryCtxRetain", int(status))
+            raise self.failure("cuDevicePrimaryCtxRetain", int(status))
         self._context = context
         with self.current():
             self._event = self.call("cuEventCreate", int(self._cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING))
@@ -219,6 +192,15 @@ class CudaDriver:
 
     # Memory
 
+    def settle(self, array: Resident) -> None:
+        """Wait for the array's stream; UsageError where it lies on another GPU."""
+        attribute = self._cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        where = int(self.call("cuPointerGetAttribute", attribute, array.address))
+        if where != self._index:
+            raise UsageError(f"an operand lies on cuda:{where}; move it to {self.name}, or open cuda:{where}")
+        if array.stream is not None:
+            self.call("cuStreamSynchronize", array.stream)
+
     def room(self) -> int:
         """Free bytes."""
         return int(self.call("cuMemGetInfo")[0])
@@ -263,9 +245,9 @@ class CudaDriver:
             raise NotHereError(self._too_old(kernel))
         status, module = self._cuda.cuModuleLoadData(kernel.cubin)
         if int(status) in _CANNOT_LOAD:
-            raise NotHereError(f"{self._too_old(kernel)} ({_named(self._cuda, int(status))})")
+            raise NotHereError(f"{self._too_old(kernel)} ({status_name(self._cuda, int(status))})")
         if int(status):
-            raise self._failure("cuModuleLoadData", int(status))
+            raise self.failure("cuModuleLoadData", int(status))
         self._modules.append(module)
         function = self.call("cuModuleGetFunction", module, ENTRY.encode())
         if kernel.shared:
@@ -313,4 +295,4 @@ class CudaDriver:
                 time.sleep(_ANSWERS_LATE if passed > 10 * _ANSWERS_LATE else _AT_ONCE)
         self._pending = False
         if status:
-            raise self._failure("cuEventQuery", status)
+            raise self.failure("cuEventQuery", status)

@@ -10,7 +10,7 @@ and the next batch starts on a fresh one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu_launch import item_bytes, launch
@@ -30,6 +31,7 @@ KNOWN_ITEMS = 37
 LARGEST_LAUNCH = 1 << 30
 """Bytes of operands and D of one launch at most: time limits then bound a bounded amount of work."""
 
+Operands = Mapping[str, Bits | Resident]
 Kernels = Callable[[Instruction, str], Kernel]
 
 
@@ -47,6 +49,7 @@ class GpuDevice:
     def __init__(self, driver: Driver, kernels: Kernels, trial: Trial | None, seconds: float) -> None:
         self.name = driver.name
         self.architecture = driver.architecture
+        self.resident = driver.resident
         self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
         self._identity = driver.identity()
         self._made: dict[str, Kernel] = {}
@@ -82,18 +85,23 @@ class GpuDevice:
         there is no result, and the next batch starts on a fresh context.
         """
         try:
-            ready, d = check_batch(instruction, batch), _result(instruction, batch)
+            ready = check_batch(instruction, batch)
         except MemoryError:
-            raise UsageError(
-                f"{instruction.id}: a batch of {batch.size} items is too large for this machine's memory; split it"
-            ) from None
+            raise _too_large(instruction, batch.size) from None
+        return self.run_operands(instruction, dict(ready.items()))
+
+    def run_operands(self, instruction: Instruction, given: Operands) -> Bits:
+        """D of checked operands, of which some may lie on this GPU already: they are read where they are."""
         self._refuse(instruction)
+        try:
+            d = np.empty((*given["a"].shape[:-1], instruction.n), instruction.formats()["d"].dtype)
+        except MemoryError:
+            raise _too_large(instruction, given["a"].shape[0]) from None
         if instruction.id not in self._made:
             self._made[instruction.id] = self._kernels(instruction, self.architecture)
-        kernel = self._made[instruction.id]
         self._try_first(instruction)
         try:
-            self._checked(instruction, kernel, ready, d)
+            self._checked(instruction, given, d)
         except BaseException as error:
             self.close()
             if isinstance(error, LostError):
@@ -126,33 +134,35 @@ class GpuDevice:
         self._trial.check(instruction)
         self._tried.add(instruction.id)
 
-    def _checked(self, instruction: Instruction, kernel: Kernel, batch: Batch, d: Bits) -> None:
+    def _checked(self, instruction: Instruction, given: Operands, d: Bits) -> None:
         self._driver.start()
         with self._driver.current():
             if instruction.id not in self._functions:
-                self._functions[instruction.id] = self._driver.load(kernel)
-            self._known(instruction, kernel, "before")
-            self._split(instruction, kernel, batch, d)
-            self._known(instruction, kernel, "after")
+                self._functions[instruction.id] = self._driver.load(self._made[instruction.id])
+            self._known(instruction, "before")
+            self._split(instruction, given, d)
+            self._known(instruction, "after")
 
-    def _known(self, instruction: Instruction, kernel: Kernel, when: str) -> None:
+    def _known(self, instruction: Instruction, when: str) -> None:
         """DeviceError where a batch of small integers does not come out; each time another one of two."""
         seed = zlib.crc32(f"{instruction.id} {when}".encode())
         batch, expected = known_answer(instruction, KNOWN_ITEMS, seed)
-        self._split(instruction, kernel, batch, d := np.empty_like(expected))
+        d = np.empty_like(expected)
+        self._split(instruction, dict(batch.items()), d)
         if not answers(instruction, d, expected):
             raise DeviceError(f"{self.name}: wrong known answer {when} the batch")
 
-    def _split(self, instruction: Instruction, kernel: Kernel, batch: Batch, d: Bits) -> None:
-        """Fill D of a batch in launches that fit into memory, each half as large where one did not."""
+    def _split(self, instruction: Instruction, given: Operands, d: Bits) -> None:
+        """Fill D of operands in launches that fit into memory, each half as large where one did not."""
+        kernel, function = self._made[instruction.id], self._functions[instruction.id]
         each = item_bytes(instruction)
         count = max(min(self._driver.room() // 2, LARGEST_LAUNCH) // each, 1)
-        function, start = self._functions[instruction.id], 0
-        while start < batch.size:
-            stop = min(start + count, batch.size)
-            part = batch.slice(start, stop)
+        start, size = 0, d.shape[0]
+        while start < size:
+            stop = min(start + count, size)
+            part = {name: value[start:stop] for name, value in given.items()}
             try:
-                d[start:stop] = launch(self._driver, function, kernel, instruction, part, self._seconds)
+                launch(self._driver, function, kernel, part, d[start:stop], self._seconds)
             except OutOfMemoryError as error:
                 if stop - start == 1:
                     raise OutOfMemoryError(f"{error}; one item takes {each} bytes") from None
@@ -161,5 +171,5 @@ class GpuDevice:
             start = stop
 
 
-def _result(instruction: Instruction, batch: Batch) -> Bits:
-    return np.empty((*batch.a.shape[:-1], instruction.n), instruction.formats()["d"].dtype)
+def _too_large(instruction: Instruction, size: int) -> UsageError:
+    return UsageError(f"{instruction.id}: a batch of {size} items is too large for this machine's memory; split it")

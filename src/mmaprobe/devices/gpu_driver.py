@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from mmaprobe.catalog.batch import Bits
+from mmaprobe.catalog.resident import Resident
 from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
 
@@ -41,6 +42,11 @@ class Driver(Protocol):
         ...
 
     @property
+    def resident(self) -> tuple[int, ...]:
+        """The kinds of GPU memory that a kernel reads (DLPack's device types)."""
+        ...
+
+    @property
     def multiprocessors(self) -> int:
         """How many multiprocessors there are."""
         ...
@@ -68,6 +74,10 @@ class Driver(Protocol):
 
     def stop(self) -> None:
         """Give up the context, its memory and functions; never raises."""
+        ...
+
+    def settle(self, array: Resident) -> None:
+        """Wait for what was begun on an array in GPU memory; UsageError where that is another GPU's."""
         ...
 
     def room(self) -> int:

@@ -9,14 +9,15 @@ more under another one, since D may happen to have its bits.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.gpu_driver import Driver, HungError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
@@ -38,31 +39,33 @@ def item_bytes(instruction: Instruction) -> int:
 
 
 def launch(
-    driver: Driver, function: Any, kernel: Kernel, instruction: Instruction, batch: Batch, seconds: float
-) -> Bits:
-    """D (batch, M, N) of a checked batch; DeviceError where anything shows that it was not computed."""
-    d = np.empty((*batch.a.shape[:-1], instruction.n), instruction.formats()["d"].dtype)
-    if not batch.size:
-        return d
+    driver: Driver, function: Any, kernel: Kernel, given: Mapping[str, Bits | Resident], d: Bits, seconds: float
+) -> None:
+    """Fill D (batch, M, N) of checked operands; DeviceError where anything shows that it was not computed."""
+    size = d.shape[0]
     with _memory(driver) as allocate:
         places: dict[str, int] = {}
-        for name, value in batch.items():
+        for name, value in given.items():
+            if isinstance(value, Resident):
+                driver.settle(value)
+                places[name] = value.address
+                continue
             places[name] = allocate(value.nbytes)
             driver.copy_in(places[name], value)
         result, done = allocate(d.nbytes + MARGIN), allocate(8)
-        operands = struct.pack("<8Q", *(places.get(name, 0) for name in OPERANDS), result, batch.size)
+        operands = struct.pack("<8Q", *(places.get(name, 0) for name in OPERANDS), result, size)
         untouched = np.arange(0)
         for canary in CANARIES:
             driver.fill(result, canary, d.nbytes + MARGIN)
             driver.fill(done, 0, 8)
-            driver.launch(function, kernel, _groups(driver, kernel, batch.size), operands, done)
+            driver.launch(function, kernel, _groups(driver, kernel, size), operands, done)
             driver.wait(seconds)
-            _check_done(driver, done, batch.size)
+            _check_done(driver, done, size)
             _check_margin(driver, result + d.nbytes, canary)
             driver.copy_out(d, result)
-            untouched = np.flatnonzero((d.reshape(batch.size, -1).view(np.uint8) == canary).all(1))
+            untouched = np.flatnonzero((d.reshape(size, -1).view(np.uint8) == canary).all(1))
             if not untouched.size:
-                return d
+                return
     raise DeviceError(f"{driver.name}: canary intact: D of item {untouched[0]} was never written")
 
 

@@ -15,7 +15,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child
-from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
+from mmaprobe.devices.gpu import KNOWN_ITEMS
 from mmaprobe.devices.known_answer import answers, known_answer
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError
 
@@ -63,14 +63,17 @@ def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) ->
             print(f"error {error.exit_code} {said}", file=answered, flush=True)
 
 
-def main(name: str) -> None:
+def main(name: str) -> int:
     """Try instructions on the device of this name; what else is printed goes to standard error."""
     answered, sys.stdout = sys.stdout, sys.stderr
-    device = open_device(name)
-    if not isinstance(device, GpuDevice):
-        raise UsageError(f"{name} is no GPU")
-    serve(device, device.architecture, sys.stdin, answered)
+    try:
+        device = open_device(name)
+    except MmaprobeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    serve(device, device.info()["architecture"], sys.stdin, answered)
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main(sys.argv[1]))

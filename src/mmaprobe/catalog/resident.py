@@ -1,0 +1,86 @@
+"""Arrays that lie in a GPU's memory and stay there.
+
+Described by DLPack where a library speaks it, else by ``__cuda_array_interface__``
+(CuPy, PyTorch, Numba).  What was begun on the array is over before a launch on
+the legacy default stream: DLPack's producer sees to it (stream 1), of the
+other interface the named stream is waited for.
+Source: DLPack 1.1; Numba, CUDA Array Interface version 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.catalog import dlpack
+from mmaprobe.errors import UsageError
+
+CUDA = 2
+"""DLPack's number of CUDA memory (kDLCUDA)."""
+_DEFAULT_STREAMS = (None, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Resident:
+    """A row-major array at an address; ``stream`` is to be waited for before it is read, ``owner`` keeps it alive."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    owner: Any = None
+    stream: int | None = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def view(self, dtype: np.dtype[Any]) -> Resident:
+        """The same bytes as another type of the same size."""
+        return replace(self, dtype=dtype)
+
+    def __getitem__(self, index: slice | None) -> Resident:
+        """Items ``start`` to ``stop``, or (None) the whole as one item."""
+        if index is None:
+            return replace(self, shape=(1, *self.shape))
+        start, stop, _ = index.indices(self.shape[0])
+        each = prod(self.shape[1:]) * self.dtype.itemsize
+        return replace(self, address=self.address + start * each, shape=(stop - start, *self.shape[1:]))
+
+
+def resident(value: Any, kinds: Collection[int]) -> Resident | None:
+    """The array where it lies in memory of one of these kinds (DLPack's device types), None elsewhere.
+
+    UsageError for one that is not contiguous or of an element type that cannot be read.
+    """
+    if hasattr(value, "__dlpack_device__"):
+        if value.__dlpack_device__()[0] not in kinds:
+            return None
+        capsule = value.__dlpack__(stream=1)
+        found = dlpack.describe(capsule)
+        return _contiguous(Resident(found.address, found.shape, found.dtype, (value, capsule)), found.strides)
+    if CUDA not in kinds or not hasattr(value, "__cuda_array_interface__"):
+        return None
+    said = value.__cuda_array_interface__
+    dtype, stream = np.dtype(said["typestr"]), said.get("stream")
+    steps = said.get("strides")
+    strides = None if steps is None else tuple(step // dtype.itemsize for step in steps)
+    made = Resident(
+        said["data"][0] or 0, tuple(said["shape"]), dtype, value, None if stream in _DEFAULT_STREAMS else stream
+    )
+    return _contiguous(made, strides)
+
+
+def _contiguous(made: Resident, strides: tuple[int, ...] | None) -> Resident:
+    due = [prod(made.shape[axis + 1 :]) for axis in range(made.ndim)]
+    if strides is not None and 0 not in made.shape:
+        for size, step, wanted in zip(made.shape, strides, due, strict=True):
+            if size > 1 and step != wanted:
+                raise UsageError(
+                    f"an array on the GPU of shape {made.shape} with strides {strides} is not contiguous; "
+                    "copy it first: cupy.ascontiguousarray(x), or x.contiguous()"
+                )
+    return made
