@@ -19,7 +19,7 @@ typedef long long int64_t;
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define MMAPROBE_HD __host__ __device__ inline
-#define MMAPROBE_CALL __host__ __device__ inline
+#define MMAPROBE_CALL __host__ __device__ __noinline__  // in one function the interpreter takes minutes to compile
 #else
 #define MMAPROBE_HD inline __attribute__((always_inline))  // what inner loops are made of
 #define MMAPROBE_CALL inline                               // one call a chunk

@@ -11,7 +11,7 @@ from mmaprobe.errors import MmaprobeError, NotHereError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 
-OPTIONS = ("--std=c++17",)
+OPTIONS = ("--std=c++17", "--device-int128")
 """What the compiler is told beside the architecture."""
 
 
@@ -73,7 +73,7 @@ def compile_source(source: Source) -> Kernel:
     """The cubin of a source for its exact architecture; RefusedError with the compiler's own words."""
     stamp, core = version(), cuda_core()
     check_architecture(source.architecture)
-    options = core.ProgramOptions(std=OPTIONS[0].partition("=")[2], arch=source.architecture)
+    options = core.ProgramOptions(std="c++17", device_int128=True, arch=source.architecture)
     try:
         made = core.Program(source.text, "c++", options).compile("cubin")
     except Exception as error:  # cuda-core raises classes of several modules
