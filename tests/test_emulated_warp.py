@@ -7,30 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from emulator.batches import random_batch
 from emulator.registers import Array
 from emulator.warp import run_warp
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, forms
-from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
 
 NVIDIA = [name for name in architectures() if name.startswith("sm_")]
 WARP = {form.first.id: (form.first, name) for name in NVIDIA for form in forms(name, "mma.*")}
-
-
-def random_batch(instruction: Instruction, size: int, seed: int) -> Batch:
-    """Random codes in every operand, metadata legal."""
-    rng = np.random.default_rng(seed)
-    arrays: dict[str, Array] = {}
-    for name, shape in instruction.shapes(size).items():
-        if name == "metadata":
-            arrays[name] = rng.choice(np.array(legal_items(instruction.chunk), np.uint8), shape)
-            continue
-        fmt = instruction.formats()[name]
-        arrays[name] = rng.integers(0, 1 << fmt.bits, shape, np.uint64).astype(fmt.dtype)
-    return Batch(**arrays)
 
 
 def outcome(source: Source, instruction: Instruction) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 import subprocess
 import tempfile
 from functools import cache
@@ -32,9 +33,14 @@ def library(text: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
 
 
+def movement(source: Source) -> str:
+    """What of a source moves data: all but its id and what only a GPU can run."""
+    return re.sub(r"#ifndef MMAPROBE_HOST\n.*?\n#endif\n", "", source.text.split("\n", 1)[1], flags=re.DOTALL)
+
+
 def host(source: Source, exports: str) -> ctypes.CDLL:
-    """The source with the functions that a test calls."""
-    return library(f"#define MMAPROBE_HOST\n#include <stddef.h>\n{source.text}\n{exports}")
+    """The source with the functions that a test calls; sources that move data alike are one library."""
+    return library(f"#define MMAPROBE_HOST\n#include <stddef.h>\n{movement(source)}\n{exports}")
 
 
 def operands(batch: Batch, d: object, items: int) -> Operands:
