@@ -65,13 +65,14 @@ class FakeCuda:
         assert not facts, facts
         self.allocated: dict[int, Any] = {}
         self.used = self.copied = self.launches = self.contexts = self.references = 0
-        self.sticky = 0
+        self.sticky = self.ended = 0
         self.running = False
         self.current: list[Any] = []
         self.images: dict[int, bytes] = {}
         self.configs: list[Any] = []
         self.foreign: dict[int, int] = {}  # addresses on other GPUs
         self.settled: list[int] = []
+        self.shared_most = 48 << 10
 
     def __getattr__(self, name: str) -> Any:
         return getattr(real, name) if name.startswith(("CU_", "CU")) else object.__getattribute__(self, name)
@@ -129,7 +130,7 @@ class FakeCuda:
             self.images.clear()
             self.used = 0
             if self.fault != "ecc":
-                self.sticky = 0
+                self.sticky = self.ended = 0
         return (real.CUresult(0),)
 
     def cuCtxPushCurrent(self, ctx: Any) -> tuple[Any]:
@@ -146,7 +147,7 @@ class FakeCuda:
 
     def cuMemAlloc(self, bytesize: int) -> tuple[Any, Any]:
         assert self.current, "no context is current"
-        most = 2000 if self.fault == "fragmented" else 0 if self.fault == "no memory" else self.memory
+        most = 1200 if self.fault == "fragmented" else 0 if self.fault == "no memory" else self.memory
         if self.used + bytesize > self.memory or bytesize > most:
             return self._status(2), None
         held = ctypes.create_string_buffer(bytesize)
@@ -210,6 +211,7 @@ class FakeCuda:
 
     def cuFuncSetAttribute(self, hfunc: Any, attrib: Any, value: int) -> tuple[Any]:
         assert attrib == real.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.shared_most = value
         return (self._status(),)
 
     def cuEventCreate(self, Flags: int) -> tuple[Any, Any]:
@@ -222,10 +224,12 @@ class FakeCuda:
         return (self._status(),)
 
     def cuEventQuery(self, hEvent: Any) -> tuple[Any]:
-        return (self._status(NOT_READY if self.running else 0),)
+        return (self._status(NOT_READY if self.running else self.ended),)
 
     def cuLaunchKernelEx(self, config: Any, f: Any, kernelParams: int, extra: int) -> tuple[Any]:
         self.configs.append(config)
+        if config.sharedMemBytes > self.shared_most:
+            return (self._status(1),)
         assert self.current, "no context is current"
         places = (ctypes.c_void_p * 2).from_address(kernelParams)
         given = dict(zip((*OPERANDS, "d", "items"), (ctypes.c_uint64 * 8).from_address(places[0] or 0), strict=True))
@@ -238,6 +242,8 @@ class FakeCuda:
             self.running = True
         elif fault in ("illegal", "ecc"):
             self.sticky = ILLEGAL if fault == "illegal" else 214
+        elif fault == "failed":
+            self.ended = 719
         elif fault == "die":
             raise SystemExit(9)
         else:

@@ -104,6 +104,7 @@ LIES = {
     "overrun": r"wrote beyond the end of D",
     "wait": r"hung: a wait inside the kernel ran out",
     "refused": r"cuLaunchKernelEx answers CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES \(701\)",
+    "failed": r"cuEventQuery answers CUDA_ERROR_LAUNCH_FAILED \(719\)",
     "illegal": r"CUDA_ERROR_ILLEGAL_ADDRESS \(700\)",
 }
 AFTERWARDS = {"never": "counts 0", "count": "counts 20", "canary": "item 20", "wrong": "wrong known answer after"}
@@ -191,7 +192,7 @@ def test_a_batch_is_split_to_fit_into_memory() -> None:
     """What half of the free memory holds at a time, and smaller pieces where it lies in pieces."""
     batch = random_batch(MADE, 40, 4)
     assert item_bytes(MADE) == 2 * 16 * 16 + 2 * 16 * 8 + 2 * 4 * 16 * 8
-    for cuda, launches in ((FakeCuda(memory=40 * item_bytes(MADE)), 2 + 2 + 2), (FakeCuda(fault="fragmented"), 50)):
+    for cuda, launches in ((FakeCuda(memory=40 * item_bytes(MADE)), 2 + 2 + 2), (FakeCuda(fault="fragmented"), 100)):
         assert (run(cuda, batch) == model(MADE, batch)).all()
         assert launches <= cuda.launches <= 2 * launches
         assert not cuda.allocated
@@ -382,10 +383,13 @@ def test_the_child_has_an_exclusive_gpu_to_itself() -> None:
     class Watch:
         def check(self, instruction: Instruction) -> None:
             assert cuda.references == 0
+            tried.append(instruction)
 
+    tried: list[Instruction] = []
     opened = device(cuda, Watch())
-    for made in (MADE, OTHER):
+    for made in (MADE, OTHER, MADE):
         opened.run(made, random_batch(made, 2, 1))
+    assert tried == [MADE, OTHER]
     assert cuda.contexts == 2
 
 
@@ -509,3 +513,27 @@ def test_the_stand_in_takes_what_the_bindings_take() -> None:
         assert said, name
         documented = [part.split(":")[0].split()[-1] for part in said[1].replace("*", "").split(", ") if part]
         assert list(inspect.signature(function).parameters)[1:] == documented, name
+
+
+def test_the_bindings_take_what_the_device_gives_them() -> None:
+    """Every call of a run, made to the real bindings: no driver is there, and nothing but that is wrong."""
+    if Machine().library():
+        pytest.skip("there is a driver here, which would obey")
+    calls: list[tuple[str, tuple[Any, ...]]] = []
+
+    class Recorded(FakeCuda):
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            if not name.startswith("cu") or not callable(found):
+                return found
+            return lambda *given: (calls.append((name, given)), found(*given))[1]
+
+    cuda = Recorded()
+    opened = device(cuda, cluster=2, groups=1, shared=1024)
+    bound = OpenDevice(opened).instruction(MADE)
+    bound(Interfaced(cuda, BATCH.a, stream=77), BATCH.b, BATCH.c)
+    opened.close()
+    assert {name for name, _ in calls} == {name for name in vars(FakeCuda) if name.startswith("cu")} - {"current"}
+    for name, given in dict(calls).items():
+        with pytest.raises(RuntimeError, match="is an NVIDIA driver library and can only be found via system search"):
+            getattr(real, name)(*given)

@@ -86,7 +86,8 @@ def _sums(instruction: Instruction, numbers: dict[str, Integers], metadata: Bits
     if "scale_a" in numbers:
         a = a * np.repeat(numbers["scale_a"], instruction.scale_size, -1)
         b = b * np.repeat(numbers["scale_b"], instruction.scale_size, -2)
-    d = a @ (1 - b) + (1 - a) @ b if instruction.multiply == "xor" else a @ b
+    a, b = a.astype(float), b.astype(float)  # exact too, and fast
+    d = (a @ (1 - b) + (1 - a) @ b if instruction.multiply == "xor" else a @ b).astype(np.int64)
     if "c" in numbers and not _WITHOUT_C & set(instruction.modifiers):
         d = d + numbers["c"] * _SIGNS[signs.get("c", ("keep", "keep"))[0]]
     return d
