@@ -12,9 +12,10 @@ import pytest
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import bundle, disassembly, kernels, nvrtc
+from mmaprobe.toolchain import bundle, compiler, disassembly, kernels, nvrtc
 from mmaprobe.toolchain.build import build, build_all
 from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.nvcc import Nvcc
 from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
 from mmaprobe.toolchain.render import render
 
@@ -96,7 +97,7 @@ def test_another_nvdisasm_that_does_not_run_is_named(tmp_path: Path, monkeypatch
     ],
 )
 def test_a_refusal_is_one_line(said: str, expected: str) -> None:
-    line = nvrtc.refusal(said, "NVRTC 12.6")
+    line = compiler.refusal(said, "NVRTC 12.6")
     assert expected in line
     assert "\n" not in line
 
@@ -139,7 +140,7 @@ def test_a_compiler_that_makes_other_code_is_noticed(monkeypatch: pytest.MonkeyP
 @compiles
 def test_the_compiler_refuses_what_an_architecture_lacks() -> None:
     source = replace(render(instruction(F16), "sm_80"), architecture="sm_75")
-    with pytest.raises(nvrtc.RefusedError, match=r"requires \.target sm_80"):
+    with pytest.raises(compiler.RefusedError, match=r"requires \.target sm_80"):
         nvrtc.compile_source(source)
     with pytest.raises(UsageError, match="sm_75"):
         build((F16, "sm_75"))
@@ -260,3 +261,43 @@ def test_a_bundle_says_how_to_install_it(tmp_path: Path) -> None:
 def test_a_bundle_without_wheels_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(NotHereError, match="could not gather mmaprobe: no such package"):
         bundle.gather(tmp_path, "mmaprobe", ("sh", "-c", "echo no such package >&2; exit 1"))
+
+
+# --- with a toolkit's nvcc
+
+
+def fake_nvcc(folder: Path, compile_step: str) -> Nvcc:
+    """An nvcc that says a version and its targets, and compiles as told."""
+    path = folder / "nvcc"
+    path.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        "  --version) echo 'Cuda compilation tools, release 13.0, V13.0.88';;\n"
+        "  --list-gpu-code) printf 'sm_75\\nsm_90\\n';;\n"
+        f"  *) {compile_step};;\n"
+        "esac\n"
+    )
+    path.chmod(0o755)
+    return Nvcc(str(path))
+
+
+def test_nvcc_is_told_the_exact_architecture(tmp_path: Path) -> None:
+    made = fake_nvcc(tmp_path, 'echo "$@" > kernel.cubin')
+    kernel = made.compile_source(render(instruction(F16), "sm_90a"))
+    assert kernel.toolchain == "nvcc 13.0.88"
+    assert b"-cubin -arch=sm_90a -std=c++17 -o kernel.cubin kernel.cu" in kernel.cubin
+
+
+def test_nvcc_refuses_in_one_line(tmp_path: Path) -> None:
+    made = fake_nvcc(tmp_path, "echo 'ptxas x, line 3; error : Feature y requires .target sm_99' >&2; exit 1")
+    with pytest.raises(compiler.RefusedError, match=r"nvcc 13\.0\.88 refuses it: ptxas x, line 3"):
+        made.compile_source(render(instruction(F16), "sm_90a"))
+    with pytest.raises(NotHereError, match="does not compile for sm_80, only for sm_75, sm_90"):
+        made.compile_source(render(instruction(F16), "sm_80"))
+
+
+def test_what_is_no_nvcc_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotHereError, match="did not run"):
+        Nvcc(str(tmp_path / "nothing")).version()
+    with pytest.raises(NotHereError, match="is no nvcc"):
+        Nvcc("true").version()

@@ -14,8 +14,10 @@ from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from mmaprobe.toolchain.build import Built
+    from mmaprobe.toolchain.compiler import Compiler
 
 Architecture = Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200.")]
+NvccPath = Annotated[str, typer.Option("--nvcc", help="Compile with this nvcc; default: NVRTC.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0)]
 SHOWN = ("changed", "refused", "open")
 
@@ -26,15 +28,17 @@ def compile_kernels(
     instruction: Glob = "*",
     folder: Annotated[Path | None, typer.Option("--out", "-o", help="Pack to put the kernels into.")] = None,
     jobs: Jobs = 0,
+    nvcc: NvccPath = "",
     as_json: Json = False,
 ) -> int:
     """Compile kernels for an architecture, hold their disassembly against the catalog, and put them into a pack."""
     from mmaprobe.toolchain.pack import check_pack, write_pack
 
-    home, stamp = _target(architecture)
+    compiler = _compiler(nvcc)
+    home, stamp = _target(architecture, compiler)
     if folder is not None:
         check_pack(folder, home, stamp)
-    built = _build(home, instruction, jobs)
+    built = _build(home, instruction, jobs, compiler)
     if folder is not None:
         write_pack(folder, home, stamp, built)
     rows = [_row(each) for each in built]
@@ -62,10 +66,11 @@ def pack(
     from mmaprobe.toolchain import bundle as made
     from mmaprobe.toolchain.pack import check_pack, write_pack
 
-    home, stamp = _target(architecture)
+    compiler = _compiler("")
+    home, stamp = _target(architecture, compiler)
     check_pack(bundle / made.KERNELS, home, stamp)
     wheels = made.gather(bundle, made.requirement(source))
-    built = _build(home, instruction, jobs)
+    built = _build(home, instruction, jobs, compiler)
     kernels = write_pack(bundle / made.KERNELS, home, stamp, built).kernels
     script = made.write_script(bundle, home)
     left_out = sum(each.status in ("refused", "open") for each in built)
@@ -77,19 +82,26 @@ def pack(
     return 1 if any(each.status == "changed" for each in built) else 0 if kernels else 4
 
 
-def _target(architecture: str) -> tuple[str, str]:
+def _compiler(nvcc: str) -> Compiler:
+    """NVRTC, or the nvcc at a path."""
+    from mmaprobe.toolchain import nvrtc
+    from mmaprobe.toolchain.nvcc import Nvcc
+
+    return Nvcc(nvcc) if nvcc else nvrtc
+
+
+def _target(architecture: str, compiler: Compiler) -> tuple[str, str]:
     """The catalog's name of an architecture that the compiler here knows, and the compiler's stamp."""
     from mmaprobe.catalog.lookup import architecture_base
-    from mmaprobe.toolchain.nvrtc import check_architecture, version
 
     home = architecture_base(architecture)
     if not home.startswith("sm_"):
         raise UsageError(f"{architecture}: kernels are compiled for NVIDIA architectures (sm_90a, H200)")
-    check_architecture(home)
-    return home, version()
+    compiler.check_architecture(home)
+    return home, compiler.version()
 
 
-def _build(home: str, instruction: str, jobs: int) -> list[Built]:
+def _build(home: str, instruction: str, jobs: int, compiler: Compiler) -> list[Built]:
     """Every form that the glob names, or the one instruction of that id, compiled."""
     from mmaprobe.catalog.lookup import forms
     from mmaprobe.catalog.lookup import instruction as instruction_of
@@ -101,7 +113,7 @@ def _build(home: str, instruction: str, jobs: int) -> list[Built]:
         names = [instruction_of(instruction, home).id]
     with KernelProgress(len(names)) as bar:
         built = []
-        for each in build_all([(name, home) for name in names], jobs or os.cpu_count() or 1):
+        for each in build_all([(name, home) for name in names], jobs or os.cpu_count() or 1, compiler):
             built.append(each)
             bar(each.instruction)
     return built

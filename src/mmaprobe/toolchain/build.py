@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.errors import UsageError
+from mmaprobe.toolchain import nvrtc
+from mmaprobe.toolchain.compiler import Compiler, RefusedError
 from mmaprobe.toolchain.disassembly import code_hash, differences, disassemble, matrix_opcodes
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernels import kernel
-from mmaprobe.toolchain.nvrtc import RefusedError, compile_source, version
 from mmaprobe.toolchain.render import render
 
 Status = Literal["compiled", "changed", "refused", "open"]
@@ -38,13 +40,13 @@ class Built:
     code: str = ""
 
 
-def build(pair: Pair) -> Built:
+def build(pair: Pair, compiler: Compiler = nvrtc) -> Built:
     """Compile and disassemble one; NotHereError where a tool is missing."""
     name, architecture = pair
     wanted = instruction(name, architecture)
     way = lowering(wanted, architecture)
     try:
-        made = kernel(wanted, architecture)
+        made = kernel(wanted, architecture, compiler)
     except RefusedError as error:
         return Built(name, architecture, "refused", str(error))
     except UsageError as error:
@@ -61,14 +63,14 @@ def refused(name: str, home: str, architecture: str) -> bool:
     """Whether the compiler refuses the source of an instruction, as it is for ``home``, for another architecture."""
     source = replace(render(instruction(name, home), home), architecture=architecture)
     try:
-        compile_source(source)
+        nvrtc.compile_source(source)
     except RefusedError:
         return True
     return False
 
 
-def build_all(pairs: Iterable[Pair], jobs: int = 1) -> Iterator[Built]:
+def build_all(pairs: Iterable[Pair], jobs: int = 1, compiler: Compiler = nvrtc) -> Iterator[Built]:
     """``build`` of each in order, ``jobs`` at once: the compiler and the disassembler work outside Python."""
-    version()  # imported before several threads do
+    compiler.version()  # imported before several threads do
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
-        yield from pool.map(build, pairs)
+        yield from pool.map(partial(build, compiler=compiler), pairs)

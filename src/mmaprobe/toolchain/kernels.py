@@ -10,6 +10,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import CannotWriteError
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.toolchain import nvrtc
+from mmaprobe.toolchain.compiler import Compiler
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
@@ -28,26 +29,26 @@ def folder() -> Path | None:
     return (Path(home) if home else Path.home() / ".cache") / "mmaprobe"
 
 
-def kernel(instruction: Instruction, architecture: str) -> Kernel:
+def kernel(instruction: Instruction, architecture: str, compiler: Compiler = nvrtc) -> Kernel:
     """The kernel, compiled once for each source, architecture and toolchain.
 
     UsageError where the architecture lacks the instruction or a layout is open, NotHereError where
-    the toolchain is missing, ``nvrtc.RefusedError`` where the compiler refuses it.
+    the toolchain is missing, ``RefusedError`` where the compiler refuses it.
     """
-    source, stamp = render(instruction, architecture), nvrtc.version()
-    path = _path(source, stamp)
+    source, stamp = render(instruction, architecture), compiler.version()
+    path = _path(source, (stamp, *compiler.OPTIONS))
     kept = None if path is None else _read(path)
     if kept is not None:
         return Kernel.of(source, kept, stamp)
-    made = nvrtc.compile_source(source)
+    made = compiler.compile_source(source)
     if path is not None:
         _keep(path, made.cubin)
     return made
 
 
-def _path(source: Source, stamp: str) -> Path | None:
+def _path(source: Source, toolchain: tuple[str, ...]) -> Path | None:
     home = folder()
-    key = hashlib.sha256("\0".join([stamp, *nvrtc.OPTIONS, source.architecture, source.text]).encode()).hexdigest()
+    key = hashlib.sha256("\0".join([*toolchain, source.architecture, source.text]).encode()).hexdigest()
     return None if home is None else home / key[:2] / f"{key[2:]}.cubin"
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from mmaprobe.errors import MmaprobeError, NotHereError
+from mmaprobe.errors import NotHereError
+from mmaprobe.toolchain.compiler import RefusedError, refusal
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 
 OPTIONS = ("--std=c++17", "--device-int128")
 """What the compiler is told beside the architecture."""
-
-
-class RefusedError(MmaprobeError):
-    """The compiler refuses an instruction for an architecture."""
-
-    exit_code = 3
 
 
 @cache
@@ -79,12 +73,3 @@ def compile_source(source: Source) -> Kernel:
     except Exception as error:  # cuda-core raises classes of several modules
         raise RefusedError(f"{source.instruction} on {source.architecture}: {refusal(str(error), stamp)}") from error
     return Kernel.of(source, bytes(made.code), stamp)
-
-
-def refusal(said: str, stamp: str) -> str:
-    """Why the compiler refused, in one line: the PTX version that it lacks, or its first error."""
-    needed = re.search(r"PTX ISA (?:\.version|version) (\d+\.\d+)", said)
-    if needed:
-        return f"needs PTX {needed[1]}, {stamp} has less: pip install -U nvidia-cuda-nvrtc"
-    first = next((line for line in said.splitlines() if re.search(r"error\s*:|: error", line)), said)
-    return f"{stamp} refuses it: {first.strip()}"

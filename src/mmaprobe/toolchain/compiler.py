@@ -1,0 +1,42 @@
+"""What compiles a kernel: NVRTC (the module ``nvrtc``), or the nvcc of an installed toolkit (``nvcc.Nvcc``)."""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from mmaprobe.errors import MmaprobeError
+from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.source import Source
+
+
+class RefusedError(MmaprobeError):
+    """The compiler refuses an instruction for an architecture."""
+
+    exit_code = 3
+
+
+class Compiler(Protocol):
+    """A compiler of CUDA C++."""
+
+    @property
+    def OPTIONS(self) -> tuple[str, ...]:
+        """What it is told beside the architecture."""
+
+    def version(self) -> str:
+        """``NVRTC 13.5``; NotHereError where it is not installed."""
+
+    def check_architecture(self, architecture: str) -> None:
+        """NotHereError where it does not compile for an architecture."""
+
+    def compile_source(self, source: Source) -> Kernel:
+        """The cubin of a source for its exact architecture; RefusedError with the compiler's own words."""
+
+
+def refusal(said: str, stamp: str) -> str:
+    """Why a compiler refused, in one line: the PTX version that it lacks, or its first error."""
+    needed = re.search(r"PTX ISA (?:\.version|version) (\d+\.\d+)", said)
+    if needed:
+        return f"needs PTX {needed[1]}, {stamp} has less: pip install -U nvidia-cuda-nvrtc"
+    first = next((line for line in said.splitlines() if re.search(r"error\s*:|: error", line)), said)
+    return f"{stamp} refuses it: {first.strip()}"

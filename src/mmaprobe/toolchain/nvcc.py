@@ -1,0 +1,71 @@
+"""Compile CUDA C++ with nvcc: that of a toolkit, or of the wheel nvidia-cuda-nvcc."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mmaprobe.errors import NotHereError
+from mmaprobe.toolchain.compiler import RefusedError, refusal
+from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.source import Source
+
+SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Nvcc:
+    """The nvcc at a path."""
+
+    path: str
+    OPTIONS: tuple[str, ...] = ("-std=c++17",)
+
+    def version(self) -> str:
+        """``nvcc 13.0.88``; NotHereError where it does not run."""
+        return _version(self.path)
+
+    def check_architecture(self, architecture: str) -> None:
+        """NotHereError where it does not compile for an architecture."""
+        known = _architectures(self.path)
+        if architecture.rstrip("af") not in known:
+            raise NotHereError(f"{self.version()} does not compile for {architecture}, only for {', '.join(known)}")
+
+    def compile_source(self, source: Source) -> Kernel:
+        """The cubin of a source for its exact architecture; RefusedError with nvcc's first error."""
+        stamp = self.version()
+        self.check_architecture(source.architecture)
+        with tempfile.TemporaryDirectory(prefix="mmaprobe-") as name:
+            folder = Path(name)
+            (folder / "kernel.cu").write_text(source.text, encoding="utf-8")
+            target = f"-arch={source.architecture}"
+            done = _run([self.path, "-cubin", target, *self.OPTIONS, "-o", "kernel.cubin", "kernel.cu"], folder)
+            if done.returncode:
+                said = refusal(done.stderr + done.stdout, stamp)
+                raise RefusedError(f"{source.instruction} on {source.architecture}: {said}")
+            return Kernel.of(source, (folder / "kernel.cubin").read_bytes(), stamp)
+
+
+def _run(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotHereError(f"{command[0]} did not run: {error}") from error
+
+
+@cache
+def _version(path: str) -> str:
+    said = _run([path, "--version"]).stdout
+    found = re.search(r"V(\d+\.\d+\.\d+)", said)
+    if not found:
+        raise NotHereError(f"{path} is no nvcc: it does not say its version")
+    return f"nvcc {found[1]}"
+
+
+@cache
+def _architectures(path: str) -> tuple[str, ...]:
+    said = _run([path, "--list-gpu-code"]).stdout
+    return tuple(sorted(set(re.findall(r"sm_\d+", said)), key=lambda name: int(name.removeprefix("sm_"))))
