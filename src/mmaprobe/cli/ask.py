@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import mmaprobe
-from mmaprobe.cli.terminal import Device, Glob, Json, Seed, Vectors, app, emit, out
+from mmaprobe.cli.terminal import Device, Glob, Json, Pack, Seed, Vectors, app, emit, out, packed
 from mmaprobe.errors import UsageError
 
 
@@ -23,6 +23,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 where a datapath is not the shipped one.")] = False,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit file too.")] = None,
+    pack: Pack = None,
     as_json: Json = False,
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
@@ -35,7 +36,7 @@ def run(
         raise UsageError("--resume needs the folder to go on in: --out FOLDER")
     with progress.RunProgress() as bars:
         report = mmaprobe.run(
-            device,
+            packed(device, pack),
             instruction=instruction,
             vectors=vectors,
             seed=seed,

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich.console import Console
+
+from mmaprobe.errors import UsageError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,6 +29,7 @@ app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
 
 Device = Annotated[str | None, typer.Option("--device", "-d", help="cpu, model:ARCH, replay:PATH, process:CMD, ...")]
+Pack = Annotated[Path | None, typer.Option("--pack", help="Kernels from this pack, for cuda:N; no compiler needed.")]
 Glob = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
 Seed = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
@@ -50,3 +55,12 @@ def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) 
     else:
         out().print(table(rows, columns))
     return 0
+
+
+def packed(device: str | None, pack: Path | None) -> str | None:
+    """The device's name with the pack among its options."""
+    if pack is None:
+        return device
+    if device is None or not device.startswith(("cuda", "hip")):
+        raise UsageError(f"--pack holds kernels for a GPU; {device or 'cpu'} is none: --device cuda:0")
+    return f"{device}{'&' if '?' in device else '?'}pack={quote(str(pack.resolve()))}"

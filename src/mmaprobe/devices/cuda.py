@@ -1,22 +1,25 @@
 """The device ``cuda:N``: an NVIDIA GPU, one kernel an instruction, compiled here for its exact architecture.
 
-``cuda:0?timeout=SECONDS&trial=no``: ``timeout`` (60) bounds each launch and the
+``cuda:0?pack=FOLDER&timeout=SECONDS&trial=no``: kernels come from a ``pack`` (``mmaprobe
+compile --out``) instead, and no compiler is needed; ``timeout`` (60) bounds each launch and the
 first run of each instruction in a child process, which ``trial=no`` leaves out.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import quote
 
 from mmaprobe.devices.cuda_driver import open_driver
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu import GpuDevice
+from mmaprobe.devices.gpu import GpuDevice, Kernels
 from mmaprobe.devices.gpu_trial import ChildTrial, command
 from mmaprobe.devices.options import number, split_options
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.kernels import kernel
+from mmaprobe.toolchain.pack import open_pack
 
-OPTIONS = ("timeout", "trial")
+OPTIONS = ("pack", "timeout", "trial")
 
 
 def open_cuda(argument: str, machine: Machine | None = None) -> GpuDevice:
@@ -34,4 +37,18 @@ def open_cuda(argument: str, machine: Machine | None = None) -> GpuDevice:
     driver = open_driver(int(target or 0), machine or Machine())
     tried = options.get("trial") != "no"
     child = command(f"{driver.name}?" + "&".join(f"{k}={quote(v)}" for k, v in {**options, "trial": "no"}.items()))
-    return GpuDevice(driver, kernel, ChildTrial(driver.name, child, seconds + 30) if tried else None, seconds)
+    trial = ChildTrial(driver.name, child, seconds + 30) if tried else None
+    return GpuDevice(driver, _kernels(options.get("pack", ""), driver.architecture), trial, seconds)
+
+
+def _kernels(pack: str, architecture: str) -> Kernels:
+    """Compiled here, or those of a pack; UsageError where that is for another architecture."""
+    if not pack:
+        return kernel
+    held = open_pack(Path(pack))
+    if held.architecture != architecture:
+        raise UsageError(
+            f"the pack {pack} is for {held.architecture}, this GPU is {architecture}; "
+            f"mmaprobe compile --arch {architecture} --out FOLDER makes one for it"
+        )
+    return lambda instruction, _: held.kernel(instruction.id)

@@ -1,0 +1,46 @@
+"""``cuda:N`` with kernels from a pack: no compiler is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fake_cuda import FakeCuda, kernels, machine, model
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.cli import main
+from mmaprobe.devices.cuda import open_cuda
+from mmaprobe.errors import UsageError
+from mmaprobe.toolchain import nvrtc
+from mmaprobe.toolchain.build import Built
+from mmaprobe.toolchain.pack import write_pack
+from test_emulated_warp import random_batch
+
+MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+
+
+def pack(folder: Path, architecture: str) -> Path:
+    made = kernels(MADE, architecture)
+    write_pack(folder, architecture, made.toolchain, [Built(MADE.id, architecture, "compiled", kernel=made)])
+    return folder
+
+
+def test_kernels_come_from_the_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "version", lambda: pytest.fail("the compiler was asked"))
+    opened = open_cuda(f"0?trial=no&pack={pack(tmp_path, 'sm_90a')}", machine(FakeCuda()))
+    batch = random_batch(MADE, 9, 4)
+    assert (opened.run(MADE, batch) == model(MADE, batch)).all()
+    with pytest.raises(UsageError, match=r"the pack .* has no mma.*mmaprobe compile --arch sm_90a"):
+        opened.run(instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"), random_batch(MADE, 1, 4))
+
+
+def test_a_pack_for_another_gpu_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is for sm_80, this GPU is sm_90a; mmaprobe compile --arch sm_90a"):
+        open_cuda(f"0?pack={pack(tmp_path, 'sm_80')}", machine(FakeCuda()))
+    with pytest.raises(UsageError, match=r"pack\.json: No such file"):
+        open_cuda(f"0?pack={tmp_path / 'none'}", machine(FakeCuda()))
+
+
+def test_a_pack_is_for_gpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--device", "cpu", "--pack", str(tmp_path)]) == 2
+    assert "--pack holds kernels for a GPU; cpu is none" in capsys.readouterr().err
