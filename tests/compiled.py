@@ -26,6 +26,8 @@ from mmaprobe.toolchain.build import Built, Pair, build_all, refused
 from mmaprobe.toolchain.nvrtc import architectures as compiled_for
 
 Kind = tuple[str, ...]
+MOST_CHOICES = 6
+"""Of a range with more choices four are taken."""
 
 
 def homes() -> list[str]:
@@ -35,8 +37,26 @@ def homes() -> list[str]:
 
 
 def every() -> dict[Pair, Form]:
-    """Every pair: the first instruction of each form of each architecture, and of wgmma every N with each modifier."""
-    return {(form.first.id, home): form for home in homes() for form in forms(home)}
+    """Every pair: of each form the first instruction, and others that its ranges (N, modifiers, options) bind."""
+    return {(name, home): form for home in homes() for form in forms(home) for name in others(form, home)}
+
+
+def others(form: Form, home: str) -> list[str]:
+    """The form's first instruction; of each of its ranges a few choices, the rest as in the first.
+
+    Of the forms of tcgen05 with the same family and architecture the first alone: its ranges are in the descriptor.
+    """
+    first = next(each for each in forms(home) if each.first.family == form.first.family)
+    if form.first.opcode.startswith("tcgen05") and form.first != first.first:
+        return [form.first.id]
+    found, listed = [form.first.id], form.row.listed
+    for axis in range(listed, len(form.row.axes)):
+        choices = form.row.allowed(axis, home)
+        few = choices if len(choices) <= MOST_CHOICES else [*choices[:2], choices[len(choices) // 2], choices[-1]]
+        for choice in few:
+            picks = (*form.picks[:axis], choice, *form.picks[axis + 1 :])
+            found.append(form.row.instruction(picks).id)
+    return list(dict.fromkeys(found))
 
 
 def kind(pair: Pair, form: Form) -> Kind:

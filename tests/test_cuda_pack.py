@@ -17,6 +17,7 @@ from mmaprobe.toolchain.pack import write_pack
 from test_emulated_warp import random_batch
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+OTHER = instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
 
 
 def pack(folder: Path, architecture: str) -> Path:
@@ -31,7 +32,7 @@ def test_kernels_come_from_the_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     batch = random_batch(MADE, 9, 4)
     assert (opened.run(MADE, batch) == model(MADE, batch)).all()
     with pytest.raises(UsageError, match=r"the pack .* has no mma.*mmaprobe compile --arch sm_90a"):
-        opened.run(instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"), random_batch(MADE, 1, 4))
+        opened.run(OTHER, random_batch(OTHER, 1, 4))
 
 
 def test_a_pack_for_another_gpu_is_refused_at_once(tmp_path: Path) -> None:
