@@ -14,9 +14,10 @@ struct AbsentMatrix {
   static MMAPROBE_DEVICE Word64 describe(Word32) { return 0; }
 };
 
-// The bytes that one thread of `threads` writes, from `memory` on; neighbours read neighbours of the array.
+// The bytes that one thread of `threads` writes, from `memory` on; neighbours read neighbours of the array.  The lines
+// are those of the array from `first` on, of a pair of CTAs the part of one.
 template <class Matrix>
-MMAPROBE_DEVICE void fill(const void* array, Word64 item, int thread, int threads, Byte* memory) {
+MMAPROBE_DEVICE void fill(const void* array, Word64 item, int thread, int threads, Byte* memory, int first = 0) {
   const typename Matrix::Code* codes = static_cast<const typename Matrix::Code*>(array) + item * Matrix::elements;
   constexpr int deep = Matrix::depth / Matrix::cell, cells = Matrix::lines * deep;
   for (int number = thread; number < cells; number += threads) {
@@ -24,9 +25,9 @@ MMAPROBE_DEVICE void fill(const void* array, Word64 item, int thread, int thread
     const int k = (Matrix::along_k ? number % deep : number / Matrix::lines) * Matrix::cell;
     Word64 value = 0;
 #pragma unroll
-    for (int e = 0; e < Matrix::cell; ++e) value |= Word64(codes[Matrix::at(line, k + e)]) << (e * Matrix::bits);
-    Byte* first = memory + Matrix::address(line, k);
+    for (int e = 0; e < Matrix::cell; ++e) value |= Word64(codes[Matrix::at(first + line, k + e)]) << (e * Matrix::bits);
+    Byte* place = memory + Matrix::address(line, k);
 #pragma unroll
-    for (int byte = 0; byte < Matrix::cell * Matrix::bits / 8; ++byte) first[byte] = Byte(value >> (8 * byte));
+    for (int byte = 0; byte < Matrix::cell * Matrix::bits / 8; ++byte) place[byte] = Byte(value >> (8 * byte));
   }
 }

@@ -81,7 +81,8 @@ def shared_matrix(
 def matrix(instruction: Instruction, operand: str, swizzle: int = 128) -> SharedMatrix:
     """Operand ``a`` or ``b`` of a wgmma or tcgen05 instruction in shared memory, without gaps.
 
-    Major along K unless the modifier ``trans_a`` or ``trans_b`` says otherwise;
+    Major along K unless the modifier ``trans_a`` or ``trans_b`` says otherwise (of
+    32 bits in the 128-byte swizzle of 32-byte units, of 4 and 6 bits never: CuTe mma_sm100_desc);
     one instruction's M x K or K x N, of a pair of CTAs the part that one holds.
     Raises UsageError for an operand in registers or tensor memory, or open.
     """
@@ -94,7 +95,10 @@ def matrix(instruction: Instruction, operand: str, swizzle: int = 128) -> Shared
         raise UsageError(f"{instruction.id}: a lies in {known['place']}; ask catalog.layouts.layout for it")
     refuse_absent(instruction, known)
     bits = width(known["format"])
-    major = "mn_major" if f"trans_{operand}" in instruction.modifier else "k_major"
+    turned = f"trans_{operand}" in instruction.modifier
+    if turned and bits < 8:
+        raise UsageError(f"{instruction.id}: {operand} of {bits} bits lies along K only, without trans_{operand}")
+    major = "k_major" if not turned else "mn_major_32b" if bits == 32 else "mn_major"
     padded = bits < 8 and "f8f6f4" in instruction.opcode
     share = 2 if "cta_group::2" in instruction.opcode else 1
     return shared_matrix(known["mn"] // share, known["depth"], bits, swizzle, major=major, padded=padded)

@@ -16,6 +16,7 @@ from mmaprobe.toolchain.disassembly import code_hash, differences, disassemble, 
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernels import kernel
 from mmaprobe.toolchain.render import render
+from mmaprobe.toolchain.tcgen05 import primed
 
 Status = Literal["compiled", "changed", "refused", "open"]
 Pair = tuple[str, str]
@@ -53,7 +54,7 @@ def build(pair: Pair, compiler: Compiler = nvrtc) -> Built:
         return Built(name, architecture, "open", str(error))
     text = disassemble(made.cubin)
     opcodes = matrix_opcodes(text)
-    differs = differences(way, opcodes)
+    differs = differences(way, opcodes, before=int(primed(wanted)))
     return Built(
         name, architecture, "changed" if differs else "compiled", "; ".join(differs), made, opcodes, code_hash(text)
     )

@@ -21,7 +21,7 @@ OVERRIDE = "MMAPROBE_NVDISASM"
 SECONDS = 120
 
 _MATRIX = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+MMA[\w.]*)", re.MULTILINE)
-_PLACE = re.compile(r"\.STEP\d|\.64x\d+x\d+|\.SF_\w+$")
+_PLACE = re.compile(r"\.STEP\d|\.2CTA|\.64x\d+x\d+|\.SF_\w+$")
 _CODE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?);", re.MULTILINE)
 
 
@@ -63,7 +63,7 @@ def disassemble(cubin: bytes) -> str:
 def matrix_opcodes(text: str) -> dict[str, int]:
     """How often each matrix opcode stands in a disassembly, spelled as primitives spell it.
 
-    The steps of one sequence are one opcode; wgmma's tile is no part of a primitive.
+    The steps of one sequence are one opcode; wgmma's tile and tcgen05's pair of CTAs are no part of a primitive.
     """
     return dict(sorted(Counter(_PLACE.sub("", opcode) for opcode in _MATRIX.findall(text)).items()))
 
@@ -73,14 +73,17 @@ def code_hash(text: str) -> str:
     return hashlib.sha256("\n".join(_CODE.findall(text)).encode()).hexdigest()
 
 
-def differences(way: Lowering, opcodes: Mapping[str, int]) -> list[str]:
-    """How the matrix instructions of a kernel differ from those that the catalog's lowering states; [] where not."""
+def differences(way: Lowering, opcodes: Mapping[str, int], before: int = 0) -> list[str]:
+    """How the matrix instructions of a kernel differ from those that the catalog's lowering states; [] where not.
+
+    ``before``: so many of the same opcode the kernel runs first, to fill what the instruction uses.
+    """
     stated = {name.partition("[")[0] for name in way.primitives if "MMA" in name}
     found = []
     if set(opcodes) != stated:
         found.append(
             f"opcodes {', '.join(sorted(opcodes)) or 'none'}, the catalog says {', '.join(sorted(stated)) or 'none'}"
         )
-    elif sum(opcodes.values()) != way.count:
-        found.append(f"{sum(opcodes.values())} matrix instructions, the catalog says {way.count}")
+    elif sum(opcodes.values()) != way.count + before:
+        found.append(f"{sum(opcodes.values()) - before} matrix instructions, the catalog says {way.count}")
     return found

@@ -7,6 +7,7 @@ from math import gcd
 from mmaprobe.catalog.descriptors import Descriptor, Field
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.shared import SharedMatrix, matrix
+from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.fragments import code_type
 
 TEMPLATE = "cuda/shared.cuh"
@@ -20,16 +21,26 @@ UNUSED_LBO = 16
 
 
 def placed(instruction: Instruction, operand: str) -> SharedMatrix:
-    """Operand ``a`` or ``b`` in the widest swizzle whose atoms its contiguous bytes fill, so that no byte is idle."""
-    plain = matrix(instruction, operand, SWIZZLES[-1])
-    extent = plain.x_bits(mn=plain.mn, k=plain.k) // 8
-    return matrix(instruction, operand, next(width for width in SWIZZLES if extent % width == 0))
+    """Operand ``a`` or ``b`` in the widest swizzle whose atoms its contiguous bytes fill, so that no byte is idle.
+
+    UsageError where they are not whole units of 16: no swizzle has such a matrix.
+    """
+    widest = matrix(instruction, operand)
+    if widest.name == "mn_major_32b":
+        return widest
+    extent = widest.x_bits(mn=widest.mn, k=widest.k) // 8
+    found = next((width for width in SWIZZLES if extent % width == 0), 0)
+    if not found:
+        axis = "K" if widest.name == "k_major" else "MN"
+        raise UsageError(f"{instruction.id}: {operand} has {extent} bytes along {axis}; they must be a multiple of 16")
+    return matrix(instruction, operand, found)
 
 
 def constant_fields(of: SharedMatrix, descriptor: Descriptor) -> int:
     """The descriptor of a matrix at start address 0 (K-major and swizzled, its atoms lie side by side in one row)."""
     lbo = UNUSED_LBO if of.name == "k_major" and of.swizzle > SWIZZLES[-1] else of.lbo
-    return descriptor.encode(LBO=lbo, SBO=of.sbo, swizzle=of.swizzle)
+    swizzle = "128_32" if of.name == "mn_major_32b" else of.swizzle
+    return descriptor.encode(LBO=lbo, SBO=of.sbo, swizzle=swizzle)
 
 
 def start_field(descriptor: Descriptor) -> str:

@@ -6,7 +6,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain import mma_sync, wgmma, wmma
+from mmaprobe.toolchain import mma_sync, tcgen05, wgmma, wmma
 from mmaprobe.toolchain.fragments import structs
 from mmaprobe.toolchain.source import Source, device_only, heading, template
 
@@ -20,6 +20,8 @@ def render(instruction: Instruction, architecture: str) -> Source:
         return wgmma.source(instruction, architecture)
     if instruction.opcode.startswith("wmma."):
         return wmma.source(instruction, architecture)
+    if instruction.opcode.startswith("tcgen05."):
+        return tcgen05.source(instruction, architecture)
     raise UsageError(f"{instruction.id}: no kernel template for it")
 
 
