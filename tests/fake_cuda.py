@@ -1,4 +1,4 @@
-"""A stand-in for ``cuda.bindings.driver`` (and ``.nvml``): the functions that the device calls, on host memory.
+"""A stand-in for ``cuda.bindings.driver``: the functions that the device calls, on host memory.
 
 Types and enumerations are the real ones.  Device memory is host memory whose bounds are checked; a kernel is computed
 by ``unit`` at its launch, and ``fault`` names what goes wrong.
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fake_machine import machine
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.cuda_driver import CudaDriver, open_driver
-from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu import GpuDevice, Trial
 from mmaprobe.devices.gpu_launch import OPERANDS
 from mmaprobe.toolchain.kernel import Kernel
@@ -274,61 +274,6 @@ class FakeCuda:
         return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
 
 
-class FakeNvml:
-    """``cuda.bindings.nvml`` of one GPU; ``mig`` says whether it is cut into slices."""
-
-    ClockType = type("ClockType", (), {"SM": 1, "MEM": 2})
-
-    def __init__(self, mig: int = 0) -> None:
-        self.mig = mig
-
-    def init_v2(self) -> None:
-        pass
-
-    def device_get_count_v2(self) -> int:
-        return 1
-
-    def device_get_handle_by_index_v2(self, index: int) -> int:
-        return 7
-
-    def device_get_mig_mode(self, device: int) -> tuple[int, int]:
-        return self.mig, self.mig
-
-    def device_get_handle_by_uuid(self, uuid: str) -> int:
-        assert uuid.endswith("-00010203-0405-0607-0809-0a0b0c0d0e0f"), uuid
-        return 7
-
-    def system_get_driver_version(self) -> str:
-        return "580.65.06"
-
-    def device_get_vbios_version(self, device: int) -> str:
-        return "96.00.A5.00.01"
-
-    def device_get_ecc_mode(self, device: int) -> tuple[int, int]:
-        return 1, 1
-
-    def device_get_clock_info(self, device: int, type: int) -> int:
-        return {1: 1980, 2: 3201}[type]
-
-
-def machine(cuda: FakeCuda | None, **facts: Any) -> Machine:
-    """A machine with this driver (None: with none)."""
-    nvml = facts.pop("nvml", None)
-    files: tuple[str, ...] = facts.pop("files", ())
-    version = facts.pop("proc_version", "Linux version 6.8")
-    environment = facts.pop("environment", {})
-    missing = facts.pop("missing", "")
-    assert not facts, facts
-
-    def module(name: str) -> Any:
-        found = {"cuda.bindings.driver": cuda, "cuda.bindings.nvml": nvml}[name]
-        if name == missing or found is None:
-            raise ImportError(f"No module named {name!r}")
-        return found
-
-    return Machine(lambda: cuda is not None, module, environment, lambda path: path in files, lambda path: version)
-
-
 def driver(cuda: FakeCuda, index: int = 0, **facts: Any) -> CudaDriver:
     return open_driver(index, machine(cuda, **facts))
 
@@ -336,3 +281,13 @@ def driver(cuda: FakeCuda, index: int = 0, **facts: Any) -> CudaDriver:
 def device(cuda: FakeCuda, trial: Trial | None = None, seconds: float = 5, **kernel: Any) -> GpuDevice:
     """A GPU device over the stand-in; ``kernel`` replaces fields of its kernels."""
     return GpuDevice(driver(cuda), lambda made, where: replace(kernels(made, where), **kernel), trial, seconds)
+
+
+class Interfaced:
+    """An array of a library that speaks ``__cuda_array_interface__``."""
+
+    def __init__(self, cuda: FakeCuda, value: Any, **said: Any) -> None:
+        self.address = cuda.array(value.view(np.uint8))
+        self.__cuda_array_interface__ = {
+            "shape": value.shape, "typestr": value.dtype.str, "data": (self.address, False), "version": 3, **said,
+        }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import re
 import sys
@@ -14,18 +13,16 @@ import pytest
 
 import fake_cuda
 from emulator.warp import run_warp
-from fake_cuda import FakeCuda, FakeNvml, cubin, device, driver, machine, model, real
+from fake_cuda import FakeCuda, Interfaced, device, model, real
 from mmaprobe.api import OpenDevice
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.base import open_device
-from mmaprobe.devices.cuda import open_cuda
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
 from mmaprobe.devices.gpu_trial import ChildTrial, command
-from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.toolchain.render import render
 from test_emulated_warp import random_batch
 
@@ -209,134 +206,6 @@ def test_a_batch_too_large_for_this_machine() -> None:
         run(FakeCuda(), vast)
 
 
-# What is not here
-
-
-ABSENT: dict[str, tuple[FakeCuda | None, dict[str, Any], str]] = {
-    "no driver": (None, {}, "no NVIDIA driver .libcuda.so.1.; run on a machine with one"),
-    "container": (None, {"files": ("/.dockerenv",)}, "in this container; on a GPU host start it with `docker run"),
-    "library not mounted": (None, {"files": ("/dev/nvidiactl",)}, "device nodes are here but libcuda.so.1 is not"),
-    "wsl": (None, {"proc_version": "Linux version 5.15-microsoft-standard-WSL2"}, "WSL without libcuda.so.1: install"),
-    "no bindings": (FakeCuda(), {"missing": "cuda.bindings.driver"}, r"pip install 'mmaprobe\[cuda13\]'"),
-    "no device": (FakeCuda(init=100), {}, "the NVIDIA driver is here but has no GPU; see: nvidia-smi -L"),
-    "no device in a container": (FakeCuda(init=100), {"files": ("/.dockerenv",)}, "in this container but no GPU is"),
-    "count of none": (FakeCuda(gpus=0), {}, "has no GPU"),
-    "hidden": (FakeCuda(init=100), {"environment": {"CUDA_VISIBLE_DEVICES": ""}}, "type: unset CUDA_VISIBLE_DEVICES"),
-    "hidden by -1": (FakeCuda(init=100), {"environment": {"CUDA_VISIBLE_DEVICES": "-1"}}, "='-1' hides every GPU"),
-    "wrong": (FakeCuda(init=100), {"environment": {"CUDA_VISIBLE_DEVICES": "7"}}, "='7' names no GPU of this machine"),
-    "MIG without a slice": (FakeCuda(init=100), {"nvml": FakeNvml(mig=1)}, "MIG is on but there is no slice"),
-    "mismatch": (FakeCuda(init=803), {}, "kernel module are of different versions; reboot"),
-    "fabric": (FakeCuda(init=802), {}, "systemctl start nvidia-fabricmanager"),
-    "stub": (FakeCuda(init=34), {}, "toolkit's stub"),
-    "unknown": (FakeCuda(init=999), {}, "cuInit answers CUDA_ERROR_UNKNOWN .999."),
-    "new GPU": (FakeCuda(capability=(13, 7)), {}, "compute capability 13.7 is none of the catalog's .sm_70,"),
-}
-
-
-@pytest.mark.parametrize("case", ABSENT)
-def test_what_is_missing_is_named(case: str) -> None:
-    """One line of exit code 3 that names the device and what to do."""
-    cuda, facts, said = ABSENT[case]
-    with pytest.raises(NotHereError, match=said) as failed:
-        open_cuda("0", machine(cuda, **facts))
-    assert failed.value.exit_code == 3
-    assert str(failed.value).startswith("cuda:0: ")
-    assert "\n" not in str(failed.value)
-
-
-def test_an_index_beyond_the_last() -> None:
-    with pytest.raises(NotHereError, match="cuda:1: cuda:0 is the only GPU here; see: nvidia-smi -L"):
-        open_cuda("1", machine(FakeCuda()))
-    with pytest.raises(NotHereError, match="cuda:5: there are cuda:0 to cuda:3 here"):
-        open_cuda("5", machine(FakeCuda(gpus=4)))
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("x", "named by number, such as cuda:0"), ("0?tral=no", "did you mean trial"), ("0?trial=maybe", "yes or no"),
-     ("0?timeout=0", "option timeout=0 must lie in")],
-)  # fmt: skip
-def test_wrong_names(name: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        open_cuda(name, machine(FakeCuda()))
-
-
-def test_a_gpu_that_another_process_has() -> None:
-    with pytest.raises(NotHereError, match="Exclusive_Process, and another process has the GPU; see: nvidia-smi"):
-        run(FakeCuda(mode=3, retain=46))
-    with pytest.raises(NotHereError, match="Prohibited: nobody may compute on it"):
-        run(FakeCuda(mode=2, retain=46))
-    with pytest.raises(NotHereError, match="the GPU is unavailable; see: nvidia-smi -q"):
-        run(FakeCuda(retain=46))
-
-
-def test_a_driver_too_old_for_the_binary() -> None:
-    with pytest.raises(NotHereError, match=r"serves CUDA 12\.4 and cannot load .*update the driver, or pip install 'm"):
-        run(FakeCuda(version=12040))
-    with pytest.raises(NotHereError, match=r"cannot load .*NO_BINARY_FOR_GPU"):
-        run(FakeCuda(fault="no binary"))
-
-
-def test_a_binary_for_another_architecture() -> None:
-    with pytest.raises(DeviceError, match=r"is sm_90a, but the kernel of .* its binary is for sm_80"):
-        run(FakeCuda(), cubin=cubin(MADE, 80))
-    with pytest.raises(DeviceError, match="was made for sm_80"):
-        run(FakeCuda(), architecture="sm_80")
-    with pytest.raises(DeviceError, match="are no cubin"):
-        run(FakeCuda(), cubin=b"PTX")
-
-
-def test_an_instruction_that_this_gpu_lacks() -> None:
-    lacking = instruction("tcgen05.mma.cta_group::1.kind::f16.m128n64k16.f32.f16.f16")
-    opened = device(FakeCuda())
-    assert opened.supports(MADE)
-    assert re.match("this GPU lacks it: sm_90a has no tcgen05; sm_100a, ", opened.supports(lacking).reason)
-    with pytest.raises(NotHereError, match=r"this GPU lacks it: .*; see `mmaprobe instructions sm_90a`"):
-        opened.run(lacking, random_batch(lacking, 1, 1))
-
-
-def test_this_machine_says_what_it_lacks() -> None:
-    """Through the registry."""
-    if Machine().library():
-        pytest.skip("there is a driver here")
-    with pytest.raises(NotHereError, match=r"^cuda:0: .*libcuda\.so\.1"):
-        open_device("cuda:0")
-
-
-# What it is
-
-
-def test_identity() -> None:
-    """Name, UUID, architecture, driver, VBIOS, ECC and clocks; read once, so that it stays the same."""
-    opened = open_cuda("0", machine(FakeCuda(), nvml=FakeNvml()))
-    assert opened.info() == {
-        "architecture": "sm_90a",
-        "model_name": "NVIDIA H200",
-        "uuid": "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f",
-        "mig": "no",
-        "driver": "580.65.06",
-        "vbios": "96.00.A5.00.01",
-        "ecc": "on",
-        "clock_sm_mhz": "1980",
-        "clock_memory_mhz": "3201",
-        "cuda_version": "13.0",
-        "multiprocessors": "132",
-    }
-    assert opened.siblings() == ["cuda:0"]
-
-
-def test_identity_of_a_slice_without_nvml() -> None:
-    found = open_cuda("", machine(FakeCuda(name=b"NVIDIA A100-SXM4-40GB MIG 1g.5gb", capability=(8, 0)))).info()
-    assert (found["architecture"], found["mig"], found["ecc"]) == ("sm_80", "1g.5gb", "not read")
-    assert found["uuid"].startswith("MIG-")
-
-
-@pytest.mark.parametrize(("major", "minor", "name"), [(7, 0, "sm_70"), (8, 9, "sm_89"), (10, 0, "sm_100a"),
-                                                      (12, 0, "sm_120a"), (12, 1, "sm_121a")])  # fmt: skip
-def test_architectures_by_compute_capability(major: int, minor: int, name: str) -> None:
-    assert driver(FakeCuda(capability=(major, minor))).architecture == name
-
-
 # The first run
 
 
@@ -391,114 +260,6 @@ def test_the_child_has_an_exclusive_gpu_to_itself() -> None:
         opened.run(made, random_batch(made, 2, 1))
     assert tried == [MADE, OTHER]
     assert cuda.contexts == 2
-
-
-# Arrays on the GPU
-
-
-class Interfaced:
-    """An array of a library that speaks ``__cuda_array_interface__``."""
-
-    def __init__(self, cuda: FakeCuda, value: Any, **said: Any) -> None:
-        self.address = cuda.array(value.view(np.uint8))
-        self.__cuda_array_interface__ = {
-            "shape": value.shape, "typestr": value.dtype.str, "data": (self.address, False), "version": 3, **said,
-        }  # fmt: skip
-
-
-class Tensor:
-    """An array of a library that speaks DLPack."""
-
-    def __init__(self, cuda: FakeCuda, value: Any, kind: int = 2) -> None:
-        self.value, self.kind, self.address, self.streams = value, kind, cuda.array(value), []
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.kind, 0
-
-    def __dlpack__(self, stream: int | None = None) -> Any:
-        self.streams.append(stream)
-        capsule = self.value.__dlpack__()
-        get = ctypes.pythonapi.PyCapsule_GetPointer
-        get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        at = get(capsule, b"dltensor")
-        ctypes.c_void_p.from_address(at).value = self.address
-        ctypes.c_int32.from_address(at + 8).value = self.kind
-        return capsule
-
-
-def copies_in(cuda: FakeCuda, *operands: Any) -> tuple[Bits, int]:
-    """D through the Python API, and how many bytes of operands went to the device for the batch itself."""
-    bound = OpenDevice(device(cuda)).instruction(MADE)
-    bound(*(value[:1] for _, value in BATCH.items()))
-    before = cuda.copied
-    bound(*(value[:0] for _, value in BATCH.items()))
-    known = cuda.copied - before
-    d = bound(*operands)
-    return d, cuda.copied - before - 2 * known
-
-
-@pytest.mark.parametrize("kind", [Interfaced, Tensor])
-def test_arrays_on_this_gpu_are_read_where_they_are(kind: Any) -> None:
-    cuda = FakeCuda()
-    d, copied = copies_in(cuda, *(kind(cuda, value) for _, value in BATCH.items()))
-    assert (np.asarray(d) == model(MADE, BATCH)).all()
-    assert copied == 0
-
-
-def test_arrays_here_and_there_mix_and_types_are_viewed() -> None:
-    cuda = FakeCuda()
-    a = Tensor(cuda, BATCH.a.view(np.float16))
-    d, copied = copies_in(cuda, a, BATCH.b, BATCH.c)
-    assert d.dtype == np.float32
-    assert (d.view(np.uint32) == model(MADE, BATCH)).all()
-    assert copied == BATCH.b.nbytes + dict(BATCH.items())["c"].nbytes
-    assert a.streams == [1]
-
-
-def test_a_batch_on_the_gpu_is_split_too() -> None:
-    cuda = FakeCuda(memory=40 * item_bytes(MADE))
-    d, copied = copies_in(cuda, Interfaced(cuda, BATCH.a), BATCH.b, BATCH.c)
-    assert (d == model(MADE, BATCH)).all()
-    assert copied < BATCH.a.nbytes + BATCH.b.nbytes + dict(BATCH.items())["c"].nbytes
-    one = OpenDevice(device(cuda)).instruction(MADE)(Interfaced(cuda, BATCH.a[0]), BATCH.b[0], BATCH.c[0])
-    assert (one == model(MADE, BATCH)[0]).all()
-
-
-def test_another_stream_is_waited_for() -> None:
-    cuda = FakeCuda()
-    copies_in(cuda, Interfaced(cuda, BATCH.a, stream=77), Interfaced(cuda, BATCH.b, stream=1), BATCH.c)
-    assert cuda.settled == [77]
-
-
-def test_operands_of_few_bits_are_looked_at_here() -> None:
-    """A code outside of its format would not be seen on the GPU."""
-    made = instruction("mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32")
-    batch = random_batch(made, 2, 1)
-
-    class Copied(Interfaced):
-        def get(self) -> Any:
-            return batch.a
-
-    cuda = FakeCuda()
-    d = OpenDevice(device(cuda)).instruction(made)(Copied(cuda, batch.a), batch.b, batch.c)
-    assert (d == model(made, batch)).all()
-
-
-def test_arrays_that_cannot_be_read() -> None:
-    cuda = FakeCuda(gpus=2)
-    bound = OpenDevice(device(cuda)).instruction(MADE)
-    elsewhere = Interfaced(cuda, BATCH.a)
-    cuda.foreign[elsewhere.address] = 1
-    with pytest.raises(UsageError, match="an operand lies on cuda:1; move it to cuda:0, or open cuda:1"):
-        bound(elsewhere, BATCH.b, BATCH.c)
-    turned = Interfaced(cuda, BATCH.a, strides=(512, 2, 32))
-    with pytest.raises(UsageError, match=r"operand a .* is not contiguous; copy it first: cupy.ascontiguousarray"):
-        bound(turned, BATCH.b, BATCH.c)
-    with pytest.raises(UsageError, match=r"operand a must have shape .21, 16, 16., got .21, 16, 8."):
-        bound(Interfaced(cuda, BATCH.a[:, :, :8].copy()), BATCH.b, BATCH.c)
-    with pytest.raises(UsageError, match="operand a is f16 and takes uint16 bit patterns or float16, got uint32"):
-        bound(Interfaced(cuda, BATCH.a.astype(np.uint32)), BATCH.b, BATCH.c)
-    assert (bound(*(value for _, value in BATCH.items())) == model(MADE, BATCH)).all()
 
 
 # The stand-in itself

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fake_cuda import FakeCuda, kernels, machine, model
+from fake_cuda import FakeCuda, kernels, model
+from fake_machine import machine
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.cuda import open_cuda
