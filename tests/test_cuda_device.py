@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
-from mmaprobe.devices.gpu_trial import ChildTrial, command
+from mmaprobe.devices.gpu_trial import ChildTrial, command, serve
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.toolchain.render import render
 from test_emulated_warp import random_batch
@@ -148,14 +150,7 @@ def test_a_hang_ends_and_keeps_its_context_until_the_launch_does() -> None:
     with pytest.raises(HungError, match=r"hung: the launch did not end within 0\.01 s; the batch is void"):
         opened.run(MADE, BATCH)
     assert cuda.references == 1
-    with pytest.raises(LostError, match="a launch that hung still runs; end this process"):
-        opened.run(MADE, BATCH)
-
-
-def test_after_a_hang_that_ended_there_is_a_fresh_context() -> None:
-    cuda = FakeCuda(fault="hang", after=1)
-    opened = device(cuda, seconds=0.01)
-    with pytest.raises(HungError):
+    with pytest.raises(HungError, match="a launch that hung still runs; end this process"):
         opened.run(MADE, BATCH)
     cuda.running, cuda.fault = False, ""
     assert (opened.run(MADE, BATCH) == model(MADE, BATCH)).all()
@@ -244,6 +239,32 @@ def test_the_real_child_tries_a_device_by_name() -> None:
     ChildTrial("the model", command("model:sm_90a"), 60).check(MADE)
     with pytest.raises(DeviceError, match=r"its first run on nobody, in a child: .*unknown device 'nobody'"):
         ChildTrial("nobody", command("nobody"), 60).check(MADE)
+
+
+def test_the_child_answers_when_its_context_is_gone() -> None:
+    cuda = FakeCuda()
+
+    class Answers(StringIO):
+        def write(self, text: str) -> int:
+            assert cuda.references == 0
+            return super().write(text)
+
+    answered = Answers()
+    serve(device(cuda), "sm_90a", StringIO(f"{MADE.id}\nnobody\n{OTHER.id}\n"), answered)
+    hello, first, second, third = answered.getvalue().splitlines()
+    assert (hello, first, third) == ("mmaprobe-trial", "ok 1", "ok 1")
+    assert second.startswith("error 2 unknown instruction 'nobody'")
+    assert cuda.contexts == 2
+
+
+def test_a_device_that_is_dropped_gives_its_context_up() -> None:
+    cuda = FakeCuda()
+    opened = device(cuda)
+    opened.run(MADE, BATCH)
+    assert cuda.references == 1
+    del opened
+    gc.collect()
+    assert cuda.references == 0
 
 
 def test_the_child_has_an_exclusive_gpu_to_itself() -> None:

@@ -20,7 +20,7 @@ from mmaprobe.catalog.resident import CUDA, Resident
 from mmaprobe.devices.cuda_calls import Calls, status_name
 from mmaprobe.devices.cuda_identity import identity
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import HungError, LostError
+from mmaprobe.devices.gpu_driver import HungError
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.cubin import architecture_number
 from mmaprobe.toolchain.kernel import Kernel
@@ -128,7 +128,7 @@ class CudaDriver(Calls):
     # A context
 
     def start(self) -> None:
-        """A context, unless there is one; LostError while a launch of before still runs in it."""
+        """A context, unless there is one; HungError while a launch of before still runs in it."""
         if self._pending:
             self._await_the_old()
         if self._context is not None:
@@ -157,7 +157,7 @@ class CudaDriver(Calls):
         """Give up the context of a launch that hung, once it has ended."""
         self.stop()
         if self._pending:
-            raise LostError(f"{self.name}: a launch that hung still runs; end this process, then see: nvidia-smi")
+            raise HungError(f"{self.name}: a launch that hung still runs; end this process, then see: nvidia-smi")
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ and the next batch starts on a fresh one.
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -57,6 +58,7 @@ class GpuDevice:
         self._functions: dict[str, Any] = {}
         self._tried: set[str] = set()
         self._lost = ""
+        weakref.finalize(self, driver.stop)
 
     def info(self) -> dict[str, str]:
         """Identity as read when the device was opened: name, UUID, architecture, driver, ECC, clocks, ..."""

@@ -65,7 +65,7 @@ class Driver(Protocol):
         ...
 
     def start(self) -> None:
-        """A fresh context; LostError where there can be none in this process."""
+        """A fresh context, unless there is one; HungError while a launch of before still runs."""
         ...
 
     def current(self) -> AbstractContextManager[None]:

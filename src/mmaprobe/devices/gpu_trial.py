@@ -15,7 +15,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child
-from mmaprobe.devices.gpu import KNOWN_ITEMS
+from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
 from mmaprobe.devices.known_answer import answers, known_answer
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError
 
@@ -49,7 +49,11 @@ def command(device: str) -> tuple[str, ...]:
 
 
 def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) -> None:
-    """Answer every line of ``asked``, until there is none."""
+    """Answer every line of ``asked``, until there is none.
+
+    A GPU's context is given up before the answer: where one process alone may
+    have one, the parent's is next.
+    """
     print(HELLO, file=answered, flush=True)
     for line in asked:
         try:
@@ -57,10 +61,12 @@ def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) ->
             batch, expected = known_answer(made, KNOWN_ITEMS, 1)
             if not answers(made, device.run(made, batch), expected):
                 raise DeviceError(f"{made.id}: wrong known answer")
-            print("ok 1", file=answered, flush=True)
+            answer = "ok 1"
         except MmaprobeError as error:
-            said = " ".join(str(error).split())
-            print(f"error {error.exit_code} {said}", file=answered, flush=True)
+            answer = f"error {error.exit_code} {' '.join(str(error).split())}"
+        if isinstance(device, GpuDevice):
+            device.close()
+        print(answer, file=answered, flush=True)
 
 
 def main(name: str) -> int:
