@@ -8,4 +8,4 @@ from fake_cuda import FakeCuda, device
 from mmaprobe.devices.gpu_trial import serve
 
 if __name__ == "__main__":
-    serve(device(FakeCuda(fault=sys.argv[1])), "sm_90a", sys.stdin, sys.stdout)
+    serve(device(FakeCuda(fault=sys.argv[1]), seconds=0.05), "sm_90a", sys.stdin, sys.stdout)
