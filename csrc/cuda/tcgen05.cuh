@@ -117,6 +117,7 @@ MMAPROBE_DEVICE void synchronise() {
 
 // What was written to shared and to tensor memory is there for the instruction.
 MMAPROBE_DEVICE void publish() {
+  __syncwarp();
   asm volatile("tcgen05.wait::st.sync.aligned;\nfence.proxy.async.shared::cta;" ::: "memory");
   synchronise();
 }

@@ -50,12 +50,16 @@ extern "C" Word64 emulated_value(int operand, Word32 tensor, Word32 shared) {
 
 @dataclass(frozen=True)
 class Statement:
-    """The asm statement of a function: the opcode, its operands as they stand, and the C expressions behind them."""
+    """The asm statement of a function: the opcode, its operands as they stand, the C expressions behind them."""
 
     opcode: str
-    operands: tuple[str, ...]
+    text: str
     inputs: tuple[str, ...]
     predicate: int
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return tuple(re.findall(r"{[^}]*}|[^,\s]+", self.text))
 
 
 def statement(text: str, function: str) -> Statement:
@@ -67,8 +71,7 @@ def statement(text: str, function: str) -> Statement:
     assert len(found) == 1, body[1]
     assert enable, body[1]
     inputs = re.findall(r'"[rl]"\(([^()]*)\)', body[1])
-    parts = re.findall(r"{[^}]*}|[^,\s]+", found[0][1])
-    return Statement(found[0][0], tuple(parts), tuple(inputs), int(enable[1]))
+    return Statement(*found[0], tuple(inputs), int(enable[1]))
 
 
 class Issued:

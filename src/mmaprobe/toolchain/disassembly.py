@@ -21,7 +21,7 @@ OVERRIDE = "MMAPROBE_NVDISASM"
 SECONDS = 120
 
 _MATRIX = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+MMA[\w.]*)", re.MULTILINE)
-_PLACE = re.compile(r"\.STEP\d|\.2CTA|\.64x\d+x\d+|\.SF_\w+$")
+_PLACE = re.compile(r"\.STEP\d|\.2CTA|\.WS\b|\.64x\d+x\d+|\.SF_\w+$")
 _CODE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?);", re.MULTILINE)
 
 
@@ -63,7 +63,7 @@ def disassemble(cubin: bytes) -> str:
 def matrix_opcodes(text: str) -> dict[str, int]:
     """How often each matrix opcode stands in a disassembly, spelled as primitives spell it.
 
-    The steps of one sequence are one opcode; wgmma's tile and tcgen05's pair of CTAs are no part of a primitive.
+    The steps of one sequence are one opcode; of wgmma the tile, of tcgen05 the pair and .ws are no part of one.
     """
     return dict(sorted(Counter(_PLACE.sub("", opcode) for opcode in _MATRIX.findall(text)).items()))
 

@@ -20,6 +20,8 @@ TEMPLATE = "cuda/tcgen05.cuh"
 THREADS = 128
 COLUMNS = 512
 """Tensor memory has so many columns; they are allocated in powers of two from 32 on."""
+SHARED_MEMORY = 228 * 1024
+"""Bytes of shared memory of a multiprocessor (CUDA programming guide, compute capability 10.0 to 11.0)."""
 APART = 16
 """Operands in tensor memory start at multiples of so many columns (CuTe wants 4 for metadata)."""
 
@@ -64,6 +66,16 @@ class Plan:
             at += -(-size // APART) * APART
         return {**found, "end": COLUMNS if primed(self.instruction) else max(32, 1 << (at - 1).bit_length())}
 
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a CTA; the kernel aligns the start of the matrices.
+
+        So many that a multiprocessor holds no more CTAs than its tensor memory has columns for: then no allocation
+        waits for another CTA, and two pairs never for each other.
+        """
+        resident = COLUMNS // self.columns()["end"]
+        return max(self.starts()["end"] + ALIGNMENT, SHARED_MEMORY // (resident + 1))
+
 
 def plan(instruction: Instruction, architecture: str) -> Plan:
     """The plan of an instruction; UsageError where a layout of it is open, or no descriptor describes it."""
@@ -89,8 +101,7 @@ def source(instruction: Instruction, architecture: str) -> Source:
             device_only(multiply(made)),
         ]
     )
-    size = made.starts()["end"] + ALIGNMENT  # the kernel aligns the start
-    return Source(instruction.id, architecture, text, THREADS, groups=1, cluster=made.ctas, shared=size)
+    return Source(instruction.id, architecture, text, THREADS, groups=1, cluster=made.ctas, shared=made.shared)
 
 
 def _matrix(made: Plan, name: str) -> str:
