@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -99,6 +100,16 @@ def test_every_swizzle_of_a_transposed_b(name: str) -> None:
     """B along N in rows of 16, 32, 64 and 128 bytes, one or several side by side."""
     for n in ATOMS:
         prove(instruction(f"{name.replace('n8k', f'n{n}k')}{{trans_b}}", SM))
+
+
+@pytest.mark.parametrize("name", FORMS if os.environ.get("MMAPROBE_DEPTH") == "full" else FORMS[-1:])
+def test_every_width(name: str) -> None:
+    """Every N, A in shared memory and in registers, B along K and along N."""
+    first = instruction(name, SM)
+    widths = [8, 16, 24, *range(32, 257, 16)] if first.d == "s32" else range(8, 257, 8)
+    modifiers = ["", "{a=regs}", *(["{trans_b}"] if first.a in ("f16", "bf16") else [])]
+    for n, given in itertools.product(widths, modifiers):
+        prove(instruction(name.replace("n8k", f"n{n}k") + given, SM))
 
 
 GOLDEN = [
