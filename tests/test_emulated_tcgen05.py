@@ -107,6 +107,10 @@ BOTH = "tcgen05.mma.cta_group::2.kind::f16.m128n64k16.f32.f16.f16{a=tmem}"
 TF32 = "tcgen05.mma.cta_group::1.kind::tf32.m128n64k8.f32.tf32.tf32{trans_b}"
 NARROW = "tcgen05.mma.sp.cta_group::1.kind::f8f6f4.m128n64k64.f32.e2m3.e2m1"
 HALVES = "tcgen05.mma.sp.cta_group::1.kind::f16.m128n64k32.f32.f16.f16"
+EAST = "tcgen05.mma.ws.cta_group::1.kind::f16.m64n64k16.f16.f16.f16"
+LANES = "tcgen05.mma.cta_group::1.kind::f8f6f4.m64n64k32.f32.e2m1.e4m3{a=tmem}"
+ROWS = "tcgen05.mma.ws.sp.cta_group::1.kind::i8.m64n64k64.s32.s8.s8"
+DOUBLE = "tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.m256n64k32.f32.e4m3.e4m3.ue8m0"
 ROUND = "tcgen05.mma.ws.sp.cta_group::1.kind::f16.m32n64k32.f32.f16.f16"
 SCALED = "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.m128n64k64.f32.e2m1.e2m1.ue4m3"
 FAULTS = [
@@ -129,6 +133,14 @@ FAULTS = [
     (NARROW, ["metadata"], "void multiply(const Issue& of) {", "COLUMN_METADATA", "COLUMN_D"),
     (HALVES, ["metadata"], "struct Metadata", "8 * ((slot >> 2) & 1)", "8 * (1 - ((slot >> 2) & 1))"),
     (ROUND, ["metadata"], "struct Metadata", "(lane >> 3) & 1", "(lane >> 4) & 1"),
+    (EAST, ["c"], "struct C {", "(lane >> 6) * 32", "(1 - (lane >> 6)) * 32"),
+    (EAST, ["d"], "struct D {", "lane & 63", "lane & 63 ^ 32"),
+    (LANES, ["a"], "struct A {", "shift = 2", "shift = 0"),
+    (LANES, ["a"], "struct A {", "16 * (lane >> 5)", "16 * (lane >> 5 ^ 1)"),
+    (ROWS, ["metadata"], "struct Metadata", "lane & 63", "lane >> 1"),
+    (DOUBLE, ["scale_a"], "struct ScaleA", "128 * (lane >> 7)", "0 * (lane >> 7)"),
+    (DOUBLE, ["scale_b"], "struct ScaleB", "* 64 + ((lane & 31)", "* 64 + ((lane & 31 ^ 1)"),
+    (DOUBLE, ["scale_b"], "struct ScaleB", "& ((slot & 3) == 0)", "& ((slot & 3) == lane / 224)"),
     (SCALED, ["scale_a"], "struct ScaleA", "slot & 3", "3 - (slot & 3)"),
     (SCALED, ["scale_a"], "void multiply(const Issue& of) {", "COLUMN_SCALE_A", "COLUMN_SCALE_B"),
 ]

@@ -21,7 +21,7 @@ THREADS = 128
 COLUMNS = 512
 """Tensor memory has so many columns; they are allocated in powers of two from 32 on."""
 SHARED_MEMORY = 228 * 1024
-"""Bytes of shared memory of a multiprocessor (CUDA programming guide, compute capability 10.0 to 11.0)."""
+"""Bytes of shared memory of a multiprocessor (CUDA programming guide, 10.0 to 11.0; of sm_107a the same is assumed)."""
 APART = 16
 """Operands in tensor memory start at multiples of so many columns (CuTe wants 4 for metadata)."""
 
