@@ -10,6 +10,7 @@ where a lowering differs, a kernel is refused that should compile, or one compil
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -21,9 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mmaprobe.catalog.catalog import Form
-from mmaprobe.catalog.lookup import architectures, forms
+from mmaprobe.catalog.lookup import architectures, forms, instruction
+from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import Built, Pair, build_all, refused
 from mmaprobe.toolchain.nvrtc import architectures as compiled_for
+from mmaprobe.toolchain.render import render
 
 Kind = tuple[str, ...]
 MOST_CHOICES = 6
@@ -44,19 +47,34 @@ def every() -> dict[Pair, Form]:
 def others(form: Form, home: str) -> list[str]:
     """The form's first instruction; of each of its ranges a few choices, the rest as in the first.
 
-    Of the forms of tcgen05 with the same family and architecture the first alone: its ranges are in the descriptor.
+    Of the forms of tcgen05 with the same family and architecture the first alone: their ranges are in the descriptor.
+    The others there stand for themselves with the first shape whose layouts are known.
     """
     first = next(each for each in forms(home) if each.first.family == form.first.family)
+    found = list(varied(form, home))
     if form.first.opcode.startswith("tcgen05") and form.first != first.first:
-        return [form.first.id]
-    found, listed = [form.first.id], form.row.listed
-    for axis in range(listed, len(form.row.axes)):
+        return [next((name for name in found if renders(name, home)), found[0])]
+    return list(dict.fromkeys(found))
+
+
+def varied(form: Form, home: str) -> Iterator[str]:
+    """The first instruction of a form, then others that differ in one choice."""
+    yield form.first.id
+    for axis in range(form.row.listed, len(form.row.axes)):
         choices = form.row.allowed(axis, home)
         few = choices if len(choices) <= MOST_CHOICES else [*choices[:2], choices[len(choices) // 2], choices[-1]]
         for choice in few:
             picks = (*form.picks[:axis], choice, *form.picks[axis + 1 :])
-            found.append(form.row.instruction(picks).id)
-    return list(dict.fromkeys(found))
+            yield form.row.instruction(picks).id
+
+
+def renders(name: str, home: str) -> bool:
+    """Whether all layouts of an instruction are known."""
+    try:
+        render(instruction(name, home), home)
+    except UsageError:
+        return False
+    return True
 
 
 def kind(pair: Pair, form: Form) -> Kind:
@@ -89,7 +107,8 @@ def lacking(pairs: dict[Pair, Form], most: int, turn: int) -> list[tuple[str, st
         having[name].append(home)
     missing = [(name, had[0], home) for name, had in having.items() for home in homes() if home not in had]
     random.Random(turn).shuffle(missing)
-    return missing[:most]
+    known = (row for row in missing if renders(*row[:2]))
+    return list(itertools.islice(known, most))
 
 
 def line(built: Built) -> str:
