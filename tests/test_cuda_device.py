@@ -319,3 +319,11 @@ def test_the_bindings_take_what_the_device_gives_them() -> None:
     for name, given in dict(calls).items():
         with pytest.raises(RuntimeError, match="is an NVIDIA driver library and can only be found via system search"):
             getattr(real, name)(*given)
+
+
+def test_an_instruction_with_an_open_layout_is_not_supported() -> None:
+    opened = device(FakeCuda(capability=(10, 0)))
+    made = instruction("tcgen05.mma.sp.cta_group::1.kind::f16.m64n8k32.f32.f16.f16", "sm_100a")
+    assert opened.supports(made).reason.startswith("the layout of metadata is open")
+    with pytest.raises(NotHereError, match="the layout of metadata is open"):
+        opened.run(made, random_batch(made, 1, 1))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.catalog.lookup import instruction, lowering
+from mmaprobe.catalog.layouts import open_reason
+from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain import bundle, compiler, disassembly, kernels, nvrtc
@@ -301,3 +302,17 @@ def test_what_is_no_nvcc_is_named(tmp_path: Path) -> None:
         Nvcc(str(tmp_path / "nothing")).version()
     with pytest.raises(NotHereError, match="is no nvcc"):
         Nvcc("true").version()
+
+
+@pytest.mark.parametrize("architecture", ["sm_90a", "sm_103a"])
+def test_what_cannot_be_rendered_is_said_to_be_open(architecture: str) -> None:
+    """A device's answer, which asks for layouts alone, is that of rendering the whole kernel."""
+    for each in instructions(architecture)[::5]:
+        reason = open_reason(each, architecture)
+        try:
+            render(each, architecture)
+        except UsageError as error:
+            assert reason in str(error)
+            assert reason
+        else:
+            assert not reason, each.id

@@ -168,6 +168,15 @@ def refuse_absent(instruction: Instruction, known: Mapping[str, Any]) -> None:
         raise UsageError(f"{instruction.id}: the layout of {operand} is {record['status']}: {record['reason']}")
 
 
+def open_reason(instruction: Instruction, architecture: str) -> str:
+    """Why an instruction cannot be run yet: the first operand whose layout no source tells; empty where all are known."""
+    for operand in operands(instruction):
+        for record in _applying("absent", facts(instruction, architecture, operand)):
+            if record["status"] == "open":
+                return f"the layout of {operand} is open: {record['reason']}"
+    return ""
+
+
 def layout(instruction: Instruction, architecture: str, operand: str) -> Fragment:
     """The fragment of one operand (``a b c d metadata scale_a scale_b``) of an instruction.
 

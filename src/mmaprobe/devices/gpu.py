@@ -20,6 +20,7 @@ import numpy as np
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
@@ -73,12 +74,13 @@ class GpuDevice:
         return lookup.instructions(self.architecture)
 
     def supports(self, instruction: Instruction) -> Support:
-        """Yes where the catalog has a lowering for this architecture, else what has one."""
+        """Yes where the catalog has a lowering for this architecture and all layouts are known, else why not."""
         try:
             lookup.lowering(instruction, self.architecture)
         except UsageError as error:
             return Support(False, f"this GPU lacks it: {error}")
-        return Support(True)
+        reason = open_reason(instruction, self.architecture)
+        return Support(not reason, reason)
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """D of shape (batch, M, N).
