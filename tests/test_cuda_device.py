@@ -24,7 +24,7 @@ from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
 from mmaprobe.devices.gpu_trial import ChildTrial, command, serve
-from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.render import render
 from test_emulated_warp import random_batch
 

@@ -309,10 +309,9 @@ def test_what_cannot_be_rendered_is_said_to_be_open(architecture: str) -> None:
     """A device's answer, which asks for layouts alone, is that of rendering the whole kernel."""
     for each in instructions(architecture)[::5]:
         reason = open_reason(each, architecture)
-        try:
+        if not reason:
+            assert render(each, architecture).text
+            continue
+        with pytest.raises(UsageError) as refused:
             render(each, architecture)
-        except UsageError as error:
-            assert reason in str(error)
-            assert reason
-        else:
-            assert not reason, each.id
+        assert reason in str(refused.value)

@@ -169,7 +169,7 @@ def refuse_absent(instruction: Instruction, known: Mapping[str, Any]) -> None:
 
 
 def open_reason(instruction: Instruction, architecture: str) -> str:
-    """Why an instruction cannot be run yet: the first operand whose layout no source tells; empty where all are known."""
+    """Why an instruction cannot be run yet: the first operand whose layout no source tells; empty if none."""
     for operand in operands(instruction):
         for record in _applying("absent", facts(instruction, architecture, operand)):
             if record["status"] == "open":
