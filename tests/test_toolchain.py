@@ -147,15 +147,6 @@ def test_the_compiler_refuses_what_an_architecture_lacks() -> None:
         build((F16, "sm_75"))
 
 
-@compiles
-def test_ptxas_keeps_the_shuffles_of_volta_s_form() -> None:
-    """m8n8k4 on sm_80 is software that exchanges operands between lanes, no tensor core: lanes load their own."""
-    wanted = instruction("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32")
-    text = disassembly.disassemble(kernels.kernel(wanted, "sm_80").cubin)
-    assert disassembly.matrix_opcodes(text) == {}
-    assert "SHFL" in text
-
-
 # --- kept
 
 
