@@ -4,7 +4,7 @@
 ``interpreters`` compares the engine with the NumPy stages and the oracle at
 length; ``recovery`` derives datapaths blind from models whose answer is known;
 ``mutants`` counts which seeded faults the tests kill; ``compile`` and ``volta``
-compile every NVIDIA form; ``gpu`` waits for a later version.
+compile every NVIDIA form; ``gpu`` runs the suites on a GPU.
 """
 
 from __future__ import annotations
@@ -140,8 +140,11 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session
 def gpu(session: nox.Session) -> None:
-    """The suites that need a GPU; never green without one."""
-    session.error("GPU devices are not part of this version: nothing was tested on a GPU")
+    """The suites on a GPU; red without one. Arguments go to both pytest runs (``--device cuda:1``)."""
+    session.install(".[test,cuda13]")
+    given = session.posargs or ["--device", "cuda:0"]
+    session.run("pytest", "probes", "--require-gpu", *given)
+    session.run("pytest", "validation", "--require-gpu", "--plan", "bringup", *given)
 
 
 @nox.session

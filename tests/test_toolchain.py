@@ -19,6 +19,7 @@ from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.nvcc import Nvcc
 from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
 from mmaprobe.toolchain.render import render
+from mmaprobe.toolchain.source import Source
 
 try:
     nvrtc.version()
@@ -145,6 +146,22 @@ def test_the_compiler_refuses_what_an_architecture_lacks() -> None:
         nvrtc.compile_source(source)
     with pytest.raises(UsageError, match="sm_75"):
         build((F16, "sm_75"))
+
+
+@compiles
+def test_an_older_compiler_is_told_from_what_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal says which compiler accepts the instruction, and how to get it."""
+
+    def refuses(source: Source) -> Kernel:
+        raise compiler.RefusedError(
+            f"{source.instruction} on {source.architecture}: NVRTC 12.6 refuses it: no such modifier"
+        )
+
+    monkeypatch.setattr(nvrtc, "compile_source", refuses)
+    built = build((F16, "sm_90a"))
+    assert built.status == "refused"
+    expected = "NVRTC 12.6 refuses it: no such modifier; ptxas 13.5.37 accepts it: pip install -U nvidia-cuda-nvrtc"
+    assert built.reason == expected
 
 
 # --- kept

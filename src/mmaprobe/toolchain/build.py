@@ -49,9 +49,9 @@ def build(pair: Pair, compiler: Compiler = nvrtc) -> Built:
     try:
         made = kernel(wanted, architecture, compiler)
     except RefusedError as error:
-        return Built(name, architecture, "refused", str(error))
+        return Built(name, architecture, "refused", str(error).removeprefix(f"{name} on {architecture}: "))
     except UsageError as error:
-        return Built(name, architecture, "open", str(error))
+        return Built(name, architecture, "open", str(error).removeprefix(f"{name}: "))
     text = disassemble(made.cubin)
     opcodes = matrix_opcodes(text)
     differs = differences(way, opcodes, before=int(primed(wanted)))

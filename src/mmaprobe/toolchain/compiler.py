@@ -37,6 +37,6 @@ def refusal(said: str, stamp: str) -> str:
     """Why a compiler refused, in one line: the PTX version that it lacks, or its first error."""
     needed = re.search(r"PTX ISA (?:\.version|version) (\d+\.\d+)", said)
     if needed:
-        return f"needs PTX {needed[1]}, {stamp} has less: pip install -U nvidia-cuda-nvrtc"
+        return f"needs PTX {needed[1]}, {stamp} has less"
     first = next((line for line in said.splitlines() if re.search(r"error\s*:|: error", line)), said)
     return f"{stamp} refuses it: {first.strip()}"

@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import CannotWriteError
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.toolchain import nvrtc
-from mmaprobe.toolchain.compiler import Compiler
+from mmaprobe.toolchain.compiler import Compiler, RefusedError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
@@ -40,7 +41,11 @@ def kernel(instruction: Instruction, architecture: str, compiler: Compiler = nvr
     kept = None if path is None else _read(path)
     if kept is not None:
         return Kernel.of(source, kept, stamp)
-    made = compiler.compile_source(source)
+    try:
+        made = compiler.compile_source(source)
+    except RefusedError as error:
+        accepts = lowering(instruction, architecture).toolchain
+        raise RefusedError(f"{error}; {accepts} accepts it: pip install -U nvidia-cuda-nvrtc") from error
     if path is not None:
         _keep(path, made.cubin)
     return made
