@@ -7,18 +7,12 @@ import struct
 
 import pytest
 
+from compilers import compiles
 from mmaprobe.catalog.lookup import instruction, lowering
-from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain import disassembly, nvrtc
 from mmaprobe.toolchain.render import render
 
-try:
-    nvrtc.version()
-    disassembly.nvdisasm()
-    MISSING = ""
-except NotHereError as error:
-    MISSING = str(error)
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+pytestmark = compiles
 
 HALF = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
 SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f16.f16.f16"

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compilers import compiles
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.errors import NotHereError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models.engine import evaluate
 from mmaprobe.models.program import program
@@ -22,12 +22,6 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.disassembly import disassemble
 from mmaprobe.toolchain.engine import MAIN, engine_source, flattened
-
-try:
-    nvrtc.version()
-    MISSING = ""
-except NotHereError as error:
-    MISSING = str(error)
 
 EXPORTS = """
 using namespace mmaprobe::MMAPROBE_BUILD;
@@ -102,7 +96,7 @@ def test_a_thread_computes_what_the_engine_does(compiler: str, name: str, archit
         assert (got == expected).all(), family
 
 
-@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@compiles
 @pytest.mark.parametrize(("architecture", "width"), [("sm_75", 64), ("sm_90a", 64), ("sm_120a", 64), ("sm_90a", 128)])
 def test_nvrtc_compiles_the_engine(architecture: str, width: int) -> None:
     made = nvrtc.compile_source(engine_source(architecture, width))

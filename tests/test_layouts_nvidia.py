@@ -11,35 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emulator.cute import places
 from mmaprobe.catalog import layouts
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.transfers import transfer
 from mmaprobe.errors import UsageError
-
-
-def leaves(tree: Any) -> list[int]:
-    return [tree] if isinstance(tree, int) else [leaf for branch in tree for leaf in leaves(branch)]
-
-
-def cute(shape: Any, stride: Any, number: int) -> int:
-    """CuTe's map of one mode: the number in mixed radix, first digit fastest, times the strides."""
-    out = 0
-    for size, step in zip(leaves(shape), leaves(stride), strict=True):
-        out += number % size * step
-        number //= size
-    return out
-
-
-def places(shape: Any, stride: Any) -> np.ndarray:
-    """The offset of each (thread, value)."""
-    threads, values = (int(np.prod(leaves(mode))) for mode in shape)
-    return np.array(
-        [
-            [cute(shape[0], stride[0], t) + cute(shape[1], stride[1], v) for v in range(values)]
-            for t in range(threads)
-        ]
-    )  # fmt: skip
 
 
 def form(

@@ -6,22 +6,15 @@ import re
 
 import pytest
 
+from compilers import compiles
 from emulator.instruction_descriptor import said
 from emulator.tcgen05 import Issued, statement
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import disassembly, nvrtc
+from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import build
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.tcgen05 import instruction_descriptor
 from tcgen05_forms import ARCHITECTURES
-
-try:
-    nvrtc.version()
-    disassembly.nvdisasm()
-    MISSING = ""
-except NotHereError as error:
-    MISSING = str(error)
 
 ONE, PAIR = "tcgen05.mma.cta_group::1", "tcgen05.mma.cta_group::2"
 F16 = f"{ONE}.kind::f16.m128n64k16.f32.f16.f16"
@@ -196,7 +189,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@compiles
 @pytest.mark.parametrize(("name", "architecture"), PAIRS)
 def test_the_disassembly_holds_what_the_catalog_states(name: str, architecture: str) -> None:
     built = build((name, architecture))

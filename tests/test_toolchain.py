@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from compilers import compiles
 from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.cli import main
@@ -20,14 +21,6 @@ from mmaprobe.toolchain.nvcc import Nvcc
 from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
-
-try:
-    nvrtc.version()
-    disassembly.nvdisasm()
-    MISSING = ""
-except NotHereError as error:
-    MISSING = str(error)
-compiles = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 FP8 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"

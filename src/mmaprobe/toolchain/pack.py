@@ -7,7 +7,7 @@ without it is no pack, and every binary is held against its hash when it is load
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence.files import Field, read_json, write_bytes, write_json
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.source import Geometry
 
 SCHEMA = 1
 KIND = "mmaprobe pack"
 LIST = "pack.json"
-GEOMETRY = ("threads", "groups", "items", "cluster", "shared")
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,7 @@ def write_pack(folder: Path, architecture: str, toolchain: str, built: Iterable[
             continue
         made = each.kernel
         write_bytes(folder / f"{made.hash}.cubin", made.cubin)
-        geometry = {name: getattr(made, name) for name in GEOMETRY}
-        kernels[each.instruction] = Packed(each.instruction, made.hash, each.code, each.opcodes, geometry)
+        kernels[each.instruction] = Packed(each.instruction, made.hash, each.code, each.opcodes, made.geometry)
     pack = Pack(folder, architecture, toolchain, dict(sorted(kernels.items())))
     write_json(folder / LIST, _form(pack))
     return pack
@@ -116,5 +115,5 @@ def open_pack(folder: Path) -> Pack:
 
 def _packed(name: str, row: Field) -> Packed:
     opcodes = {opcode: row["opcodes"][opcode].whole for opcode in row["opcodes"].typed(dict)}
-    geometry = {key: row[key].whole for key in GEOMETRY}
+    geometry = {each.name: row[each.name].whole for each in fields(Geometry)}
     return Packed(name, row["binary"].text, row["code"].text, opcodes, geometry)

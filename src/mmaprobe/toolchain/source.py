@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,23 +14,34 @@ ENTRY = "mmaprobe_run"
 """The kernel's name in every source."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """CUDA C++ of one instruction for one architecture, and how it is launched.
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """How a kernel is launched.
 
     A group of ``threads`` (a warp, a warpgroup) runs ``items`` items of the batch at a time, and
     ``groups`` of them make a CTA; ``cluster`` CTAs run together; ``shared`` are the bytes of
     dynamic shared memory of a CTA.
     """
 
-    instruction: str
-    architecture: str
-    text: str
     threads: int = 32
     groups: int = 4
     items: int = 1
     cluster: int = 1
     shared: int = 0
+
+    @property
+    def geometry(self) -> dict[str, int]:
+        """These numbers by name."""
+        return {each.name: getattr(self, each.name) for each in fields(Geometry)}
+
+
+@dataclass(frozen=True)
+class Source(Geometry):
+    """CUDA C++ of one instruction for one architecture."""
+
+    instruction: str
+    architecture: str
+    text: str
 
 
 @cache

@@ -101,7 +101,7 @@ def source(instruction: Instruction, architecture: str) -> Source:
             device_only(multiply(made)),
         ]
     )
-    return Source(instruction.id, architecture, text, THREADS, groups=1, cluster=made.ctas, shared=made.shared)
+    return Source(instruction.id, architecture, text, threads=THREADS, groups=1, cluster=made.ctas, shared=made.shared)
 
 
 def _matrix(made: Plan, name: str) -> str:
