@@ -22,7 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mmaprobe.catalog.catalog import Form
-from mmaprobe.catalog.lookup import architectures, forms, instruction
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import architectures, forms, instruction, lowering
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import Built, Pair, build_all, refused
 from mmaprobe.toolchain.nvrtc import architectures as compiled_for
@@ -101,14 +102,30 @@ def sample(pairs: dict[Pair, Form], most: int, turn: int) -> list[Pair]:
 
 
 def lacking(pairs: dict[Pair, Form], most: int, turn: int) -> list[tuple[str, str, str]]:
-    """(id, an architecture that has it, one that lacks it): so many, another set each turn."""
-    having: dict[str, list[str]] = defaultdict(list)
+    """(id, an architecture that has it, one that lacks it): so many, another set each turn.
+
+    Of tcgen05 the architecture lacks the whole family: what only the instruction descriptor says (shape, types) the
+    compiler cannot refuse.
+    """
+    having: dict[str, str] = {}
     for name, home in pairs:
-        having[name].append(home)
-    missing = [(name, had[0], home) for name, had in having.items() for home in homes() if home not in had]
-    random.Random(turn).shuffle(missing)
-    known = (row for row in missing if renders(*row[:2]))
-    return list(itertools.islice(known, most))
+        having.setdefault(name, home)
+    families = {home: {form.first.family for form in forms(home)} for home in homes()}
+    every_other = [(name, had, home) for name, had in having.items() for home in homes() if home != had]
+    random.Random(turn).shuffle(every_other)
+    chosen = (row for row in every_other if renders(*row[:2]) and lacks(row[2], instruction(*row[:2]), families))
+    return list(itertools.islice(chosen, most))
+
+
+def lacks(home: str, made: Instruction, families: dict[str, set[str]]) -> bool:
+    """Whether the compiler must refuse an instruction for an architecture."""
+    if made.family.startswith("tcgen05"):
+        return made.family not in families[home]
+    try:
+        lowering(made, home)
+    except UsageError:
+        return True
+    return False
 
 
 def line(built: Built) -> str:
