@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from mmaprobe.devices.cuda_machine import Machine
 
 
+class LostGpuError(Exception):
+    """``nvml.GpuIsLostError``."""
+
+
+class Refused(Exception):
+    """``nvml.NotSupportedError``."""
+
+
+@dataclass
+class Used:
+    """``nvml.ProcessInfo``."""
+
+    pid: int
+    used_gpu_memory: int
+
+
 class FakeNvml:
-    """``cuda.bindings.nvml`` of one GPU; ``mig`` says whether it is cut into slices."""
+    """``cuda.bindings.nvml`` of one GPU.
 
-    ClockType = type("ClockType", (), {"SM": 1, "MEM": 2})
+    ``mig`` says whether it is cut into slices; ``refuses`` names functions that it does not support; the other
+    attributes are what it reads, which a test changes.  Enumerations are the real ones.
+    """
 
-    def __init__(self, mig: int = 0) -> None:
-        self.mig = mig
+    GpuIsLostError = LostGpuError
+
+    def __init__(self, mig: int = 0, refuses: tuple[str, ...] = ()) -> None:
+        self.mig, self.refuses = mig, refuses
+        self.driver = "580.65.06"
+        self.errors = {"CORRECTED": 3, "UNCORRECTED": 0}
+        self.clocks = {"SM": 1980, "MEM": 3201}
+        self.reasons = 0
+        self.processes: dict[int, tuple[str, int]] = {}  # name and bytes by number
+        self.lost = False
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("device_get_"):
+            if object.__getattribute__(self, "lost"):
+                raise LostGpuError("GPU is lost")
+            if name in object.__getattribute__(self, "refuses"):
+                raise Refused("Not Supported")
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pytest.importorskip("cuda.bindings.nvml"), name)
 
     def init_v2(self) -> None:
         pass
@@ -32,7 +72,7 @@ class FakeNvml:
         return 7
 
     def system_get_driver_version(self) -> str:
-        return "580.65.06"
+        return self.driver
 
     def device_get_vbios_version(self, device: int) -> str:
         return "96.00.A5.00.01"
@@ -41,7 +81,26 @@ class FakeNvml:
         return 1, 1
 
     def device_get_clock_info(self, device: int, type: int) -> int:
-        return {1: 1980, 2: 3201}[type]
+        return self.clocks[self.ClockType(type).name]
+
+    def device_get_total_ecc_errors(self, device: int, error_type: int, counter_type: int) -> int:
+        assert counter_type == self.EccCounterType.VOLATILE_ECC
+        return self.errors[self.MemoryErrorType(error_type).name]
+
+    def device_get_current_clocks_event_reasons(self, device: int) -> int:
+        return self.reasons
+
+    def device_get_temperature_v(self, device: int, sensorType: int) -> int:
+        return 41
+
+    def device_get_power_usage(self, device: int) -> int:
+        return 120_500
+
+    def device_get_compute_running_processes_v3(self, device: int) -> list[Used]:
+        return [Used(pid, memory) for pid, (_, memory) in self.processes.items()]
+
+    def system_get_process_name(self, pid: int) -> str:
+        return self.processes[pid][0]
 
 
 def machine(cuda: Any, **facts: Any) -> Machine:

@@ -175,7 +175,9 @@ def test_a_lost_device_stays_lost() -> None:
     opened = device(cuda)
     with pytest.raises(LostError, match=r"device is lost: uncorrectable ECC error; see: dmesg, nvidia-smi -q"):
         opened.run(MADE, BATCH)
-    with pytest.raises(LostError, match=r"recorded before stays valid; open cuda:0 anew once it is back"):
+    with pytest.raises(
+        LostError, match=r"recorded before stays valid; once the GPU is back, the same command with --resume goes on"
+    ):
         opened.run(MADE, BATCH)
     assert cuda.launches == 2
 

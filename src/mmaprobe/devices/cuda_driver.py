@@ -15,12 +15,13 @@ from functools import cached_property
 from typing import Any
 
 from mmaprobe.catalog.batch import Bits
-from mmaprobe.catalog.lookup import architectures
 from mmaprobe.catalog.resident import CUDA, Resident
 from mmaprobe.devices.cuda_calls import Calls, status_name
-from mmaprobe.devices.cuda_identity import identity
+from mmaprobe.devices.cuda_health import Readings
+from mmaprobe.devices.cuda_identity import architecture, identity
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import HungError
+from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.cubin import architecture_number
 from mmaprobe.toolchain.kernel import Kernel
@@ -80,17 +81,8 @@ class CudaDriver(Calls):
     def find(self) -> None:
         """Find the device and hold its architecture against the catalog; NotHereError where that has none such."""
         self._device = self.call("cuDeviceGet", self._index)
-        self.architecture = self._architecture()
-
-    def _architecture(self) -> str:
         major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
-        known = [name for name in architectures() if name.startswith("sm_")]
-        for name in known:
-            if re.fullmatch(rf"sm_{major}{minor}[a-z]?", name):
-                return name
-        raise NotHereError(
-            f"{self.name}: compute capability {major}.{minor} is none of the catalog's ({', '.join(known)})"
-        )
+        self.architecture = architecture(self.name, major, minor)
 
     @cached_property
     def multiprocessors(self) -> int:
@@ -120,6 +112,14 @@ class CudaDriver(Calls):
             "cuda_version": ".".join(map(str, self.cuda_version)),
             "multiprocessors": str(self.multiprocessors),
         }
+
+    @cached_property
+    def _readings(self) -> Readings:
+        return Readings(self._machine, self.name, self.identity()["uuid"])
+
+    def health(self) -> Health:
+        """A reading by NVML, empty where that is not here; LostError where it finds the GPU lost."""
+        return self._readings.read(computing=self._context is not None)
 
     def siblings(self) -> list[str]:
         """The names of all GPUs here."""

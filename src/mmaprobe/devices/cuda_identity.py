@@ -7,7 +7,19 @@ import uuid as uuids
 from collections.abc import Callable
 from typing import Any
 
+from mmaprobe.catalog.lookup import architectures
+from mmaprobe.errors import NotHereError
+
 UNREAD = "not read"
+
+
+def architecture(name: str, major: int, minor: int) -> str:
+    """The catalog's name for a compute capability; NotHereError, for the GPU ``name``, where it has none."""
+    known = [each for each in architectures() if each.startswith("sm_")]
+    for each in known:
+        if re.fullmatch(rf"sm_{major}{minor}[a-z]?", each):
+            return each
+    raise NotHereError(f"{name}: compute capability {major}.{minor} is none of the catalog's ({', '.join(known)})")
 
 
 def identity(nvml: Any, name: str, uuid: bytes) -> dict[str, str]:
@@ -17,7 +29,7 @@ def identity(nvml: Any, name: str, uuid: bytes) -> dict[str, str]:
     """
     mig = re.search(r"\bMIG (\S+)", name)
     text = f"{'MIG' if mig else 'GPU'}-{uuids.UUID(bytes=uuid)}"
-    handle = _read(lambda: _handle(nvml, text))
+    handle = handle_of(nvml, text)
     fields: dict[str, Callable[[], Any]] = {
         "driver": lambda: nvml.system_get_driver_version(),
         "vbios": lambda: nvml.device_get_vbios_version(handle),
@@ -25,16 +37,21 @@ def identity(nvml: Any, name: str, uuid: bytes) -> dict[str, str]:
         "clock_sm_mhz": lambda: nvml.device_get_clock_info(handle, nvml.ClockType.SM),
         "clock_memory_mhz": lambda: nvml.device_get_clock_info(handle, nvml.ClockType.MEM),
     }
-    read = {field: UNREAD if handle is None else _read(get, UNREAD) for field, get in fields.items()}
+    read = {field: UNREAD if handle is None else read_or(get, UNREAD) for field, get in fields.items()}
     return {"uuid": text, "mig": mig[1] if mig else "no", **{field: str(value) for field, value in read.items()}}
 
 
-def _handle(nvml: Any, uuid: str) -> Any:
-    nvml.init_v2()
-    return nvml.device_get_handle_by_uuid(uuid)
+def handle_of(nvml: Any, uuid: str) -> Any:
+    """NVML's handle of the GPU with this UUID; None where NVML is not here or does not know it."""
+
+    def handle() -> Any:
+        nvml.init_v2()
+        return nvml.device_get_handle_by_uuid(uuid)
+
+    return read_or(handle)
 
 
-def _read(get: Callable[[], Any], otherwise: Any = None) -> Any:
+def read_or(get: Callable[[], Any], otherwise: Any = None) -> Any:
     """What NVML gives; it raises classes of its own module for what a GPU does not support."""
     try:
         return get()

@@ -24,6 +24,7 @@ from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
+from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.gpu_launch import item_bytes, launch
 from mmaprobe.devices.known_answer import answers, known_answer
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
@@ -33,6 +34,9 @@ KNOWN_ITEMS = 37
 """Items of a known answer: more than a CTA's groups run at a time, and no multiple of them."""
 LARGEST_LAUNCH = 1 << 30
 """Bytes of operands and D of one launch at most: time limits then bound a bounded amount of work."""
+
+GO_ON = "what was recorded before stays valid; once the GPU is back, the same command with --resume goes on"
+"""What to do after the GPU was lost; this process does not open it again."""
 
 Operands = Mapping[str, Bits | Resident]
 Kernels = Callable[[Instruction, str], Kernel]
@@ -64,6 +68,16 @@ class GpuDevice:
     def info(self) -> dict[str, str]:
         """Identity as read when the device was opened: name, UUID, architecture, driver, ECC, clocks, ..."""
         return dict(self._identity)
+
+    def health(self) -> Health:
+        """Errors, clocks, heat and processes as they are now; LostError where the GPU is gone."""
+        self._refuse_lost()
+        try:
+            return self._driver.health()
+        except LostError as error:
+            self.close()
+            self._lost = str(error)
+            raise LostError(f"{error}; {GO_ON}") from error
 
     def siblings(self) -> list[str]:
         """The names of all GPUs of this kind here."""
@@ -111,6 +125,7 @@ class GpuDevice:
             self.close()
             if isinstance(error, LostError):
                 self._lost = str(error)
+                raise type(error)(f"{instruction.id}: {error}; the batch is void; {GO_ON}") from error
             if isinstance(error, DeviceError):
                 raise type(error)(f"{instruction.id}: {error}; the batch is void") from error
             raise
@@ -121,11 +136,12 @@ class GpuDevice:
         self._functions.clear()
         self._driver.stop()
 
-    def _refuse(self, instruction: Instruction) -> None:
+    def _refuse_lost(self) -> None:
         if self._lost:
-            raise LostError(
-                f"{self._lost}; what was recorded before stays valid; open {self.name} anew once it is back"
-            )
+            raise LostError(f"{self._lost}; {GO_ON}")
+
+    def _refuse(self, instruction: Instruction) -> None:
+        self._refuse_lost()
         support = self.supports(instruction)
         if not support:
             raise NotHereError(f"{instruction.id}: {support.reason}; see `mmaprobe instructions {self.architecture}`")

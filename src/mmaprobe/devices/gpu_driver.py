@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.resident import Resident
+from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
 
@@ -58,6 +59,10 @@ class Driver(Protocol):
 
     def identity(self) -> dict[str, str]:
         """What evidence records."""
+        ...
+
+    def health(self) -> Health:
+        """A reading of errors, clocks, heat and processes; LostError where the GPU is found lost."""
         ...
 
     def siblings(self) -> list[str]:

@@ -1,0 +1,73 @@
+"""What NVML reads of a GPU that works: errors, clocks, heat, processes.  What it refuses is left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from mmaprobe.devices.cuda_identity import handle_of, read_or
+from mmaprobe.devices.cuda_machine import Machine
+from mmaprobe.devices.gpu_driver import LostError
+from mmaprobe.devices.gpu_health import Health, Process
+
+_NOT_TOLD = 1 << 63
+"""NVML's memory of a process whose memory it does not tell is all ones."""
+
+
+class Readings:
+    """NVML of the GPU ``name`` with a UUID."""
+
+    def __init__(self, machine: Machine, name: str, uuid: str) -> None:
+        self._machine, self._name = machine, name
+        self._nvml = machine.nvml()
+        self._handle = handle_of(self._nvml, uuid)
+
+    def read(self, computing: bool) -> Health:
+        """A reading; ``computing``: this process has a context on the GPU.  LostError where NVML finds it lost."""
+        if self._handle is None:
+            return Health()
+        nvml, handle = self._nvml, self._handle
+        listed = self._get(lambda: [_process(nvml, p) for p in nvml.device_get_compute_running_processes_v3(handle)])
+        power = self._get(lambda: nvml.device_get_power_usage(handle))
+        return Health(
+            uncorrected=self._get(lambda: _errors(nvml, handle, nvml.MemoryErrorType.UNCORRECTED)),
+            corrected=self._get(lambda: _errors(nvml, handle, nvml.MemoryErrorType.CORRECTED)),
+            clock_sm_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.SM))),
+            clock_memory_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.MEM))),
+            reasons=self._get(lambda: _reasons(nvml, handle)),
+            temperature_c=self._get(lambda: int(nvml.device_get_temperature_v(handle, nvml.TemperatureSensors.GPU))),
+            power_w=None if power is None else int(power) / 1000,
+            processes=None if listed is None else tuple(p for p in listed if not self._is_ours(p.pid)),
+            own_unseen=bool(listed) and computing and all(p.pid != os.getpid() for p in listed),
+        )
+
+    def _get(self, get: Callable[[], Any]) -> Any:
+        """What NVML gives, None where it refuses."""
+        try:
+            return get()
+        except Exception as error:
+            if isinstance(error, getattr(self._nvml, "GpuIsLostError", ())):
+                raise LostError(f"{self._name}: NVML: {error}: the device is lost; see: dmesg, nvidia-smi -q") from None
+            return None
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether a process is this one or a child of it."""
+        parent = self._machine.text(f"/proc/{pid}/stat").rpartition(")")[2].split()[1:2]
+        return str(os.getpid()) in (str(pid), *parent)
+
+
+def _errors(nvml: Any, handle: Any, kind: Any) -> int:
+    return int(nvml.device_get_total_ecc_errors(handle, kind, nvml.EccCounterType.VOLATILE_ECC))
+
+
+def _process(nvml: Any, info: Any) -> Process:
+    memory = int(info.used_gpu_memory)
+    name = os.path.basename(read_or(lambda: str(nvml.system_get_process_name(info.pid)), ""))
+    return Process(int(info.pid), name, memory >> 20 if memory < _NOT_TOLD else None)
+
+
+def _reasons(nvml: Any, handle: Any) -> tuple[str, ...]:
+    """Why the clocks are what they are: the names of the enumeration without their prefixes."""
+    bits = int(nvml.device_get_current_clocks_event_reasons(handle))
+    return tuple(each.name.partition("_REASON_")[2].lower() for each in nvml.ClocksEventReasons if bits & int(each))
