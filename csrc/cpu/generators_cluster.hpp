@@ -61,7 +61,7 @@ struct Fields {
 
     Fields(const Layout& f, int at) {
         const int half = f.item == 8 ? 32 : 0;
-        exponent_bits = bit_length(f.largest >> f.fraction);
+        exponent_bits = count_bits(f.largest >> f.fraction);
         position = f.fraction + f.padding - half + at;
         up = int(8 * sizeof(Lane)) - exponent_bits - position;
         drawn = Lane(~u32(0) << (8 * sizeof(Lane) - exponent_bits));

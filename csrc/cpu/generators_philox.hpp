@@ -7,7 +7,6 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
 
-constexpr int ROUNDS = 10, FEWER_ROUNDS = 7;
 constexpr int LAST_ROUNDS = FEWER_ROUNDS - 2;  // unrolled: what 7 rounds leave after an opening
 constexpr u32 TIMES_LEFT = 0xD2511F53u, TIMES_RIGHT = 0xCD9E8D57u;
 

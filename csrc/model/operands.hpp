@@ -45,7 +45,6 @@ struct Addend {
 MMAPROBE_HD i32 larger(i32 x, i32 y) { return x > y ? x : y; }
 MMAPROBE_HD i32 smaller(i32 x, i32 y) { return x < y ? x : y; }
 MMAPROBE_HD i32 clamp(i32 x, i32 low, i32 high) { return smaller(larger(x, low), high); }
-MMAPROBE_HD i32 bit_length(u64 x) { return x ? 64 - __builtin_clzll(x) : 0; }
 
 // Codes are computed in u32 where every operand format fits it, in u64 otherwise.
 template <class Code>
@@ -153,7 +152,7 @@ MMAPROBE_HD u64 mirrored(const Target& t, u64 code_a, u64 code_b, i32 scale_expo
     const u32 negative = !(((code_a & t.a.sign) != 0) ^ ((code_b & t.b.sign) != 0));
     const unsigned __int128 product = (unsigned __int128)x.value * y.value;
     const u64 high = u64(product >> 64), low = u64(product);
-    const i32 length = high ? 64 + bit_length(high) : bit_length(low);
+    const i32 length = high ? 64 + count_bits(high) : count_bits(low);
     if (!length) return with_sign<u64>(t.c, negative, 0);
     const u64 top = u64(product << (128 - length) >> 64);
     const u64 fraction = top << 1 >> 1 >> (63 - t.c.fraction);

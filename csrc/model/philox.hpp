@@ -1,34 +1,23 @@
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011): a counter and a key to four random words, without state.
+// Philox4x32 (Salmon, Moraes, Dror, Shaw, SC 2011): a counter and a key to four random words, without state.
 // The same stream as mmaprobe/generators/philox.py.
 #pragma once
-#include <stdint.h>
-
-#ifndef MMAPROBE_HD
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define MMAPROBE_HD __host__ __device__ inline
-#else
-#define MMAPROBE_HD inline __attribute__((always_inline))
-#endif
-#endif
-#ifndef MMAPROBE_BUILD  // the name of this build's namespace: one compilation an instruction set
-#define MMAPROBE_BUILD baseline
-#endif
+#include "types.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace generators {
 
-using u32 = uint32_t;
-using i32 = int32_t;
-using u64 = uint64_t;
-using i64 = int64_t;
+using u32 = unsigned int;
+using i32 = int;
 
 struct Block {
     u32 w0, w1, w2, w3;
 };
 
-MMAPROBE_HD Block philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1) {
-    for (int round = 0; round < 10; ++round) {
+constexpr int ROUNDS = 10, FEWER_ROUNDS = 7;
+
+MMAPROBE_HD Block philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1, int rounds = ROUNDS) {
+    MMAPROBE_UNROLLED for (int round = 0; round < rounds; ++round) {
         const u64 left = u64(c0) * 0xD2511F53u, right = u64(c2) * 0xCD9E8D57u;
         c0 = u32(right >> 32) ^ c1 ^ k0;
         c1 = u32(right);
@@ -47,8 +36,8 @@ struct Stream {
     u64 seed;
     u32 number;  // family number and version: counter word 3
 
-    MMAPROBE_HD Block draw(u64 index, Purpose purpose, u32 count) const {
-        return philox(u32(index), u32(index >> 32), purpose << 16 | count, number, u32(seed), u32(seed >> 32));
+    MMAPROBE_HD Block draw(u64 index, Purpose purpose, u32 count, int rounds = ROUNDS) const {
+        return philox(u32(index), u32(index >> 32), purpose << 16 | count, number, u32(seed), u32(seed >> 32), rounds);
     }
 };
 

@@ -24,6 +24,14 @@ typedef long long int64_t;
 #define MMAPROBE_HD inline __attribute__((always_inline))  // what inner loops are made of
 #define MMAPROBE_CALL inline                               // one call a chunk
 #endif
+// Loops of a GPU's thread: passes side by side, or one copy of the code.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define MMAPROBE_UNROLLED _Pragma("unroll")
+#define MMAPROBE_ROLLED _Pragma("unroll 1")
+#else
+#define MMAPROBE_UNROLLED
+#define MMAPROBE_ROLLED
+#endif
 // A loop over vectors whose passes are independent, even where an operation works in place.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define MMAPROBE_EACH(i, count) for (int i = 0; i < (count); ++i)

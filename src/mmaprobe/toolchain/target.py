@@ -1,0 +1,40 @@
+"""An instruction as the device's generators see it, written as C++."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaprobe.errors import UsageError
+
+LAYOUTS, LAYOUT_NUMBERS, SPACE_NUMBERS = 5, 14, 15
+"""Of a target: formats (a, b, c, d, scale), the integers of each, and behind them those of its exponents and lanes."""
+
+_UNSIGNED = {5, 10, 11, 12}
+"""Which integers of a format have 64 bits without sign."""
+
+
+def target_text(packed: Sequence[int], name: str = "TARGET") -> str:
+    """The constant of a target (its integers in the order of ``generators.space.Target``), for ``model/vectors.hpp``.
+
+    UsageError where the numbers are no target.
+    """
+    numbers = [int(number) for number in packed]
+    if len(numbers) != LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS:
+        raise UsageError(
+            f"a target has {LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS} integers (generators.space.Target.packed), "
+            f"not {len(numbers)}"
+        )
+    rows = [
+        ", ".join(
+            f"{number % (1 << 64)}ull" if place in _UNSIGNED else str(number)
+            for place, number in enumerate(numbers[first : first + LAYOUT_NUMBERS])
+        )
+        for first in range(0, LAYOUTS * LAYOUT_NUMBERS, LAYOUT_NUMBERS)
+    ]
+    rows.append(", ".join(map(str, numbers[LAYOUTS * LAYOUT_NUMBERS :])))
+    space = "mmaprobe::MMAPROBE_BUILD::generators"
+    inner = ",\n".join(f"    {{{row}}}" for row in rows)
+    return (
+        f"constexpr {space}::Target {name} = {{\n{inner}}};\n"
+        f'static_assert({space}::whole_items({name}), "operands across words of a vector\'s stream");\n'
+    )
