@@ -29,7 +29,7 @@ def outcome(source: Source, instruction: Instruction) -> list[str]:
 
     def unit(seen: dict[str, Array]) -> Array:
         steps.append(seen)
-        shape = (source.items, instruction.m, instruction.n)
+        shape = (len(seen["a"]), instruction.m, instruction.n)
         results.append(rng.integers(0, 1 << fmt.bits, shape, np.uint64))
         return results[-1]
 

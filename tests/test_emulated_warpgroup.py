@@ -49,13 +49,15 @@ def outcome(source: Source, made: Instruction) -> list[str]:
 
     def unit(seen: dict[str, Array]) -> Array:
         steps.append(seen)
-        results.append(rng.integers(0, 1 << made.formats()["d"].bits, (made.m, made.n), np.uint64))
+        results.append(rng.integers(0, 1 << made.formats()["d"].bits, (len(seen["b"]), made.m, made.n), np.uint64))
         return results[-1]
 
     d = run_warpgroup(source, made, batch, unit)
-    wrong = [] if (d == np.stack(results)).all() else ["d"]
+    wrong = [] if (d == np.concatenate(results)).all() else ["d"]
     assert all(step.keys() == dict(batch.items()).keys() for step in steps), "operands that the instruction lacks"
-    return wrong + [name for name, codes in batch.items() if (np.stack([step[name] for step in steps]) != codes).any()]
+    return wrong + [
+        name for name, codes in batch.items() if (np.concatenate([step[name] for step in steps]) != codes).any()
+    ]
 
 
 def expected(made: Instruction) -> Statement:
@@ -126,10 +128,10 @@ def test_the_second_source_reads_golden_descriptors(
     word: int, mn_major: bool, bytes_of: dict[tuple[int, int], int]
 ) -> None:
     """Golden descriptors name the bytes that the PTX text's figures show."""
-    memory = np.zeros(gmma.WINDOW, np.uint8)
+    memory = np.zeros((1, gmma.WINDOW), np.uint8)
     for number, byte in enumerate(bytes_of.values(), 1):
-        memory[byte] = number
-    found = gmma.matrix(memory, word, 64, 16, 16, mn_major)
+        memory[0, byte] = number
+    (found,) = gmma.matrix(memory, 0, word, 64, 16, 16, mn_major)
     assert [found[place] for place in bytes_of] == list(range(1, len(bytes_of) + 1))
     assert np.count_nonzero(found) == len(bytes_of)
 

@@ -29,12 +29,14 @@ def outcome(source: Source, made: Instruction) -> list[str]:
     def unit(seen: dict[str, Array]) -> Array:
         steps.append(seen)
         limit = (1 << made.formats()["d"].bits) - 1
-        results.append(rng.integers(0, limit, (made.m, made.n), np.uint64, endpoint=True))
+        results.append(rng.integers(0, limit, (len(seen["a"]), made.m, made.n), np.uint64, endpoint=True))
         return results[-1]
 
     d = run_wmma(source, made, batch, unit)
-    wrong = [] if (d == np.stack(results)).all() else ["d"]
-    return wrong + [name for name, codes in batch.items() if (np.stack([step[name] for step in steps]) != codes).any()]
+    wrong = [] if (d == np.concatenate(results)).all() else ["d"]
+    return wrong + [
+        name for name, codes in batch.items() if (np.concatenate([step[name] for step in steps]) != codes).any()
+    ]
 
 
 @pytest.mark.parametrize("name", WMMA)

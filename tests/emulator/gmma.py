@@ -64,14 +64,20 @@ def canonical(found: Descriptor, lines: int, depth: int, bits: int, mn_major: bo
     return places(shape, stride)
 
 
-def matrix(memory: Array, word: int, lines: int, depth: int, bits: int, mn_major: bool) -> Array:
-    """The codes (lines, depth) that a descriptor names in shared memory, an array of bytes of the whole window."""
+def matrix(memory: Array, first: int, word: int, lines: int, depth: int, bits: int, mn_major: bool) -> Array:
+    """The codes (items, lines, depth) that a descriptor names in shared memory.
+
+    ``memory`` (items, bytes) is what of the window lies from address ``first`` on; the rest reads as noise.
+    """
     found = Descriptor.of(word)
     if found.base_offset:
         raise AssertionError(f"{word:#x}: a base offset, which no pattern of ours has")
     offset = canonical(found, lines, depth, bits, mn_major) * bits
     byte = found.swizzled(found.start + offset // 8)
-    out = np.zeros((lines, depth), np.uint64)
+    out = np.zeros((len(memory), lines, depth), np.uint64)
     for number in range(max(bits // 8, 1)):
-        out |= memory[(byte + number) % WINDOW].astype(np.uint64) << np.uint64(8 * number)
+        address = (byte + number) % WINDOW
+        place = np.clip(address - first, 0, memory.shape[1] - 1)
+        read = np.where(place == address - first, memory[:, place], (address * 167 >> 3).astype(np.uint8))
+        out |= read.astype(np.uint64) << np.uint64(8 * number)
     return out >> (offset % 8).astype(np.uint64) & np.uint64((1 << bits) - 1)

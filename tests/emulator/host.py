@@ -14,6 +14,7 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata", "d")
+MANY = 8
 FOLDER = Path(tempfile.mkdtemp(prefix="mmaprobe-emulator-"))
 
 
@@ -24,10 +25,10 @@ class Operands(ctypes.Structure):
 
 
 @cache
-def library(text: str) -> ctypes.CDLL:
+def library(text: str, level: str = "-O0") -> ctypes.CDLL:
     """C++ as a shared library; what g++ says where it does not compile."""
-    path = FOLDER / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
-    command = ["g++", "-std=c++17", "-O0", "-w", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(path)]
+    path = FOLDER / f"{hashlib.sha256(f'{level} {text}'.encode()).hexdigest()[:24]}.so"
+    command = ["g++", "-std=c++17", level, "-w", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(path)]
     done = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(path))
@@ -38,9 +39,13 @@ def movement(source: Source) -> str:
     return re.sub(r"#ifndef MMAPROBE_HOST\n.*?\n#endif\n", "", source.text.split("\n", 1)[1], flags=re.DOTALL)
 
 
-def host(source: Source, exports: str) -> ctypes.CDLL:
-    """The source with the functions that a test calls; sources that move data alike are one library."""
-    return library(f"#define MMAPROBE_HOST\n#include <stddef.h>\n{movement(source)}\n{exports}")
+def host(source: Source, exports: str, items: int = 1) -> ctypes.CDLL:
+    """The source with the functions that a test calls; sources that move data alike are one library.
+
+    What moves many ``items`` is worth optimising.
+    """
+    text = f"#define MMAPROBE_HOST\n#include <stddef.h>\n{movement(source)}\n{exports}"
+    return library(text, "-O1" if items > MANY else "-O0")
 
 
 def operands(batch: Batch, d: object, items: int) -> Operands:

@@ -66,47 +66,48 @@ class WarpUnit:
         return np.broadcast_to(product, place.shape), row, column
 
     def rebuilt(self, operand: str, words: Array) -> Array:
-        """The matrices (products, rows, columns) that the registers (lanes, registers) hold."""
+        """The matrices (steps, products, rows, columns) that the registers (steps, lanes, registers) hold."""
         bits, width, shift = self.element(operand)
         register = words.dtype.itemsize * 8
         index = self.index(operand)
         places = np.arange(index[0].shape[1]) * bits
-        held = words[:, places // register].astype(np.uint64) >> (places % register + shift).astype(np.uint64)
-        out = np.full((self.products, *self.shape(operand)), 1 << 63, np.uint64)
-        out[index] = held & np.uint64((1 << width) - 1)
+        held = words[..., places // register].astype(np.uint64) >> (places % register + shift).astype(np.uint64)
+        out = np.full((len(words), self.products, *self.shape(operand)), 1 << 63, np.uint64)
+        out[:, *index] = held & np.uint64((1 << width) - 1)
         return out
 
     def packed(self, d: Array, words: Array) -> None:
-        """Write D (products, m, n) into the registers (lanes, registers)."""
+        """Write D (steps, products, m, n) into the registers (steps, lanes, registers)."""
         bits, _, _ = self.element("d")
         register = words.dtype.itemsize * 8
-        values = d[self.index("d")].astype(words.dtype)
+        values = d[:, *self.index("d")].astype(words.dtype)
         words[:] = 0
-        for value in range(values.shape[1]):
-            words[:, value * bits // register] |= values[:, value] << words.dtype.type(value * bits % register)
+        for value in range(values.shape[2]):
+            words[..., value * bits // register] |= values[..., value] << words.dtype.type(value * bits % register)
 
     def metadata(self, words: Array) -> Array:
-        """Items (rows, chunks) for selector 0: which lanes of a quad supply them, and which of their bits."""
-        made, word = self.made, words[:, 0].reshape(8, 4)
+        """Items (steps, rows, chunks) for selector 0: which lanes of a quad supply them, and which of their bits."""
+        made, word = self.made, words[..., 0].reshape(-1, 8, 4)
         chunks = made.k // made.chunk
-        nibbles = word[:, :, None] >> np.arange(0, 32, 4, dtype=np.uint32) & np.uint32(15)
-        out = np.zeros((16, chunks), np.uint64)
+        nibbles = word[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & np.uint32(15)
+        out = np.zeros((len(words), 16, chunks), np.uint64)
         for row in range(16):
-            quad, high = nibbles[row % 8], row // 8
+            quad, high = nibbles[:, row % 8], row // 8
+            half = slice(4 * high, 4 * high + 4)
             if chunks == 4:
-                out[row] = quad[0, 4 * high : 4 * high + 4]
+                out[:, row] = quad[:, 0, half]
             elif chunks == 8 and made.a in ("f16", "bf16", "tf32"):
-                out[row] = np.concatenate([quad[0, 4 * high : 4 * high + 4], quad[1, 4 * high : 4 * high + 4]])
+                out[:, row] = np.concatenate([quad[:, 0, half], quad[:, 1, half]], axis=1)
             elif chunks == 8:
-                out[row] = quad[high]
+                out[:, row] = quad[:, high]
             else:
-                out[row] = np.concatenate([quad[high], quad[high + 2]])
+                out[:, row] = np.concatenate([quad[:, high], quad[:, high + 2]], axis=1)
         return out
 
     def scales(self, operand: str, words: Array) -> Array:
-        """Scales (rows, k-blocks) or (k-blocks, columns) for thread id 0 and byte id 0."""
+        """Scales (steps, rows, k-blocks) or (steps, k-blocks, columns) for thread id 0 and byte id 0."""
         count = self.made.k // self.made.scale_size
-        quads = words[:, 0].copy().view(np.uint8).reshape(8, 4, 4)
+        quads = words[..., 0].copy().view(np.uint8).reshape(-1, 8, 4, 4)
         if operand == "scale_b":
-            return quads[:, 0, :count].T.astype(np.uint64)
-        return np.concatenate([quads[:, 0, :count], quads[:, 1, :count]]).astype(np.uint64)
+            return quads[:, :, 0, :count].swapaxes(1, 2).astype(np.uint64)
+        return np.concatenate([quads[:, :, 0, :count], quads[:, :, 1, :count]], axis=1).astype(np.uint64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +18,13 @@ from emulator import tensor_memory, umma
 from emulator.host import host, operands
 from emulator.instruction_descriptor import said
 from emulator.registers import BITS, Array
-from emulator.warp import Unit
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.toolchain.source import Source
 
+Unit = Callable[[dict[str, Array]], Array]
+"""D (m, n) of the operands of one item, as the tensor core would see them."""
 THREADS, COLUMNS, CANARY = 128, 512, 0xA5
 SHARED = 0x8400
 """The address in shared memory at which a CTA's matrices start; of 18 bits, 1024-byte aligned."""

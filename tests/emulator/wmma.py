@@ -15,23 +15,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.host import host, operands
+from emulator.host import Operands, host, operands
 from emulator.registers import Array
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.toolchain.source import Source
 
 Unit = Callable[[dict[str, Array]], Array]
-"""D (m, n) of the operands of one item, as the tensor core would see them."""
+"""D (items, m, n) of the operands of many items, as the tensor core would see them."""
+AT_ONCE = 4096
 ELEMENT = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16,
            "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}  # fmt: skip
 """Bits of an element in memory."""
 EXPORTS = """
-extern "C" void emulated_load(const Operands* given, Word64 item, Byte* memory) {
-  for (int lane = 0; lane < LANES; ++lane) fill_all(*given, item, lane, memory);
+extern "C" void emulated_load(const Operands* given, Word64 first, Word64 items, Byte* memory, Word64 apart) {
+  for (Word64 i = 0; i < items; ++i, memory += apart)
+    for (int lane = 0; lane < LANES; ++lane) fill_all(*given, first + i, lane, memory);
 }
-extern "C" void emulated_store(const Operands* given, Word64 item, const Byte* memory) {
-  for (int lane = 0; lane < LANES; ++lane) drain_all(*given, item, lane, memory);
+extern "C" void emulated_store(const Operands* given, Word64 first, Word64 items, const Byte* memory, Word64 apart) {
+  for (Word64 i = 0; i < items; ++i, memory += apart)
+    for (int lane = 0; lane < LANES; ++lane) drain_all(*given, first + i, lane, memory);
 }
 extern "C" const int emulated_places[] = {
   MatrixA::start, MatrixB::start, MatrixC::start, MatrixD::start, WARP_BYTES, WARPS * WARP_BYTES, ALIGNMENT};
@@ -84,44 +87,55 @@ def accesses(text: str, made: Instruction, starts: dict[str, int]) -> dict[str, 
 
 
 class Warp:
-    """The kernel of one source on the host, with the shared memory of a warp."""
+    """The kernel of one source on the host, with the shared memory of a warp, item by item."""
 
-    def __init__(self, source: Source, made: Instruction) -> None:
-        self.made, self.library = made, host(source, EXPORTS)
+    def __init__(self, source: Source, made: Instruction, items: int = 1) -> None:
+        self.made, self.library = made, host(source, EXPORTS, items)
         *starts, self.size, every, alignment = (ctypes.c_int * 7).in_dll(self.library, "emulated_places")
         assert self.size % alignment == 0, "the second warp's memory is off the alignment"
         assert every <= 48 << 10, "more shared memory than a plain launch may have"
         self.accesses = accesses(source.text, made, dict(zip("abcd", starts, strict=True)))
-        self.memory = np.random.default_rng(2).integers(0, 256, 2 * self.size, np.uint8)
+        self.before = np.random.default_rng(2).integers(0, 256, 2 * self.size, np.uint8)
+        self.memory = self.before[None]
 
     def read(self, name: str, rows: int, columns: int) -> Array:
         access = self.accesses[name]
         access.check()
         bit, width = access.bits(rows, columns), ELEMENT[access.fmt]
         assert (bit + width).max() <= 8 * self.size, f"{name} is read behind the warp's memory"
-        out = np.zeros((rows, columns), np.uint64)
+        out = np.zeros((len(self.memory), rows, columns), np.uint64)
         for number in range(max(width // 8, 1)):
-            out |= self.memory[bit // 8 + number].astype(np.uint64) << np.uint64(8 * number)
+            out |= self.memory[:, bit // 8 + number].astype(np.uint64) << np.uint64(8 * number)
         return out >> (bit % 8).astype(np.uint64) & np.uint64((1 << width) - 1)
 
     def write(self, d: Array) -> None:
         access = self.accesses["d"]
         access.check()
-        byte = access.bits(*d.shape) // 8
+        byte = access.bits(*d.shape[1:]) // 8
         for number in range(ELEMENT[access.fmt] // 8):
-            self.memory[byte + number] = d >> np.uint64(8 * number) & np.uint64(255)
+            self.memory[:, byte + number] = d >> np.uint64(8 * number) & np.uint64(255)
+
+    def run(self, given: Operands, first: int, items: int, unit: Unit) -> None:
+        """Items into shared memory by 32 lanes, through the unit, and back by 32 lanes."""
+        made = self.made
+        self.memory = np.tile(self.before, (items, 1))
+        moved = (
+            ctypes.byref(given), ctypes.c_ulonglong(first), ctypes.c_ulonglong(items),
+            ctypes.c_void_p(self.memory.ctypes.data), ctypes.c_ulonglong(self.memory.shape[1]),
+        )  # fmt: skip
+        self.library.emulated_load(*moved)
+        behind = slice(self.size, None)
+        assert (self.memory[:, behind] == self.before[behind]).all(), "bytes are written behind the warp's memory"
+        shapes = {"a": (made.m, made.k), "b": (made.k, made.n), "c": (made.m, made.n)}
+        self.write(unit({name: self.read(name, *shape) for name, shape in shapes.items()}))
+        self.library.emulated_store(*moved)
 
 
 def run_wmma(source: Source, made: Instruction, batch: Batch, unit: Unit) -> NDArray[np.unsignedinteger]:
     """D of a batch: each item into shared memory by 32 lanes, through the unit, and back by 32 lanes."""
-    warp = Warp(source, made)
+    warp = Warp(source, made, batch.size)
     d = np.full((batch.size, made.m, made.n), 0xA5, made.formats()["d"].dtype)
-    given, memory = operands(batch, d, batch.size), ctypes.c_void_p(warp.memory.ctypes.data)
-    shapes = {"a": (made.m, made.k), "b": (made.k, made.n), "c": (made.m, made.n)}
-    for item in range(batch.size):
-        behind = warp.memory[warp.size :].copy()
-        warp.library.emulated_load(ctypes.byref(given), ctypes.c_ulonglong(item), memory)
-        assert (warp.memory[warp.size :] == behind).all(), "bytes are written behind the warp's memory"
-        warp.write(unit({name: warp.read(name, *shape) for name, shape in shapes.items()}))
-        warp.library.emulated_store(ctypes.byref(given), ctypes.c_ulonglong(item), memory)
+    given = operands(batch, d, batch.size)
+    for first in range(0, batch.size, AT_ONCE):
+        warp.run(given, first, min(AT_ONCE, batch.size - first), unit)
     return d
