@@ -29,7 +29,9 @@ from mmaprobe.toolchain.render import render
 real = pytest.importorskip("cuda.bindings.driver")
 
 Unit = Callable[[Instruction, Batch], Bits]
-ILLEGAL, NOT_READY = 700, 600
+NOT_READY = 600
+STICKY = {"illegal": 700, "ecc": 214, "nvlink": 220, "taken": 46, "bus": 999}
+"""What every call answers after a launch with this fault; a fresh context helps against the first only."""
 HEADER = struct.Struct("<4s4xB9xH28xI12x")
 
 
@@ -115,8 +117,8 @@ class FakeCuda:
     # Contexts
 
     def cuDevicePrimaryCtxRetain(self, dev: Any) -> tuple[Any, Any]:
-        if self.retain:
-            return real.CUresult(self.retain), None
+        if self.retain or self.sticky:
+            return self._status(self.retain), None
         if not self.references:
             self.contexts += 1
         self.references += 1
@@ -129,8 +131,9 @@ class FakeCuda:
             self.allocated.clear()
             self.images.clear()
             self.used = 0
-            if self.fault != "ecc":
-                self.sticky = self.ended = 0
+            self.ended = 0
+            if self.sticky == STICKY["illegal"]:
+                self.sticky = 0
         return (real.CUresult(0),)
 
     def cuCtxPushCurrent(self, ctx: Any) -> tuple[Any]:
@@ -240,22 +243,30 @@ class FakeCuda:
             return (self._status(701),)
         if fault == "hang":
             self.running = True
-        elif fault in ("illegal", "ecc"):
-            self.sticky = ILLEGAL if fault == "illegal" else 214
+        elif fault in STICKY:
+            self.sticky = STICKY[fault]
         elif fault == "failed":
             self.ended = 719
         elif fault == "die":
             raise SystemExit(9)
         else:
-            self._compute(instruction(self.images[int(f)][HEADER.size :].decode(), "sm_90a"), given, done, fault)
+            self._compute(self.images[int(f)], config, given, done, fault)
         return (self._status(),)
 
-    def _compute(self, made: Instruction, given: dict[str, int], done: int, fault: str) -> None:
-        items = given["items"]
+    def named(self, image: bytes) -> Instruction:
+        """The instruction of a binary."""
+        return instruction(image[HEADER.size :].decode(), "sm_90a")
+
+    def answer(self, image: bytes, config: Any, batch: Batch) -> Bits:
+        """D as a launch of a binary computes it."""
+        return self.unit(self.named(image), batch)
+
+    def _compute(self, image: bytes, config: Any, given: dict[str, int], done: int, fault: str) -> None:
+        made, items = self.named(image), given["items"]
         dtypes = {name: fmt.dtype for name, fmt in made.formats().items()} | {"metadata": np.dtype(np.uint8)}
         batch = Batch(**{name: self._array(given[name], shape, dtypes[name]).copy()
                          for name, shape in made.shapes(items).items()})  # fmt: skip
-        true = self.unit(made, batch)
+        true = self.answer(image, config, batch)
         d = self._array(given["d"], true.shape, true.dtype)
         counter = self._array(done, (1,), np.dtype(np.uint64))
         if fault == "never":
