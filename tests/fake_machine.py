@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,9 +44,11 @@ class FakeNvml:
         self.reasons = 0
         self.processes: dict[int, tuple[str, int]] = {}  # name and bytes by number
         self.lost = False
+        self.xids: list[int] = []  # that nobody was told yet
+        self.listening = False
 
     def __getattribute__(self, name: str) -> Any:
-        if name.startswith("device_get_"):
+        if name.startswith(("device_get_", "device_register_")):
             if object.__getattribute__(self, "lost"):
                 raise LostGpuError("GPU is lost")
             if name in object.__getattribute__(self, "refuses"):
@@ -89,6 +92,20 @@ class FakeNvml:
 
     def device_get_current_clocks_event_reasons(self, device: int) -> int:
         return self.reasons
+
+    def event_set_create(self) -> int:
+        return 9
+
+    def device_register_events(self, device: int, event_types: int, set: int) -> None:
+        assert (event_types, set) == (self.EventType.XID_CRITICAL_ERROR, 9)
+        self.listening = True
+
+    def event_set_wait_v2(self, set: int, timeoutms: int) -> Any:
+        assert self.listening, "no events are registered"
+        assert (set, timeoutms) == (9, 0)
+        if not self.xids:
+            raise self.NvmlTimeoutError(10)
+        return SimpleNamespace(event_data=self.xids.pop(0))
 
     def device_get_temperature_v(self, device: int, sensorType: int) -> int:
         return 41

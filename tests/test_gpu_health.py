@@ -32,6 +32,7 @@ def test_a_reading() -> None:
     assert opened(nvml).health() == Health(
         uncorrected=0,
         corrected=3,
+        reports=(),
         clock_sm_mhz=1980,
         clock_memory_mhz=3201,
         reasons=("sw_power_cap",),
@@ -43,13 +44,17 @@ def test_a_reading() -> None:
 
 def test_what_is_read_is_in_the_real_module() -> None:
     nvml = pytest.importorskip("cuda.bindings.nvml")
-    used = [name for name in vars(FakeNvml) if name.startswith(("device_", "system_", "init", "Gpu"))]
+    used = [name for name in vars(FakeNvml) if name.startswith(("device_", "system_", "event_", "init", "Gpu"))]
     assert not [name for name in used if not hasattr(nvml, name)]
     assert {"pid", "used_gpu_memory"} <= set(dir(nvml.ProcessInfo))
+    assert hasattr(nvml.EventData, "event_data")
 
 
 def test_what_nvml_refuses_is_left_out() -> None:
-    refused = ("device_get_total_ecc_errors", "device_get_compute_running_processes_v3", "device_get_power_usage")
+    refused = (
+        "device_get_total_ecc_errors", "device_get_compute_running_processes_v3", "device_get_power_usage",
+        "device_register_events",
+    )  # fmt: skip
     reading = opened(FakeNvml(refuses=refused)).health()
     assert reading.form() == {
         "clock_sm_mhz": 1980, "clock_memory_mhz": 3201, "reasons": (), "temperature_c": 41
@@ -87,6 +92,24 @@ def test_corrected_errors_are_noted() -> None:
     watch = Watch(opened(nvml))
     nvml.errors["CORRECTED"] += 1
     assert watch.look() == ["cuda:0: corrected ECC errors rose by 1, to 4"]
+
+
+def test_what_the_driver_reports() -> None:
+    """An error of a program is noted; one of memory makes the step void."""
+    nvml = FakeNvml()
+    watch = Watch(opened(nvml))
+    nvml.xids = [13, 31]
+    assert watch.look() == ["cuda:0: the driver reports XID 13", "cuda:0: the driver reports XID 31"]
+    assert watch.look() == []
+    nvml.xids = [94, 43]
+    with pytest.raises(VoidError, match=r"cuda:0: the driver reports XID 94 \(contained memory error\): the results"):
+        watch.look()
+    assert watch.reading is not None
+    assert watch.reading.form()["reports"][2] == {
+        "text": "the driver reports XID 94 (contained memory error)", "void": True
+    }  # fmt: skip
+    nvml.xids = [31] * 1000
+    assert len(watch.look()) == 96
 
 
 def test_clocks_are_noted_while_the_gpu_works() -> None:

@@ -9,10 +9,19 @@ from typing import Any
 from mmaprobe.devices.cuda_identity import handle_of, read_or
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import Health, Process
+from mmaprobe.devices.gpu_health import Change, Health, Process
 
 _NOT_TOLD = 1 << 63
 """NVML's memory of a process whose memory it does not tell is all ones."""
+_VOID_XIDS = {
+    48: "double-bit ECC error",
+    79: "the GPU has fallen off the bus",
+    94: "contained memory error",
+    95: "uncontained memory error",
+    140: "unrecovered ECC error",
+}
+"""The driver's errors after which results are not to be trusted (NVIDIA, Xid Errors, catalog); others are noted."""
+_MOST_REPORTS = 100
 
 
 class Readings:
@@ -22,6 +31,14 @@ class Readings:
         self._machine, self._name = machine, name
         self._nvml = machine.nvml()
         self._handle = handle_of(self._nvml, uuid)
+        self._events = read_or(self._listen)
+        self._reports: list[Change] = []
+
+    def _listen(self) -> Any:
+        """A set of events that collects the driver's errors from now on."""
+        events = self._nvml.event_set_create()
+        self._nvml.device_register_events(self._handle, int(self._nvml.EventType.XID_CRITICAL_ERROR), events)
+        return events
 
     def read(self, computing: bool) -> Health:
         """A reading; ``computing``: this process has a context on the GPU.  LostError where NVML finds it lost."""
@@ -35,12 +52,24 @@ class Readings:
             corrected=self._get(lambda: _errors(nvml, handle, nvml.MemoryErrorType.CORRECTED)),
             clock_sm_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.SM))),
             clock_memory_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.MEM))),
+            reports=None if self._events is None else self._reported(),
             reasons=self._get(lambda: _reasons(nvml, handle)),
             temperature_c=self._get(lambda: int(nvml.device_get_temperature_v(handle, nvml.TemperatureSensors.GPU))),
             power_w=None if power is None else int(power) / 1000,
             processes=None if listed is None else tuple(p for p in listed if not self._is_ours(p.pid)),
             own_unseen=bool(listed) and computing and all(p.pid != os.getpid() for p in listed),
         )
+
+    def _reported(self) -> tuple[Change, ...]:
+        """The driver's errors since the first reading; NVML raises where there are no more of them now."""
+        while len(self._reports) < _MOST_REPORTS and (event := self._get(self._next_event)) is not None:
+            number = int(event.event_data)
+            meaning = f" ({_VOID_XIDS[number]})" if number in _VOID_XIDS else ""
+            self._reports.append(Change(f"the driver reports XID {number}{meaning}", number in _VOID_XIDS))
+        return tuple(self._reports)
+
+    def _next_event(self) -> Any:
+        return self._nvml.event_set_wait_v2(self._events, 0)
 
     def _get(self, get: Callable[[], Any]) -> Any:
         """What NVML gives, None where it refuses."""

@@ -30,6 +30,14 @@ class VoidError(DeviceError):
 
 
 @dataclass(frozen=True)
+class Change:
+    """What happened between two readings, in one line; ``void`` where the results between them are."""
+
+    text: str
+    void: bool = False
+
+
+@dataclass(frozen=True)
 class Process:
     """A process that computes on the GPU; its name and memory where the machine tells them."""
 
@@ -46,13 +54,15 @@ class Process:
 class Health:
     """One reading; None is what the machine does not tell.
 
-    ECC errors are counted since the driver was loaded; ``reasons`` say why the clocks are what they are.
+    ECC errors are counted since the driver was loaded; ``reports`` are what it has reported since the first reading;
+    ``reasons`` say why the clocks are what they are.
     ``processes`` are those of others; with ``own_unseen`` this process is one of them and cannot be told (a
     container's processes have other numbers outside).
     """
 
     uncorrected: int | None = None
     corrected: int | None = None
+    reports: tuple[Change, ...] | None = None
     clock_sm_mhz: int | None = None
     clock_memory_mhz: int | None = None
     reasons: tuple[str, ...] | None = None
@@ -72,17 +82,10 @@ class Health:
         return tuple(reason for reason in self.reasons or () if reason not in NOT_LIMITS)
 
 
-@dataclass(frozen=True)
-class Change:
-    """What two readings say in one line; ``void`` where the results between them are."""
-
-    text: str
-    void: bool = False
-
-
 def changes(before: Health, after: Health) -> list[Change]:
     """What happened between two readings; nothing about what one of them does not tell."""
-    return [*_errors(before, after), *_clocks(before, after), *_arrivals(before, after)]
+    reports = (after.reports or ())[len(before.reports or ()) :]
+    return [*_errors(before, after), *reports, *_clocks(before, after), *_arrivals(before, after)]
 
 
 def _errors(before: Health, after: Health) -> Iterator[Change]:
