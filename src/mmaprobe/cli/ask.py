@@ -63,12 +63,19 @@ def probe(
     device: Device = "cpu",
     question: Annotated[list[str] | None, typer.Option("--question", "-q", help="Only this question.")] = None,
     suite: Annotated[str | None, typer.Option(help="A published suite instead, such as fasi2021.")] = None,
+    questions: Annotated[bool, typer.Option("--questions", help="The open questions, or those of --question.")] = False,
+    pack: Pack = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
-    """Ask a device black-box questions about one instruction, or run a published suite on it."""
+    """Ask a device black-box questions about one instruction, run a published suite on it, or ask what is open."""
     from mmaprobe.report import findings, suites
 
+    device = packed(device, pack)
+    if questions:
+        if suite is not None or instruction is not None:
+            raise UsageError("--questions names its instructions itself; it goes without one and without --suite")
+        return _open_questions(device or "cpu", question or [], seed, as_json)
     if suite is not None:
         if question:
             raise UsageError("--suite runs a suite as it was published; --question goes without it")
@@ -86,6 +93,20 @@ def probe(
     else:
         findings.findings_table(out(), instruction, found)
     return findings.findings_code(found)
+
+
+def _open_questions(name: str, wanted: list[str], seed: int, as_json: bool) -> int:
+    from mmaprobe.bringup.question_rows import answers_code, answers_json, rows_of
+    from mmaprobe.bringup.questions import ask
+    from mmaprobe.report.questions import questions_table
+
+    device = mmaprobe.device(name)
+    answers = list(ask(device, seed=seed, names=wanted))
+    if as_json:
+        emit(answers_json(answers, device.name, device.info(), seed))
+    else:
+        questions_table(out(), rows_of(answers, device.info().get("architecture", "")))
+    return answers_code(answers)
 
 
 @app.command()

@@ -1,0 +1,191 @@
+"""Rival datapaths before a device: vectors on which they differ, the device's answers, who is left.
+
+Vectors that the question itself names come first, then, for every two claims that these
+do not tell apart, the simplest vector found that does, then what the search finds for all
+rivals.  Every vector is asked twice, the second time in the opposite order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.attack import attack_vectors, can_attack
+from mmaprobe.derivation.observations import greedy
+from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, nan_operands, take
+from mmaprobe.derivation.sparse import KeptLanes, dense_form
+from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.errors import DeviceError
+from mmaprobe.generators import families_for
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.validation.shrink import shrink
+
+POOL = 1500
+"""Candidates of one round of the search, of each of two kinds."""
+WIDTH = 24
+"""Vectors of one round."""
+DRY = 2
+"""Rounds that tell nothing more apart end the search; each has twice as many candidates as the one before."""
+ROUNDS = 12
+STEADY = 64
+"""Vectors that are asked twice before a probe begins."""
+CONFIRM = 96
+"""Vectors at the end on which some of the rivals differ, whoever is left: what nobody claims shows there."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A datapath under a name, or a word that is answered whatever the operands; ``claim``: somebody claims it."""
+
+    name: str
+    datapath: Datapath | None
+    word: int | None = None
+    claim: bool = True
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Every vector asked (dense form), the device's d (n,), each rival's d (rivals, n), and who agrees with all."""
+
+    vectors: Batch
+    answers: Bits
+    table: Bits
+    alive: NDArray[np.bool_]
+
+
+class UnsteadyError(DeviceError):
+    """The device gave one vector two answers."""
+
+
+def words_of(rivals: Sequence[Rival], vectors: Batch, dtype: np.dtype[np.unsignedinteger]) -> Bits:
+    """d (rivals, n) of each rival."""
+    table = np.empty((len(rivals), vectors.size), dtype)
+    paths = [(i, rival.datapath) for i, rival in enumerate(rivals) if rival.datapath is not None]
+    if paths and vectors.size:
+        table[[i for i, _ in paths]] = evaluate_many([path for _, path in paths], vectors)
+    for i, rival in enumerate(rivals):
+        if rival.word is not None:
+            table[i] = rival.word
+    return table
+
+
+def asked_twice(device: Device, instruction: Instruction, vectors: Batch) -> Bits:
+    """d (n,) of vectors that are asked twice; UnsteadyError where an answer is another one the second time."""
+    answers = run_vectors(device, instruction, vectors)
+    again = run_vectors(device, instruction, take(vectors, np.arange(vectors.size)[::-1]))[::-1]
+    changed = np.flatnonzero(answers != again)
+    if changed.size:
+        first, second = int(answers[changed[0]]), int(again[changed[0]])
+        raise UnsteadyError(
+            f"{device.name}: {instruction.id} gave one vector two answers: {first:#x} and, asked again, {second:#x}"
+        )
+    return answers
+
+
+def check_steady(device: Device, instruction: Instruction, seed: int) -> None:
+    """UnsteadyError where the device contradicts itself on a few vectors of every family."""
+    asked_twice(device, instruction, hard_vectors(instruction, families_for(instruction), seed, STEADY))
+
+
+class Ring:
+    """One instruction of a device, and the rivals about it."""
+
+    def __init__(
+        self, device: Device, instruction: Instruction, rivals: Sequence[Rival], seed: int, specials: bool = False
+    ) -> None:
+        self.instruction, self.rivals, self.seed, self.specials = dense_form(instruction), list(rivals), seed, specials
+        self.device: Device = KeptLanes.of(device, instruction) if instruction.chunk else device
+        self.d = formats.get(instruction.d)
+
+    def hold(self, directed: Batch | None, search: bool, stop: Callable[[], bool]) -> Contest:
+        """Ask ``directed``, then what tells the rivals apart; ``stop`` is looked at before each round."""
+        first = [batch for batch in (directed, self._between_claims(directed) if search else None) if batch is not None]
+        asked = [self._ask(join(first))] if first else []
+        alive = self._agreeing(asked)
+        dry = 0
+        for turn in range(ROUNDS if search else 0):
+            if alive.sum() < 2 or dry >= DRY or stop():
+                break
+            pool = self._pool(turn, POOL << dry, alive)
+            chosen = greedy(self._words(pool)[alive], WIDTH)
+            dry = 0 if chosen.size else dry + 1
+            if chosen.size:
+                asked.append(self._ask(take(pool, chosen)))
+                alive = self._agreeing(asked)
+        last = self._confirming() if search or not asked else None
+        if last is not None:
+            asked.append(self._ask(last))
+            alive = self._agreeing(asked)
+        vectors = join([vectors for vectors, _ in asked])
+        return Contest(vectors, np.concatenate([d for _, d in asked]), self._words(vectors), alive)
+
+    def _agreeing(self, asked: Sequence[tuple[Batch, Bits]]) -> NDArray[np.bool_]:
+        good = np.ones(len(self.rivals), bool)
+        for vectors, answers in asked:
+            good &= (self._words(vectors) == answers).all(axis=1)
+        return good
+
+    def _words(self, vectors: Batch) -> Bits:
+        return words_of(self.rivals, vectors, self.d.dtype)
+
+    def _ask(self, vectors: Batch) -> tuple[Batch, Bits]:
+        return vectors, asked_twice(self.device, self.instruction, vectors)
+
+    def _pool(self, turn: int, count: int, alive: NDArray[np.bool_]) -> Batch:
+        """Candidates aimed at the rivals that are left; without specials where the question is not about them."""
+        paths = [r.datapath for r, good in zip(self.rivals, alive, strict=True) if good and r.datapath is not None]
+        paths = paths or [r.datapath for r in self.rivals if r.datapath is not None]
+        seed = self.seed + 4099 * turn
+        pools = [mixed_vectors(self.instruction, seed, count)]
+        if can_attack(self.instruction):
+            pools.append(attack_vectors(self.instruction, paths[0], paths[1:], seed, count))
+        else:
+            pools.append(hard_vectors(self.instruction, families_for(self.instruction), seed + 1, count))
+        pool = join(pools)
+        return pool if self.specials or not self.d.is_float else take(pool, np.flatnonzero(self._finite(pool)))
+
+    def _finite(self, pool: Batch) -> NDArray[np.bool_]:
+        """Vectors whose result is a number by every datapath, of numbers alone."""
+        paths = [rival for rival in self.rivals if rival.datapath is not None]
+        kinds = formats.decode(self.d, words_of(paths, pool, self.d.dtype)).kind
+        finite: NDArray[np.bool_] = (kinds < formats.INFINITE).all(axis=0) & ~nan_operands(self.instruction, pool)
+        return finite
+
+    def _confirming(self) -> Batch | None:
+        """Fresh vectors on which some rivals differ, or any where none do; None where there are none."""
+        pool = self._pool(ROUNDS + 1, POOL, np.ones(len(self.rivals), bool))
+        table = self._words(pool)
+        telling = np.flatnonzero((table != table[0]).any(axis=0))
+        chosen = (telling if telling.size else np.arange(pool.size))[:CONFIRM]
+        return take(pool, chosen) if chosen.size else None
+
+    def _between_claims(self, directed: Batch | None) -> Batch | None:
+        """For every two claims that ``directed`` does not tell apart a simple vector that does, where one is found."""
+        claims = [rival for rival in self.rivals if rival.claim]
+        told = None if directed is None else words_of(claims, directed, self.d.dtype)
+        pool = self._pool(ROUNDS, POOL, np.array([rival.claim for rival in self.rivals]))
+        table = words_of(claims, pool, self.d.dtype)
+        found = []
+        for i, j in combinations(range(len(claims)), 2):
+            if told is not None and (told[i] != told[j]).any():
+                continue
+            differs = np.flatnonzero(table[i] != table[j])
+            if differs.size:
+                found.append(self._simple(take(pool, differs[:1]), claims[i], claims[j]))
+        return join(found) if found else None
+
+    def _simple(self, vector: Batch, one: Rival, other: Rival) -> Batch:
+        def differ(tried: Batch) -> NDArray[np.bool_]:
+            words = words_of((one, other), tried, self.d.dtype)
+            apart: NDArray[np.bool_] = words[0] != words[1]
+            return apart if self.specials or not self.d.is_float else apart & self._finite(tried)
+
+        return shrink(self.instruction, vector, differ)

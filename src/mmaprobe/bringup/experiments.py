@@ -1,0 +1,91 @@
+"""Experiments that no probe makes and no datapath says: the order in which sparse metadata names lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.bringup.answers import Shown
+from mmaprobe.bringup.contest import asked_twice
+from mmaprobe.catalog.batch import Batch, Bits, Witness
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.sparsity import kept_positions, legal_items
+from mmaprobe.derivation.pool import take
+from mmaprobe.devices.base import Device
+from mmaprobe.errors import UsageError
+from mmaprobe.formats import Format
+from mmaprobe.probing.terms import code_of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found (None: the device does not take the vectors), in words, with vectors."""
+
+    outcome: str | None
+    text: str
+    shown: tuple[Shown, ...] = ()
+    vectors: int = 0
+
+
+def metadata_order(device: Device, instruction: Instruction, seed: int) -> Outcome:
+    """Items that name the later lane first: does each stored element meet the lane that its own place names?
+
+    Stored element j of one chunk is 1, the others 0, the lanes of B are 1, 2, 3, 4 in each chunk; so d is the number
+    of the lane that met the element.  ``named``: the lane that its place names; ``sorted``: the lane as if the
+    item's two places were in ascending order; ``other``: anything else.
+    """
+    turned = [i for i in legal_items(instruction.chunk, unordered=True) if i not in legal_items(instruction.chunk)]
+    vectors = _one_hot(instruction, turned)
+    try:
+        answers = asked_twice(device, instruction, vectors)
+    except UsageError as error:
+        return Outcome(None, f"{device.name} refuses such metadata: {error}")
+    assert vectors.metadata is not None
+    ascending: Bits = ((vectors.metadata & 3) << 2 | vectors.metadata >> 2).astype(np.uint8)
+    words = {"named": _met(instruction, vectors, vectors.metadata), "sorted": _met(instruction, vectors, ascending)}
+    held = [name for name, codes in words.items() if (codes == answers).all()]
+    wrong = np.flatnonzero(answers != words["named"])
+    at = int(wrong[0]) if wrong.size else 0
+    shown = Shown(
+        Witness.of(take(vectors, [at]), int(answers[at]), "d is the value of the lane that met the element"),
+        tuple((name, int(codes[at])) for name, codes in words.items()),
+    )
+    text = f"{len(turned)} items that name the later place first, {vectors.size} vectors"
+    return Outcome(held[0] if held else "other", text, (shown,), vectors.size)
+
+
+def _one_hot(instruction: Instruction, items: list[int]) -> Batch:
+    """Every item, in all chunks alike, with each stored element in turn 1 and all others 0; B counts the lanes."""
+    chunk, k = instruction.chunk, instruction.k
+    a_fmt, b_fmt = (formats.get(name) for name in (instruction.a, instruction.b))
+    cases = [(item, place) for item in items for place in range(instruction.selected)]
+    a = np.zeros((len(cases), instruction.selected), a_fmt.dtype)
+    a[np.arange(len(cases)), [place for _, place in cases]] = a_fmt.one
+    b = np.tile(_marks(b_fmt, chunk), (len(cases), k // chunk))
+    metadata = np.repeat(np.array([[item] for item, _ in cases], np.uint8), k // chunk, axis=1)
+    c = np.zeros(len(cases), formats.get(instruction.c).dtype) if instruction.c else None
+    return Batch(a=a, b=b, c=c, metadata=metadata)
+
+
+def _marks(fmt: Format, chunk: int) -> Bits:
+    """1, 2, ... one for each lane of a chunk."""
+    codes = [code_of(fmt, Fraction(lane)) for lane in range(1, chunk + 1)]
+    if None in codes:
+        raise UsageError(f"{fmt.name} cannot count the {chunk} lanes of a chunk")
+    return np.array(codes, fmt.dtype)
+
+
+def _met(instruction: Instruction, vectors: Batch, metadata: Bits) -> Bits:
+    """d where the one element that is 1 meets the lane that this metadata names."""
+    d = formats.get(instruction.d)
+    lanes = kept_positions(instruction, metadata) % instruction.chunk
+    met = lanes[np.arange(vectors.size), (vectors.a != 0).argmax(axis=1)]
+    found: Bits = _marks(d, instruction.chunk)[met]
+    return found
+
+
+EXPERIMENTS: dict[str, Callable[[Device, Instruction, int], Outcome]] = {"metadata order": metadata_order}

@@ -1,0 +1,224 @@
+"""The open questions, put to whatever device is given: ``ask`` yields an answer as each is found.
+
+A question names claims (``claims``), never the answer.  Where the claims are rival
+datapaths they are put before the device together (``contest``); where a probe or an
+experiment answers, its finding is held against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from mmaprobe.bringup.answers import Answer, Shown
+from mmaprobe.bringup.claims import Claim, Question, named
+from mmaprobe.bringup.contest import Contest, Ring, Rival, check_steady
+from mmaprobe.bringup.directed import directed
+from mmaprobe.bringup.experiments import EXPERIMENTS
+from mmaprobe.catalog.batch import Witness
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import match
+from mmaprobe.derivation.pool import take
+from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form
+from mmaprobe.devices.base import Device
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.evidence.records import Finding
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.probing import probe
+
+Stop = Callable[[], bool]
+SHOWN = 3
+"""Witnesses of an answer that no claim foretold, and of a probe's."""
+
+
+def never() -> bool:
+    """The default of ``stop``: go on."""
+    return False
+
+
+def ask(device: Device, *, seed: int = 0, stop: Stop = never, names: Sequence[str] = ()) -> Iterator[Answer]:
+    """The answer to each open question (all, or those of these ``names``), about each instruction that it names.
+
+    Of a glob the first instruction that the device runs.  ``stop`` is looked at before each answer and
+    each round of a search.  What the device does wrong is an answer (``failed``); UsageError for an
+    unknown name.
+    """
+    for question in named(tuple(names)):
+        architecture = device.info().get("architecture", "")
+        if not question.concerns(architecture):
+            yield Answer(question.name, "", "not here", finding=f"asked of {', '.join(question.architectures)}")
+            continue
+        known = [pattern for pattern in question.instructions_on(architecture) if _known(architecture, pattern)]
+        if not known:
+            yield Answer(question.name, "", "not here", finding=f"{architecture} has none of its instructions")
+        for pattern in known:
+            if stop():
+                return
+            instruction, why = _first(device, architecture, pattern)
+            if instruction is None:
+                yield Answer(question.name, pattern, "not here", finding=why)
+            else:
+                yield ask_about(device, question, instruction, seed, stop)
+
+
+def ask_about(
+    device: Device, question: Question, instruction: Instruction, seed: int = 0, stop: Stop = never
+) -> Answer:
+    """The answer to one question about one instruction that the device runs."""
+    way = _by_experiment if question.experiment else _by_contest if _of_datapaths(question) else _by_probe
+    try:
+        return way(device, question, instruction, seed, stop)
+    except NotHereError as error:
+        return Answer(question.name, instruction.id, "not here", finding=str(error))
+    except DeviceError as error:
+        return Answer(question.name, instruction.id, "failed", finding=str(error))
+
+
+def _of_datapaths(question: Question) -> bool:
+    return all(claim.answer is None and claim.outcome is None for claim in question.claims)
+
+
+def _known(architecture: str, pattern: str) -> tuple[Instruction, ...]:
+    """The architecture's instructions that match, of each form the first."""
+    try:
+        return match(architecture, pattern)
+    except UsageError:
+        return ()
+
+
+def _first(device: Device, architecture: str, pattern: str) -> tuple[Instruction | None, str]:
+    """The first instruction that matches and runs; else why the first does not."""
+    reasons = []
+    for instruction in _known(architecture, pattern):
+        support = device.supports(instruction)
+        if support:
+            return instruction, ""
+        reasons.append(support.reason)
+    return None, reasons[0]
+
+
+# -- rival datapaths
+
+
+def rivals_of(question: Question, architecture: str, instruction: Instruction) -> list[Rival]:
+    """Each claim, then each value of ``others``, as a datapath; those that are another one's datapath are left out."""
+    shipped = datapath_for(architecture, instruction)
+    found: list[Rival] = []
+    seen: set[Datapath] = set()
+    for claim in question.claims_on(architecture):
+        path = None if claim.word is not None else claim.datapath(shipped)
+        if path is None or path not in seen:
+            found.append(Rival(claim.name, path, claim.word))
+            seen |= {path} if path is not None else set()
+    for name, path in question.values(shipped).items():
+        if path not in seen:
+            found.append(Rival(name, path, claim=False))
+            seen.add(path)
+    return found
+
+
+def _by_contest(device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop) -> Answer:
+    architecture = device.info().get("architecture", "")
+    try:
+        rivals = rivals_of(question, architecture, instruction)
+    except UsageError as error:
+        return Answer(question.name, instruction.id, "open", finding=f"the claims make no datapath: {error}")
+    ring = Ring(device, instruction, rivals, seed, question.specials)
+    contest = ring.hold(directed(dense_form(instruction), question.vectors), question.search, stop)
+    left = [rival for rival, alive in zip(rivals, contest.alive, strict=True) if alive]
+    claims = [rival.name for rival in left if rival.claim]
+    shown = _shown(ring, instruction, architecture, contest)
+    count = contest.vectors.size
+    if len(claims) == 1:
+        values = [rival.name for rival in left if not rival.claim]
+        also = f"; {_some(values)} would give the same on every vector found" if values else ""
+        finding = f"{count} vectors agree{also}"
+        return Answer(question.name, instruction.id, "settled", claims[0], finding, shown, count)
+    if claims:
+        finding = f"{' and '.join(claims)} agree with all {count} vectors: none was found that tells them apart"
+        return Answer(question.name, instruction.id, "open", "", finding, shown, count)
+    found = _none_of(left, contest, rivals)
+    if question.probe is not None:
+        found += f"; {question.probe}: {_probed(device, question, instruction, seed).text}"
+    return Answer(question.name, instruction.id, "settled", "", f"none of the claims: {found}", shown, count)
+
+
+def _none_of(left: Sequence[Rival], contest: Contest, rivals: Sequence[Rival]) -> str:
+    if left:
+        return f"{_some([rival.name for rival in left])} agrees with all {contest.vectors.size} vectors"
+    right = (contest.table == contest.answers).sum(axis=1)
+    best = int(right.argmax())
+    return f"nearest is {rivals[best].name}, with {right[best]} of {contest.vectors.size} vectors"
+
+
+def _some(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)} values)"
+
+
+def _shown(ring: Ring, instruction: Instruction, architecture: str, contest: Contest) -> tuple[Shown, ...]:
+    """For every refuted claim the first vector that refutes it; where none holds, the first that refutes most."""
+    claims = [i for i, rival in enumerate(ring.rivals) if rival.claim]
+    wrong = contest.table[claims] != contest.answers
+    picked: list[int] = []
+    if wrong.all(axis=0).any():
+        picked += np.flatnonzero(wrong.all(axis=0))[:SHOWN].tolist()
+    for row in wrong:
+        hits = np.flatnonzero(row)
+        if hits.size and not row[picked].any():
+            picked.append(int(hits[0]))
+    if not picked:
+        picked = [0]
+    shown = []
+    for at in picked:
+        vector = take(contest.vectors, [at])
+        if isinstance(ring.device, KeptLanes):
+            vector = asked(architecture, instruction, vector)
+        words = tuple((ring.rivals[i].name, int(contest.table[i, at])) for i in claims)
+        shown.append(Shown(Witness.of(vector, int(contest.answers[at])), words))
+    return tuple(shown)
+
+
+# -- findings
+
+
+def _probed(device: Device, question: Question, instruction: Instruction, seed: int) -> Finding:
+    assert question.probe is not None
+    return probe(device, instruction, [question.probe], seed)[question.probe]
+
+
+def _by_probe(device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop) -> Answer:
+    check_steady(device, instruction, seed)
+    found = _probed(device, question, instruction, seed)
+    shown = tuple(Shown(witness) for witness in found.witnesses[:SHOWN])
+    if found.status == "contradictory":
+        return Answer(question.name, instruction.id, "failed", "", found.text, shown)
+    claims = [claim for claim in _claims(device, question) if claim.answers(found.answer)]
+    if found.status == "inconclusive":
+        return Answer(question.name, instruction.id, "open", "", found.text, shown)
+    return _held(question, instruction, claims, found.text, shown, len(found.witnesses))
+
+
+def _by_experiment(device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop) -> Answer:
+    assert question.experiment is not None
+    found = EXPERIMENTS[question.experiment](device, instruction, seed)
+    if found.outcome is None:
+        return Answer(question.name, instruction.id, "open", "", found.text, found.shown, found.vectors)
+    claims = [claim for claim in _claims(device, question) if claim.outcome == found.outcome]
+    return _held(question, instruction, claims, found.text, found.shown, found.vectors)
+
+
+def _claims(device: Device, question: Question) -> tuple[Claim, ...]:
+    return question.claims_on(device.info().get("architecture", ""))
+
+
+def _held(
+    question: Question, instruction: Instruction, claims: Sequence[Claim], text: str, shown: tuple[Shown, ...], n: int
+) -> Answer:
+    if len(claims) > 1:
+        both = " and ".join(claim.name for claim in claims)
+        return Answer(question.name, instruction.id, "open", "", f"{both} both say so: {text}", shown, n)
+    claim = claims[0].name if claims else ""
+    finding = text if claims else f"none of the claims: {text}"
+    return Answer(question.name, instruction.id, "settled", claim, finding, shown, n)

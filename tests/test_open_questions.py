@@ -1,0 +1,254 @@
+"""The open questions on devices that follow each claim in turn, none of them, or nothing: what is said of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mmaprobe.bringup.answers import Answer, answer_from_json, answer_to_json
+from mmaprobe.bringup.claims import Question, from_text, named, questions
+from mmaprobe.bringup.contest import Rival
+from mmaprobe.bringup.directed import directed
+from mmaprobe.bringup.questions import ask, ask_about, rivals_of
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import match
+from mmaprobe.cli import main
+from mmaprobe.devices.base import open_device
+from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.evidence.files import Field
+from mmaprobe.models.engine import evaluate
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.mutate import mutate
+
+
+class Follower(DatapathDevice):
+    """A device of an architecture whose one instruction computes one datapath."""
+
+    architecture = "sm_90a"
+
+    def info(self) -> dict[str, str]:
+        return {"architecture": self.architecture}
+
+
+class Says(Follower):
+    """One that answers one word, whatever the operands."""
+
+    word = 0
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        return np.full_like(super().run_vectors(instruction, vectors), self.word)
+
+
+def follower(architecture: str, instruction: Instruction, rival: Rival) -> DatapathDevice:
+    base = datapath_for(architecture, instruction)
+    if rival.datapath is None:
+        kind = type("Says", (Says,), {"architecture": architecture, "word": rival.word})
+        return kind(instruction, base, rival.name)  # type: ignore[no-any-return]
+    kind = type("Follower", (Follower,), {"architecture": architecture})
+    return kind(instruction, rival.datapath, rival.name)  # type: ignore[no-any-return]
+
+
+def asked_of(question: Question) -> Iterator[tuple[str, Instruction]]:
+    """One instruction of one architecture that a question concerns, sm_90a's where it does."""
+    architecture = min(question.architectures, key=lambda name: name != "sm_90a")
+    ids = [name for name in question.instructions_on(architecture) if _there(architecture, name)]
+    yield architecture, match(architecture, ids[-1])[0]
+
+
+def _there(architecture: str, name: str) -> bool:
+    try:
+        return bool(match(architecture, name))
+    except UsageError:
+        return False
+
+
+def of_datapaths(question: Question) -> bool:
+    return question.probe is None or all(claim.answer is None for claim in question.claims)
+
+
+CONTESTS = [
+    pytest.param(question, architecture, instruction, id=f"{question.name}/{architecture}/{instruction.id}")
+    for question in questions() if question.experiment is None and of_datapaths(question)
+    for architecture, instruction in asked_of(question)
+]  # fmt: skip
+SAME_HERE = {"sparse-absent-zeros": {"they are no terms", "they are zero terms"}}
+"""Claims that are one function: a zero C shows what an absent product would, any other C more."""
+
+
+@pytest.mark.parametrize(("question", "architecture", "instruction"), CONTESTS)
+def test_a_device_that_follows_a_claim(question: Question, architecture: str, instruction: Instruction) -> None:
+    rivals = [rival for rival in rivals_of(question, architecture, instruction) if rival.claim]
+    assert len(rivals) == len(question.claims_on(architecture)) > 1, "claims that are the same datapath"
+    for rival in rivals:
+        answer = ask_about(follower(architecture, instruction, rival), question, instruction, seed=7)
+        same = SAME_HERE.get(question.name, set())
+        if rival.name in same:
+            assert answer.status == "open"
+            assert all(name in answer.finding for name in same)
+            continue
+        assert (answer.status, answer.claim) == ("settled", rival.name), answer.finding
+        refuted = {n for shown in answer.witnesses for n, d in shown.claims if d != shown.witness.d}
+        assert refuted == {other.name for other in rivals} - {rival.name}
+
+
+@pytest.mark.parametrize(("name", "pattern", "change", "says"), [
+    ("zero-exponent-f16", "mma.m16n8k16.f16.f16.f16.f16", "tree.zero_exponent=-18", "tree.zero_exponent=-18 agrees"),
+    ("precision-f16-result", "mma.m16n8k16.f16.f16.f16.f16", "tree.fraction_bits=23", "tree.fraction_bits=23 agrees"),
+    ("precision-fp8-wgmma", "wgmma.mma_async.m64n8k32.f32.e4m3.e4m3", "tree.fraction_bits=15", "=15 agrees"),
+    ("precision-f32-result", "mma.m16n8k16.f32.f16.f16.f32", "tree.rounding=RNE", "nearest is "),
+    ("step-tf32", "mma.m16n8k8.f32.tf32.tf32.f32", "step=2", "step=2 agrees"),
+    ("fp8-order-f32", "mma.m16n8k32.f32.e5m2.e5m2.f32", "tree.to.rounding=RZ", "nearest is "),
+    ("integer-satfinite", "mma.m16n8k32.satfinite.s32.s8.s8.s32", "step=8", "step=8 agrees"),
+    ("minus-zero", "mma.m16n8k16.f32.f16.f16.f32", "tree.to.rounding=RNE", "nearest is "),
+])  # fmt: skip
+def test_a_device_that_follows_none(name: str, pattern: str, change: str, says: str) -> None:
+    (question,), (instruction,) = named((name,)), match("sm_90a", pattern)
+    path = mutate(datapath_for("sm_90a", instruction), *change.split("="))
+    answer = ask_about(Follower(instruction, path), question, instruction)
+    if name == "minus-zero":  # a zero's sign is one of two: what else the unit does is no matter of this question
+        assert answer.claim == "+0, never -0"
+        return
+    assert (answer.status, answer.claim) == ("settled", "")
+    assert answer.finding.startswith("none of the claims: ")
+    assert says in answer.finding
+    refuted = {claim for shown in answer.witnesses for claim, d in shown.claims if d != shown.witness.d}
+    assert refuted == {claim.name for claim in question.claims_on("sm_90a")}
+
+
+def test_a_device_without_the_instruction() -> None:
+    hopper = {(a.question, a.status) for a in ask(open_device("model:sm_90a"), names=["cdna3-sum", "step-tf32"])}
+    assert hopper == {("cdna3-sum", "not here"), ("step-tf32", "settled")}
+    lone = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
+    device = Follower(lone, datapath_for("sm_90a", lone))
+    answers = list(ask(device, names=["f64-order"]))
+    assert {answer.status for answer in answers} == {"not here"}
+    assert all(f"only {lone.id}" in answer.finding for answer in answers)
+
+
+class Unsteady(Follower):
+    """Its last bit is another one in every second call."""
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        self.calls[0] += 1
+        return super().run_vectors(instruction, vectors) ^ (self.calls[0] & 1)
+
+    calls = [0]  # noqa: RUF012
+
+
+class Broken(Follower):
+    """It breaks down."""
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        raise DeviceError("the GPU is gone")
+
+
+@pytest.mark.parametrize(("kind", "says"), [(Unsteady, "two answers"), (Broken, "the GPU is gone")])
+@pytest.mark.parametrize("name", ["precision-f32-result", "nan-f32"])
+def test_a_device_that_fails(kind: type[Follower], says: str, name: str) -> None:
+    instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
+    device = kind(instruction, datapath_for("sm_90a", instruction))
+    (answer,) = (found for found in ask(device, names=[name]) if found.instruction == instruction.id)
+    assert answer.status == "failed"
+    assert says in answer.finding or "cannot be relied on" in answer.finding or "gave" in answer.finding
+
+
+FOUND = [
+    ("nan-f32", "special.code=0x7fc00000", "always 7fc00000"),
+    ("nan-f32", "nan_rule=the first NaN, ascending, then c", "an operand's payload"),
+    ("nan-f32", "special.code=0x7fffff00", ""),
+    ("carry-bits", "tree.fraction_bits=25", "room for all"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "claim"), FOUND)
+def test_what_a_probe_finds(name: str, change: str, claim: str) -> None:
+    instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
+    device = Follower(instruction, mutate(datapath_for("sm_90a", instruction), *change.split("=", 1)))
+    answer = ask_about(device, named((name,))[0], instruction)
+    assert (answer.status, answer.claim) == ("settled", claim), answer.finding
+    assert bool(claim) != answer.finding.startswith("none of the claims")
+    assert answer.witnesses
+
+
+class Ordered(Follower):
+    """A sparse unit that takes metadata in either order; ``ascending``: as if it were sorted."""
+
+    ascending = False
+
+    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
+        assert vectors.metadata is not None
+        low, high = vectors.metadata & 3, vectors.metadata >> 2
+        if self.ascending:
+            low, high = np.minimum(low, high), np.maximum(low, high)
+        lanes = np.stack([low, high], axis=2) + 4 * np.arange(low.shape[1], dtype=np.uint8)[:, None]
+        kept = np.take_along_axis(vectors.b, lanes.reshape(vectors.size, -1).astype(np.intp), axis=1)
+        return evaluate(self.datapath, replace(vectors, b=kept, metadata=None))
+
+
+@pytest.mark.parametrize(("ascending", "claim"), [(False, "each place is read by itself"), (True, "as if sorted")])
+def test_the_order_of_metadata(ascending: bool, claim: str) -> None:
+    instruction = match("sm_90a", "mma.sp.m16n8k32.f32.f16.f16.f32")[0]
+    kind = type("Ordered", (Ordered,), {"ascending": ascending})
+    answer = ask_about(kind(instruction, datapath_for("sm_90a", instruction)), *named(("sparse-metadata-order",)),
+                       instruction)  # fmt: skip
+    assert (answer.status, answer.claim) == ("settled", claim)
+    model = ask_about(open_device("model:sm_90a"), *named(("sparse-metadata-order",)), instruction)
+    assert model.status == "open"
+    assert "refuses" in model.finding
+
+
+def test_answers_one_by_one_and_an_end_on_request() -> None:
+    done: list[Answer] = []
+    for answer in ask(open_device("model:sm_90a"), names=["zero-exponent-f32"], stop=lambda: len(done) == 2):
+        done.append(answer)
+    assert [answer.claim for answer in done] == ["-133", "-133"]
+    again = list(ask(open_device("model:sm_90a"), names=["zero-exponent-f32"]))
+    assert again[:2] == done, "the same seed asks the same"
+    for answer in again:
+        assert answer_from_json(Field("here", "answer", json.loads(json.dumps(answer_to_json(answer))))) == answer
+
+
+@pytest.mark.parametrize(("name", "pattern", "words"), [
+    ("zero-exponent-f16", "mma.m16n8k16.f16.f16.f16.f16", {"-21": [1, 1, 1, 1, 1, 0], "-22": [1] * 6, "-15": [0] * 6}),
+    ("zero-exponent-f32", "mma.m16n8k16.f32.bf16.bf16.f32", {"-133": [0, 0, 0, 1], "-132": [0, 0, 1, 1]}),
+])  # fmt: skip
+def test_the_published_ladders(name: str, pattern: str, words: dict[str, list[int]]) -> None:
+    """Hopper breaks an f16 tie by 2^-k through k = 46 of 42 to 47; its f32 result is 0 through 158 of 156 to 159."""
+    (question,), (instruction,) = named((name,)), match("sm_90a", pattern)
+    ladder = directed(instruction, question.vectors)
+    assert ladder is not None
+    for rival in rivals_of(question, "sm_90a", instruction):
+        if rival.name in words:
+            assert rival.datapath is not None
+            assert evaluate(rival.datapath, ladder).tolist() == words[rival.name]
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("schema = 2\nquestion = []", "schema"),
+    ('schema = 1\n[[question]]\nname = "x"\ntopik = "y"', "topik"),
+    ('schema = 1\n[[question]]\nname = "x"\ntopic = ""\nasks = ""\nmatters = ""\narchitectures = []\ninstructions = []',
+     "two claims"),
+])  # fmt: skip
+def test_a_wrong_file(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        from_text(text)
+
+
+def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["probe", "--questions", "-d", "model:sm_90a", "-q", "zero-exponent-f16", "-q", "cdna1-sum"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "-21" in text
+    assert "2 of 2 answers settled; 1 not here" in text
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [answer["claim"] for answer in found["answers"]] == ["-21", "-21", ""]
+    assert main(["probe", "--questions", "-q", "zero-exponent", "-d", "model:sm_90a"]) == 2
+    assert "zero-exponent-f16" in capsys.readouterr().err
+    assert main(["probe", "--questions", "--suite", "eq10"]) == 2
