@@ -235,7 +235,6 @@ class FakeCuda:
             return (self._status(1),)
         assert self.current, "no context is current"
         places = (ctypes.c_void_p * 2).from_address(kernelParams)
-        given = dict(zip((*OPERANDS, "d", "items"), (ctypes.c_uint64 * 8).from_address(places[0] or 0), strict=True))
         done = ctypes.c_uint64.from_address(places[1] or 0).value
         fault = self.fault if self.launches >= self.after else ""
         self.launches += 1
@@ -250,7 +249,7 @@ class FakeCuda:
         elif fault == "die":
             raise SystemExit(9)
         else:
-            self._compute(self.images[int(f)], config, given, done, fault)
+            self._compute(self.images[int(f)], config, places[0] or 0, done, fault)
         return (self._status(),)
 
     def named(self, image: bytes) -> Instruction:
@@ -261,7 +260,8 @@ class FakeCuda:
         """D as a launch of a binary computes it."""
         return self.unit(self.named(image), batch)
 
-    def _compute(self, image: bytes, config: Any, given: dict[str, int], done: int, fault: str) -> None:
+    def _compute(self, image: bytes, config: Any, operands: int, done: int, fault: str) -> None:
+        given = dict(zip((*OPERANDS, "d", "items"), (ctypes.c_uint64 * 8).from_address(operands), strict=True))
         made, items = self.named(image), given["items"]
         dtypes = {name: fmt.dtype for name, fmt in made.formats().items()} | {"metadata": np.dtype(np.uint8)}
         batch = Batch(**{name: self._array(given[name], shape, dtypes[name]).copy()

@@ -88,9 +88,9 @@ class StandIn(FakeCuda):
         self.lied += len(there)
         d[chosen, 0, 0] ^= d.dtype.type(1 << lies.bit)
 
-    def _compute(self, image: bytes, config: Any, given: dict[str, int], done: int, fault: str) -> None:
+    def _compute(self, image: bytes, config: Any, operands: int, done: int, fault: str) -> None:
         dead = self.named(image).id in self.dead
-        super()._compute(image, config, given, done, "never" if dead else fault)
+        super()._compute(image, config, operands, done, "never" if dead else fault)
 
 
 def multiprocessors(size: int, items: int, groups: int, ctas: int) -> Array:
