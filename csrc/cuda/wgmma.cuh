@@ -15,10 +15,10 @@ MMAPROBE_DEVICE void fill_all(const Operands& given, Word64 item, int thread, By
   fill<MatrixB>(given.b, item, thread, THREADS, memory + START_B);
 }
 
-// Without C the accumulator starts as 0, which scale-d = 0 passes over.
+// Without C the accumulator starts as all ones, a NaN in every format: scale-d = 0 must pass over it.
 MMAPROBE_DEVICE void load_all(const Operands& given, Word64 item, int thread, Registers& of) {
 #pragma unroll
-  for (int r = 0; r < D::registers; ++r) of.d[r] = 0;
+  for (int r = 0; r < D::registers; ++r) of.d[r] = ~D::Word(0);
   load<A>(given.a, given.items, item, thread, of.a);
   load<C>(given.c, given.items, item, thread, of.d);
   load<Metadata>(given.metadata, given.items, item, thread, of.metadata);

@@ -74,11 +74,12 @@ class Statement:
         results, a, rest = parts[0].count("%"), parts[1], parts[3:]
         selector = int(rest[1]) if ".sp." in made.opcode else None
         rest = rest[2:] if ".sp." in made.opcode else rest
-        predicate = re.search(r"setp\.ne\.b32 (\w+), (\d), 0;", text)
+        predicate = re.search(r"setp\.ne\.b32 (\w+), (\w+), 0;", text)
         assert predicate, "no predicate is set"
+        third = re.search(rf"mov\.b32 {predicate[2]}, %%ctaid\.z;", text)  # 0: no grid has a third dimension
         assert rest[0] == predicate[1], "scale-d is another predicate than the one that is set"
         numbers = tuple(map(int, rest[1:]))
-        return cls(a[0] == "{", results, selector, int(predicate[2]), numbers[:2], numbers[2:])
+        return cls(a[0] == "{", results, selector, 0 if third else int(predicate[2]), numbers[:2], numbers[2:])
 
 
 def bits_of(made: Instruction, operand: str) -> int:

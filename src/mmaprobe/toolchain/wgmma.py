@@ -14,6 +14,9 @@ from mmaprobe.toolchain.source import Source, device_only, heading, template
 
 TEMPLATE = "cuda/wgmma.cuh"
 THREADS = 128
+WITH_C = ("setp.ne.b32 scale_d, 1, 0;",)
+WITHOUT_C = (".reg .b32 none; mov.b32 none, %%ctaid.z;", "setp.ne.b32 scale_d, none, 0;")
+"""Grids have no third dimension, which the compiler does not know: it cannot replace the accumulator by zero."""
 
 
 def source(instruction: Instruction, architecture: str) -> Source:
@@ -59,7 +62,7 @@ def multiply(instruction: Instruction, fragments: dict[str, Fragment]) -> str:
     body = asm.statement(
         [
             "{ .reg .pred scale_d;",
-            f"setp.ne.b32 scale_d, {given.get('scale_d', '1')}, 0;",
+            *(WITHOUT_C if given.get("scale_d") == "0" else WITH_C),
             "wgmma.fence.sync.aligned;",
             f"{instruction.opcode} {', '.join(parts)};",
             "wgmma.commit_group.sync.aligned;",
