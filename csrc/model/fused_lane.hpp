@@ -16,7 +16,7 @@ struct Reading {
     u32 is_signed, magnitude, fractions, hidden, low, nan_above, nan_exact, infinity;
     i32 bias;
 
-    MMAPROBE_HD explicit Reading(const OperandRow& o)
+    MMAPROBE_HD constexpr explicit Reading(const OperandRow& o)
         : padding(int(o[OperandRow::padding])), fraction_bits(int(o[OperandRow::fraction_bits])),
           sign(int(o[OperandRow::bits]) - 1), is_signed(u32(o[OperandRow::is_signed])),
           magnitude(~u32(0) >> (31 - sign + int(is_signed))), fractions((u32(1) << fraction_bits) - 1),
@@ -60,7 +60,7 @@ struct Writing {
     i32 min_exponent;
     u32 table, largest, beyond, infinity, nan, underflow_sign, most_field;
 
-    MMAPROBE_HD Writing(const EncodeRow& e, u32 nan_code)
+    MMAPROBE_HD constexpr Writing(const EncodeRow& e, u32 nan_code)
         : fraction_bits(int(e[EncodeRow::fraction_bits])), sign(int(e[EncodeRow::bits]) - 1),
           padding(int(e[EncodeRow::padding])), min_exponent(i32(e[EncodeRow::min_exponent])),
           table(u32(e[EncodeRow::table])), largest(u32(e[EncodeRow::largest])),

@@ -59,7 +59,7 @@ enum class Opcode : i64 { MMAPROBE_OPCODES(MMAPROBE_NAME) };
     struct Kind {                                                 \
         enum Column { LIST(MMAPROBE_NAME) SIZE };                 \
         const i64* at;                                            \
-        MMAPROBE_HD i64 operator[](Column c) const { return at[c]; } \
+        MMAPROBE_HD constexpr i64 operator[](Column c) const { return at[c]; } \
     };
 MMAPROBE_ROW(Header, MMAPROBE_HEADER)
 MMAPROBE_ROW(OperandRow, MMAPROBE_OPERAND)

@@ -5,9 +5,11 @@
 // Shift counts are 0 <= n < width<W>() unless said otherwise.
 #pragma once
 #if defined(__CUDACC_RTC__)
+typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
+typedef int int32_t;
 typedef unsigned long long uint64_t;
 typedef long long int64_t;
 #else

@@ -1,0 +1,130 @@
+// What the compiler knows of a fused dot product (fused_lane.hpp), and its operands as binary64 has them.
+//
+// Read compiled_fused_model.hpp first.  An item is the high word of its value, the low word is 1: larger in magnitude
+// than the value by less than what bits of a product tell apart.  A zero is +-2^-500: nothing but its sign counts.
+#pragma once
+#include "compiled_rounding.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace compiled {
+
+constexpr int ZERO_POWER = -500;
+constexpr u32 ZERO_HIGH = u32(1023 + ZERO_POWER) << 20, INFINITE_HIGH = 0x7FF00000, NAN_HIGH = 0x7FF80000;
+constexpr u32 NO_SIGN = 0x7FFFFFFF;
+// Labels of 16 bits: a sum of two is below every label with a zero, and above every other with a special item.
+constexpr i32 ZERO_LABEL = -4096, SPECIAL_LABEL = 16000, SPECIAL_FROM = 1024;
+
+template <class = void>
+struct FusedForm {
+    MMAPROBE_HD static constexpr i64 rule(FusedRow::Column column) {
+        return FusedRow{PROGRAM + RULES}[column];
+    }
+    MMAPROBE_HD static constexpr i32 of(i64 operand, OperandRow::Column column) {
+        return i32(operand_at(operand)[column]);
+    }
+    MMAPROBE_HD static constexpr i32 least(i64 operand) { return of(operand, OperandRow::min_exponent); }
+    MMAPROBE_HD static constexpr i32 lowest_bit(i64 operand) {
+        return least(operand) - of(operand, OperandRow::fraction_bits);
+    }
+    MMAPROBE_HD static constexpr i32 above(i64 operand) {  // every finite value is below 2^above
+        return (1 << of(operand, OperandRow::exponent_bits)) - of(operand, OperandRow::bias);
+    }
+    static constexpr i64 A = header(Header::a), B = header(Header::b), CARRY = rule(FusedRow::carry);
+    static constexpr i64 C = HAS_C ? header(Header::c) : CARRY, SCALE = SCALED ? header(Header::scale) : A;
+    static constexpr int STEP = int(rule(FusedRow::step)), F = int(rule(FusedRow::fraction_bits));
+    static constexpr EncodeRow TO{PROGRAM + rule(FusedRow::encode)};
+    // The lowest labels of a product and of C: where nothing has a label, the sum is zero whatever E is.
+    static constexpr i32 SCALE_LOW = SCALED ? 2 * least(SCALE) : 0, SCALE_ABOVE = SCALED ? 2 * above(SCALE) : 0;
+    static constexpr i32 PRODUCT_LOW = least(A) + least(B) + SCALE_LOW, PRODUCT_ABOVE = above(A) + above(B) + SCALE_ABOVE;
+    static constexpr i32 C_LOW = least(C) < least(CARRY) ? least(C) : least(CARRY);
+    static constexpr i32 LOWEST = C_LOW < PRODUCT_LOW ? C_LOW : PRODUCT_LOW;
+    static constexpr i32 ZERO = i32(rule(FusedRow::zero_exponent)), FLOOR = ZERO > LOWEST ? ZERO : LOWEST;
+    static constexpr i32 LINE_ABOVE = (above(A) > above(B) ? above(A) : above(B)) + SCALE_ABOVE / 2;
+    // Whether the values, zeros and units of this form are what the rules here need.
+    static constexpr bool FITS = of(A, OperandRow::fraction_bits) <= 20 && of(B, OperandRow::fraction_bits) <= 20 &&
+                                 LIVE % 4 == 0 && STEP % 4 == 0 && LIVE <= 256 && FLOOR - F > -700 &&
+                                 LINE_ABOVE + ZERO_POWER + 1 < FLOOR - F && PRODUCT_ABOVE < SPECIAL_FROM;
+};
+
+// An operand of a dot product: high words of its values, labels by two, signs as bits.
+template <int ITEMS>
+struct FusedItems {
+    static constexpr int HIGHS = ITEMS / 4, LABELS = (ITEMS + 7) / 8, SIGNS = (ITEMS + 31) / 32;
+    union {
+        Quad highs[HIGHS];
+        u32 high[ITEMS];
+    };
+    union {
+        Quad labels[LABELS];
+        short label[8 * LABELS];
+    };
+    u32 signs[SIGNS];
+};
+
+template <int COUNT>
+struct ScaleCodes {
+    uint8_t scale[COUNT];
+    MMAPROBE_HD void put_scale(int g, u64 code) { scale[g] = uint8_t(code); }
+    MMAPROBE_HD u32 scale_of(int g) const { return scale[g]; }
+};
+template <>
+struct ScaleCodes<0> {
+    MMAPROBE_HD void put_scale(int, u64) {}
+    MMAPROBE_HD u32 scale_of(int) const { return 0; }
+};
+
+// A line of shared memory whose neighbours begin in other banks.
+template <class Base, bool EVEN = sizeof(Base) % 32 == 0>
+struct Padded : Base {
+    Quad unused;
+};
+template <class Base>
+struct Padded<Base, false> : Base {};
+
+// Item k of an operand, from its code of the format at `AT` of the program.
+template <i64 AT, class Line>
+MMAPROBE_HD void put_item(Line& line, int k, u32 code) {
+    constexpr Reading r(operand_at(AT));
+    const Item<u32> x = read_item<u32>(r, code);
+    const u32 absolute = code >> r.padding & r.magnitude;
+    const double value = make_double(absolute << (20 - r.fraction_bits), 0) * make_double(u32(2046 - r.bias) << 20, 0);
+    const bool special = x.nan | x.infinite, zero = x.exponent == u32(NO_EXPONENT);
+    const u32 size = x.nan ? NAN_HIGH : x.infinite ? INFINITE_HIGH : zero ? ZERO_HIGH : high_word(value);
+    line.high[k] = size | (x.negative & ~NO_SIGN);
+    line.label[k] = short(special ? SPECIAL_LABEL : zero ? ZERO_LABEL : i32(x.exponent));
+}
+
+// Multiplies items first .. first + count - 1 by a scale.
+template <i64 AT, class Line>
+MMAPROBE_HD void scale_items(Line& line, int first, int count, u32 code) {
+    constexpr Reading r(operand_at(AT));
+    const Item<u32> s = read_item<u32>(r, code);
+    for (int k = first; k < first + count; ++k) {
+        const u32 size = line.high[k] & NO_SIGN;
+        if (s.nan) {
+            line.high[k] = NAN_HIGH;
+            line.label[k] = short(SPECIAL_LABEL);
+        } else if (size != ZERO_HIGH && size < INFINITE_HIGH) {
+            line.high[k] += s.exponent << 20;
+            line.label[k] = short(line.label[k] + i32(s.exponent));
+        }
+    }
+}
+
+template <int ITEMS, class Line>
+MMAPROBE_HD void gather_signs(Line& line) {
+    MMAPROBE_UNROLLED
+    for (int word = 0; word < Line::SIGNS; ++word) {
+        constexpr int most = ITEMS < 32 ? ITEMS : 32;
+        u32 signs = 0;
+        MMAPROBE_UNROLLED
+        for (int k = most - 1; k >= 0; --k)
+            if (32 * word + k < ITEMS) signs = signs << 1 | line.high[32 * word + k] >> 31;
+        line.signs[word] = signs;
+    }
+}
+
+}  // namespace compiled
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe

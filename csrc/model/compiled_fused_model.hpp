@@ -1,0 +1,194 @@
+// The fused dot product (fused_lane.hpp) on a processor with fast binary64: the multiply-add rounded down does it all.
+//
+// With u = 2^(E - F) and M = 1.5 2^52 u, neighbours of M lie u apart, so that M + s, rounded down after each product,
+// is M plus the sum of floor(a_k b_k / u) u.  With operands larger in magnitude by less than what bits of a product
+// tell apart, a negative product of quotient q >= 0 adds -q - 1, be it exact or not; u for each negative product
+// beside it leaves the sum of truncated ones.  M's low word starts as their count.
+#pragma once
+#include "compiled_write.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace compiled {
+
+// max(x + y, z) of two signed halves each.
+MMAPROBE_HD u32 add_max_halves(u32 x, u32 y, u32 z) {
+#if defined(__CUDA_ARCH__)
+    return __viaddmax_s16x2(x, y, z);
+#else
+    u32 out = 0;
+    for (int at = 0; at < 32; at += 16) {
+        const short sum = short(short(x >> at) + short(y >> at)), other = short(z >> at);
+        out |= u32(uint16_t(sum > other ? sum : other)) << at;
+    }
+    return out;
+#endif
+}
+
+template <class Form>
+struct Fused {
+    struct RowLine : FusedItems<LIVE>, ScaleCodes<GROUPS>, Meets {};
+    struct ColumnLine : FusedItems<K>, ScaleCodes<GROUPS> {};
+    struct Row : Padded<RowLine> {};
+    struct Column : Padded<ColumnLine> {};
+    static constexpr int STEP = Form::STEP;
+
+    MMAPROBE_HD static void put_a(Row& row, int k, u64 code) { put_item<Form::A>(row, k, u32(code)); }
+    MMAPROBE_HD static void put_b(Column& column, int k, u64 code) { put_item<Form::B>(column, k, u32(code)); }
+    MMAPROBE_HD static void put_scale_a(Row& row, int g, u64 code) { row.put_scale(g, code); }
+    MMAPROBE_HD static void put_scale_b(Column& column, int g, u64 code) { column.put_scale(g, code); }
+    MMAPROBE_HD static void put_metadata(Row& row, int chunk, u32 item) { row.Meets::put(chunk, item); }
+    MMAPROBE_HD static void seal(Row& row) {
+        for (int g = 0; g < GROUPS; ++g) scale_items<Form::SCALE>(row, g * GROUP, GROUP, row.scale_of(g));
+        gather_signs<LIVE>(row);
+    }
+    MMAPROBE_HD static void seal(Column& column) {
+        constexpr int size = GROUP * K / LIVE;
+        for (int g = 0; g < GROUPS; ++g) scale_items<Form::SCALE>(column, g * size, size, column.scale_of(g));
+        gather_signs<K>(column);
+    }
+    MMAPROBE_HD static u64 evaluate(const Row& row, const Column& column, u64 c) {
+        const Row* const rows[] = {&row};
+        const Column* const columns[] = {&column};
+        u64 d;
+        tile<1, 1>(rows, columns, &c, &d);
+        return d;
+    }
+    MMAPROBE_HD static void evaluate_two(const Row& row, const Column& first, const Column& second, const u64* c,
+                                         u64* d) {
+        const Row* const rows[] = {&row};
+        const Column* const columns[] = {&first, &second};
+        tile<1, 2>(rows, columns, c, d);
+    }
+    MMAPROBE_HD static void evaluate_four(const Row& first_row, const Row& second_row, const Column& first,
+                                          const Column& second, const u64* c, u64* d) {
+        const Row* const rows[] = {&first_row, &second_row};
+        const Column* const columns[] = {&first, &second};
+        tile<2, 2>(rows, columns, c, d);
+    }
+
+    // Words of an operand from item k on: two labels, or four high words; where A is sparse, those that the row meets.
+    MMAPROBE_HD static u32 labels(const Row& row, int k) { return row.labels[k / 8].word[k / 2 % 4]; }
+    MMAPROBE_HD static u32 labels(const Row& row, const Column& column, int k) {
+        if constexpr (CHUNK == 0) return column.labels[k / 8].word[k / 2 % 4];
+        const Meets& meets = row;
+        return u32(uint16_t(column.label[meets[k]])) | u32(column.label[meets[k + 1]]) << 16;
+    }
+    MMAPROBE_HD static Quad highs(const Row& row, const Column& column, int k) {
+        if constexpr (CHUNK == 0) return column.highs[k / 4];
+        const Meets& meets = row;
+        return {column.high[meets[k]], column.high[meets[k + 1]], column.high[meets[k + 2]], column.high[meets[k + 3]]};
+    }
+    // How many products of a step are negative.
+    MMAPROBE_HD static u32 negatives(const Row& row, const Column& column, int first) {
+        u32 count = 0;
+        const Meets& meets = row;
+        if constexpr (CHUNK != 0) {
+            MMAPROBE_UNROLLED
+            for (int k = first; k < first + STEP; ++k) count += (row.high[k] ^ column.high[meets[k]]) >> 31;
+            return count;
+        }
+        MMAPROBE_UNROLLED
+        for (int word = 0; word < Row::SIGNS; ++word) {
+            const int low = first - 32 * word, high = first + STEP - 32 * word;
+            if (low >= 32 || high <= 0) continue;
+            const u32 mask = (high >= 32 ? ~u32(0) : (u32(1) << (high & 31)) - 1) & ~u32(0) << (low > 0 ? low : 0);
+            count += u32(ones((row.signs[word] ^ column.signs[word]) & mask));
+        }
+        return count;
+    }
+
+    template <int M, int N>
+    MMAPROBE_HD static void largest_labels(const Row* const* rows, const Column* const* columns, int first, i32* largest) {
+        u32 pairs[M * N];
+        MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i) pairs[i] = u32(Form::FLOOR) << 16 | u32(uint16_t(Form::FLOOR));
+        MMAPROBE_UNROLLED
+        for (int k = first; k < first + STEP; k += 2)
+            MMAPROBE_UNROLLED
+            for (int i = 0; i < M * N; ++i)
+                pairs[i] = add_max_halves(labels(*rows[i / N], k), labels(*rows[i / N], *columns[i % N], k), pairs[i]);
+        MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i) {
+            const i32 low = short(pairs[i]), high = i32(pairs[i]) >> 16;
+            largest[i] = low > high ? low : high;
+        }
+    }
+    template <int M, int N>
+    MMAPROBE_HD static void add_products(const Row* const* rows, const Column* const* columns, int first, double* total) {
+        MMAPROBE_UNROLLED
+        for (int k = first; k < first + STEP; k += 4) {
+            Quad a[M], b[M * N];
+            MMAPROBE_UNROLLED
+            for (int i = 0; i < M; ++i) a[i] = rows[i]->highs[k / 4];
+            MMAPROBE_UNROLLED
+            for (int i = 0; i < (CHUNK ? M * N : N); ++i) b[i] = highs(*rows[i / N], *columns[i % N], k);
+            MMAPROBE_UNROLLED
+            for (int t = 0; t < 4; ++t)
+                MMAPROBE_UNROLLED
+                for (int i = 0; i < M * N; ++i)
+                    total[i] = multiply_add<Mode::DOWN>(make_double(a[i / N].word[t], 1),
+                                                        make_double(b[CHUNK ? i : i % N].word[t], 1), total[i]);
+        }
+    }
+    // The code where C or an operand of the step is special.
+    template <i64 AT>
+    MMAPROBE_HD static u32 special(const Row& row, const Column& column, int first, u32 code) {
+        constexpr Reading reading(operand_at(AT));
+        constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
+        const Item<u32> c = read_item<u32>(reading, code);
+        const Meets& meets = row;
+        bool nan = c.nan, plus = c.infinite & ~c.negative, minus = c.infinite & c.negative;
+        MMAPROBE_ROLLED
+        for (int k = first; k < first + STEP; ++k) {
+            const u32 a = row.high[k], b = column.high[meets[k]], x = a & NO_SIGN, y = b & NO_SIGN;
+            const bool infinite = x == INFINITE_HIGH || y == INFINITE_HIGH;
+            nan |= x > INFINITE_HIGH || y > INFINITE_HIGH || (infinite && (x == ZERO_HIGH || y == ZERO_HIGH));
+            plus |= infinite && !((a ^ b) >> 31);
+            minus |= infinite && (a ^ b) >> 31;
+        }
+        if (nan || (plus && minus)) return w.nan;
+        return (w.infinity | (minus ? u32(1) << w.sign : 0)) << w.padding;
+    }
+    template <int M, int N, i64 AT>
+    MMAPROBE_HD static void step(const Row* const* rows, const Column* const* columns, int first, u32* code) {
+        i32 label[M * N];
+        double total[M * N];
+        bool any_special = false;
+        largest_labels<M, N>(rows, columns, first, label);
+        MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i) {
+            const Addend c = read_addend<Form, AT>(code[i]);
+            label[i] = label[i] > c.label ? label[i] : c.label;
+            any_special |= label[i] >= SPECIAL_FROM;
+            const u32 count = negatives(*rows[i / N], *columns[i % N], first) + c.negative;
+            total[i] = multiply_add<Mode::DOWN>(c.value, 1.0, make_double(origin<Form>(label[i]), count));
+        }
+        add_products<M, N>(rows, columns, first, total);
+        u32 made[M * N];
+        MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i) made[i] = write<Form>(total[i], label[i]);
+        if (any_special) {
+            MMAPROBE_UNROLLED
+            for (int i = 0; i < M * N; ++i)
+                if (label[i] >= SPECIAL_FROM) made[i] = special<AT>(*rows[i / N], *columns[i % N], first, code[i]);
+        }
+        MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i) code[i] = made[i];
+    }
+    template <int M, int N>
+    MMAPROBE_HD static void tile(const Row* const* rows, const Column* const* columns, const u64* c, u64* d) {
+        u32 code[M * N];
+        MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i) code[i] = HAS_C ? u32(c[i]) : 0;
+        step<M, N, Form::C>(rows, columns, 0, code);
+        MMAPROBE_UNROLLED
+        for (int first = STEP; first < LIVE; first += STEP) step<M, N, Form::CARRY>(rows, columns, first, code);
+        MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i) d[i] = code[i];
+    }
+};
+
+}  // namespace compiled
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe

@@ -1,0 +1,86 @@
+// C of a fused sum as binary64, and the code of the sum.
+#pragma once
+#include "compiled_fused.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace compiled {
+
+// C, made larger in magnitude as every item is; its label, below every other of a zero, SPECIAL_FROM of a special value.
+struct Addend {
+    double value;
+    i32 label;
+    u32 negative;
+};
+
+template <class Form, i64 AT>
+MMAPROBE_HD Addend read_addend(u32 code) {
+    constexpr Reading r(operand_at(AT));
+    constexpr i32 least = Form::least(AT);
+    constexpr bool is_single = r.bias == 127 && r.sign + r.padding == 31 && r.fraction_bits + r.padding == 23;
+    double value;
+    u32 special = 0;
+    if constexpr (is_single) {  // a special value's label is that of the binary64 it becomes
+        value = double(__builtin_bit_cast(float, code));
+    } else {
+        const u32 absolute = code >> r.padding & r.magnitude, sign = (code >> r.padding >> r.sign & 1) << 31;
+        const u64 bits = u64(absolute) << (52 - r.fraction_bits) | u64(sign) << 32;
+        value = __builtin_bit_cast(double, bits) * make_double(u32(2046 - r.bias) << 20, 0);
+        const Item<u32> x = read_item<u32>(r, code);
+        special = x.nan | x.infinite;
+    }
+    const u64 bits = __builtin_bit_cast(u64, value);
+    const i32 field = i32(bits >> 52 & 2047);
+    i32 label = field - 1023;
+    if constexpr (least > Form::FLOOR) label = field && label < least ? least : label;
+    return {__builtin_bit_cast(double, bits | 1), special ? SPECIAL_FROM : label, u32(bits >> 63)};
+}
+
+// Any rounding and format: of the sum in units of 2^lowest.
+template <class Form>
+MMAPROBE_HD u32 write_any(i64 sum, i32 lowest) {
+    constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
+    const bool negative = sum < 0;
+    const u64 size = u64(negative ? -sum : sum);
+    const i32 top = lowest + count_bits(size) - 1, base = top > w.min_exponent ? top : w.min_exponent;
+    const i32 shift = base - w.fraction_bits - lowest;
+    const u64 rounded = shift > 0 ? round_right(size, shift, negative, w.table) : size << -shift;
+    const u32 field = u32(base - w.min_exponent), most = field < w.most_field ? field : w.most_field;
+    const u32 code = rounded ? (most << w.fraction_bits) + u32(rounded) : 0;
+    const u32 sign = negative && (rounded || w.underflow_sign) ? u32(1) << w.sign : 0;
+    return size ? (code > w.largest ? w.beyond : code) << w.padding | sign << w.padding : 0;
+}
+
+// Formats that are binary32 without its last bits, towards zero.
+template <class Form>
+MMAPROBE_HD u32 write_single(double sum) {
+    constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
+    constexpr bool overflows = Form::PRODUCT_ABOVE >= 127 - Form::F && Form::TO[EncodeRow::beyond_positive] == INFINITE;
+    constexpr i32 product_bit = Form::lowest_bit(Form::A) + Form::lowest_bit(Form::B) + Form::SCALE_LOW;
+    constexpr i32 c_bit = Form::lowest_bit(Form::C), bit = product_bit < c_bit ? product_bit : c_bit;
+    constexpr bool underflows = bit < w.min_exponent - w.fraction_bits && !w.underflow_sign;
+    u32 code = __builtin_bit_cast(u32, truncated(sum)) & (~u32(0) << w.padding);
+    if constexpr (underflows) code = code & NO_SIGN ? code : 0;
+    if constexpr (overflows)
+        if ((high_word(sum) & NO_SIGN) >= u32(1023 + 128) << 20) code = w.infinity << w.padding | (code & ~NO_SIGN);
+    return code;
+}
+
+// M's high word; its low word is 0, or the count that the sum starts with.
+template <class Form>
+MMAPROBE_HD u32 origin(i32 label) {
+    return (u32(label - Form::F + 52 + 1023) << 20) | 0x80000;
+}
+
+template <class Form>
+MMAPROBE_HD u32 write(double total, i32 label) {
+    constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
+    constexpr bool truncates = w.table == 0, single = w.min_exponent == -126 && w.sign + w.padding == 31;
+    const double from = make_double(origin<Form>(label), 0);
+    if constexpr (truncates && single && w.fraction_bits + w.padding == 23) return write_single<Form>(total - from);
+    return write_any<Form>(i64(__builtin_bit_cast(u64, total) - __builtin_bit_cast(u64, from)), label - Form::F);
+}
+
+}  // namespace compiled
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe
