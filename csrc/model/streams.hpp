@@ -110,10 +110,10 @@ struct Uniform {
     MMAPROBE_HD u64 scale_b(u64 x) const { return cut(t.scale, x); }
 };
 
-// What the items of an operand aim at: the highest exponent field, how far below it fields lie; all ones where drawn
-// fields make no zeros, and where fractions stay.
+// What the items of an operand aim at: the highest exponent field, minus how far below it fields lie; all ones where
+// drawn fields make no zeros, and where fractions stay.
 struct Cluster {
-    i32 top, width;
+    i32 top, minus_width;
     u32 no_zeros, fractions;
 };
 
@@ -130,19 +130,32 @@ struct Exponents {
     MMAPROBE_HD bool zero(u32 x, const Cluster& aim) const { return !((~x & (ones() & 31) << position) | aim.no_zeros); }
 };
 
+// The bits of y under a mask, those of x elsewhere: one instruction.
+#if defined(__CUDA_ARCH__)
+MMAPROBE_HD u32 merged(u32 mask, u32 y, u32 x) {
+    u32 out;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(out) : "r"(mask), "r"(y), "r"(x));
+    return out;
+}
+#else
+MMAPROBE_HD u32 merged(u32 mask, u32 y, u32 x) { return (y & mask) | (x & ~mask); }
+#endif
+
 // A raw code with its exponent replaced; of 8-byte codes the upper half.  The new field is computed with `bits` more bits
 // below it, all ones before the drop is taken away, so that cutting them rounds the drop down.
 MMAPROBE_HD u32 clustered_code(const Layout& f, const Cluster& aim, u32 x) {
     const Exponents e(f);
     const i32 at = e.position + e.bits + larger(e.bits, 6) < 32 ? e.position : 0, up = e.position - at;
-    const i32 drawn = i32(x >> up & e.ones() << at);
-    const u32 field = u32(larger((aim.top + 1) * (1 << (at + e.bits)) - 1 - drawn * aim.width, 0));
-    const u32 placed = (up < e.bits ? field >> (e.bits - up) : field << (up - e.bits)) & e.ones() << e.position;
+    const i32 drawn = i32(x >> up & e.ones() << at), highest = ((aim.top + 1) << (at + e.bits)) - 1;
+    const u32 field = u32(larger(highest + drawn * aim.minus_width, 0));
+    const u32 placed = up < e.bits ? field >> (e.bits - up) : field << (up - e.bits), sign = u32(f.sign >> e.half);
     const u32 fractions = ((1u << e.position) - 1) & ~((1u << f.padding) - 1) & aim.fractions;
-    u32 code = placed | (x & fractions);
-    if (e.cuts) code = code < e.largest ? code : e.largest;
-    if (e.zero(x, aim)) code = 0;
-    return code | (f.nan_rule == NEGATIVE_ZERO && !code ? 0 : x & u32(f.sign >> e.half));
+    const u32 field_bits = e.ones() << e.position, rest = fractions | sign;
+    const bool every_bit = f.item < 8 && (field_bits | rest) == ~u32(0) >> (32 - 8 * (f.item & 7));
+    u32 code = merged(field_bits, placed, every_bit ? x : x & rest);
+    if (e.cuts) code = (code & ~sign) < e.largest ? code : e.largest | (x & sign);
+    if (f.nan_rule == NEGATIVE_ZERO && !(code & ~sign)) code = 0;
+    return e.zero(x, aim) ? (f.nan_rule == NEGATIVE_ZERO ? 0 : x & sign) : code;
 }
 
 struct Clusters {
@@ -159,20 +172,20 @@ struct Clusters {
         i32 m = s.anchor_top - pick16(v.w0 >> 16, s.anchor_top - s.anchor_low + 1);
         const i32 width = pick16(v.w1, 46) >> (v.w1 >> 16 & 3), width_a = pick16(v.w2, width + 1);
         const u32 no_zeros = (v.w1 >> 18 & 1) - 1;
-        aim_c = {field(t.c, clamp(m, t.c.low, t.c.top)), width + 1, 0, ~u32(0)};
+        aim_c = {field(t.c, clamp(m, t.c.low, t.c.top)), ~width, 0, ~u32(0)};
         if (s.groups) {
             const i32 reach = smaller(t.a.top + t.b.top - t.a.normal - t.b.normal, 3) + 1;
             const i32 wanted = clamp(m - (t.a.top + t.b.top) + pick16(v.w3, reach), 2 * t.scale.normal, 2 * t.scale.top);
             const Pair e = split(t.scale, t.scale, wanted, v.w3 >> 16);
             const i32 vary = v.w2 >> 18 & 1;
             const u32 fractions = (v.w2 >> 16 & 3) == 0 ? ~u32(0) : 0;
-            aim_scale_a = {field(t.scale, e.a), width_a * vary + 1, ~u32(0), fractions};
-            aim_scale_b = {field(t.scale, e.b), (width - width_a) * vary + 1, ~u32(0), fractions};
+            aim_scale_a = {field(t.scale, e.a), ~(width_a * vary), ~u32(0), fractions};
+            aim_scale_b = {field(t.scale, e.b), ~((width - width_a) * vary), ~u32(0), fractions};
             m -= wanted;
         }
         const Pair e = split(t.a, t.b, m, v.w0);
-        aim_a = {field(t.a, e.a), width_a + 1, no_zeros, ~u32(0)};
-        aim_b = {field(t.b, e.b), width - width_a + 1, no_zeros, ~u32(0)};
+        aim_a = {field(t.a, e.a), ~width_a, no_zeros, ~u32(0)};
+        aim_b = {field(t.b, e.b), ~(width - width_a), no_zeros, ~u32(0)};
     }
     static MMAPROBE_HD u64 code(const Layout& f, const Cluster& aim, u64 x) {
         if (!f.is_float) return Uniform::cut(f, x);
