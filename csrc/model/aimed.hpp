@@ -89,45 +89,14 @@ struct Deal {
     }
 };
 
-// A floating family known at run time.
-struct Aims {
-    const Target& t;
-    i32 family;
-    const u32 (&v)[12];
-
-    template <class Use>
-    MMAPROBE_HD void with(const Use& use) const {
-        switch (family) {
-            case CANCEL: return use(Cancel(t, v));
-            case ULP: return use(Ulp(t, v));
-            case TIE: return use(Tie(t, v));
-            case ZLAD: return use(Zlad(t, v));
-            case TINY: return use(Tiny(t, v));
-            case SUBNORMALS: return use(Subnormals(t, v));
-            case EXTREMES: return use(Extremes(t, v));
-            case CONLY: return use(Conly(t, v));
-            case ZEROS: return use(Zeros(t, v));
-            default: return use(Clustered(t, v));
-        }
-    }
-    MMAPROBE_HD Lane lane(i32 k, const Block& w) const {
-        Lane out;
-        with([&](const auto& rule) { out = rule.lane(t, k, w.w0, w.w3); });
-        return out;
-    }
-    MMAPROBE_HD Addend addend() const {
-        Addend out;
-        with([&](const auto& rule) { out = rule.addend(t, v); });
-        return out;
-    }
-};
-
-MMAPROBE_HD Scales scales_of(const Drawn& d, const Aims& aims, i32 g) {
+template <class Family>
+MMAPROBE_HD Scales scales_of(const Drawn& d, const Family& family, i32 g) {
     const Target& t = d.t;
     i32 most = -(1 << 30);
     u32 any_shared = 0;
     MMAPROBE_ROLLED for (i32 k = g * t.space.group_lanes; k < (g + 1) * t.space.group_lanes; ++k) {
-        const Lane lane = aims.lane(k, d.draw(LANE, k));
+        const Block w = d.draw(LANE, k);
+        const Lane lane = family.lane(t, k, w.w0, w.w3);
         most = larger(most, lane.zero ? t.space.product_low : lane.exponent);
         any_shared |= lane.shared;
     }
@@ -190,12 +159,11 @@ MMAPROBE_HD Codes<Code> lane_codes(const Drawn& d, const Lane& aim, i32 k, const
                           aim.shared ? v[6] : w.w3, low_a, low_b);
 }
 
-template <class Code, class Put>
-MMAPROBE_HD void make_floats(const Drawn& d, i32 family, Put& put) {
+template <class Code, class Family, class Put>
+MMAPROBE_HD void make_floats(const Drawn& d, const Family& family, bool special, Put& put) {
     const Target& t = d.t;
-    const Aims aims{t, family, d.v};
-    const Addend addend_aim = aims.addend();
-    const Specials specials(d, family == SPECIALS);
+    const Addend addend_aim = family.addend(t, d.v);
+    const Specials specials(d, special);
     const Deal deal(d);
     Codes<Code> mirrored{};  // of the lane that C mirrors, in the thread that makes it
     i32 mirrored_scale = 0;
@@ -203,7 +171,7 @@ MMAPROBE_HD void make_floats(const Drawn& d, i32 family, Put& put) {
     MMAPROBE_ROLLED for (i32 g = deal.first_group; g < deal.groups; g += deal.group_step) {
         Scales scales{};
         if (t.space.groups) {
-            scales = scales_of(d, aims, g);
+            scales = scales_of(d, family, g);
             Scales shown = scales;
             specials.replace(g, shown);
             const bool own = deal.whole || g % d.parts == d.part;
@@ -212,7 +180,7 @@ MMAPROBE_HD void make_floats(const Drawn& d, i32 family, Put& put) {
         }
         const auto lane = [&](i32 k) {
             const Block w = d.draw(LANE, k);
-            Lane aim = aims.lane(k, w);
+            Lane aim = family.lane(t, k, w.w0, w.w3);
             if (t.space.groups)
                 aim.zero |= u32(aim.exponent - scales.exponent < t.a.low + t.b.low) & d.v[11] >> 2;
             Codes<Code> codes = lane_codes<Code>(d, aim, k, w, scales.exponent);
@@ -231,16 +199,34 @@ MMAPROBE_HD void make_floats(const Drawn& d, i32 family, Put& put) {
         put.c(specials.c(addend(t, addend_aim, d.v[8], d.v[9], mirrored.a, mirrored.b, mirrored_scale)));
 }
 
+template <class Code, class Put>
+MMAPROBE_HD void make_family(const Drawn& d, i32 family, Put& put) {
+    switch (family) {
+        case CANCEL: return make_floats<Code>(d, Cancel(d.t, d.v), false, put);
+        case ULP: return make_floats<Code>(d, Ulp(d.t, d.v), false, put);
+        case TIE: return make_floats<Code>(d, Tie(d.t, d.v), false, put);
+        case ZLAD: return make_floats<Code>(d, Zlad(d.t, d.v), false, put);
+        case TINY: return make_floats<Code>(d, Tiny(d.t, d.v), false, put);
+        case SUBNORMALS: return make_floats<Code>(d, Subnormals(d.t, d.v), false, put);
+        case EXTREMES: return make_floats<Code>(d, Extremes(d.t, d.v), false, put);
+        case CONLY: return make_floats<Code>(d, Conly(d.t, d.v), false, put);
+        case ZEROS: return make_floats<Code>(d, Zeros(d.t, d.v), false, put);
+        default: return make_floats<Code>(d, Clustered(d.t, d.v), true, put);
+    }
+}
+
 template <class Put>
-MMAPROBE_HD void make_aimed(const Target& t, i32 family, const Stream& stream, u64 index, int part, int parts, Put& put) {
+MMAPROBE_HD void make_aimed(const Target& t, i32 family, const Stream& stream, u64 index, int part, int parts,
+                            Put& put) {
     const Drawn d(t, stream, index, part, parts);
-    if (t.a.fraction > 31 || t.b.fraction > 31) return make_floats<u64>(d, family, put);
-    make_floats<u32>(d, family, put);
+    if (t.a.fraction > 31 || t.b.fraction > 31) return make_family<u64>(d, family, put);
+    make_family<u32>(d, family, put);
 }
 
 // Boundary values in one of 4 operands, of extremes in all; half of these repeat one pair in all lanes.
 template <class Put>
-MMAPROBE_HD void make_integers(const Target& t, i32 family, const Stream& stream, u64 index, int part, int parts, Put& put) {
+MMAPROBE_HD void make_integers(const Target& t, i32 family, const Stream& stream, u64 index, int part, int parts,
+                               Put& put) {
     const Drawn d(t, stream, index, part, parts);
     const u32 share = family == EXTREMES ? 4 : 1;
     const bool same = share == 4 && (d.v[0] & 1);

@@ -20,11 +20,13 @@ typedef long long int64_t;
 #endif
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-#define MMAPROBE_HD __host__ __device__ inline
+#define MMAPROBE_HD __host__ __device__ __forceinline__
 #define MMAPROBE_CALL __host__ __device__ __noinline__  // in one function the interpreter takes minutes to compile
+#define MMAPROBE_CONSTANT __device__ constexpr          // an object that device code reads
 #else
 #define MMAPROBE_HD inline __attribute__((always_inline))  // what inner loops are made of
 #define MMAPROBE_CALL inline                               // one call a chunk
+#define MMAPROBE_CONSTANT constexpr
 #endif
 // Loops of a GPU's thread: passes side by side, or one copy of the code.
 #if defined(__CUDACC__) || defined(__HIPCC__)

@@ -35,6 +35,6 @@ def target_text(packed: Sequence[int], name: str = "TARGET") -> str:
     space = "mmaprobe::MMAPROBE_BUILD::generators"
     inner = ",\n".join(f"    {{{row}}}" for row in rows)
     return (
-        f"constexpr {space}::Target {name} = {{\n{inner}}};\n"
+        f"MMAPROBE_CONSTANT {space}::Target {name} = {{\n{inner}}};\n"
         f'static_assert({space}::whole_items({name}), "operands across words of a vector\'s stream");\n'
     )
