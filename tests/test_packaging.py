@@ -15,6 +15,10 @@ import pytest
 
 import mmaprobe
 from mmaprobe import _native
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.models.program import program
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.toolchain.compiled import constants
 
 PACKAGE = Path(str(resources.files("mmaprobe")))
 CHECKOUT = Path(__file__).parents[1]
@@ -53,10 +57,16 @@ def test_every_source_of_the_engine_is_installed() -> None:
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not here; apt-get install g++")
 def test_the_headers_stand_alone(tmp_path: Path) -> None:
-    """The engine's headers compile without Python, pybind11 or anything else of the build."""
+    """The engine's headers compile without Python, pybind11 or anything else of the build; those that a datapath is
+    compiled into, behind its program."""
     headers = (CHECKOUT if IN_PLACE else PACKAGE) / "csrc"
     source = tmp_path / "all.cpp"
-    source.write_text("".join(f'#include "model/{file.name}"\n' for file in sorted((headers / "model").iterdir())))
+    words = program(datapath_for("sm_90a", instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_90a")))
+    assert words is not None
+    includes = [f'#include "model/{file.name}"\n' for file in sorted((headers / "model").iterdir())]
+    made_of_a_program = [line for line in includes if "/compiled" in line]
+    plain = [line for line in includes if line not in made_of_a_program]
+    source.write_text("".join([*plain, constants(words.tolist(), 0), *made_of_a_program]))
     words = ["g++", "-std=c++17", "-fsyntax-only", "-DMMAPROBE_BUILD=alone", f"-I{headers}", str(source)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

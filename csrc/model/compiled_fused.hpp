@@ -36,7 +36,8 @@ struct FusedForm {
     static constexpr EncodeRow TO{PROGRAM + rule(FusedRow::encode)};
     // The lowest labels of a product and of C: where nothing has a label, the sum is zero whatever E is.
     static constexpr i32 SCALE_LOW = SCALED ? 2 * least(SCALE) : 0, SCALE_ABOVE = SCALED ? 2 * above(SCALE) : 0;
-    static constexpr i32 PRODUCT_LOW = least(A) + least(B) + SCALE_LOW, PRODUCT_ABOVE = above(A) + above(B) + SCALE_ABOVE;
+    static constexpr i32 PRODUCT_LOW = least(A) + least(B) + SCALE_LOW;
+    static constexpr i32 PRODUCT_ABOVE = above(A) + above(B) + SCALE_ABOVE;
     static constexpr i32 C_LOW = least(C) < least(CARRY) ? least(C) : least(CARRY);
     static constexpr i32 LOWEST = C_LOW < PRODUCT_LOW ? C_LOW : PRODUCT_LOW;
     static constexpr i32 ZERO = i32(rule(FusedRow::zero_exponent)), FLOOR = ZERO > LOWEST ? ZERO : LOWEST;

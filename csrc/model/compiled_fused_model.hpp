@@ -99,7 +99,8 @@ struct Fused {
     }
 
     template <int M, int N>
-    MMAPROBE_HD static void largest_labels(const Row* const* rows, const Column* const* columns, int first, i32* largest) {
+    MMAPROBE_HD static void largest_labels(const Row* const* rows, const Column* const* columns, int first,
+                                           i32* largest) {
         u32 pairs[M * N];
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) pairs[i] = u32(Form::FLOOR) << 16 | u32(uint16_t(Form::FLOOR));
@@ -115,7 +116,8 @@ struct Fused {
         }
     }
     template <int M, int N>
-    MMAPROBE_HD static void add_products(const Row* const* rows, const Column* const* columns, int first, double* total) {
+    MMAPROBE_HD static void add_products(const Row* const* rows, const Column* const* columns, int first,
+                                         double* total) {
         MMAPROBE_UNROLLED
         for (int k = first; k < first + STEP; k += 4) {
             Quad a[M], b[M * N];

@@ -6,7 +6,8 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace compiled {
 
-// C, made larger in magnitude as every item is; its label, below every other of a zero, SPECIAL_FROM of a special value.
+// C, made larger in magnitude as every item is; its label: of a zero below every other, of a special value at least
+// SPECIAL_FROM.
 struct Addend {
     double value;
     i32 label;

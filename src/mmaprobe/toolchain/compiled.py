@@ -23,10 +23,11 @@ def compiled_model(words: Iterable[int], chunk: int = 0, seen: set[str] | None =
     if chunk not in _CHUNKS:
         raise UsageError(f"metadata of {chunk} lanes an item: it must be one of {', '.join(map(str, _CHUNKS))}")
     seen = set() if seen is None else seen
-    return flattened(COLUMNS, seen) + _constants(words, chunk) + flattened(MODEL, seen)
+    return flattened(COLUMNS, seen) + constants(words, chunk) + flattened(MODEL, seen)
 
 
-def _constants(words: Iterable[int], chunk: int) -> str:
+def constants(words: Iterable[int], chunk: int) -> str:
+    """The part of ``compiled_model`` between the headers: what is known of the datapath."""
     listed = textwrap.fill(", ".join(str(int(word)) for word in words), 120, break_long_words=False)
     return f"""
 #if defined(__CUDACC__) || defined(__HIPCC__)
