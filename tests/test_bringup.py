@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup.campaign import select
+from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.publish import parameter_file

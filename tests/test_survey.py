@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.bringup.campaign import select
+from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         validate,
         validate_witnesses,
     )
-    from mmaprobe.bringup import run
+    from mmaprobe.bringup import bring_up, run
 
 __version__ = metadata.version("mmaprobe")
 
@@ -28,6 +28,7 @@ __all__ = [
     "NotHereError",
     "UsageError",
     "__version__",
+    "bring_up",
     "derive",
     "device",
     "instruction",
@@ -44,7 +45,7 @@ _VERBS = (
     "derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate", "validate_witnesses",
 )  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
-_HOMES["run"] = "mmaprobe.bringup"
+_HOMES |= dict.fromkeys(("bring_up", "run"), "mmaprobe.bringup")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,10 @@
-"""The main job: probe, derive, compare with the shipped file, validate, record, for every instruction of a device."""
+"""The main job: probe, derive, compare with the shipped file, validate, record, for every instruction of a device.
+
+``run`` goes instruction by instruction, ``bring_up`` step by step over all of them within a budget.
+"""
 
 from mmaprobe.bringup.campaign import run
 from mmaprobe.bringup.result import Report, Result
+from mmaprobe.bringup.stepwise import bring_up
 
-__all__ = ["Report", "Result", "run"]
+__all__ = ["Report", "Result", "bring_up", "run"]

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import mmaprobe
+from mmaprobe.bringup.beginning import begun, best_device
 from mmaprobe.bringup.result import Report, Result, to_part
+from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import architectures, forms, instructions, is_glob, matches, short
-from mmaprobe.catalog.lookup import instruction as lookup_instruction
-from mmaprobe.catalog.states import default_state, modes
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare_with_shipped
-from mmaprobe.devices.base import Device, open_device, schemes, serial
+from mmaprobe.devices.base import Device, open_device, serial
 from mmaprobe.devices.model import DatapathDevice
-from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
-from mmaprobe.evidence.store import Header, Store
+from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
+from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.probing import probe
 from mmaprobe.validation import validate
 
-PREFERRED = ("cuda:0", "hip:0", "cpu")
 LEAST_PER_MODE = 100_000
 
 
@@ -38,17 +33,6 @@ class Listener(Protocol):
     def deriving(self, instruction: Instruction, step: str) -> None: ...
     def derived(self, instruction: Instruction) -> None: ...
     def compared(self, vectors: int) -> None: ...
-
-
-def best_device() -> Device:
-    """The best device here: a GPU where there is one, else the CPU."""
-    for name in PREFERRED:
-        if name.partition(":")[0] in schemes():
-            try:
-                return open_device(name)
-            except NotHereError:
-                continue
-    raise NotHereError("no device is here, not even the CPU; see: mmaprobe doctor")
 
 
 def run(
@@ -77,91 +61,11 @@ def run(
         raise UsageError(f"--vectors is {vectors}; it must not be negative")
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     chosen, absent = select(opened, instruction)
-    folder = Path(out) if out else Path("mmaprobe-evidence") / f"{_file_name(opened.name)}-{_stamp()}"
-    header = Header(
-        device=opened.name,
-        identity=opened.info(),
-        version=mmaprobe.__version__,
-        seed=seed,
-        settings={"instruction": instruction, "vectors": vectors},
-    )
-    store = _resume(folder, header) if resume else Store.create(folder, header)
+    settings = {"instruction": instruction, "vectors": vectors}
+    store = begun(opened, out, seed, settings, resume)
     deadline = None if budget is None else time.monotonic() + 60 * budget
     campaign = _Campaign(serial(opened), store, vectors, seed, deadline, listener, check)
     return campaign.run(chosen, absent)
-
-
-def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]], list[tuple[str, str]]]:
-    """What of the device a glob names: groups of control states that run here, and what does not run and why.
-
-    An id or glob with braces names single control states, one without them
-    whole instructions with all their states.  Of a form that the device lists
-    by its first instruction, it is the first that the glob names.
-    """
-    states = [modes(base) for base in _listed(device, pattern)]
-    groups: list[tuple[Instruction, ...]]
-    if "{" in pattern:
-        groups = [(state,) for group in states for state in group if _matches(state, pattern)]
-    else:
-        groups = [group for group in states if _matches(group[0], pattern)]
-    if not groups:
-        known = [group[0].id for group in states]
-        raise UsageError(
-            f"{device.name} has no instruction {pattern!r}{near(pattern, known)}; see: mmaprobe instructions"
-        )
-    here = [group for group in groups if device.supports(group[0])]
-    absent = [(group[0].id, device.supports(group[0]).reason) for group in groups if not device.supports(group[0])]
-    if not here:
-        raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
-    return here, absent
-
-
-def _listed(device: Device, pattern: str) -> Sequence[Instruction]:
-    """The device's instructions; where those are an architecture's forms, each at what the pattern names of it."""
-    listed = device.instructions()
-    architecture = device.info().get("architecture", "")
-    if architecture.partition("+")[0] not in architectures() or tuple(listed) != instructions(architecture):
-        return listed
-    if not is_glob(pattern):
-        try:
-            return [default_state(lookup_instruction(pattern, architecture))]
-        except UsageError:
-            return listed
-    found = [form.first for form in forms(architecture, pattern)]
-    stateful = [base for base in listed if base.controls and base not in found] if "{" in pattern else []
-    return [*found, *stateful] or listed
-
-
-def _matches(instruction: Instruction, pattern: str) -> bool:
-    return pattern in (instruction.id, short(instruction.id)) or matches(instruction, pattern)
-
-
-def _file_name(device: str) -> str:
-    """A device's name with everything that does not belong in a file name as a hyphen."""
-    return re.sub(r"[^A-Za-z0-9_+]+", "-", device)
-
-
-def _stamp() -> str:
-    return datetime.now().strftime("%Y%m%d-%H%M%S")
-
-
-def _resume(folder: Path, header: Header) -> Store:
-    if not (folder / "manifest.json").exists():
-        return Store.create(folder, header)
-    store = Store.open(folder)
-    for name in ("device", "identity", "version", "seed", "settings"):
-        before, now = (_lasting(getattr(of, name)) for of in (store.header, header))
-        if before != now:
-            raise UsageError(
-                f"{folder} was begun with another {name} ({before!r}, now {now!r}); "
-                "start anew with another --out, or give the same options"
-            )
-    return store
-
-
-def _lasting(value: Any) -> Any:
-    """What must be the same when a run goes on: an identity without its readings of clocks."""
-    return {k: v for k, v in value.items() if not k.startswith("clock_")} if isinstance(value, Mapping) else value
 
 
 @dataclass

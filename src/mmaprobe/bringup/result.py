@@ -10,6 +10,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.comparison import Comparison
 from mmaprobe.devices.base import Device
+from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.rows import PRECEDENCE
@@ -18,7 +19,10 @@ from mmaprobe.validation import Summary
 
 @dataclass(frozen=True)
 class Result:
-    """What was found of one instruction in one control state."""
+    """What was found of one instruction in one control state, now or before (``resumed``).
+
+    ``form`` is the instruction in whose row it is reported; by default itself in its default control state.
+    """
 
     instruction: Instruction
     datapath: Datapath | None = None
@@ -29,6 +33,7 @@ class Result:
     error: str = ""
     error_code: int = 0
     resumed: Part | None = None
+    form: Instruction | None = None
 
     @property
     def exit_code(self) -> int:
@@ -64,6 +69,8 @@ class Report:
     ended: str = ""  # why the run stopped early, if it did
     interrupted: bool = False
     check: bool = False  # whether a changed datapath is a failure
+    steps: tuple[StepRecord, ...] = ()
+    failure: int = 0  # exit code of what ended the run early
 
     @property
     def vectors(self) -> int:
@@ -78,6 +85,7 @@ class Report:
         if self.interrupted:
             return 130
         codes = [result.exit_code for result in self.results] or [4]
+        codes += [self.failure] if self.failure else []
         return worst([*codes, 1] if self.check and any(result.changed for result in self.results) else codes)
 
 

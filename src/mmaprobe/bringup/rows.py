@@ -7,10 +7,12 @@ from itertools import groupby
 import mmaprobe
 from mmaprobe.bringup.result import Report, Result, mismatches_of, vectors_of, worst
 from mmaprobe.catalog.states import default_state
+from mmaprobe.evidence.records import Mismatch
+from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.phrases import describe
-from mmaprobe.report.rows import InstructionRow, Outcome, Summary
+from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary
 from mmaprobe.report.vectors import vector_text
 
 OUTCOMES: dict[int, Outcome] = {0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten"}
@@ -20,7 +22,7 @@ PARAMETERS = ("changed", "unknown", "not derived", "equivalent", "same")
 
 def summary_of(report: Report) -> Summary:
     """The report as the summary that tables, JSON and JUnit are made from."""
-    groups = groupby(report.results, key=lambda result: default_state(result.instruction).id)
+    groups = groupby(report.results, key=lambda result: (result.form or default_state(result.instruction)).id)
     return Summary(
         device=report.device.name,
         identity=report.device.info(),
@@ -32,6 +34,9 @@ def summary_of(report: Report) -> Summary:
         evidence=str(report.out),
         seconds=report.seconds,
         check=report.check,
+        steps=tuple(StepRow(step.name, step.status, step.seconds, step.text) for step in report.steps),
+        ended=report.ended,
+        failure=report.failure,
     )
 
 
@@ -44,7 +49,7 @@ def _row(name: str, states: list[Result]) -> InstructionRow:
         outcome = "changed"
     datapath = _datapath(states[0])
     return InstructionRow(
-        instruction=name if len(states) == 1 else f"{name} ({len(states)} control states)",
+        instruction=name if len(states) == 1 else f"{name} ({_counted(states)})",
         outcome=outcome,
         phrases=describe(datapath) if datapath is not None else {},
         vectors=sum(vectors_of(state) for state in states),
@@ -53,6 +58,12 @@ def _row(name: str, states: list[Result]) -> InstructionRow:
         parameters=parameters,
         detail=next((text for state in states if (text := _detail(state))), ""),
     )
+
+
+def _counted(states: list[Result]) -> str:
+    """How many instructions a row tells of."""
+    alike = len({default_state(state.instruction) for state in states})
+    return f"{len(states)} control states" if alike == 1 else f"{len(states)} sizes and modifiers"
 
 
 def _datapath(result: Result) -> Datapath | None:
@@ -78,12 +89,10 @@ def _detail(result: Result) -> str:
     where = "" if state == default_state(state) else f"{state.id}: "
     if result.error:
         return result.error
+    if result.resumed is not None:
+        return _kept_detail(result.resumed, where)
     if result.summary is not None and result.summary.examples:
-        example = result.summary.examples[0]
-        vector, expected = example.vector, example.expected
-        if example.shrunk is not None and example.shrunk_expected is not None:
-            vector, expected = example.shrunk, example.shrunk_expected
-        return f"{where}{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"
+        return where + _mismatch(result.summary.examples[0])
     if result.summary is not None and not result.summary.vectors:
         return f"{where}nothing was compared"
     if result.derivation is not None and result.derivation.datapath is None:
@@ -93,3 +102,24 @@ def _detail(result: Result) -> str:
         lines = "; ".join(result.comparison.lines)
         return f"{where}{lines}" + (f"; {vector_text(proof)} gives {proof.d:#x}, {proof.note}" if proof else "")
     return ""
+
+
+def _kept_detail(part: Part, where: str) -> str:
+    """The same of a part that was read."""
+    if part.validation.get("error"):
+        return f"{part.instruction}: {part.validation['error']}" if where else str(part.validation["error"])
+    if part.mismatches:
+        return where + _mismatch(part.mismatches[0])
+    if part.datapath and not part.datapath.get("datapath"):
+        return f"{where}{part.datapath.get('reason') or 'no datapath was derived'}"
+    if not part.vectors:
+        return f"{where}nothing was compared"
+    differences = (part.comparison or {}).get("differences", [])
+    return where + "; ".join(differences) if differences else ""
+
+
+def _mismatch(example: Mismatch) -> str:
+    vector, expected = example.vector, example.expected
+    if example.shrunk is not None and example.shrunk_expected is not None:
+        vector, expected = example.shrunk, example.shrunk_expected
+    return f"{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"

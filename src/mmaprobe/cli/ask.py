@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,36 +16,43 @@ from mmaprobe.errors import UsageError
 def run(
     device: Device = None,
     instruction: Glob = "*",
-    vectors: Vectors = 10_000_000,
+    vectors: Annotated[
+        int | None, typer.Option("--vectors", "-n", help="Vectors of each instruction; by steps at most so many.")
+    ] = None,
     seed: Seed = 0,
     out_folder: Annotated[Path | None, typer.Option("--out", "-o", help="Evidence folder.")] = None,
     budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends cleanly.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 where a datapath is not the shipped one.")] = False,
+    steps: Annotated[
+        str | None, typer.Option(help="Step by step, as a GPU always is: names of steps with commas, or all.")
+    ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit file too.")] = None,
     pack: Pack = None,
     as_json: Json = False,
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
+    from mmaprobe.bringup.beginning import best_device, goes_by_steps
     from mmaprobe.bringup.rows import summary_of
+    from mmaprobe.devices.base import open_device
     from mmaprobe.report import junit, progress
     from mmaprobe.report.json import to_json
     from mmaprobe.report.table import SummaryTable
 
     if resume and out_folder is None:
         raise UsageError("--resume needs the folder to go on in: --out FOLDER")
-    with progress.RunProgress() as bars:
-        report = mmaprobe.run(
-            packed(device, pack),
-            instruction=instruction,
-            vectors=vectors,
-            seed=seed,
-            out=out_folder,
-            budget=budget,
-            resume=resume,
-            check=check,
-            listener=bars,
-        )
+    name = packed(device, pack)
+    opened = best_device() if name is None else open_device(name)
+    given: dict[str, Any] = {"instruction": instruction, "seed": seed, "out": out_folder, "budget": budget}
+    given |= {"resume": resume, "check": check}
+    if steps is not None or goes_by_steps(opened):
+        names = () if steps in (None, "all") else tuple(str(steps).split(","))
+        with progress.StepProgress() as bar:
+            report = mmaprobe.bring_up(opened, vectors=vectors, steps=names, listener=bar, **given)
+    else:
+        with progress.RunProgress() as bars:
+            most = 10_000_000 if vectors is None else vectors
+            report = mmaprobe.run(opened, vectors=most, listener=bars, **given)
     if junit_file is not None:
         junit.write(summary_of(report), junit_file)
     if as_json:

@@ -47,7 +47,7 @@ def derive(
     pattern = _pattern(opened, what)
     if pattern is None:
         return _one(opened, what, seed, check, write, certificate, as_json)
-    from mmaprobe.bringup.campaign import select
+    from mmaprobe.bringup.selection import select
     from mmaprobe.derivation.survey import survey
     from mmaprobe.report import derivations, progress
 

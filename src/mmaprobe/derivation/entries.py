@@ -94,7 +94,9 @@ def _search(survey: Survey, row: Row) -> Derivation | None:
 
 
 def _evidence(survey: Survey) -> str:
-    """The same device and seed have the same id."""
+    """The run's id; of a survey by itself one that is the same for the same device and seed."""
+    if survey.run:
+        return survey.run
     said = {"device": survey.device, "identity": dict(survey.identity), "seed": survey.seed}
     return hashlib.sha256(json_text(said).encode()).hexdigest()[:12]
 

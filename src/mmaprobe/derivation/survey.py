@@ -64,7 +64,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Survey:
-    """The rows in the order asked for; ``absent``: what does not run on the device, and why."""
+    """The rows in the order asked for; ``absent``: what does not run on the device, and why; ``run``: the id of the
+    run that it is part of, if any."""
 
     device: str
     architecture: str
@@ -73,6 +74,7 @@ class Survey:
     rows: tuple[Row, ...]
     absent: tuple[tuple[str, str], ...]
     seconds: float
+    run: str = ""
 
     def of(self, outcome: Outcome) -> tuple[Row, ...]:
         """The rows with this outcome."""
@@ -96,23 +98,29 @@ def survey(
     none agrees it is derived itself.
     """
     begin = time.monotonic()
-    work = _Work(device, seed, listener)
+    work = Surveyor(device, seed, listener)
     if listener is not None:
         listener.begin(device, sum(map(len, groups)))
-    for group in sorted(groups, key=lambda group: work._bare(group[0]) is None):
+    for group in work.ordered(groups):
         work.group(group)
     asked = [state for group in groups for state in group]
     extra = [made for made in work.rows if made not in set(asked)]
+    rows = tuple(work.rows[made] for made in (*extra, *asked))
+    return survey_of(device, seed, rows, absent, time.monotonic() - begin)
+
+
+def survey_of(
+    device: Device,
+    seed: int,
+    rows: tuple[Row, ...],
+    absent: Sequence[tuple[str, str]] = (),
+    seconds: float = 0.0,
+    run: str = "",
+) -> Survey:
+    """A survey of these rows of a device."""
     identity = device.info()
-    return Survey(
-        device=device.name,
-        architecture=identity.get("architecture", ""),
-        identity=identity,
-        seed=seed,
-        rows=tuple(work.rows[made] for made in (*extra, *asked)),
-        absent=tuple(absent),
-        seconds=time.monotonic() - begin,
-    )
+    architecture = identity.get("architecture", "")
+    return Survey(device.name, architecture, identity, seed, rows, tuple(absent), seconds, run)
 
 
 def alone(device: Device, instruction: Instruction, derivation: Derivation, seed: int) -> Survey:
@@ -127,8 +135,7 @@ def alone(device: Device, instruction: Instruction, derivation: Derivation, seed
         seconds=derivation.seconds,
         reason=derivation.reason,
     )
-    identity = device.info()
-    return Survey(device.name, identity.get("architecture", ""), identity, seed, (row,), (), derivation.seconds)
+    return survey_of(device, seed, (row,), seconds=derivation.seconds)
 
 
 def together(surveys: Sequence[Survey]) -> Survey:
@@ -138,10 +145,17 @@ def together(surveys: Sequence[Survey]) -> Survey:
 
 
 @dataclass
-class _Work:
+class Surveyor:
+    """A survey under way: it takes groups one after another, and rows that are known from before (``keep``).
+
+    An instruction that it ``leaves_out`` is never run; errors that it ``gives_up_on`` end the survey, not a row.
+    """
+
     device: Device
     seed: int
-    listener: Listener | None
+    listener: Listener | None = None
+    leaves_out: Callable[[Instruction], bool] = lambda made: False
+    gives_up_on: tuple[type[Exception], ...] = ()
     rows: dict[Instruction, Row] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -153,14 +167,18 @@ class _Work:
     def _bare(self, instruction: Instruction) -> str | None:
         return bare_primitive(self.architecture, instruction)
 
+    def ordered(self, groups: Sequence[Sequence[Instruction]]) -> list[Sequence[Instruction]]:
+        """Those that run one primitive as it is first: what they compute is inside the others."""
+        return sorted(groups, key=lambda group: self._bare(group[0]) is None)
+
     def group(self, states: Sequence[Instruction]) -> None:
         """One instruction in its control states; the others begin with what the default one computes."""
         start = None
         for state in states:
-            if state not in self.rows:
+            if state not in self.rows and not self.leaves_out(state):
                 self._needed(state)
-                self._keep(self._row(state, start))
-            start = start or self.rows[state].datapath
+                self.keep(self._row(state, start))
+            start = start or (self.rows[state].datapath if state in self.rows else None)
 
     def _needed(self, instruction: Instruction) -> None:
         """Derive the primitives inside an instruction first, from instructions that run each as it is."""
@@ -173,10 +191,12 @@ class _Work:
         missing = [name for name in inside if name not in self.entries]
         for made in self.device.instructions() if missing else ():
             name = self._bare(made)
-            if name in missing and name not in self.entries and made not in self.rows and self.device.supports(made):
-                self._keep(self._row(made, None))
+            wanted = name in missing and name not in self.entries and made not in self.rows
+            if wanted and self.device.supports(made) and not self.leaves_out(made):
+                self.keep(self._row(made, None))
 
-    def _keep(self, row: Row) -> None:
+    def keep(self, row: Row) -> None:
+        """Take a row in: what is known of its instruction."""
         self.rows[row.instruction] = row
         name = self._bare(row.instruction)
         if row.datapath is not None and name is not None and name not in self.entries:
@@ -197,6 +217,8 @@ class _Work:
                 row = replace(row, reason=f"compiles to what {twin} does, which is inconclusive")
             elif row.outcome != "equal":
                 row = self._derived(row, start)
+        except self.gives_up_on:
+            raise
         except UsageError as error:
             row = replace(row, outcome="refused", reason=str(error))
         except DeviceError as error:
@@ -247,7 +269,7 @@ class _Work:
     def _candidates(self, instruction: Instruction) -> Iterator[tuple[Datapath, tuple[str, ...]]]:
         """What the instruction could compute, each with where it was derived."""
         seen: set[Datapath] = set()
-        foreseen = self._foreseen(instruction)
+        foreseen = self.foreseen(instruction)
         if foreseen is not None:
             seen.add(foreseen[0])
             yield foreseen
@@ -257,8 +279,8 @@ class _Work:
                 seen.add(path)
                 yield path, (row.instruction.id,)
 
-    def _foreseen(self, instruction: Instruction) -> tuple[Datapath, tuple[str, ...]] | None:
-        """What the lowering makes of the primitives derived so far."""
+    def foreseen(self, instruction: Instruction) -> tuple[Datapath, tuple[str, ...]] | None:
+        """What the lowering makes of the primitives derived so far, and from which instructions these were."""
         try:
             names = lowering(instruction, self.architecture).primitives
             if not self.entries.keys() >= set(names):

@@ -9,7 +9,7 @@ reads, with every part saved before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.evidence import documents, files
 from mmaprobe.evidence.documents import Json
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
+from mmaprobe.evidence.steps import StepRecord, step_from_json
 
 SCHEMA = 1
 KIND = "mmaprobe evidence"
@@ -101,11 +102,14 @@ class Part:
 class Store:
     """An evidence folder that is being written or read."""
 
-    def __init__(self, path: Path, header: Header, parts: dict[str, Part], finished: bool) -> None:
+    def __init__(
+        self, path: Path, header: Header, parts: dict[str, Part], finished: bool, steps: dict[str, StepRecord]
+    ) -> None:
         self.path = path
         self.header = header
         self.finished = finished
         self._parts = parts
+        self._steps = steps
 
     @classmethod
     def create(cls, path: str | Path, header: Header) -> Store:
@@ -117,7 +121,7 @@ class Store:
         folder = Path(path)
         if (folder / "manifest.json").exists():
             raise UsageError(f"{folder} holds evidence already; go on with --resume, or choose another --out")
-        store = cls(folder, header, {}, finished=False)
+        store = cls(folder, header, {}, finished=False, steps={})
         store._write_manifest()
         return store
 
@@ -139,12 +143,19 @@ class Store:
         parts: dict[str, Part] = {}
         for name in manifest["parts"].typed(dict):
             parts[name] = _read_part(_part_path(folder, name), name, header.run)
-        return cls(folder, header, parts, finished)
+        named = manifest["steps"] if "steps" in manifest.typed(dict) else None
+        steps = {name: _read_step(folder, name, named[name], header.run) for name in named.typed(dict)} if named else {}
+        return cls(folder, header, parts, finished, steps)
 
     @property
     def parts(self) -> dict[str, Part]:
         """The parts saved so far, by instruction id."""
         return dict(self._parts)
+
+    @property
+    def steps(self) -> dict[str, StepRecord]:
+        """The steps begun so far, by name."""
+        return dict(self._steps)
 
     def is_finished(self, instruction: str) -> bool:
         """Whether the part of this instruction id is there and finished."""
@@ -156,10 +167,24 @@ class Store:
         Returns the part's file.  Raises CannotWriteError; earlier parts stay
         valid.
         """
+        path = self._write_part(part)
+        self._write_manifest()
+        return path
+
+    def save_step(self, step: StepRecord, parts: Iterable[Part] = ()) -> None:
+        """Write what a slice of a step found: the parts, the step's own file, then the manifest, all at once for a
+        reader.  Raises CannotWriteError; what the manifest named before stays valid."""
+        for part in parts:
+            self._write_part(part)
+        document = {"schema": SCHEMA, "kind": KIND, "run": self.header.run, "step": step.name, "result": step.result}
+        files.write_json(_step_path(self.path, step.name), document, self._advice)
+        self._steps[step.name] = step
+        self._write_manifest()
+
+    def _write_part(self, part: Part) -> Path:
         path = _part_path(self.path, part.instruction)
         files.write_json(path, part.to_json(self.header.run), self._advice)
         self._parts[part.instruction] = part
-        self._write_manifest()
         return path
 
     def finish(self) -> None:
@@ -194,7 +219,21 @@ class Store:
             "parts": parts,
             **self.header.to_json(),
         }
+        if self._steps:
+            document["steps"] = {name: step.to_json() for name, step in self._steps.items()}
         files.write_json(self.path / "manifest.json", document, self._advice)
+
+
+def _step_path(folder: Path, name: str) -> Path:
+    return folder / "steps" / f"{name}.json"
+
+
+def _read_step(folder: Path, name: str, entry: files.Field, run: str) -> StepRecord:
+    document = _checked(_step_path(folder, name))
+    _same_run(document, run)
+    if document["step"].text != name:
+        raise document["step"].wrong(f"is not {name!r}")
+    return step_from_json(name, entry, document["result"].typed(dict))
 
 
 def _part_path(folder: Path, instruction: str) -> Path:
@@ -210,10 +249,14 @@ def _checked(path: Path) -> files.Field:
     return document
 
 
-def _read_part(path: Path, instruction: str, run: str) -> Part:
-    document = _checked(path)
+def _same_run(document: files.Field, run: str) -> None:
     if document["run"].text != run:
         raise document["run"].wrong(f"is {document['run'].text!r}, but the manifest's run is {run!r}")
+
+
+def _read_part(path: Path, instruction: str, run: str) -> Part:
+    document = _checked(path)
+    _same_run(document, run)
     if document["instruction"].text != instruction:
         raise document["instruction"].wrong(f"is not {instruction!r}")
     datapath = document["datapath"]

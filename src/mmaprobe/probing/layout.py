@@ -6,7 +6,8 @@ placement (but for one order of lanes used in A and B alike, which is no more th
 their names; sparse A meets the lanes that its metadata names).  Where they
 disagree each operand is asked element by element: one 1 in A beside a B of ones,
 and so on, which shows the rows and columns that it reaches; where that is right, tiles of few
-products a sum tell whether sums of many are only rounded.
+products a sum tell whether sums of many are only rounded.  An operand that the
+instruction negates, and a C that it scales down, count as such.
 
 Answer: ``{"a": "as named" | {element: outputs}, "b": ..., "c": ...}``; an entry lists what
 came out elsewhere: ``"0,1": ["1,*"]`` where a[0, 1] reaches row 1.
@@ -14,6 +15,7 @@ came out elsewhere: ``"0,1": ["1,*"]`` where a[0, 1] reaches row 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import Format
@@ -33,6 +36,9 @@ FEW = 3
 
 WRONG = 1 << 40
 Ints = NDArray[np.int64]
+_SIGNS: dict[str, Callable[[Ints], Ints]] = {
+    "keep": lambda x: x, "flip": lambda x: -x, "clear": np.abs, "set": lambda x: -np.abs(x)
+}  # fmt: skip
 
 
 async def probe_layout(session: Session) -> Finding:
@@ -72,7 +78,8 @@ def _tiles(session: Session, rng: np.random.Generator, values: dict[str, Ints], 
             out[name] = rng.choice(np.array(legal_items(session.instruction.chunk), np.uint8), shape)
         elif name in values:
             fmt = session.formats[name]
-            codes = [code_of(fmt, Fraction(v)) or 0 for v in (-1, 0, 1)]
+            one = 1 << int(session.instruction.modifier.get("scale_input_d", 0)) if name == "c" else 1
+            codes = [code_of(fmt, Fraction(v * one)) or 0 for v in (-1, 0, 1)]
             out[name] = np.array(codes, fmt.dtype)[values[name] + 1]
         else:
             out[name] = np.full(shape, session.formats[name].one, session.formats[name].dtype)
@@ -81,13 +88,15 @@ def _tiles(session: Session, rng: np.random.Generator, values: dict[str, Ints], 
 
 def _decoded(fmt: Format, d: Bits) -> Ints:
     """Values of D as whole numbers; a code that is no small one counts as one that no sum has."""
-    whole = [WRONG if v is None or v.denominator != 1 or abs(v) > WRONG else int(v) for v in values_of(fmt, d.ravel())]
-    return np.array(whole, np.int64).reshape(d.shape)
+    codes, where = np.unique(d, return_inverse=True)
+    whole = [WRONG if v is None or v.denominator != 1 or abs(v) > WRONG else int(v) for v in values_of(fmt, codes)]
+    return np.array(whole, np.int64)[where].reshape(d.shape)
 
 
 def _products(session: Session, tiles: Batch, values: dict[str, Ints]) -> Ints:
-    """A times B plus C in whole numbers (x XOR y = x + y - 2xy)."""
-    a, b = values["a"], values["b"]
+    """A times B plus C in whole numbers (x XOR y = x + y - 2xy), each with the sign that the modifiers give it."""
+    signed = {name: _signed(session, name, value) for name, value in values.items()}
+    a, b = signed["a"], signed["b"]
     if tiles.metadata is not None:
         lanes = kept_positions(session.instruction, tiles.metadata)
         met = np.take_along_axis(b[..., None, :, :], lanes[..., None], axis=-2)
@@ -96,7 +105,17 @@ def _products(session: Session, tiles: Batch, values: dict[str, Ints]) -> Ints:
         sums = a @ b
     if session.instruction.multiply == "xor":
         sums = a.sum(-1)[..., :, None] + b.sum(-2)[..., None, :] - 2 * sums
-    return np.asarray(sums + values.get("c", 0))
+    return np.asarray(sums + signed.get("c", 0))
+
+
+def _signed(session: Session, name: str, value: Ints) -> Ints:
+    """An operand as the unit multiplies or adds it: of A and B even and odd lanes may have signs of their own."""
+    ways = operand_signs(session.instruction).get(name, ("keep", "keep"))
+    even, odd = (_SIGNS[way](value) for way in ways)
+    if name == "c" or ways[0] == ways[1]:
+        return even
+    lanes = np.arange(value.shape[-1 if name == "a" else -2]) % 2
+    return np.where(lanes if name == "a" else lanes[:, None], odd, even)
 
 
 async def _element_by_element(session: Session, rng: np.random.Generator, name: str) -> Any:

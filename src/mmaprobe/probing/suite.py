@@ -105,6 +105,14 @@ def probe_on(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
     return costs if bench.unstable is None else {n: _unstable(f, bench.unstable) for n, f in costs.items()}
 
 
+def probe_layout_alone(device: Device, instruction: Instruction, seed: int = 0) -> Finding:
+    """The layout question by itself: its whole tiles need no range found out first, so that where all is in place
+    it is one launch.  It is the only one that can be asked of an instruction which negates an operand."""
+    bench = Bench(device, instruction, seed)
+    found = bench.run(_ask(Session(bench, "layout"), probe_layout))
+    return replace(found, tiles=bench.tiles["layout"], launches=bench.launches["layout"])
+
+
 async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
     """The range first, with the plainest sums; then every question."""
     if not names:

@@ -30,7 +30,7 @@ def to_json(summary: Summary) -> dict[str, Any]:
         "vectors": summary.vectors,
         "mismatches": summary.mismatches,
         "exit_code": summary.exit_code,
-    }
+    } | ({"steps": [asdict(step) for step in summary.steps], "ended": summary.ended} if summary.steps else {})
 
 
 def write(summary: Summary, path: str | Path) -> None:

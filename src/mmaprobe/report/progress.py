@@ -128,6 +128,33 @@ class SurveyProgress(_Bars):
         self.bars.update(self.task, completed=self.done, count=f"{self.done} of {self.total} instructions")
 
 
+class StepProgress(_Bars):
+    """One bar of a bring-up: the step, what it is at, vectors compared, time left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name, self.vectors = "", 0
+        self.task = self.bars.add_task("beginning", total=None, count="")
+
+    def __enter__(self) -> StepProgress:
+        super().__enter__()
+        return self
+
+    def step(self, name: str, purpose: str) -> None:
+        """A slice of a step begins."""
+        self.name = name
+        self.bars.update(self.task, description=f"{name}: {purpose}")
+
+    def at(self, text: str, left: float | None) -> None:
+        """A piece of the step is done; ``left`` seconds of the budget."""
+        clock = "" if left is None else f", {int(left) // 60}:{int(left) % 60:02d} left"
+        self.bars.update(self.task, description=f"{self.name}: {text}", count=f"{human(self.vectors)} vectors{clock}")
+
+    def compared(self, vectors: int) -> None:
+        """So many vectors more were compared."""
+        self.vectors += vectors
+
+
 class KernelProgress(_Bars):
     """One bar that counts kernels; call it with the instruction just compiled."""
 

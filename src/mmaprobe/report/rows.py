@@ -47,8 +47,21 @@ class InstructionRow:
 
 
 @dataclass(frozen=True)
+class StepRow:
+    """A step of a bring-up: how far it is, its seconds, what it found in a line."""
+
+    name: str
+    status: str
+    seconds: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Summary:
-    """A whole run; ``not_here`` pairs each instruction that this device lacks with the reason."""
+    """A whole run; ``not_here`` pairs each instruction that this device lacks with the reason.
+
+    ``ended``: why it ended early, ``failure`` that reason's exit code, where it is one.
+    """
 
     device: str
     identity: Mapping[str, str]
@@ -60,6 +73,9 @@ class Summary:
     evidence: str = ""
     seconds: float = 0.0
     check: bool = False
+    steps: tuple[StepRow, ...] = ()
+    ended: str = ""
+    failure: int = 0
 
     @property
     def vectors(self) -> int:
@@ -74,8 +90,11 @@ class Summary:
     @property
     def exit_code(self) -> int:
         """The first of 5, 1, 6, 4, 3, 0 among the rows; 4 where nothing was compared, 3 where nothing is here."""
+        if self.failure == 130:
+            return 130
         if not self.rows:
-            return 3 if self.not_here else 4
+            return self.failure or (3 if self.not_here else 4)
         codes = {EXIT_CODES[row.outcome] for row in self.rows} | (set() if self.vectors else {4})
+        codes |= {self.failure} if self.failure else set()
         codes |= {1} if self.check and any(row.outcome == "changed" for row in self.rows) else set()
         return next(code for code in PRECEDENCE if code in codes)

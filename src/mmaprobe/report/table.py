@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mmaprobe.report.phrases import COLUMNS
-from mmaprobe.report.rows import MEANING, InstructionRow, Summary
+from mmaprobe.report.rows import MEANING, InstructionRow, StepRow, Summary
 
 WIDE = 150
 """Columns from which on every phrase has a column of its own."""
@@ -40,6 +40,8 @@ class SummaryTable:
         for row in rows:
             if row.outcome != "equal" and row.detail:
                 yield Text(f"{row.instruction}: {row.detail}", style=_STYLES.get(row.outcome, "yellow"))
+        if self.summary.steps:
+            yield _steps(self.summary.steps)
         yield from _footer(self.summary)
 
 
@@ -51,6 +53,16 @@ def _wide(rows: tuple[InstructionRow, ...]) -> RenderableType:
     _add_number_columns(table)
     for row in rows:
         table.add_row(Text(row.instruction), *(row.phrases.get(name, "") for name in COLUMNS), *_numbers(row))
+    return table
+
+
+def _steps(steps: tuple[StepRow, ...]) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("step", "status", "time", "found"):
+        table.add_column(name, justify="right" if name == "time" else "left", no_wrap=name == "time")
+    for step in steps:
+        style = "green" if step.status == "finished" else "yellow"
+        table.add_row(Text(step.name), Text(step.status, style=style), f"{step.seconds:.1f} s", Text(step.text))
     return table
 
 

@@ -1,0 +1,85 @@
+"""How a run begins: on which device, in which folder, anew or where an earlier one ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import mmaprobe
+from mmaprobe.devices.base import Device, ReadsGpuMemory, open_device, schemes
+from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.evidence.store import Header, Store
+
+PREFERRED = ("cuda:0", "hip:0", "cpu")
+OF_THE_MOMENT = "clock_"
+"""Readings in an identity, which another run may find otherwise, begin so."""
+
+
+def best_device() -> Device:
+    """The best device here: a GPU where there is one, else the CPU."""
+    for name in PREFERRED:
+        if name.partition(":")[0] in schemes():
+            try:
+                return open_device(name)
+            except NotHereError:
+                continue
+    raise NotHereError("no device is here, not even the CPU; see: mmaprobe doctor")
+
+
+def goes_by_steps(device: Device) -> bool:
+    """Whether a device is brought up step by step: a GPU, whose minutes are few and whose instructions are many."""
+    return isinstance(device, ReadsGpuMemory)
+
+
+def begun(device: Device, out: str | Path | None, seed: int, settings: Mapping[str, Any], resume: bool) -> Store:
+    """The evidence folder of a run: a new one, or with ``resume`` one begun by the same device, options and package.
+
+    UsageError where it was begun with another device, driver, toolchain or option, naming both.
+    """
+    folder = Path(out) if out else Path("mmaprobe-evidence") / f"{_file_name(device.name)}-{_stamp()}"
+    header = Header(
+        device=device.name,
+        identity=device.info(),
+        version=mmaprobe.__version__,
+        seed=seed,
+        toolchain=dict(getattr(device, "toolchain", {})),
+        settings=settings,
+    )
+    if not resume or not (folder / "manifest.json").exists():
+        return Store.create(folder, header)
+    store = Store.open(folder)
+    for name in ("device", "identity", "version", "seed", "toolchain", "settings"):
+        before, now = (_lasting(getattr(of, name)) for of in (store.header, header))
+        if before != now:
+            raise UsageError(
+                f"{folder} was begun with another {name}: {_difference(before, now)}; "
+                "start anew with another --out, or give the same options"
+            )
+    return store
+
+
+def _lasting(value: Any) -> Any:
+    """What must be the same when a run goes on: an identity without its readings of the moment."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: item for key, item in value.items() if not key.startswith(OF_THE_MOMENT)}
+
+
+def _difference(before: Any, now: Any) -> str:
+    """What differs, of tables key by key."""
+    if not isinstance(before, Mapping):
+        return f"{before!r}, now {now!r}"
+    keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    return "; ".join(f"{key} was {before.get(key, 'none')}, is now {now.get(key, 'none')}" for key in keys)
+
+
+def _file_name(device: str) -> str:
+    """A device's name with everything that does not belong in a file name as a hyphen."""
+    return re.sub(r"[^A-Za-z0-9_+]+", "-", device)
+
+
+def _stamp() -> str:
+    return datetime.now().strftime("%Y%m%d-%H%M%S")

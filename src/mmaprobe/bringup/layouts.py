@@ -1,0 +1,35 @@
+"""The step ``layouts``: where every form's operands go, at several sizes and every placement."""
+
+from __future__ import annotations
+
+from mmaprobe.bringup.room import Room, Work
+from mmaprobe.evidence.documents import finding_to_json
+from mmaprobe.probing.suite import probe_layout_alone
+
+WRONG = 5
+"""Exit code of an instruction whose operands are not where its layout says."""
+
+
+def find_layouts(room: Room) -> Work:
+    """Ask the layout of every instruction once; one whose operands are elsewhere is left out of what follows."""
+    result = room.result("layouts")
+    found = result.setdefault("findings", {})
+    for number, made in enumerate(room.plan.asked):
+        if made.id in found or room.left_out(made):
+            continue
+        with room.asking(made):
+            finding = probe_layout_alone(room.device, made, room.seed)
+            found[made.id] = finding_to_json(finding)
+            if finding.status == "contradictory":
+                room.save(made, findings=(finding,))
+                room.fail(made, f"layout: {finding.text}", WRONG)
+        result["text"] = _text(room, number + 1)
+        yield made.id
+
+
+def _text(room: Room, done: int) -> str:
+    statuses = [each["status"] for each in room.result("layouts")["findings"].values()]
+    wrong = statuses.count("contradictory")
+    return f"{done} of {len(room.plan.asked)} asked, {wrong} wrong" + (
+        f", {room.plan.unasked} more do not run here" if room.plan.unasked else ""
+    )

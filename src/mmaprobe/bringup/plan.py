@@ -1,0 +1,113 @@
+"""What a bring-up asks: every form at several sizes, which of them are main ones, and what is distinct among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from mmaprobe import formats
+from mmaprobe.bringup.selection import select
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import architectures, forms, instructions, is_glob, lowering, matches
+from mmaprobe.catalog.modifiers import moves_operands
+from mmaprobe.catalog.variants import variants
+from mmaprobe.derivation.frame import bare_primitive
+from mmaprobe.devices.base import Device
+from mmaprobe.errors import UsageError
+
+MAIN_FORMATS = ("f16", "bf16", "tf32", "e4m3", "e2m1")
+"""Operand formats (and those whose names begin so) in which most work is done."""
+
+Group = tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``groups``: each instruction in its control states, the default first.  ``others``: of the form that each id
+    begins, the other sizes, placements and modifiers that are asked.  ``absent``: what does not run here and why;
+    ``unasked``: how many others do not."""
+
+    architecture: str
+    groups: tuple[Group, ...]
+    others: dict[str, Group]
+    absent: tuple[tuple[str, str], ...]
+    unasked: int
+
+    @cached_property
+    def bases(self) -> tuple[Instruction, ...]:
+        """The instructions in their default control state, main ones first."""
+        main = set(self.main)
+        return (*self.main, *(group[0] for group in self.groups if group[0] not in main))
+
+    @cached_property
+    def main(self) -> tuple[Instruction, ...]:
+        """Of each kind of instruction and each main format the dense one of the widest result, then of most lanes."""
+        best: dict[Hashable, Instruction] = {}
+        for made in (group[0] for group in self.groups):
+            fmt = next((name for name in MAIN_FORMATS if made.a.startswith(name)), None)
+            if fmt is None or made.a != made.b or made.chunk:
+                continue
+            key = made.family.partition(".")[0], fmt
+            if key not in best or _weight(made) > _weight(best[key]):
+                best[key] = made
+        return tuple(best.values())
+
+    @cached_property
+    def distinct(self) -> tuple[Instruction, ...]:
+        """The first instruction of each family, formats and K, main ones first."""
+        return _first_of(self.bases, lambda made: (made.family, made.a, made.b, made.c, made.d, made.scale, made.k))
+
+    @cached_property
+    def primitives(self) -> tuple[Instruction, ...]:
+        """An instruction for each distinct primitive, and for each distinct way of emulating, main ones first."""
+        return _first_of(self.bases, self._computes)
+
+    @cached_property
+    def asked(self) -> tuple[Instruction, ...]:
+        """Every instruction: first those of every form, then their other sizes, placements and modifiers."""
+        return (*self.bases, *(made for base in self.bases for made in self.others.get(base.id, ())))
+
+    def _computes(self, made: Instruction) -> Hashable:
+        bare = bare_primitive(self.architecture, made)
+        if bare is not None:
+            return bare
+        types = made.a, made.b, made.c, made.d, made.scale, made.k
+        try:
+            way = lowering(made, self.architecture)
+        except UsageError:
+            return made.id
+        return way.kind, way.primitives, way.convert, way.add, way.convert_c, way.convert_d, types
+
+
+def plan_of(device: Device, pattern: str) -> Plan:
+    """The plan for what a glob, or an id, names of a device.
+
+    Raises UsageError where it names nothing, NotHereError where nothing of it runs.
+    """
+    groups, absent = select(device, pattern)
+    architecture = device.info().get("architecture", "")
+    listed = architecture.partition("+")[0] in architectures()
+    whole = listed and is_glob(pattern) and tuple(device.instructions()) == instructions(architecture)
+    others: dict[str, Group] = {}
+    unasked = 0
+    firsts = {group[0].id for group in groups}
+    for form in forms(architecture, pattern) if whole else ():
+        if form.first.id not in firsts:
+            continue
+        found = [made for made in variants(form, architecture)[1:] if matches(made, pattern)]
+        here = tuple(made for made in found if device.supports(made) and not moves_operands(made))
+        unasked += len(found) - len(here)
+        others[form.first.id] = here
+    return Plan(architecture, tuple(groups), others, tuple(absent), unasked)
+
+
+def _weight(made: Instruction) -> tuple[int, int, bool]:
+    return formats.get(made.d).bits, made.k, made.scale is None
+
+
+def _first_of(every: Iterable[Instruction], key: Callable[[Instruction], Hashable]) -> Group:
+    found: dict[Hashable, Instruction] = {}
+    for made in every:
+        found.setdefault(key(made), made)
+    return tuple(found.values())

@@ -1,0 +1,105 @@
+"""What the steps of a bring-up share: the device, what is known so far, and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from mmaprobe.bringup.plan import Plan
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.survey import Surveyor
+from mmaprobe.devices.base import Device
+from mmaprobe.devices.gpu_driver import LostError
+from mmaprobe.devices.gpu_health import VoidError
+from mmaprobe.errors import CannotWriteError, MmaprobeError, UsageError
+from mmaprobe.evidence.store import Part, Store
+
+Clock = Callable[[], float]
+Work = Iterator[str | None]
+"""A step at work: after each piece a line that says what it is at; None where it must wait for another step."""
+
+ENDS_THE_RUN = (LostError, VoidError, CannotWriteError)
+"""What no other instruction will fare better with."""
+INCONCLUSIVE = 4
+
+
+class Listener(Protocol):
+    """Who is told how a bring-up goes; ``left`` are seconds of the budget, None where there is none."""
+
+    def step(self, name: str, purpose: str) -> None: ...
+    def at(self, text: str, left: float | None) -> None: ...
+    def compared(self, vectors: int) -> None: ...
+
+
+@dataclass
+class Room:
+    """``parts`` and ``results`` (of each step, JSON) are what is known; ``unsaved`` parts are not on disk yet.
+
+    ``most`` bounds the vectors of any one instruction's validation; ``deadline`` is when the slice under way ends.
+    """
+
+    device: Device
+    store: Store
+    plan: Plan
+    seed: int
+    most: int | None
+    clock: Clock
+    listener: Listener | None
+    open_steps: frozenset[str] = frozenset()
+    deadline: float = 0.0
+    parts: dict[str, Part] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unsaved: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.architecture = self.device.info().get("architecture", "")
+        self.parts = self.store.parts
+        self.results = {name: dict(step.result) for name, step in self.store.steps.items()}
+        self.surveyor = Surveyor(self.device, self.seed, None, self.left_out, ENDS_THE_RUN)
+
+    def result(self, step: str) -> dict[str, Any]:
+        """What a step found so far; written at the end of its slice."""
+        return self.results.setdefault(step, {})
+
+    def late(self) -> bool:
+        """Whether the slice under way is over."""
+        return self.clock() >= self.deadline
+
+    def part(self, made: Instruction) -> Part:
+        """What is known of an instruction."""
+        return self.parts.get(made.id) or Part(made.id, "partial", validation={"exit_code": INCONCLUSIVE})
+
+    def save(self, made: Instruction, **changes: Any) -> None:
+        """Change what is known of an instruction; written at the end of the slice."""
+        self.parts[made.id] = replace(self.part(made), **changes)
+        self.unsaved.add(made.id)
+
+    def fail(self, made: Instruction, error: str, code: int) -> None:
+        """The instruction is left out from here on: the device failed, lied or refused."""
+        said = {**self.part(made).validation, "error": error, "exit_code": code}
+        self.save(made, status="partial", validation=said)
+
+    def left_out(self, made: Instruction) -> bool:
+        """Whether a step before found that the instruction cannot be asked."""
+        return made.id in self.parts and "error" in self.parts[made.id].validation
+
+    @contextmanager
+    def asking(self, made: Instruction) -> Iterator[None]:
+        """What goes wrong inside ends this instruction, not the run; a device that is gone ends the run."""
+        try:
+            yield
+        except ENDS_THE_RUN:
+            raise
+        except MmaprobeError as error:
+            self.fail(made, str(error), INCONCLUSIVE if isinstance(error, UsageError) else error.exit_code)
+
+    def compared(self, vectors: int) -> None:
+        """So many vectors more were compared."""
+        if self.listener is not None:
+            self.listener.compared(vectors)
+
+    def merge(self, made: Instruction, more: Mapping[str, Any]) -> None:
+        """Put more into what is known of an instruction's validation."""
+        self.save(made, validation={**self.part(made).validation, **more})

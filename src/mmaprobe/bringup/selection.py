@@ -1,0 +1,57 @@
+"""What of a device a run is about: the instructions that a glob names, in their control states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import architectures, forms, instructions, is_glob, matches, short
+from mmaprobe.catalog.lookup import instruction as lookup_instruction
+from mmaprobe.catalog.states import default_state, modes
+from mmaprobe.devices.base import Device
+from mmaprobe.errors import NotHereError, UsageError, near
+
+
+def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]], list[tuple[str, str]]]:
+    """What of the device a glob names: groups of control states that run here, and what does not run and why.
+
+    An id or glob with braces names single control states, one without them
+    whole instructions with all their states.  Of a form that the device lists
+    by its first instruction, it is the first that the glob names.
+    """
+    states = [modes(base) for base in _listed(device, pattern)]
+    groups: list[tuple[Instruction, ...]]
+    if "{" in pattern:
+        groups = [(state,) for group in states for state in group if _matches(state, pattern)]
+    else:
+        groups = [group for group in states if _matches(group[0], pattern)]
+    if not groups:
+        known = [group[0].id for group in states]
+        raise UsageError(
+            f"{device.name} has no instruction {pattern!r}{near(pattern, known)}; see: mmaprobe instructions"
+        )
+    here = [group for group in groups if device.supports(group[0])]
+    absent = [(group[0].id, device.supports(group[0]).reason) for group in groups if not device.supports(group[0])]
+    if not here:
+        raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
+    return here, absent
+
+
+def _listed(device: Device, pattern: str) -> Sequence[Instruction]:
+    """The device's instructions; where those are an architecture's forms, each at what the pattern names of it."""
+    listed = device.instructions()
+    architecture = device.info().get("architecture", "")
+    if architecture.partition("+")[0] not in architectures() or tuple(listed) != instructions(architecture):
+        return listed
+    if not is_glob(pattern):
+        try:
+            return [default_state(lookup_instruction(pattern, architecture))]
+        except UsageError:
+            return listed
+    found = [form.first for form in forms(architecture, pattern)]
+    stateful = [base for base in listed if base.controls and base not in found] if "{" in pattern else []
+    return [*found, *stateful] or listed
+
+
+def _matches(instruction: Instruction, pattern: str) -> bool:
+    return pattern in (instruction.id, short(instruction.id)) or matches(instruction, pattern)

@@ -1,0 +1,156 @@
+"""The steps of a bring-up, and whose turn it is: each a slice at a time, every slice written as it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mmaprobe.bringup.room import Room, Work
+from mmaprobe.devices.gpu_health import Health, Watch
+from mmaprobe.errors import DeviceError, UsageError, near
+from mmaprobe.evidence.steps import Slice, Status, StepRecord
+
+LONGEST = 180
+"""Seconds of a slice at most."""
+COMMIT_SECONDS = 20
+"""What a slice has found is written at its end, and inside it about so often: a killed run loses no more."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """``work`` does one piece after another and can be left after each; what it finds it keeps in the room, and what
+    it finds there it does not do again.  ``seconds`` bound a slice."""
+
+    name: str
+    purpose: str
+    seconds: float
+    work: Callable[[Room], Work]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds <= LONGEST:
+            raise UsageError(f"step {self.name}: a slice of {self.seconds} s; at most {LONGEST}")
+
+
+def chosen(steps: Sequence[Step], names: Sequence[str]) -> tuple[Step, ...]:
+    """The steps of these names (all where there is none) in their order; UsageError for an unknown one."""
+    known = [step.name for step in steps]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no step {name!r}{near(name, known)}; the steps are {', '.join(known)}")
+    return tuple(step for step in steps if not names or step.name in names)
+
+
+@dataclass
+class Turns:
+    """Rounds over the steps that are not finished, until all are, the budget is spent or the device is gone.
+
+    In a short budget the slices of a round shrink alike, so that every step has its turn.  ``notes`` go into the
+    next slice.
+    """
+
+    room: Room
+    steps: Sequence[Step]
+    end: float | None
+    watch: Watch
+    running: dict[str, Work] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def run(self) -> str:
+        """Why it ended early; empty where every step is finished.  DeviceError where the device is gone or its last
+        results are void: those of the slice under way are thrown away since they were last written."""
+        while left := [step for step in self.steps if not self._finished(step)]:
+            for number, step in enumerate(left):
+                if self._spent():
+                    return "the budget was spent"
+                self._slice(step, self._share(left[number:]))
+        return ""
+
+    def record(self, step: Step) -> StepRecord:
+        """What is written of a step so far."""
+        return self.room.store.steps.get(step.name) or StepRecord(step.name, step.purpose)
+
+    def _finished(self, step: Step) -> bool:
+        return self.record(step).status == "finished"
+
+    def _spent(self) -> bool:
+        return self.end is not None and self.room.clock() >= self.end
+
+    def _share(self, rest: Sequence[Step]) -> float:
+        """Seconds of the first one's slice, of those that still have a turn in this round."""
+        if self.end is None:
+            return rest[0].seconds
+        whole = sum(step.seconds for step in rest)
+        return min(rest[0].seconds, (self.end - self.room.clock()) * rest[0].seconds / whole)
+
+    def _slice(self, step: Step, seconds: float) -> None:
+        """One turn of a step: pieces until its time is up, written now and then and at the end."""
+        room, begin = self.room, self.room.clock()
+        room.deadline = begin + seconds
+        room.open_steps = frozenset(each.name for each in self.steps if not self._finished(each)) - {step.name}
+        if room.listener is not None:
+            room.listener.step(step.name, step.purpose)
+        saving = _Saving(self, step, begin)
+        try:
+            saving.keep(self._pieces(step, saving))
+        except DeviceError as error:
+            saving.failed(str(error))
+            raise
+        except BaseException:  # an interrupt: what was found before it is kept
+            saving.keep("partial")
+            raise
+
+    def _pieces(self, step: Step, saving: _Saving) -> Status:
+        """Run a step until its slice is over; its status then."""
+        work = self.running.setdefault(step.name, step.work(self.room))
+        for said in work:
+            if said is None:
+                del self.running[step.name]  # it looks anew when its turn comes again
+                return "partial"
+            now = self.room.clock()
+            if self.room.listener is not None:
+                self.room.listener.at(said, None if self.end is None else max(self.end - now, 0.0))
+            if now >= self.room.deadline:
+                return "partial"
+            if now - saving.kept >= COMMIT_SECONDS:
+                saving.keep("partial")
+        return "finished"
+
+
+class _Saving:
+    """One slice's way to disk: the device's health is read before what was found counts."""
+
+    def __init__(self, turns: Turns, step: Step, begin: float) -> None:
+        self._turns, self._step, self._begin = turns, step, begin
+        self._before = turns.watch.reading
+        self._notes, turns.notes = turns.notes, []
+        self._earlier = turns.record(step)
+        self.kept = begin
+
+    def keep(self, status: Status) -> None:
+        """Write what was found; VoidError or LostError, and nothing is written, where the device says that it is
+        worth nothing."""
+        room = self._turns.room
+        self._notes += self._turns.watch.look()
+        parts = [room.parts[name] for name in sorted(room.unsaved)]
+        room.store.save_step(self._record(status, deepcopy(room.result(self._step.name))), parts)
+        room.unsaved.clear()
+        self.kept = room.clock()
+
+    def failed(self, why: str) -> None:
+        """Write that the slice came to a bad end, and nothing that it found since it was last written."""
+        self._notes.append(why)
+        self._turns.room.store.save_step(self._record("partial", self._turns.record(self._step).result))
+
+    def _record(self, status: Status, result: dict[str, Any]) -> StepRecord:
+        seconds = self._turns.room.clock() - self._begin
+        mine = Slice(seconds, _form(self._before), _form(self._turns.watch.reading), tuple(self._notes))
+        return replace(
+            self._earlier, purpose=self._step.purpose, status=status, text=str(result.get("text", "")),
+            slices=(*self._earlier.slices, mine), result=result,
+        )  # fmt: skip
+
+
+def _form(reading: Health | None) -> dict[str, Any]:
+    return {} if reading is None else reading.form()

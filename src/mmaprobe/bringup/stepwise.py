@@ -1,0 +1,101 @@
+"""The bring-up of a device that nobody has seen: steps within a budget, each writing what it found as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmaprobe.bringup.beginning import begun, best_device
+from mmaprobe.bringup.deriving import derive_main, remember, survey_all
+from mmaprobe.bringup.layouts import find_layouts
+from mmaprobe.bringup.plan import Plan, plan_of
+from mmaprobe.bringup.result import Report, Result
+from mmaprobe.bringup.room import Clock, Listener, Room
+from mmaprobe.bringup.steps import Step, Turns, chosen
+from mmaprobe.bringup.validating import validate_all
+from mmaprobe.devices.base import Device, open_device
+from mmaprobe.devices.gpu_health import Watch
+from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.evidence.steps import StepRecord
+from mmaprobe.evidence.store import Store
+
+STEPS = (
+    Step("layouts", "where the operands of every form go, at several sizes and every placement", 120, find_layouts),
+    Step("main", "the main forms: derived, beside the shipped file, validated briefly", 90, derive_main),
+    Step("survey", "every primitive derived once, the other instructions shown equal", 180, survey_all),
+    Step("validation", "vectors by weight: every form, every distinct one, the main ones", 180, validate_all),
+)
+"""In this order, so that the first minutes answer the most."""
+RESERVE = 10.0
+"""Seconds of the budget kept for the report, or a twentieth of it where that is less."""
+
+
+def bring_up(
+    device: Device | str | None = None,
+    *,
+    instruction: str = "*",
+    vectors: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    budget: float | None = None,
+    resume: bool = False,
+    check: bool = False,
+    steps: Sequence[str] = (),
+    listener: Listener | None = None,
+    clock: Clock = time.monotonic,
+) -> Report:
+    """Run the steps (all, or those named) on what an id or glob names of a device, within ``budget`` minutes.
+
+    ``vectors`` bound the validation of each instruction.  Slices of at most three minutes go round the
+    steps; every slice is written as it ends, and ``resume`` goes on in ``out`` where the last one ended, on the same
+    device with the same driver, kernels and options.
+
+    Raises UsageError, NotHereError, CannotWriteError; what the device does wrong is in the report.
+    """
+    if vectors is not None and vectors < 0:
+        raise UsageError(f"--vectors is {vectors}; it must not be negative")
+    begin = clock()
+    taken = chosen(STEPS, steps)
+    opened = open_device(device) if isinstance(device, str) else device or best_device()
+    plan = plan_of(opened, instruction)
+    store = begun(opened, out, seed, {"instruction": instruction, "vectors": vectors, "plan": "steps"}, resume)
+    end = None if budget is None else begin + 60 * budget - min(RESERVE, 3 * budget)
+    ended, code = "", 0
+    room = Room(opened, store, plan, seed, vectors, clock, listener)
+    remember(room)
+    try:
+        turns = Turns(room, taken, end, watch := Watch(opened))
+        turns.notes += watch.opening()
+        ended = turns.run()
+    except DeviceError as error:
+        ended, code = str(error), error.exit_code
+    except KeyboardInterrupt:
+        ended, code = "interrupted", 130
+    if not ended and not steps:
+        store.finish()
+    return Report(
+        device=opened,
+        results=tuple(_results(plan, store)),
+        absent=plan.absent,
+        out=store.path,
+        run=store.header.run,
+        seed=seed,
+        seconds=clock() - begin,
+        ended=ended,
+        interrupted=code == 130,
+        check=check,
+        steps=tuple(store.steps.get(step.name) or StepRecord(step.name, step.purpose) for step in taken),
+        failure=code,
+    )
+
+
+def _results(plan: Plan, store: Store) -> list[Result]:
+    """What is known of every instruction, those of one form side by side."""
+    parts = store.parts
+    found = []
+    for group in plan.groups:
+        for made in (*group, *plan.others.get(group[0].id, ())):
+            if made.id in parts:
+                found.append(Result(made, resumed=parts[made.id], form=group[0]))
+    return found

@@ -1,0 +1,95 @@
+"""The step ``validation``: vectors by weight, against what was derived; every count is of vectors really compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmaprobe.bringup.room import INCONCLUSIVE, Room, Work
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device
+from mmaprobe.devices.model import DatapathDevice, ModelDevice
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.lookup import load
+from mmaprobe.validation import Summary, validate
+
+EACH, DISTINCT, MAIN = 10**6, 10**9, 10**11
+"""Vectors of each form, of each distinct family, formats and K, and of each main form."""
+FIRST = 10**6
+"""Vectors of the first call; the later ones are as many as take ``CALL_SECONDS``."""
+CALL_SECONDS = 5.0
+EXAMPLES = 4
+
+
+def validate_all(room: Room) -> Work:
+    """All instructions to the least weight, then the distinct ones to the next, then the main ones to the last."""
+    waits = False
+    for weight, those in ((EACH, room.plan.asked), (DISTINCT, room.plan.distinct), (MAIN, room.plan.main)):
+        for made in those:
+            if made not in room.surveyor.rows and made in room.plan.bases and "survey" in room.open_steps:
+                waits = True
+                continue
+            yield from validate_up_to(room, made, weight, "validation")
+    if waits:
+        yield None
+
+
+def validate_up_to(room: Room, made: Instruction, weight: int, step: str) -> Work:
+    """Compare vectors of an instruction until ``weight`` are, or the run's most; a mismatch ends it."""
+    weight = weight if room.most is None else min(weight, room.most)
+    reference = None if room.left_out(made) else _reference(room, made)
+    call = FIRST
+    while reference is not None and not room.left_out(made):
+        part = room.part(made)
+        if part.vectors >= weight or part.mismatch_count:
+            return
+        summary = None
+        with room.asking(made):
+            runs = len(part.validation.get("runs", ()))
+            count, seed = min(call, weight - part.vectors), room.seed + 1 + runs
+            summary = validate(room.device, reference, made, count, seed, progress=room.compared, stop=room.late)
+            _count(room, made, summary, weight)
+        if summary is None or (summary.vectors < count and not summary.stopped):
+            return
+        call = int(max(FIRST, CALL_SECONDS * summary.vectors / max(summary.seconds, 1e-3)))
+        room.result(step)["text" if step == "validation" else "validated"] = _text(room)
+        yield f"{made.id}: {room.part(made).vectors:,} vectors"
+
+
+def _reference(room: Room, made: Instruction) -> Device | None:
+    """The derived datapath; what the lowering makes of the derived primitives; else what is shipped."""
+    row = room.surveyor.rows.get(made)
+    path = row.datapath if row is not None else None
+    if path is None and (foreseen := room.surveyor.foreseen(made)) is not None:
+        path = foreseen[0]
+    if path is not None:
+        return DatapathDevice(made, path)
+    try:
+        shipped = ModelDevice(f"model:{room.architecture}", load(room.architecture))
+    except UsageError:
+        return None
+    return shipped if shipped.supports(made) else None
+
+
+def _count(room: Room, made: Instruction, summary: Summary, weight: int) -> None:
+    """Add what was compared to the instruction's part."""
+    part = room.part(made)
+    runs = [*part.validation.get("runs", ()), summary.form()]
+    vectors, mismatches = part.vectors + summary.vectors, part.mismatch_count + summary.mismatches
+    derived = part.datapath is None or bool(part.datapath.get("datapath"))
+    code = summary.exit_code if summary.mismatches or not vectors else 0 if derived else INCONCLUSIVE
+    said: dict[str, Any] = {"runs": runs, "vectors": vectors, "mismatches": mismatches, "exit_code": code}
+    room.save(
+        made,
+        status="finished" if vectors >= min(weight, EACH) and not mismatches else "partial",
+        validation={**part.validation, **said},
+        vectors=vectors,
+        mismatch_count=mismatches,
+        mismatches=(*part.mismatches, *summary.examples)[:EXAMPLES],
+    )
+
+
+def _text(room: Room) -> str:
+    compared = [part for part in room.parts.values() if part.vectors]
+    vectors = sum(part.vectors for part in compared)
+    wrong = sum(part.mismatch_count for part in compared)
+    return f"{vectors:,} vectors of {len(compared)} instructions, {wrong:,} mismatches"

@@ -1,0 +1,258 @@
+"""A bring-up step by step: the order, slices, budget, resuming, and devices that break or are gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mmaprobe
+from mmaprobe.bringup import stepwise
+from mmaprobe.bringup.room import Room
+from mmaprobe.bringup.steps import LONGEST, Step
+from mmaprobe.catalog.lookup import forms
+from mmaprobe.catalog.variants import variants
+from mmaprobe.devices.base import open_device
+from mmaprobe.devices.gpu_driver import LostError
+from mmaprobe.devices.gpu_health import Health
+from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.evidence.store import Store
+
+MODEL = "model:sm_90a"
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+FEW: dict[str, Any] = {"instruction": "mma.m16n8k*.f32.f16.f16.f32", "vectors": 3000, "seed": 3}
+ONE = FEW | {"instruction": F16}
+NAMES = [step.name for step in stepwise.STEPS]
+
+
+class Ticking:
+    """A clock that moves by one second each time it is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+class Heard:
+    """A listener that notes the slices, and does something at one of them."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.left: list[float | None] = []
+
+    def step(self, name: str, purpose: str) -> None:
+        self.steps.append(name)
+
+    def at(self, text: str, left: float | None) -> None:
+        self.left.append(left)
+
+    def compared(self, vectors: int) -> None: ...
+
+
+class Changed:
+    """The model, of which some attributes are others."""
+
+    def __init__(self, **others: Any) -> None:
+        self.inner, self.others = open_device(MODEL), others
+
+    def __getattr__(self, name: str) -> Any:
+        return self.others[name] if name in self.others else getattr(self.inner, name)
+
+
+def test_everything_in_order(tmp_path: Path) -> None:
+    """Steps run in their order; every instruction is derived, equals what is shipped, and is validated."""
+    heard = Heard()
+    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", listener=heard, **FEW)
+    assert heard.steps == NAMES
+    assert (report.exit_code, report.ended, report.mismatches) == (0, "", 0)
+    store = Store.open(tmp_path / "e")
+    assert store.finished
+    assert {step.status for step in store.steps.values()} == {"finished"}
+    assert {part.comparison["outcome"] for part in store.parts.values()} <= {"same", "equivalent"}
+    assert {part.vectors for part in store.parts.values()} == {3000}
+    assert set(store.steps["layouts"].result["findings"]) == set(store.parts)
+
+
+def test_going_on_after_each_step(tmp_path: Path) -> None:
+    """A run ended after any step goes on with the next one, and finds the same as one in one go."""
+    whole = mmaprobe.bring_up(MODEL, out=tmp_path / "whole", **FEW)
+    for number, name in enumerate(NAMES, 1):
+        heard = Heard()
+        mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=number > 1, steps=NAMES[:number], listener=heard, **FEW)
+        assert heard.steps == [name]
+    again = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **FEW)
+    first, second = (Store.open(report.out).parts for report in (whole, again))
+    assert {n: part.to_json("") for n, part in first.items()} == {n: part.to_json("") for n, part in second.items()}
+    assert Store.open(tmp_path / "e").finished
+
+
+def test_a_short_budget_gives_every_step_its_turn(tmp_path: Path) -> None:
+    """All steps have a slice before any has a second one; what is left is done when the run goes on."""
+    heard = Heard()
+    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", budget=1, clock=Ticking(), listener=heard, **FEW)
+    assert report.ended == "the budget was spent"
+    assert heard.steps[: len(NAMES)] == NAMES
+    assert all(left is not None and left < 60 for left in heard.left)
+    store = Store.open(tmp_path / "e")
+    assert not store.finished
+    again = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **FEW)
+    assert (again.exit_code, again.ended) == (0, "")
+    assert Store.open(tmp_path / "e").finished
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_killed_anywhere(tmp_path: Path, pieces: int) -> None:
+    """A run that dies within a slice loses that slice at most; going on finds all of it."""
+
+    class Killed(Heard):
+        def at(self, text: str, left: float | None) -> None:
+            super().at(text, left)
+            if len(self.left) == pieces:
+                raise SystemError("killed")
+
+    with pytest.raises(SystemError):
+        mmaprobe.bring_up(MODEL, out=tmp_path / "e", listener=Killed(), **ONE)
+    Store.open(tmp_path / "e")
+    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **ONE)
+    assert (report.exit_code, report.vectors) == (0, 3000)
+
+
+def test_an_interrupt_keeps_what_was_found(tmp_path: Path) -> None:
+    class Interrupts(Heard):
+        def step(self, name: str, purpose: str) -> None:
+            super().step(name, purpose)
+            if name == "survey":
+                raise KeyboardInterrupt
+
+    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", listener=Interrupts(), **FEW)
+    assert (report.exit_code, report.ended) == (130, "interrupted")
+    assert {name: step.status for name, step in Store.open(tmp_path / "e").steps.items()} == {
+        "layouts": "finished", "main": "finished"
+    }  # fmt: skip
+
+
+def test_a_wrong_layout_leaves_the_form_out(tmp_path: Path) -> None:
+    """Rows of A that come out one further: a finding by name, and nothing is derived from it."""
+
+    class Shifted(Changed):
+        def run(self, made: Any, batch: Any) -> Any:
+            if made.id == F16:
+                batch = replace(batch, a=batch.a[:, [*range(1, 16), 0]])
+            return self.inner.run(made, batch)
+
+    report = mmaprobe.bring_up(Shifted(name="shifted"), out=tmp_path / "e", **FEW)
+    assert report.exit_code == 5
+    parts = Store.open(tmp_path / "e").parts
+    assert parts[F16].validation["error"] == "layout: elements of a reach other outputs"
+    assert parts[F16].findings[0].answer["a"]["1,0"] == ["0,*"]
+    assert parts[F16].datapath is None
+    assert all(part.status == "finished" for name, part in parts.items() if name != F16)
+
+
+def test_a_device_that_breaks_ends_the_instruction(tmp_path: Path) -> None:
+    class Breaks(Changed):
+        def run(self, made: Any, batch: Any) -> Any:
+            if made.id == F16:
+                raise DeviceError("cuda:0: illegal address; the batch is void")
+            return self.inner.run(made, batch)
+
+    report = mmaprobe.bring_up(Breaks(name="breaks"), out=tmp_path / "e", **FEW)
+    assert (report.exit_code, report.ended) == (5, "")
+    parts = Store.open(tmp_path / "e").parts
+    assert parts[F16].validation["error"].startswith("cuda:0: illegal address")
+    assert {part.status for name, part in parts.items() if name != F16} == {"finished"}
+
+
+@pytest.mark.parametrize("kind", ["flaky", "previous"])
+def test_devices_that_misbehave(tmp_path: Path, kind: str) -> None:
+    """A device that lies is never equal."""
+    name = f"misbehaving:{kind}?p=0.02&of={MODEL}"
+    report = mmaprobe.bring_up(name, out=tmp_path / "e", **ONE)
+    assert report.exit_code in (1, 4, 5)
+    assert not any(result.exit_code == 0 for result in report.results)
+
+
+def test_a_lost_device_ends_the_run(tmp_path: Path) -> None:
+    """Exit 5, the steps before it are whole, and the run goes on where the device is back."""
+
+    class Lost(Changed):
+        def run_vectors(self, made: Any, vectors: Any) -> Any:
+            raise LostError("cuda:0: the device is lost; --resume goes on")
+
+    report = mmaprobe.bring_up(Lost(name=MODEL), out=tmp_path / "e", **FEW)
+    assert report.exit_code == 5
+    assert "--resume goes on" in report.ended
+    steps = Store.open(tmp_path / "e").steps
+    assert (steps["layouts"].status, steps["main"].status) == ("finished", "partial")
+    assert "the device is lost" in steps["main"].slices[-1].notes[0]
+    again = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **FEW)
+    assert (again.exit_code, again.ended) == (0, "")
+
+
+def test_memory_errors_void_the_slice(tmp_path: Path) -> None:
+    """An uncorrectable error read after a slice: nothing of the slice is kept, the one before is."""
+    readings: Iterator[int] = iter((0, 0, 1, 1))
+    device = Changed(health=lambda: Health(uncorrected=next(readings), temperature_c=40))
+    report = mmaprobe.bring_up(device, out=tmp_path / "e", **FEW)
+    assert report.exit_code == 5
+    assert "uncorrected ECC errors rose by 1" in report.ended
+    store = Store.open(tmp_path / "e")
+    assert store.steps["layouts"].slices[0].before == {"uncorrected": 0, "temperature_c": 40}
+    assert (store.steps["main"].result, store.parts) == ({}, {})
+
+
+def test_another_driver_is_refused(tmp_path: Path) -> None:
+    info = open_device(MODEL).info()
+    mmaprobe.bring_up(Changed(info=lambda: info | {"driver": "550.54"}), out=tmp_path / "e", steps=["layouts"], **ONE)
+    with pytest.raises(UsageError, match=r"driver was 550.54, is now 560.28; start anew with another --out"):
+        mmaprobe.bring_up(Changed(info=lambda: info | {"driver": "560.28"}), out=tmp_path / "e", resume=True, **ONE)
+
+
+def test_steps_are_bounded_and_named(tmp_path: Path) -> None:
+    def nothing(room: Room) -> Iterator[None]:
+        yield None
+
+    with pytest.raises(UsageError, match="at most 180"):
+        Step("long", "too long", LONGEST + 1, nothing)
+    with pytest.raises(UsageError, match="no step 'layout'; did you mean layouts"):
+        mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["layout"], **FEW)
+    assert all(step.seconds <= LONGEST and step.purpose for step in stepwise.STEPS)
+
+
+def test_variants_show_every_choice() -> None:
+    """Of a wgmma form: the smallest N, 64, the largest; every placement and modifier once."""
+    (form,) = forms("sm_90a", "wgmma.*k16.f32.f16.f16")
+    found = variants(form, "sm_90a")
+    assert [made.n for made in found[:3]] == [8, 64, 256]
+    assert {pair for made in found for pair in made.modifiers} == {
+        ("a", "regs"), ("trans_a", ""), ("trans_b", ""), ("neg_a", ""), ("neg_b", ""), ("scale_d", "0")
+    }  # fmt: skip
+    assert len(found) == len(set(found)) == 10
+
+
+def test_layouts_of_other_sizes_and_modifiers(tmp_path: Path) -> None:
+    mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["layouts"], instruction="wgmma.*k16.f32.f16.f16*")
+    findings = Store.open(tmp_path / "e").steps["layouts"].result["findings"]
+    assert len(findings) == 10
+    assert {each["status"] for each in findings.values()} == {"bounded"}
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from mmaprobe.cli import main
+
+    words = ["run", "-d", MODEL, "--steps", "layouts,main", "-i", F16, "-n", "2000", "--out", str(tmp_path / "e")]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(step["name"], step["status"]) for step in found["steps"]] == [
+        ("layouts", "finished"),
+        ("main", "finished"),
+    ]
+    assert main([*words, "--resume"]) == 0
+    assert "layouts" in capsys.readouterr().out
