@@ -37,7 +37,7 @@ def compiled(name: str, architecture: str) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize(("name", "printed"), PRINTED)
 def test_modifiers_reach_the_instruction(name: str, printed: str) -> None:
-    """Signs and transposition are those of the id, the order of immediates included; scale-d 0 is decided as it runs."""
+    """Signs and transposition are those of the id, the order of immediates included; scale-d 0 is seen as it runs."""
     _, text = compiled(name, "sm_90a")
     (line,) = re.findall(r"\*/\s+(\wGMMA.*?) ;", text)
     assert re.sub(r"\bR\d+", "R", re.sub(r"gdesc\[UR\d+\]", "gdesc", line)) == printed

@@ -13,7 +13,7 @@ from mmaprobe.bringup.answers import Answer, answer_from_json, answer_to_json
 from mmaprobe.bringup.claims import Question, from_text, named, questions
 from mmaprobe.bringup.contest import Rival
 from mmaprobe.bringup.directed import directed
-from mmaprobe.bringup.questions import ask, ask_about, rivals_of
+from mmaprobe.bringup.questions import ask, ask_about, instructions_of, rivals_of
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
@@ -57,15 +57,7 @@ def follower(architecture: str, instruction: Instruction, rival: Rival) -> Datap
 def asked_of(question: Question) -> Iterator[tuple[str, Instruction]]:
     """One instruction of one architecture that a question concerns, sm_90a's where it does."""
     architecture = min(question.architectures, key=lambda name: name != "sm_90a")
-    ids = [name for name in question.instructions_on(architecture) if _there(architecture, name)]
-    yield architecture, match(architecture, ids[-1])[0]
-
-
-def _there(architecture: str, name: str) -> bool:
-    try:
-        return bool(match(architecture, name))
-    except UsageError:
-        return False
+    yield architecture, instructions_of(question, architecture)[-1][0]
 
 
 def of_datapaths(question: Question) -> bool:

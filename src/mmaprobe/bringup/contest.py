@@ -127,6 +127,23 @@ class Ring:
         vectors = join([vectors for vectors, _ in asked])
         return Contest(vectors, np.concatenate([d for _, d in asked]), self._words(vectors), alive)
 
+    def settling(self, directed: Batch | None, search: bool) -> tuple[Batch, Bits]:
+        """Few vectors that tell the claims apart as far as any found does, and d (claims, n) by each; asks nothing."""
+        claims = [rival for rival in self.rivals if rival.claim]
+        first = [batch for batch in (directed, self._between_claims(directed) if search else None) if batch is not None]
+        vectors = join(first) if first else self._pool(0, POOL, np.ones(len(self.rivals), bool)).slice(0, 0)
+        table = words_of(claims, vectors, self.d.dtype)
+        classes, chosen = np.zeros(len(claims), np.int64), list[int]()
+        while vectors.size:
+            joint = [np.unique(np.stack([classes, column]), axis=1).shape[1] for column in table.astype(np.int64).T]
+            best = int(np.argmax(joint))
+            if joint[best] == len(np.unique(classes)):
+                break
+            chosen.append(best)
+            classes = np.unique(np.stack([classes, table[:, best].astype(np.int64)]), axis=1, return_inverse=True)[1]
+            classes = classes.reshape(-1)
+        return take(vectors, sorted(chosen)), table[:, sorted(chosen)]
+
     def _agreeing(self, asked: Sequence[tuple[Batch, Bits]]) -> NDArray[np.bool_]:
         good = np.ones(len(self.rivals), bool)
         for vectors, answers in asked:

@@ -50,17 +50,17 @@ def ask(device: Device, *, seed: int = 0, stop: Stop = never, names: Sequence[st
         if not question.concerns(architecture):
             yield Answer(question.name, "", "not here", finding=f"asked of {', '.join(question.architectures)}")
             continue
-        known = [pattern for pattern in question.instructions_on(architecture) if _known(architecture, pattern)]
+        known = instructions_of(question, architecture)
         if not known:
             yield Answer(question.name, "", "not here", finding=f"{architecture} has none of its instructions")
-        for pattern in known:
+        for some in known:
             if stop():
                 return
-            instruction, why = _first(device, architecture, pattern)
-            if instruction is None:
-                yield Answer(question.name, pattern, "not here", finding=why)
+            here = [instruction for instruction in some if device.supports(instruction)]
+            if here:
+                yield ask_about(device, question, here[0], seed, stop)
             else:
-                yield ask_about(device, question, instruction, seed, stop)
+                yield Answer(question.name, some[0].id, "not here", finding=device.supports(some[0]).reason)
 
 
 def ask_about(
@@ -80,23 +80,15 @@ def _of_datapaths(question: Question) -> bool:
     return all(claim.answer is None and claim.outcome is None for claim in question.claims)
 
 
-def _known(architecture: str, pattern: str) -> tuple[Instruction, ...]:
-    """The architecture's instructions that match, of each form the first."""
-    try:
-        return match(architecture, pattern)
-    except UsageError:
-        return ()
-
-
-def _first(device: Device, architecture: str, pattern: str) -> tuple[Instruction | None, str]:
-    """The first instruction that matches and runs; else why the first does not."""
-    reasons = []
-    for instruction in _known(architecture, pattern):
-        support = device.supports(instruction)
-        if support:
-            return instruction, ""
-        reasons.append(support.reason)
-    return None, reasons[0]
+def instructions_of(question: Question, architecture: str) -> list[tuple[Instruction, ...]]:
+    """For each id or glob that a question names and the architecture knows, the instructions that match."""
+    found = []
+    for pattern in question.instructions_on(architecture):
+        try:
+            found.append(match(architecture, pattern))
+        except UsageError:  # of another architecture
+            continue
+    return found
 
 
 # -- rival datapaths
