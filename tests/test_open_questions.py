@@ -18,13 +18,16 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
-from mmaprobe.devices.base import open_device
+from mmaprobe.derivation.written import as_vectors
+from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.files import Field
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
+from standin_gpu import StandIn, plugged
+from standin_gpu import name as cuda
 
 
 class Follower(DatapathDevice):
@@ -113,6 +116,29 @@ def test_a_device_that_follows_none(name: str, pattern: str, change: str, says: 
     assert refuted == {claim.name for claim in question.claims_on("sm_90a")}
 
 
+def test_a_finding_comes_as_a_simple_vector() -> None:
+    """A unit that rounds to nearest: no claim about its precision holds, and few lanes show it."""
+    instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
+    device = Follower(instruction, mutate(datapath_for("sm_90a", instruction), "tree.to.rounding", "RNE"))
+    answer = ask_about(device, named(("precision-f32-result",))[0], instruction)
+    (shown,) = answer.witnesses
+    assert len(np.flatnonzero(shown.witness.a)) <= 2
+    assert int(run_vectors(device, instruction, as_vectors(instruction, [shown.witness]))[0]) == shown.witness.d
+    assert all(d != shown.witness.d for _, d in shown.claims)
+
+
+def test_what_is_settled_is_believed_by_later_questions() -> None:
+    """A unit with another zero exponent: its other answers are those of the claims none the less."""
+    instruction = match("sm_90a", "mma.m16n8k16.f32.bf16.bf16.f32")[0]
+    device = Follower(instruction, mutate(datapath_for("sm_90a", instruction), "tree.zero_exponent", "-129"))
+    both = [a for a in ask(device, names=["zero-exponent-f32", "minus-zero"]) if a.instruction == instruction.id]
+    assert [answer.claim for answer in both] == ["", "+0, never -0"]
+    assert "tree.zero_exponent=-129 agrees" in both[0].finding
+    (alone,) = [a for a in ask(device, names=["minus-zero"], known={instruction.id: device.datapath})
+                if a.instruction == instruction.id]  # fmt: skip
+    assert alone.claim == "+0, never -0"
+
+
 def test_a_device_without_the_instruction() -> None:
     hopper = {(a.question, a.status) for a in ask(open_device("model:sm_90a"), names=["cdna3-sum", "step-tf32"])}
     assert hopper == {("cdna3-sum", "not here"), ("step-tf32", "settled")}
@@ -148,6 +174,16 @@ def test_a_device_that_fails(kind: type[Follower], says: str, name: str) -> None
     (answer,) = (found for found in ask(device, names=[name]) if found.instruction == instruction.id)
     assert answer.status == "failed"
     assert says in answer.finding or "cannot be relied on" in answer.finding or "gave" in answer.finding
+
+
+def test_on_a_stand_in_gpu() -> None:
+    """The kernels' own loads and stores around a model; one that does nothing fails, and the next question is asked."""
+    dead = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16{scale_d=0}"
+    with plugged(StandIn(dead=(dead,))):
+        first, second = ask(open_device(cuda()), names=["scale-d-zero"])
+    assert (first.instruction, first.status) == (dead, "failed")
+    assert "0 items stored" in first.finding
+    assert (second.status, second.claim) == ("settled", "C is +0")
 
 
 FOUND = [

@@ -127,6 +127,22 @@ class Ring:
         vectors = join([vectors for vectors, _ in asked])
         return Contest(vectors, np.concatenate([d for _, d in asked]), self._words(vectors), alive)
 
+    def surprise(self, contest: Contest) -> Contest | None:
+        """A simple vector on which every claim is wrong, asked in its turn; None where ``contest`` has none."""
+        claims = [rival for rival in self.rivals if rival.claim]
+
+        def differ(tried: Batch) -> NDArray[np.bool_]:
+            wrong = words_of(claims, tried, self.d.dtype) != run_vectors(self.device, self.instruction, tried)
+            all_wrong: NDArray[np.bool_] = wrong.all(axis=0)
+            return all_wrong if self.specials or not self.d.is_float else all_wrong & self._finite(tried)
+
+        claimed = np.array([rival.claim for rival in self.rivals])
+        found = np.flatnonzero((contest.table[claimed] != contest.answers).all(axis=0))
+        if not found.size:
+            return None
+        vectors, answers = self._ask(shrink(self.instruction, take(contest.vectors, found[:1]), differ))
+        return Contest(vectors, answers, self._words(vectors), contest.alive)
+
     def settling(self, directed: Batch | None, search: bool) -> tuple[Batch, Bits]:
         """Few vectors that tell the claims apart as far as any found does, and d (claims, n) by each; asks nothing."""
         claims = [rival for rival in self.rivals if rival.claim]

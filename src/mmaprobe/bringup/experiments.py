@@ -54,8 +54,9 @@ def metadata_order(device: Device, instruction: Instruction, seed: int) -> Outco
         Witness.of(take(vectors, [at]), int(answers[at]), "d is the value of the lane that met the element"),
         tuple((name, int(codes[at])) for name, codes in words.items()),
     )
-    text = f"{len(turned)} items that name the later place first, {vectors.size} vectors"
-    return Outcome(held[0] if held else "other", text, (shown,), vectors.size)
+    outcome = held[0] if held else "other"
+    text = f"{outcome}, by {len(turned)} items that name the later place first and {vectors.size} vectors"
+    return Outcome(outcome, text, (shown,), vectors.size)
 
 
 def _one_hot(instruction: Instruction, items: list[int]) -> Batch:

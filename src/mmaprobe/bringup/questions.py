@@ -7,7 +7,7 @@ experiment answers, its finding is held against them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from mmaprobe.probing import probe
 
 Stop = Callable[[], bool]
 SHOWN = 3
-"""Witnesses of an answer that no claim foretold, and of a probe's."""
+"""Witnesses of a probe's answer."""
 
 
 def never() -> bool:
@@ -38,38 +38,55 @@ def never() -> bool:
     return False
 
 
-def ask(device: Device, *, seed: int = 0, stop: Stop = never, names: Sequence[str] = ()) -> Iterator[Answer]:
+def ask(
+    device: Device,
+    *,
+    seed: int = 0,
+    stop: Stop = never,
+    names: Sequence[str] = (),
+    known: Mapping[str, Datapath] | None = None,
+) -> Iterator[Answer]:
     """The answer to each open question (all, or those of these ``names``), about each instruction that it names.
 
-    Of a glob the first instruction that the device runs.  ``stop`` is looked at before each answer and
-    each round of a search.  What the device does wrong is an answer (``failed``); UsageError for an
-    unknown name.
+    Of a glob the first instruction that the device runs.  A claim changes what is believed of the
+    instruction: the datapath that an earlier question settled, else the one in ``known`` (by id, as a
+    derivation found it), else the shipped one.  ``stop`` is looked at before each answer and each round of
+    a search.  What the device does wrong is an answer (``failed``); UsageError for an unknown name.
     """
+    believed = dict(known or {})
     for question in named(tuple(names)):
         architecture = device.info().get("architecture", "")
         if not question.concerns(architecture):
             yield Answer(question.name, "", "not here", finding=f"asked of {', '.join(question.architectures)}")
             continue
-        known = instructions_of(question, architecture)
-        if not known:
+        matching = instructions_of(question, architecture)
+        if not matching:
             yield Answer(question.name, "", "not here", finding=f"{architecture} has none of its instructions")
-        for some in known:
+        for some in matching:
             if stop():
                 return
             here = [instruction for instruction in some if device.supports(instruction)]
             if here:
-                yield ask_about(device, question, here[0], seed, stop)
+                yield ask_about(device, question, here[0], seed, stop, believed)
             else:
                 yield Answer(question.name, some[0].id, "not here", finding=device.supports(some[0]).reason)
 
 
 def ask_about(
-    device: Device, question: Question, instruction: Instruction, seed: int = 0, stop: Stop = never
+    device: Device,
+    question: Question,
+    instruction: Instruction,
+    seed: int = 0,
+    stop: Stop = never,
+    believed: dict[str, Datapath] | None = None,
 ) -> Answer:
-    """The answer to one question about one instruction that the device runs."""
-    way = _by_experiment if question.experiment else _by_contest if _of_datapaths(question) else _by_probe
+    """The answer to one question about one instruction that the device runs; it may change what is ``believed``."""
     try:
-        return way(device, question, instruction, seed, stop)
+        if question.experiment:
+            return _by_experiment(device, question, instruction, seed)
+        if not _of_datapaths(question):
+            return _by_probe(device, question, instruction, seed)
+        return _by_contest(device, question, instruction, seed, stop, {} if believed is None else believed)
     except NotHereError as error:
         return Answer(question.name, instruction.id, "not here", finding=str(error))
     except DeviceError as error:
@@ -94,9 +111,22 @@ def instructions_of(question: Question, architecture: str) -> list[tuple[Instruc
 # -- rival datapaths
 
 
-def rivals_of(question: Question, architecture: str, instruction: Instruction) -> list[Rival]:
-    """Each claim, then each value of ``others``, as a datapath; those that are another one's datapath are left out."""
-    shipped = datapath_for(architecture, instruction)
+def rivals_of(
+    question: Question, architecture: str, instruction: Instruction, believed: Datapath | None = None
+) -> list[Rival]:
+    """Each claim, then each value of ``others``, as a datapath; those that are another one's datapath are left out.
+
+    They change what is ``believed`` where its fields are those that they name, else the shipped datapath.
+    """
+    if believed is not None:
+        try:
+            return _changed(question, architecture, believed)
+        except UsageError:  # the same sums in other fields
+            pass
+    return _changed(question, architecture, datapath_for(architecture, instruction))
+
+
+def _changed(question: Question, architecture: str, shipped: Datapath) -> list[Rival]:
     found: list[Rival] = []
     seen: set[Datapath] = set()
     for claim in question.claims_on(architecture):
@@ -111,18 +141,24 @@ def rivals_of(question: Question, architecture: str, instruction: Instruction) -
     return found
 
 
-def _by_contest(device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop) -> Answer:
+def _by_contest(
+    device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop, believed: dict[str, Datapath]
+) -> Answer:
     architecture = device.info().get("architecture", "")
     try:
-        rivals = rivals_of(question, architecture, instruction)
+        rivals = rivals_of(question, architecture, instruction, believed.get(instruction.id))
     except UsageError as error:
         return Answer(question.name, instruction.id, "open", finding=f"the claims make no datapath: {error}")
     ring = Ring(device, instruction, rivals, seed, question.specials)
     contest = ring.hold(directed(dense_form(instruction), question.vectors), question.search, stop)
     left = [rival for rival, alive in zip(rivals, contest.alive, strict=True) if alive]
     claims = [rival.name for rival in left if rival.claim]
-    shown = _shown(ring, instruction, architecture, contest)
     count = contest.vectors.size
+    settled = next((rival.datapath for rival in left if rival.claim or not claims), None)
+    if len(claims) < 2 and settled is not None:
+        believed[instruction.id] = settled
+    surprise = None if claims else ring.surprise(contest)
+    shown = _shown(ring, instruction, architecture, contest, surprise)
     if len(claims) == 1:
         values = [rival.name for rival in left if not rival.claim]
         also = f"; {_some(values)} would give the same on every vector found" if values else ""
@@ -149,26 +185,25 @@ def _some(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)} values)"
 
 
-def _shown(ring: Ring, instruction: Instruction, architecture: str, contest: Contest) -> tuple[Shown, ...]:
-    """For every refuted claim the first vector that refutes it; where none holds, the first that refutes most."""
+def _shown(
+    ring: Ring, instruction: Instruction, architecture: str, contest: Contest, surprise: Contest | None
+) -> tuple[Shown, ...]:
+    """What refutes all claims at once, in its simplest form; then for every claim that is refuted the first vector that
+    refutes it; the first of all where none is."""
     claims = [i for i, rival in enumerate(ring.rivals) if rival.claim]
     wrong = contest.table[claims] != contest.answers
-    picked: list[int] = []
-    if wrong.all(axis=0).any():
-        picked += np.flatnonzero(wrong.all(axis=0))[:SHOWN].tolist()
-    for row in wrong:
+    picked: list[tuple[Contest, int]] = [] if surprise is None else [(surprise, 0)]
+    for row in wrong if surprise is None else []:
         hits = np.flatnonzero(row)
-        if hits.size and not row[picked].any():
-            picked.append(int(hits[0]))
-    if not picked:
-        picked = [0]
+        if hits.size and not any(row[at] for _, at in picked):
+            picked.append((contest, int(hits[0])))
     shown = []
-    for at in picked:
-        vector = take(contest.vectors, [at])
+    for held, at in picked or [(contest, 0)]:
+        vector = take(held.vectors, [at])
         if isinstance(ring.device, KeptLanes):
             vector = asked(architecture, instruction, vector)
-        words = tuple((ring.rivals[i].name, int(contest.table[i, at])) for i in claims)
-        shown.append(Shown(Witness.of(vector, int(contest.answers[at])), words))
+        words = tuple((ring.rivals[i].name, int(held.table[i, at])) for i in claims)
+        shown.append(Shown(Witness.of(vector, int(held.answers[at])), words))
     return tuple(shown)
 
 
@@ -180,7 +215,7 @@ def _probed(device: Device, question: Question, instruction: Instruction, seed: 
     return probe(device, instruction, [question.probe], seed)[question.probe]
 
 
-def _by_probe(device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop) -> Answer:
+def _by_probe(device: Device, question: Question, instruction: Instruction, seed: int) -> Answer:
     check_steady(device, instruction, seed)
     found = _probed(device, question, instruction, seed)
     shown = tuple(Shown(witness) for witness in found.witnesses[:SHOWN])
@@ -192,7 +227,7 @@ def _by_probe(device: Device, question: Question, instruction: Instruction, seed
     return _held(question, instruction, claims, found.text, shown, len(found.witnesses))
 
 
-def _by_experiment(device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop) -> Answer:
+def _by_experiment(device: Device, question: Question, instruction: Instruction, seed: int) -> Answer:
     assert question.experiment is not None
     found = EXPERIMENTS[question.experiment](device, instruction, seed)
     if found.outcome is None:
