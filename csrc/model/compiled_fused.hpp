@@ -10,10 +10,11 @@ namespace MMAPROBE_BUILD {
 namespace compiled {
 
 constexpr int ZERO_POWER = -500;
-constexpr u32 ZERO_HIGH = u32(1023 + ZERO_POWER) << 20, INFINITE_HIGH = 0x7FF00000, NAN_HIGH = 0x7FF80000;
-constexpr u32 NO_SIGN = 0x7FFFFFFF;
-// Labels of 16 bits: a sum of two is below every label with a zero, and above every other with a special item.
-constexpr i32 ZERO_LABEL = -4096, SPECIAL_LABEL = 16000, SPECIAL_FROM = 1024;
+constexpr u32 ZERO_HIGH = u32(1023 + ZERO_POWER) << 20, NO_SIGN = 0x7FFFFFFF;
+// Labels of 16 bits.  With a zero a sum of two is below every label; with a special item it tells which, zeros or not:
+// at least NAN_FROM, INFINITE_FROM.  Special values of C have SPECIAL_FROM at least.
+constexpr i32 ZERO_LABEL = ZERO_POWER, INFINITE_LABEL = 6000, NAN_LABEL = 16000;
+constexpr i32 SPECIAL_FROM = 1024, INFINITE_FROM = 2048, NAN_FROM = 14000;
 
 template <class = void>
 struct FusedForm {
@@ -45,7 +46,8 @@ struct FusedForm {
     // Whether the values, zeros and units of this form are what the rules here need.
     static constexpr bool FITS = of(A, OperandRow::fraction_bits) <= 20 && of(B, OperandRow::fraction_bits) <= 20 &&
                                  LIVE % 4 == 0 && STEP % 4 == 0 && LIVE <= 256 && FLOOR - F > -700 &&
-                                 LINE_ABOVE + ZERO_POWER + 1 < FLOOR - F && PRODUCT_ABOVE < SPECIAL_FROM;
+                                 LINE_ABOVE + ZERO_POWER + 1 < FLOOR - F && PRODUCT_ABOVE < SPECIAL_FROM &&
+                                 PRODUCT_LOW > ZERO_POWER;
 };
 
 // An operand of a dot product: high words of its values, labels by two, signs as bits.
@@ -90,10 +92,10 @@ MMAPROBE_HD void put_item(Line& line, int k, u32 code) {
     const Item<u32> x = read_item<u32>(r, code);
     const u32 absolute = code >> r.padding & r.magnitude;
     const double value = make_double(absolute << (20 - r.fraction_bits), 0) * make_double(u32(2046 - r.bias) << 20, 0);
-    const bool special = x.nan | x.infinite, zero = x.exponent == u32(NO_EXPONENT);
-    const u32 size = x.nan ? NAN_HIGH : x.infinite ? INFINITE_HIGH : zero ? ZERO_HIGH : high_word(value);
-    line.high[k] = size | (x.negative & ~NO_SIGN);
-    line.label[k] = short(special ? SPECIAL_LABEL : zero ? ZERO_LABEL : i32(x.exponent));
+    const i32 label = i32(absolute >> r.fraction_bits) - r.bias, least = 1 - r.bias;
+    const i32 finite = absolute == 0 ? ZERO_LABEL : label > least ? label : least;
+    line.high[k] = (absolute == 0 ? ZERO_HIGH : high_word(value)) | (x.negative & ~NO_SIGN);
+    line.label[k] = short(x.nan ? NAN_LABEL : x.infinite ? INFINITE_LABEL : finite);
 }
 
 // Multiplies items first .. first + count - 1 by a scale.
@@ -102,26 +104,37 @@ MMAPROBE_HD void scale_items(Line& line, int first, int count, u32 code) {
     constexpr Reading r(operand_at(AT));
     const Item<u32> s = read_item<u32>(r, code);
     for (int k = first; k < first + count; ++k) {
-        const u32 size = line.high[k] & NO_SIGN;
+        const i32 label = line.label[k];
         if (s.nan) {
-            line.high[k] = NAN_HIGH;
-            line.label[k] = short(SPECIAL_LABEL);
-        } else if (size != ZERO_HIGH && size < INFINITE_HIGH) {
+            line.label[k] = short(NAN_LABEL);
+        } else if (label != ZERO_LABEL && label < SPECIAL_FROM) {
             line.high[k] += s.exponent << 20;
-            line.label[k] = short(line.label[k] + i32(s.exponent));
+            line.label[k] = short(label + i32(s.exponent));
         }
     }
+}
+
+// x 2 + the sign of y.
+MMAPROBE_HD u32 append_sign(u32 x, u32 y) {
+#if defined(__CUDA_ARCH__)
+    return __funnelshift_l(y, x, 1);
+#else
+    return x << 1 | y >> 31;
+#endif
 }
 
 template <int ITEMS, class Line>
 MMAPROBE_HD void gather_signs(Line& line) {
     MMAPROBE_UNROLLED
     for (int word = 0; word < Line::SIGNS; ++word) {
-        constexpr int most = ITEMS < 32 ? ITEMS : 32;
         u32 signs = 0;
         MMAPROBE_UNROLLED
-        for (int k = most - 1; k >= 0; --k)
-            if (32 * word + k < ITEMS) signs = signs << 1 | line.high[32 * word + k] >> 31;
+        for (int k = (ITEMS < 32 ? ITEMS : 32) - 4; k >= 0; k -= 4) {
+            if (32 * word + k >= ITEMS) continue;
+            const Quad four = line.highs[8 * word + k / 4];
+            MMAPROBE_UNROLLED
+            for (int t = 3; t >= 0; --t) signs = append_sign(signs, four.word[t]);
+        }
         line.signs[word] = signs;
     }
 }

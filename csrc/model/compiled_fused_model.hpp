@@ -133,24 +133,36 @@ struct Fused {
                                                         make_double(b[CHUNK ? i : i % N].word[t], 1), total[i]);
         }
     }
+    // Whether a product of the step that has an infinite factor is a NaN, +infinity, -infinity.
+    struct Infinities {
+        bool nan, plus, minus;
+    };
+    MMAPROBE_HD static Infinities infinities(const Row& row, const Column& column, int first) {
+        const Meets& meets = row;
+        Infinities found{};
+        MMAPROBE_ROLLED
+        for (int k = first; k < first + STEP; ++k) {
+            const i32 a = row.label[k], b = column.label[meets[k]];
+            if (a + b < INFINITE_FROM) continue;
+            const bool negative = (row.high[k] ^ column.high[meets[k]]) >> 31;
+            found.nan |= a == ZERO_LABEL || b == ZERO_LABEL;
+            found.plus |= !negative;
+            found.minus |= negative;
+        }
+        return found;
+    }
     // The code where C or an operand of the step is special.
     template <i64 AT>
-    MMAPROBE_HD static u32 special(const Row& row, const Column& column, int first, u32 code) {
+    MMAPROBE_HD static u32 special(const Row& row, const Column& column, int first, u32 code, i32 label) {
         constexpr Reading reading(operand_at(AT));
         constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
         const Item<u32> c = read_item<u32>(reading, code);
-        const Meets& meets = row;
-        bool nan = c.nan, plus = c.infinite & ~c.negative, minus = c.infinite & c.negative;
-        MMAPROBE_ROLLED
-        for (int k = first; k < first + STEP; ++k) {
-            const u32 a = row.high[k], b = column.high[meets[k]], x = a & NO_SIGN, y = b & NO_SIGN;
-            const bool infinite = x == INFINITE_HIGH || y == INFINITE_HIGH;
-            nan |= x > INFINITE_HIGH || y > INFINITE_HIGH || (infinite && (x == ZERO_HIGH || y == ZERO_HIGH));
-            plus |= infinite && !((a ^ b) >> 31);
-            minus |= infinite && (a ^ b) >> 31;
-        }
-        if (nan || (plus && minus)) return w.nan;
-        return (w.infinity | (minus ? u32(1) << w.sign : 0)) << w.padding;
+        Infinities found{label >= NAN_FROM, false, false};
+        if (label >= INFINITE_FROM && label < NAN_FROM) found = infinities(row, column, first);
+        found.plus |= c.infinite & ~c.negative;
+        found.minus |= c.infinite & c.negative;
+        if (found.nan || c.nan || (found.plus && found.minus)) return w.nan;
+        return (w.infinity | (found.minus ? u32(1) << w.sign : 0)) << w.padding;
     }
     template <int M, int N, i64 AT>
     MMAPROBE_HD static void step(const Row* const* rows, const Column* const* columns, int first, u32* code) {
@@ -173,7 +185,8 @@ struct Fused {
         if (any_special) {
             MMAPROBE_UNROLLED
             for (int i = 0; i < M * N; ++i)
-                if (label[i] >= SPECIAL_FROM) made[i] = special<AT>(*rows[i / N], *columns[i % N], first, code[i]);
+                if (label[i] >= SPECIAL_FROM) 
+                    made[i] = special<AT>(*rows[i / N], *columns[i % N], first, code[i], label[i]);
         }
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) code[i] = made[i];

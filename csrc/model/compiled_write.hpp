@@ -37,6 +37,8 @@ MMAPROBE_HD Addend read_addend(u32 code) {
     return {__builtin_bit_cast(double, bits | 1), special ? SPECIAL_FROM : label, u32(bits >> 63)};
 }
 
+constexpr u32 NEAREST_EVEN = 0xC8C8;  // the table of RNE
+
 // Any rounding and format: of the sum in units of 2^lowest.
 template <class Form>
 MMAPROBE_HD u32 write_any(i64 sum, i32 lowest) {
@@ -67,6 +69,17 @@ MMAPROBE_HD u32 write_single(double sum) {
     return code;
 }
 
+#if defined(__CUDA_ARCH__)
+// Binary16, to nearest even.
+template <class Form>
+MMAPROBE_HD u32 write_half(double sum) {
+    constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
+    unsigned short code;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(code) : "d"(sum));
+    return w.underflow_sign || code & 0x7FFF ? code : 0;
+}
+#endif
+
 // M's high word; its low word is 0, or the count that the sum starts with.
 template <class Form>
 MMAPROBE_HD u32 origin(i32 label) {
@@ -78,6 +91,10 @@ MMAPROBE_HD u32 write(double total, i32 label) {
     constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
     constexpr bool truncates = w.table == 0, single = w.min_exponent == -126 && w.sign + w.padding == 31;
     const double from = make_double(origin<Form>(label), 0);
+#if defined(__CUDA_ARCH__)
+    constexpr bool half = w.sign == 15 && w.fraction_bits == 10 && w.padding == 0, to_infinity = w.beyond == w.infinity;
+    if constexpr (half && to_infinity && w.table == NEAREST_EVEN) return write_half<Form>(total - from);
+#endif
     if constexpr (truncates && single && w.fraction_bits + w.padding == 23) return write_single<Form>(total - from);
     return write_any<Form>(i64(__builtin_bit_cast(u64, total) - __builtin_bit_cast(u64, from)), label - Form::F);
 }
