@@ -20,10 +20,12 @@ from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
 from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
+from mmaprobe.devices.gpu_driver import LostError
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.files import Field
 from mmaprobe.models.engine import evaluate
+from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from standin_gpu import StandIn, plugged
@@ -134,9 +136,11 @@ def test_what_is_settled_is_believed_by_later_questions() -> None:
     both = [a for a in ask(device, names=["zero-exponent-f32", "minus-zero"]) if a.instruction == instruction.id]
     assert [answer.claim for answer in both] == ["", "+0, never -0"]
     assert "tree.zero_exponent=-129 agrees" in both[0].finding
-    (alone,) = [a for a in ask(device, names=["minus-zero"], known={instruction.id: device.datapath})
-                if a.instruction == instruction.id]  # fmt: skip
-    assert alone.claim == "+0, never -0"
+    believed: dict[str, Datapath] = {}
+    for name in ("zero-exponent-f32", "minus-zero"):
+        (answer,) = [a for a in ask(device, names=[name], believed=believed) if a.instruction == instruction.id]
+    assert answer.claim == "+0, never -0"
+    assert believed == {instruction.id: device.datapath}
 
 
 def test_a_device_without_the_instruction() -> None:
@@ -162,11 +166,19 @@ class Unsteady(Follower):
 class Broken(Follower):
     """It breaks down."""
 
+    wrong: DeviceError = DeviceError("the kernel hung")
+
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
-        raise DeviceError("the GPU is gone")
+        raise self.wrong
 
 
-@pytest.mark.parametrize(("kind", "says"), [(Unsteady, "two answers"), (Broken, "the GPU is gone")])
+class Lost(Broken):
+    """It is gone."""
+
+    wrong = LostError("the GPU is gone")
+
+
+@pytest.mark.parametrize(("kind", "says"), [(Unsteady, "two answers"), (Broken, "the kernel hung")])
 @pytest.mark.parametrize("name", ["precision-f32-result", "nan-f32"])
 def test_a_device_that_fails(kind: type[Follower], says: str, name: str) -> None:
     instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
@@ -174,6 +186,12 @@ def test_a_device_that_fails(kind: type[Follower], says: str, name: str) -> None
     (answer,) = (found for found in ask(device, names=[name]) if found.instruction == instruction.id)
     assert answer.status == "failed"
     assert says in answer.finding or "cannot be relied on" in answer.finding or "gave" in answer.finding
+
+
+def test_a_device_that_is_gone_ends_the_questions() -> None:
+    instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
+    with pytest.raises(LostError, match="the GPU is gone"):
+        list(ask(Lost(instruction, datapath_for("sm_90a", instruction)), names=["precision-f32-result"]))
 
 
 def test_on_a_stand_in_gpu() -> None:

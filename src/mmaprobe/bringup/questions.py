@@ -7,7 +7,7 @@ experiment answers, its finding is held against them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.pool import take
 from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form
 from mmaprobe.devices.base import Device
+from mmaprobe.devices.gpu_driver import LostError
+from mmaprobe.devices.gpu_health import VoidError
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Datapath
@@ -44,16 +46,17 @@ def ask(
     seed: int = 0,
     stop: Stop = never,
     names: Sequence[str] = (),
-    known: Mapping[str, Datapath] | None = None,
+    believed: dict[str, Datapath] | None = None,
 ) -> Iterator[Answer]:
     """The answer to each open question (all, or those of these ``names``), about each instruction that it names.
 
-    Of a glob the first instruction that the device runs.  A claim changes what is believed of the
-    instruction: the datapath that an earlier question settled, else the one in ``known`` (by id, as a
-    derivation found it), else the shipped one.  ``stop`` is looked at before each answer and each round of
-    a search.  What the device does wrong is an answer (``failed``); UsageError for an unknown name.
+    Of a glob the first instruction that the device runs.  A claim changes what is ``believed`` of the
+    instruction (datapaths by id, as a derivation found them; what a question settles is put there), else the
+    shipped datapath.  ``stop`` is looked at before each answer and each round of a search.  What the device
+    does wrong is an answer (``failed``); LostError and VoidError where the device is gone or its results are
+    worth nothing, UsageError for an unknown name.
     """
-    believed = dict(known or {})
+    believed = {} if believed is None else believed
     for question in named(tuple(names)):
         architecture = device.info().get("architecture", "")
         if not question.concerns(architecture):
@@ -87,6 +90,8 @@ def ask_about(
         if not _of_datapaths(question):
             return _by_probe(device, question, instruction, seed)
         return _by_contest(device, question, instruction, seed, stop, {} if believed is None else believed)
+    except (LostError, VoidError):
+        raise
     except NotHereError as error:
         return Answer(question.name, instruction.id, "not here", finding=str(error))
     except DeviceError as error:
