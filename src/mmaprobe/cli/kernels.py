@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 Architecture = Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200.")]
 NvccPath = Annotated[str, typer.Option("--nvcc", help="Compile with this nvcc; default: NVRTC.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0)]
+Campaign = Annotated[
+    bool, typer.Option("--campaign", help="The fused campaigns of the shipped datapaths as well (seconds each).")
+]
 SHOWN = ("changed", "refused", "open")
 
 
@@ -29,6 +33,7 @@ def compile_kernels(
     folder: Annotated[Path | None, typer.Option("--out", "-o", help="Pack to put the kernels into.")] = None,
     jobs: Jobs = 0,
     nvcc: NvccPath = "",
+    campaign: Campaign = False,
     as_json: Json = False,
 ) -> int:
     """Compile kernels for an architecture, hold their disassembly against the catalog, and put them into a pack."""
@@ -38,7 +43,7 @@ def compile_kernels(
     home, stamp = _target(architecture, compiler)
     if folder is not None:
         check_pack(folder, home, stamp)
-    built = _build(home, instruction, jobs, compiler)
+    built = _build(home, instruction, jobs, compiler, campaign)
     if folder is not None:
         write_pack(folder, home, stamp, built)
     rows = [_row(each) for each in built]
@@ -61,6 +66,7 @@ def pack(
     instruction: Glob = "*",
     source: Annotated[str, typer.Option(help="Checkout or wheel of mmaprobe; default: where it came from.")] = "",
     jobs: Jobs = 0,
+    campaign: Campaign = False,
 ) -> int:
     """Put mmaprobe, all that it needs and kernels for an architecture into a folder for a machine without network."""
     from mmaprobe.toolchain import bundle as made
@@ -70,7 +76,7 @@ def pack(
     home, stamp = _target(architecture, compiler)
     check_pack(bundle / made.KERNELS, home, stamp)
     wheels = made.gather(bundle, made.requirement(source))
-    built = _build(home, instruction, jobs, compiler)
+    built = _build(home, instruction, jobs, compiler, campaign)
     kernels = write_pack(bundle / made.KERNELS, home, stamp, built).kernels
     script = made.write_script(bundle, home)
     left_out = sum(each.status in ("refused", "open") for each in built)
@@ -101,19 +107,23 @@ def _target(architecture: str, compiler: Compiler) -> tuple[str, str]:
     return home, compiler.version()
 
 
-def _build(home: str, instruction: str, jobs: int, compiler: Compiler) -> list[Built]:
+def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign: bool) -> list[Built]:
     """Every form that the glob names, or the one instruction of that id, compiled."""
     from mmaprobe.catalog.lookup import forms
     from mmaprobe.catalog.lookup import instruction as instruction_of
     from mmaprobe.report.progress import KernelProgress
-    from mmaprobe.toolchain.build import build_all
+    from mmaprobe.toolchain.build import build_all, build_campaigns
+    from mmaprobe.validation.fused import shipped_campaigns
 
     names = [form.first.id for form in forms(home, instruction)]
     if not names:
         names = [instruction_of(instruction, home).id]
-    with KernelProgress(len(names)) as bar:
+    sources = list(shipped_campaigns(names, home)) if campaign else []
+    workers = jobs or os.cpu_count() or 1
+    with KernelProgress(len(names) + len(sources)) as bar:
         built = []
-        for each in build_all([(name, home) for name in names], jobs or os.cpu_count() or 1, compiler):
+        batches = build_all([(name, home) for name in names], workers, compiler)
+        for each in chain(batches, build_campaigns(sources, workers, compiler)):
             built.append(each)
             bar(each.instruction)
     return built
@@ -122,6 +132,7 @@ def _build(home: str, instruction: str, jobs: int, compiler: Compiler) -> list[B
 def _row(built: Built) -> dict[str, Any]:
     return {
         "instruction": built.instruction,
+        "campaign": bool(built.campaign),
         "status": built.status,
         "reason": built.reason,
         "opcodes": built.opcodes,

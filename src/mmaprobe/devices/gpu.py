@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import weakref
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -21,14 +22,18 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import open_reason
+from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.base import Support
+from mmaprobe.devices.gpu_campaign import Found, Order, run_order
 from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.gpu_launch import item_bytes, launch
 from mmaprobe.devices.known_answer import answers, known_answer
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.kernels import kernel_of
+from mmaprobe.toolchain.source import Source
 
 KNOWN_ITEMS = 37
 """Items of a known answer: more than a CTA's groups run at a time, and no multiple of them."""
@@ -40,6 +45,7 @@ GO_ON = "what was recorded before stays valid; once the GPU is back, the same co
 
 Operands = Mapping[str, Bits | Resident]
 Kernels = Callable[[Instruction, str], Kernel]
+Sources = Callable[[Source], Kernel]
 
 
 class Trial(Protocol):
@@ -53,13 +59,17 @@ class Trial(Protocol):
 class GpuDevice:
     """Device protocol over a ``Driver``: ``kernels`` gives an instruction's kernel, ``seconds`` bounds each launch."""
 
-    def __init__(self, driver: Driver, kernels: Kernels, trial: Trial | None, seconds: float) -> None:
+    def __init__(
+        self, driver: Driver, kernels: Kernels, trial: Trial | None, seconds: float, sources: Sources = kernel_of
+    ) -> None:
         self.name = driver.name
         self.architecture = driver.architecture
         self.resident = driver.resident
         self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
+        self._sources = sources
         self._identity = driver.identity()
         self._made: dict[str, Kernel] = {}
+        self._campaigns: dict[str, Kernel] = {}
         self._functions: dict[str, Any] = {}
         self._tried: set[str] = set()
         self._lost = ""
@@ -116,20 +126,63 @@ class GpuDevice:
             d = np.empty((*given["a"].shape[:-1], instruction.n), instruction.formats()["d"].dtype)
         except MemoryError:
             raise _too_large(instruction, given["a"].shape[0]) from None
+        self._kernel(instruction)
+        self._try_first(instruction)
+        with self._void_after_errors(instruction.id, "the batch"):
+            self._checked(instruction, given, d)
+        return d
+
+    def prepare_campaign(self, source: Source) -> None:
+        """Have the kernel of a fused campaign at hand; NotHereError where there is none."""
+        if source.text not in self._campaigns:
+            self._campaigns[source.text] = self._sources(source)
+
+    def run_campaign(self, source: Source, order: Order) -> Found:
+        """What a launch of a fused campaign found; its instruction must have run before.
+
+        NotHereError where there is no kernel of this source (a pack may lack it) or the driver cannot
+        load it, DeviceError where anything went wrong: then nothing was found.
+        """
+        made = instruction_of(source.instruction, self.architecture)
+        self._refuse(made)
+        self.prepare_campaign(source)
+        with self._void_after_errors(source.instruction, "the launch"):
+            self._driver.start()
+            with self._driver.current():
+                campaign = self._loaded(source.text, self._campaigns[source.text])
+                batches = self._loaded(made.id, self._kernel(made)) if source.campaign == "staged" else None
+                return run_order(self._driver, campaign, batches, order, max(made.m, made.n), self._seconds)
+
+    def _kernel(self, instruction: Instruction) -> Kernel:
+        """The kernel of batches."""
         if instruction.id not in self._made:
             self._made[instruction.id] = self._kernels(instruction, self.architecture)
-        self._try_first(instruction)
+        return self._made[instruction.id]
+
+    def _loaded(self, key: str, kernel: Kernel) -> tuple[Any, Kernel]:
+        """A kernel's function in the present context."""
+        if key not in self._functions:
+            self._functions[key] = self._driver.load(kernel)
+        return self._functions[key], kernel
+
+    @property
+    def multiprocessors(self) -> int:
+        """How many multiprocessors there are."""
+        return self._driver.multiprocessors
+
+    @contextmanager
+    def _void_after_errors(self, name: str, what: str) -> Iterator[None]:
+        """Give up the context after any error; a DeviceError says what is void."""
         try:
-            self._checked(instruction, given, d)
+            yield
         except BaseException as error:
             self.close()
             if isinstance(error, LostError):
                 self._lost = str(error)
-                raise type(error)(f"{instruction.id}: {error}; the batch is void; {GO_ON}") from error
+                raise type(error)(f"{name}: {error}; {what} is void; {GO_ON}") from error
             if isinstance(error, DeviceError):
-                raise type(error)(f"{instruction.id}: {error}; the batch is void") from error
+                raise type(error)(f"{name}: {error}; {what} is void") from error
             raise
-        return d
 
     def close(self) -> None:
         """Give up the context; the next run makes a fresh one."""
@@ -158,8 +211,7 @@ class GpuDevice:
     def _checked(self, instruction: Instruction, given: Operands, d: Bits) -> None:
         self._driver.start()
         with self._driver.current():
-            if instruction.id not in self._functions:
-                self._functions[instruction.id] = self._driver.load(self._made[instruction.id])
+            self._loaded(instruction.id, self._made[instruction.id])
             self._known(instruction, "before")
             self._split(instruction, given, d)
             self._known(instruction, "after")

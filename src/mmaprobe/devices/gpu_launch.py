@@ -43,7 +43,7 @@ def launch(
 ) -> None:
     """Fill D (batch, M, N) of checked operands; DeviceError where anything shows that it was not computed."""
     size = d.shape[0]
-    with _memory(driver) as allocate:
+    with memory(driver) as allocate:
         places: dict[str, int] = {}
         for name, value in given.items():
             if isinstance(value, Resident):
@@ -58,7 +58,7 @@ def launch(
         for canary in CANARIES:
             driver.fill(result, canary, d.nbytes + MARGIN)
             driver.fill(done, 0, 8)
-            driver.launch(function, kernel, _groups(driver, kernel, size), operands, done)
+            driver.launch(function, kernel, batch_groups(driver, kernel, size), operands, done)
             driver.wait(seconds)
             _check_done(driver, done, size)
             _check_margin(driver, result + d.nbytes, canary)
@@ -70,7 +70,7 @@ def launch(
 
 
 @contextmanager
-def _memory(driver: Driver) -> Iterator[Any]:
+def memory(driver: Driver) -> Iterator[Any]:
     """Allocations that are freed at the end, and where one more does not fit; else the context goes with them."""
     held: list[int] = []
 
@@ -90,7 +90,7 @@ def _memory(driver: Driver) -> Iterator[Any]:
     release()
 
 
-def _groups(driver: Driver, kernel: Kernel, items: int) -> int:
+def batch_groups(driver: Driver, kernel: Kernel, items: int) -> int:
     """CTAs for so many items: no more than keep the device busy, in whole clusters."""
     wanted = -(-items // (kernel.items * kernel.groups)) * kernel.cluster
     clusters = max(min(wanted, driver.multiprocessors * CTAS_EACH) // kernel.cluster, 1)

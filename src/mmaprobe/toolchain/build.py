@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.compiler import Compiler, RefusedError
 from mmaprobe.toolchain.disassembly import code_hash, differences, disassemble, matrix_opcodes
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.kernels import kernel
+from mmaprobe.toolchain.kernels import kernel, kernel_of
 from mmaprobe.toolchain.render import render
+from mmaprobe.toolchain.source import Source
 from mmaprobe.toolchain.tcgen05 import primed
 
 Status = Literal["compiled", "changed", "refused", "open"]
@@ -29,7 +31,7 @@ class Built:
 
     ``compiled``: the disassembly holds the matrix instructions that the catalog's lowering states;
     ``changed``: it does not, ``reason`` says how; ``refused`` by the compiler; ``open``: a layout of it is.
-    ``code`` is the hash of the disassembled instructions.
+    ``code`` is the hash of the disassembled instructions; ``campaign`` that of the source, where it is a campaign's.
     """
 
     instruction: str
@@ -39,22 +41,35 @@ class Built:
     kernel: Kernel | None = None
     opcodes: dict[str, int] = field(default_factory=dict)
     code: str = ""
+    campaign: str = ""
 
 
 def build(pair: Pair, compiler: Compiler = nvrtc) -> Built:
     """Compile and disassemble one; NotHereError where a tool is missing."""
     name, architecture = pair
     wanted = instruction(name, architecture)
-    way = lowering(wanted, architecture)
+    lowering(wanted, architecture)
+    return _built(wanted, architecture, lambda: kernel(wanted, architecture, compiler))
+
+
+def build_campaign(source: Source, compiler: Compiler = nvrtc) -> Built:
+    """``build`` of a campaign's source."""
+    wanted = instruction(source.instruction, source.architecture)
+    built = _built(wanted, source.architecture, lambda: kernel_of(source, compiler))
+    return replace(built, campaign=source.hash)
+
+
+def _built(wanted: Instruction, architecture: str, make: Callable[[], Kernel]) -> Built:
+    name = wanted.id
     try:
-        made = kernel(wanted, architecture, compiler)
+        made = make()
     except RefusedError as error:
         return Built(name, architecture, "refused", str(error).removeprefix(f"{name} on {architecture}: "))
     except UsageError as error:
         return Built(name, architecture, "open", str(error).removeprefix(f"{name}: "))
     text = disassemble(made.cubin)
     opcodes = matrix_opcodes(text)
-    differs = differences(way, opcodes, before=int(primed(wanted)))
+    differs = differences(lowering(wanted, architecture), opcodes, before=int(primed(wanted)))
     return Built(
         name, architecture, "changed" if differs else "compiled", "; ".join(differs), made, opcodes, code_hash(text)
     )
@@ -72,6 +87,15 @@ def refused(name: str, home: str, architecture: str) -> bool:
 
 def build_all(pairs: Iterable[Pair], jobs: int = 1, compiler: Compiler = nvrtc) -> Iterator[Built]:
     """``build`` of each in order, ``jobs`` at once: the compiler and the disassembler work outside Python."""
+    return _at_once(partial(build, compiler=compiler), pairs, jobs, compiler)
+
+
+def build_campaigns(sources: Iterable[Source], jobs: int = 1, compiler: Compiler = nvrtc) -> Iterator[Built]:
+    """``build_campaign`` of each in the same way."""
+    return _at_once(partial(build_campaign, compiler=compiler), sources, jobs, compiler)
+
+
+def _at_once(make: Callable[[Any], Built], given: Iterable[Any], jobs: int, compiler: Compiler) -> Iterator[Built]:
     compiler.version()  # imported before several threads do
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
-        yield from pool.map(partial(build, compiler=compiler), pairs)
+        yield from pool.map(make, given)

@@ -1,4 +1,4 @@
-"""What a cubin says of itself: the architecture in its ELF header.
+"""What a cubin says of itself: the architecture in its ELF header, and the registers of its kernel (``.nv.info``).
 
 ``e_machine`` is 190 (EM_CUDA).  ABI version 7 (up to CUDA 12) has the number of
 the architecture in bits 7:0 of ``e_flags``, version 8 in bits 15:8.  Source:
@@ -8,11 +8,13 @@ LLVM 22, ``BinaryFormat/ELF.h`` (EF_CUDA_SM, EF_CUDA_SM_MASK).
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from mmaprobe.errors import DeviceError
 
 EM_CUDA = 190
 _SHIFTS = {7: 0, 8: 8}
+_SIZED, _REGISTERS = 4, 0x2F
 
 
 def architecture_number(cubin: bytes) -> int:
@@ -22,3 +24,33 @@ def architecture_number(cubin: bytes) -> int:
     if cubin[8] not in _SHIFTS:
         raise DeviceError(f"a cubin of ABI version {cubin[8]}, of which {', '.join(map(str, _SHIFTS))} are known")
     return int(struct.unpack_from("<I", cubin, 48)[0]) >> _SHIFTS[cubin[8]] & 0xFF
+
+
+def registers(cubin: bytes) -> int:
+    """Registers of a thread, as ptxas -v prints them; DeviceError where the cubin does not tell."""
+    for payload in _attributes(cubin, _REGISTERS):
+        return int(struct.unpack_from("<I", payload, 4)[0])
+    raise DeviceError("the cubin does not tell its kernel's registers; compile it again")
+
+
+def _attributes(cubin: bytes, wanted: int) -> Iterator[bytes]:
+    """The payloads of one attribute in section ``.nv.info``: bytes of kind, attribute, and size where the kind has one."""
+    content, at = _section(cubin, b".nv.info"), 0
+    while at + 4 <= len(content):
+        kind, attribute, size = struct.unpack_from("<BBH", content, at)
+        length = size if kind == _SIZED else 0
+        if (kind, attribute) == (_SIZED, wanted):
+            yield content[at + 4 : at + 4 + length]
+        at += 4 + length
+
+
+def _section(cubin: bytes, name: bytes) -> bytes:
+    """The content of an ELF section; empty where there is none."""
+    start = struct.unpack_from("<Q", cubin, 40)[0]
+    size, count, names = struct.unpack_from("<HHH", cubin, 58)
+    rows = [struct.unpack_from("<IIQQQQ", cubin, start + number * size) for number in range(count)]
+    for row in rows:
+        at = rows[names][4] + row[0]
+        if cubin[at : cubin.index(b"\0", at)] == name:
+            return cubin[row[4] : row[4] + row[5]]
+    return b""

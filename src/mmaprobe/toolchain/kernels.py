@@ -31,21 +31,27 @@ def folder() -> Path | None:
 
 
 def kernel(instruction: Instruction, architecture: str, compiler: Compiler = nvrtc) -> Kernel:
-    """The kernel, compiled once for each source, architecture and toolchain.
+    """The kernel that runs an instruction on batches.
 
     UsageError where the architecture lacks the instruction or a layout is open, NotHereError where
     the toolchain is missing, ``RefusedError`` where the compiler refuses it.
     """
-    source, stamp = render(instruction, architecture), compiler.version()
+    source = render(instruction, architecture)
+    try:
+        return kernel_of(source, compiler)
+    except RefusedError as error:
+        accepts = lowering(instruction, architecture).toolchain
+        raise RefusedError(f"{error}; {accepts} accepts it: pip install -U nvidia-cuda-nvrtc") from error
+
+
+def kernel_of(source: Source, compiler: Compiler = nvrtc) -> Kernel:
+    """A source's kernel, compiled once for each text, architecture and toolchain."""
+    stamp = compiler.version()
     path = _path(source, (stamp, *compiler.OPTIONS))
     kept = None if path is None else _read(path)
     if kept is not None:
         return Kernel.of(source, kept, stamp)
-    try:
-        made = compiler.compile_source(source)
-    except RefusedError as error:
-        accepts = lowering(instruction, architecture).toolchain
-        raise RefusedError(f"{error}; {accepts} accepts it: pip install -U nvidia-cuda-nvrtc") from error
+    made = compiler.compile_source(source)
     if path is not None:
         _keep(path, made.cubin)
     return made

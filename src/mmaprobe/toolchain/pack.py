@@ -1,36 +1,41 @@
 """A pack: compiled kernels of one architecture in a folder, with the hash of their disassembly and the toolchain.
 
-``pack.json`` lists them; a kernel is a file ``<hash>.cubin`` beside it.  The list is written last, so that a folder
+``pack.json`` lists them: those that run batches, and fused campaigns, each made for one datapath and known by the
+hash of its source.  A kernel is a file ``<hash>.cubin`` beside it.  The list is written last, so that a folder
 without it is no pack, and every binary is held against its hash when it is loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.errors import UsageError, near
+from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.files import Field, read_json, write_bytes, write_json
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.source import Geometry
+from mmaprobe.toolchain.source import Geometry, Source
 
-SCHEMA = 1
+SCHEMA = 2
 KIND = "mmaprobe pack"
 LIST = "pack.json"
 
 
 @dataclass(frozen=True)
 class Packed:
-    """One kernel of a pack: its binary's and its disassembly's hash, its matrix instructions, how it is launched."""
+    """One kernel of a pack: its binary's and its disassembly's hash, its matrix instructions, how it is launched.
+
+    ``source``: the hash of a campaign's source; empty for a kernel of batches.
+    """
 
     instruction: str
     binary: str
     code: str
     opcodes: dict[str, int]
     geometry: dict[str, int]
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Pack:
     architecture: str
     toolchain: str
     kernels: dict[str, Packed]
+    campaigns: dict[str, Packed] = field(default_factory=dict)
 
     def kernel(self, instruction: str) -> Kernel:
         """The kernel of an instruction; UsageError where the pack lacks it or its binary is damaged."""
@@ -49,13 +55,26 @@ class Pack:
                 f"the pack {self.folder} has no {instruction}{near(instruction, self.kernels)}; "
                 f"mmaprobe compile --arch {self.architecture} --instruction '{instruction}' --out {self.folder}"
             )
-        packed = self.kernels[instruction]
+        return self._read(self.kernels[instruction])
+
+    def campaign(self, source: Source) -> Kernel:
+        """The campaign of a source; NotHereError where the pack lacks it, or has one of another text."""
+        packed = self.campaigns.get(source.instruction)
+        if packed is None or packed.source != source.hash:
+            what = "no campaign" if packed is None else "a campaign for another datapath or version"
+            raise NotHereError(
+                f"the pack {self.folder} has {what} of {source.instruction}; mmaprobe compile --campaign "
+                f"--arch {self.architecture} --instruction '{source.instruction}' --out {self.folder}"
+            )
+        return self._read(packed)
+
+    def _read(self, packed: Packed) -> Kernel:
         path = self.folder / f"{packed.binary}.cubin"
         try:
             cubin = path.read_bytes()
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}; the pack is not whole, make it again") from error
-        made = Kernel(instruction, self.architecture, cubin, self.toolchain, **packed.geometry)
+        made = Kernel(packed.instruction, self.architecture, cubin, self.toolchain, **packed.geometry)
         if made.hash != packed.binary:
             raise UsageError(f"{path} is not the kernel that {LIST} names: damaged or changed; make the pack again")
         return made
@@ -78,30 +97,32 @@ def write_pack(folder: Path, architecture: str, toolchain: str, built: Iterable[
     UsageError where the folder holds a pack of another architecture or toolchain; CannotWriteError.
     """
     kept = check_pack(folder, architecture, toolchain)
-    kernels = dict(kept.kernels)
+    kernels, campaigns = dict(kept.kernels), dict(kept.campaigns)
     for each in built:
         if each.kernel is None:
             continue
         made = each.kernel
         write_bytes(folder / f"{made.hash}.cubin", made.cubin)
-        kernels[each.instruction] = Packed(each.instruction, made.hash, each.code, each.opcodes, made.geometry)
-    pack = Pack(folder, architecture, toolchain, dict(sorted(kernels.items())))
+        packed = Packed(each.instruction, made.hash, each.code, each.opcodes, made.geometry, each.campaign)
+        (campaigns if each.campaign else kernels)[each.instruction] = packed
+    pack = Pack(folder, architecture, toolchain, dict(sorted(kernels.items())), dict(sorted(campaigns.items())))
     write_json(folder / LIST, _form(pack))
     return pack
 
 
 def _form(pack: Pack) -> dict[str, Any]:
-    kernels = {
-        name: {"binary": packed.binary, "code": packed.code, "opcodes": packed.opcodes, **packed.geometry}
-        for name, packed in pack.kernels.items()
-    }
     return {
         "kind": KIND,
         "schema": SCHEMA,
         "architecture": pack.architecture,
         "toolchain": pack.toolchain,
-        "kernels": kernels,
+        "kernels": {name: _row(packed) for name, packed in pack.kernels.items()},
+        "campaigns": {name: _row(packed) | {"source": packed.source} for name, packed in pack.campaigns.items()},
     }
+
+
+def _row(packed: Packed) -> dict[str, Any]:
+    return {"binary": packed.binary, "code": packed.code, "opcodes": packed.opcodes, **packed.geometry}
 
 
 def open_pack(folder: Path) -> Pack:
@@ -109,11 +130,16 @@ def open_pack(folder: Path) -> Pack:
     root = read_json(folder / LIST)
     root["kind"].one_of(KIND)
     root["schema"].one_of(SCHEMA)
-    kernels = {name: _packed(name, root["kernels"][name]) for name in root["kernels"].typed(dict)}
-    return Pack(folder, root["architecture"].text, root["toolchain"].text, kernels)
+    kernels = {name: _packed(name, row) for name, row in _rows(root["kernels"])}
+    campaigns = {name: _packed(name, row, row["source"].text) for name, row in _rows(root["campaigns"])}
+    return Pack(folder, root["architecture"].text, root["toolchain"].text, kernels, campaigns)
 
 
-def _packed(name: str, row: Field) -> Packed:
+def _rows(table: Field) -> Iterator[tuple[str, Field]]:
+    return ((name, table[name]) for name in table.typed(dict))
+
+
+def _packed(name: str, row: Field, source: str = "") -> Packed:
     opcodes = {opcode: row["opcodes"][opcode].whole for opcode in row["opcodes"].typed(dict)}
     geometry = {each.name: row[each.name].whole for each in fields(Geometry)}
-    return Packed(name, row["binary"].text, row["code"].text, opcodes, geometry)
+    return Packed(name, row["binary"].text, row["code"].text, opcodes, geometry, source)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain import mma_sync, tcgen05, wgmma, wmma
-from mmaprobe.toolchain.fragments import structs
-from mmaprobe.toolchain.source import Source, device_only, heading, template
+from mmaprobe.toolchain.source import Source
 
 
 def render(instruction: Instruction, architecture: str) -> Source:
     """The kernel of an instruction; UsageError where the architecture lacks it or a layout of it is open."""
     lowering(instruction, architecture)
     if instruction.opcode.startswith("mma."):
-        return _mma_sync(instruction, architecture)
+        return mma_sync.source(instruction, architecture)
     if instruction.opcode.startswith("wgmma."):
         return wgmma.source(instruction, architecture)
     if instruction.opcode.startswith("wmma."):
@@ -23,19 +21,3 @@ def render(instruction: Instruction, architecture: str) -> Source:
     if instruction.opcode.startswith("tcgen05."):
         return tcgen05.source(instruction, architecture)
     raise UsageError(f"{instruction.id}: no kernel template for it")
-
-
-def _mma_sync(instruction: Instruction, architecture: str) -> Source:
-    fragments = {name: layout(instruction, architecture, name) for name in operands(instruction)}
-    items = dict(fragments["d"].axes).get("product", 1)
-    text = "\n\n".join(
-        [
-            heading(instruction, architecture),
-            template("cuda/common.cuh"),
-            structs(instruction, fragments, items),
-            f"constexpr Word64 ITEMS = {items};",
-            template(mma_sync.TEMPLATE),
-            device_only(mma_sync.multiply(instruction, fragments)),
-        ]
-    )
-    return Source(instruction.id, architecture, text, items=items)

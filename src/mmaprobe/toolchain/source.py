@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import NotHereError
@@ -37,11 +39,32 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Source(Geometry):
-    """CUDA C++ of one instruction for one architecture."""
+    """CUDA C++ of one instruction for one architecture: a kernel of batches, or of a ``campaign``, fused or staged."""
 
     instruction: str
     architecture: str
     text: str
+    campaign: Literal["", "fused", "staged"] = ""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the kernels of one instruction share: code that moves its operands, and the function ``multiply``.
+
+    A group of ``threads`` runs ``items`` items at a time; ``matrices`` are the bytes of shared
+    memory that the instruction itself reads.
+    """
+
+    movement: str
+    multiply: str
+    threads: int = 32
+    items: int = 1
+    matrices: int = 0
 
 
 @cache

@@ -10,38 +10,46 @@ from mmaprobe.toolchain.assembly import Assembly
 from mmaprobe.toolchain.fragments import structs
 from mmaprobe.toolchain.matrices import ALIGNMENT, MATRICES, absent_matrix, matrix_struct, placed
 from mmaprobe.toolchain.matrices import TEMPLATE as SHARED_TEMPLATE
-from mmaprobe.toolchain.source import Source, device_only, heading, template
+from mmaprobe.toolchain.source import Parts, Source, device_only, heading, template
 
 TEMPLATE = "cuda/wgmma.cuh"
+BATCH = "cuda/wgmma_batch.cuh"
 THREADS = 128
 WITH_C = ("setp.ne.b32 scale_d, 1, 0;",)
 WITHOUT_C = (".reg .b32 none; mov.b32 none, %%ctaid.z;", "setp.ne.b32 scale_d, none, 0;")
 """Grids have no third dimension, which the compiler does not know: it cannot replace the accumulator by zero."""
 
 
-def source(instruction: Instruction, architecture: str) -> Source:
-    """The kernel of a wgmma: one warpgroup a CTA, one item at a time."""
+def parts(instruction: Instruction, architecture: str) -> Parts:
+    """What moves a warpgroup's items, and the instruction."""
     shared = [name for name in MATRICES if name == "b" or instruction.modifier.get("a") != "regs"]
     held = [name for name in operands(instruction) if name not in shared]
     fragments = {name: layout(instruction, architecture, name) for name in held}
+    placements = {name: placed(instruction, name) for name in shared}
     matrices = [
-        matrix_struct(instruction, name, placed(instruction, name), descriptor("wgmma.matrix"))
+        matrix_struct(instruction, name, placements[name], descriptor("wgmma.matrix"))
         if name in shared
         else absent_matrix(name)
         for name in MATRICES
     ]
-    text = "\n\n".join(
+    movement = "\n\n".join(
         [
-            heading(instruction, architecture),
             template("cuda/common.cuh"),
             template(SHARED_TEMPLATE),
             structs(instruction, fragments),
             *matrices,
             f"constexpr int ALIGNMENT = {ALIGNMENT};",
             template(TEMPLATE),
-            device_only(multiply(instruction, fragments)),
         ]
     )
+    held_bytes = sum(-(-each.bytes // ALIGNMENT) * ALIGNMENT for each in placements.values())
+    return Parts(movement, device_only(multiply(instruction, fragments)), threads=THREADS, matrices=held_bytes)
+
+
+def source(instruction: Instruction, architecture: str) -> Source:
+    """The kernel of a wgmma: one warpgroup a CTA, one item at a time."""
+    made = parts(instruction, architecture)
+    text = "\n\n".join([heading(instruction, architecture), made.movement, template(BATCH), made.multiply])
     return Source(instruction.id, architecture, text, threads=THREADS, groups=1)
 
 

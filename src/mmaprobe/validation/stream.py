@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.validation.examine import Example, examine
+from mmaprobe.validation.fused import ALONE, LEAST, Fused, fused
 from mmaprobe.validation.native import Pipeline, pipeline
 from mmaprobe.validation.summary import FamilyCount, Summary
 
@@ -44,6 +46,7 @@ class _Chunk:
     start: int
     count: int
     tiles: int = 0
+    fused: bool = False
 
 
 @dataclass
@@ -58,6 +61,7 @@ class _Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
     recorded: Batch | None = None
     native: Pipeline | None = None
+    fused: Fused | None = None
     counts: dict[str, FamilyCount] = field(default_factory=dict)
     examples: list[tuple[str, int, list[Example]]] = field(default_factory=list)
 
@@ -116,9 +120,10 @@ def validate(
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, recorded=_recording(dut, ref, instruction))
     if job.recorded is None:
         job.native = pipeline(dut, ref, instruction)
+        job.fused = fused(dut, ref, instruction) if nan == "bits" and vectors >= LEAST else None
     begin = time.monotonic()
     chunks = _chunks(job, vectors, generators)
-    ended = _drain(job, chunks, threads, progress, stop)
+    ended = _drain(job, chunks, 1 if job.fused else threads, progress, stop)
     mismatches = sum(count.mismatches for count in job.counts.values())
     return Summary(
         instruction=instruction.id,
@@ -134,6 +139,7 @@ def validate(
         nan=nan,
         interrupted=bool(ended),
         stopped=ended == "stopped",
+        screening=job.fused.screening() if job.fused else None,
     )
 
 
@@ -147,24 +153,33 @@ def _recording(dut: Device, ref: Device, instruction: Instruction) -> Batch | No
     return None
 
 
-def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> list[_Chunk]:
+def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> Iterator[_Chunk]:
     instruction = job.instruction
     if job.recorded is not None:
         count = min(vectors, job.recorded.size)
-        starts = range(0, count, CHUNK)
-        return [_Chunk(RECORDED, start, min(CHUNK, count - start)) for start in starts]
+        return (_Chunk(RECORDED, start, min(CHUNK, count - start)) for start in range(0, count, CHUNK))
     if vectors == 0:
-        return []
+        return iter(())
     known = families_for(instruction)
     for name in generators or ():
         if name not in known:
             raise UsageError(f"no generator {name!r} for {instruction.id}{near(name, known)}")
-    chunks: list[_Chunk] = []
-    for family, start, count in plan(
-        instruction, vectors, {name: MIX[name] for name in generators} if generators else None
-    ):
-        chunks += _split(instruction, family, start, count, _size(job))
-    return chunks
+    mix = {name: MIX[name] for name in generators} if generators else None
+    return chain.from_iterable(_family(job, *each) for each in plan(instruction, vectors, mix))
+
+
+def _family(job: _Job, family: str, start: int, count: int) -> Iterator[_Chunk]:
+    """The chunks of one family: where there is a fused kernel, a few of the ordinary way and then whole tiles."""
+    made, here = job.instruction, job.fused
+    side = max(made.m, made.n)
+    tiles = max(count - ALONE, 0) // here.outputs if here else 0
+    for chunk in _split(made, family, start, count - tiles * made.m * made.n, _size(job)):
+        start = chunk.start + (chunk.tiles * side or chunk.count)
+        yield chunk
+    while here and tiles:
+        launch = min(tiles, here.tiles())
+        yield _Chunk(family, start, launch * here.outputs, launch, fused=True)
+        start, tiles = start + launch * side, tiles - launch
 
 
 def _size(job: _Job) -> int:
@@ -185,7 +200,7 @@ def _split(instruction: Instruction, family: str, start: int, count: int, size: 
         yield _Chunk(family, start + done, min(size, count - tiles * outputs - done))
 
 
-def _drain(job: _Job, chunks: list[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> Ended:
+def _drain(job: _Job, chunks: Iterable[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> Ended:
     """Run the chunks on worker threads; what ended it early, if anything did."""
     waiting: set[Future[int]] = set()
     with ThreadPoolExecutor(threads) as pool:
@@ -229,6 +244,8 @@ def _run_chunk(job: _Job, chunk: _Chunk) -> int:
 def _compare(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]]:
     """How many results of a chunk differ, and the indices of the first few."""
     native = job.native
+    if chunk.fused and job.fused is not None:
+        return job.fused.compare(chunk.family, job.seed, chunk.start, chunk.tiles)
     if native is not None and native.asked is None:
         return _compare_native(job, native, chunk, None)
     vectors, answer = (_tiles(job, chunk), job.answer_tiles) if chunk.tiles else (_vectors(job, chunk), job.answer)

@@ -21,6 +21,19 @@ class FamilyCount:
 
 
 @dataclass(frozen=True)
+class Screening:
+    """Of a fused campaign: multiprocessors that the GPU has, those that compared anything, and mismatches by number."""
+
+    present: int
+    covered: int
+    wrong: dict[str, int]
+
+    def form(self) -> dict[str, Any]:
+        """As evidence keeps it."""
+        return {"present": self.present, "covered": self.covered, "wrong": self.wrong}
+
+
+@dataclass(frozen=True)
 class Summary:
     """The outcome of one validation; counts are in vectors.
 
@@ -43,6 +56,7 @@ class Summary:
     nan: str = "bits"
     interrupted: bool = False
     stopped: bool = False
+    screening: Screening | None = None
 
     @property
     def unstable(self) -> bool:
@@ -78,7 +92,7 @@ class Summary:
             "families": {name: _family(name, count) for name, count in self.families},
             "nan": self.nan,
             "interrupted": self.interrupted,
-        }
+        } | ({"multiprocessors": self.screening.form()} if self.screening else {})
 
 
 def _family(name: str, count: FamilyCount) -> dict[str, int]:

@@ -1,0 +1,182 @@
+"""The fused campaign of one instruction on one GPU: made, run, evaluated and compared there; only mismatches come back.
+
+Before a family counts, a small launch of it must prove itself: the checksum of
+its expected codes is that of the CPU's generator and model, and an output that
+the kernel is told to take for wrong is one mismatch more.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.catalog.batch import Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction as instruction_of
+from mmaprobe.catalog.modifiers import changes_batch
+from mmaprobe.devices.base import Device
+from mmaprobe.devices.gpu_campaign import MULTIPROCESSORS, Found, Order
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.generators import generate_tiles
+from mmaprobe.generators.families import FAMILIES, stream_number
+from mmaprobe.generators.space import target
+from mmaprobe.models.model import run_tiles
+from mmaprobe.models.program import program
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.toolchain.campaign import campaign_source, takes
+from mmaprobe.toolchain.source import Source
+from mmaprobe.validation.native import datapath_of
+from mmaprobe.validation.summary import Screening
+
+LEAST = 1 << 21
+"""Vectors of a validation from which on a fused kernel is worth compiling and proving."""
+ALONE = 1 << 12
+"""Vectors of each family that take the ordinary way all the same: outputs alone on diagonals, and another kernel."""
+SECONDS = 0.5
+"""How long a launch should take."""
+PROOF, SABOTAGED = 48, 29
+"""Tiles of a proof, and the one whose first output is taken for wrong."""
+FIRST, MOST = 1 << 24, 1 << 37
+"""Vectors of the first launch, and of any."""
+PRIME = 0x9E3779B1
+
+
+@runtime_checkable
+class CampaignDevice(Protocol):
+    """A GPU that runs fused campaigns."""
+
+    architecture: str
+
+    @property
+    def multiprocessors(self) -> int:
+        """How many multiprocessors there are."""
+        ...
+
+    def prepare_campaign(self, source: Source) -> None:
+        """NotHereError where there is no kernel of this source."""
+        ...
+
+    def run_campaign(self, source: Source, order: Order) -> Found:
+        """What one launch found."""
+        ...
+
+
+def source_of(instruction: Instruction, architecture: str, datapath: Datapath) -> Source | None:
+    """The campaign of an instruction with a datapath compiled in; None where there is no such way."""
+    if not takes(instruction) or changes_batch(instruction):
+        return None
+    words = program(datapath)
+    if words is None:
+        return None
+    return campaign_source(instruction, architecture, target(instruction).packed().tolist(), words.tolist())
+
+
+def shipped_campaigns(names: Iterable[str], architecture: str) -> Iterator[Source]:
+    """The campaigns of instructions with the datapaths of the shipped parameters, where there are both."""
+    for name in names:
+        made = instruction_of(name, architecture)
+        try:
+            source = source_of(made, architecture, datapath_for(architecture, made))
+        except UsageError:
+            continue
+        if source is not None:
+            yield source
+
+
+def fused(dut: Device, ref: Device, instruction: Instruction) -> Fused | None:
+    """The fused way between a GPU and a model; None where there is none here."""
+    path = datapath_of(ref, instruction)
+    if not isinstance(dut, CampaignDevice) or path is None:
+        return None
+    source = source_of(instruction, dut.architecture, path)
+    if source is None:
+        return None
+    try:
+        dut.prepare_campaign(source)
+    except NotHereError:
+        return None
+    return Fused(dut, instruction, path, source)
+
+
+@dataclass
+class Fused:
+    """Launches one after another, of a size that takes about ``SECONDS``."""
+
+    device: CampaignDevice
+    instruction: Instruction
+    datapath: Datapath
+    source: Source
+    proven: set[tuple[str, int]] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    rate: float = FIRST / SECONDS
+    vectors: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MULTIPROCESSORS, np.uint64))
+    wrong: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MULTIPROCESSORS, np.uint64))
+
+    @property
+    def outputs(self) -> int:
+        """Vectors of a tile."""
+        return self.instruction.m * self.instruction.n
+
+    def tiles(self) -> int:
+        """Tiles of a launch as fast as the last one."""
+        return max(int(min(self.rate * SECONDS, MOST)) // self.outputs, 1)
+
+    def compare(self, family: str, seed: int, start: int, tiles: int) -> tuple[int, NDArray[np.int64]]:
+        """How many of the tiles' results differ, and the indices (tile, row, column) of the first that were reported.
+
+        DeviceError where the device broke down, or the family does not prove itself.
+        """
+        with self.lock:
+            if (family, seed) not in self.proven:
+                self._prove(family, seed)
+                self.proven.add((family, seed))
+            begin = time.monotonic()
+            found = self._run(family, seed, start, tiles)
+            self.rate = tiles * self.outputs / max(time.monotonic() - begin, 1e-6)
+            self.vectors += found.vectors
+            self.wrong += found.wrong
+        n = self.instruction.n
+        return found.mismatches, np.array(
+            sorted(place.tile * self.outputs + place.row * n + place.column for place in found.places), np.int64
+        )
+
+    def screening(self) -> Screening:
+        """What every multiprocessor computed so far."""
+        wrong = {str(number): int(count) for number, count in enumerate(self.wrong) if count}
+        return Screening(self.device.multiprocessors, int(np.count_nonzero(self.vectors)), wrong)
+
+    def _run(self, family: str, seed: int, start: int, tiles: int, **changes: int) -> Found:
+        order = Order(FAMILIES.index(family), stream_number(family), seed, start, tiles, **changes)
+        return self.device.run_campaign(self.source, order)
+
+    def _prove(self, family: str, seed: int) -> None:
+        start = 0
+        expected = run_tiles(
+            self.instruction, self.datapath, generate_tiles(self.instruction, family, seed, start, PROOF)
+        )
+        plain = self._run(family, seed, start, PROOF)
+        if plain.checksum != checksum(expected):
+            raise DeviceError(
+                f"{self.instruction.id}: the fused kernel's vectors or model of family {family} are not those of the "
+                "CPU: nothing it says counts"
+            )
+        spoilt = self._run(family, seed, start, PROOF, sabotaged=SABOTAGED)
+        if abs(spoilt.mismatches - plain.mismatches) != 1 or spoilt.checksum != plain.checksum:
+            raise DeviceError(
+                f"{self.instruction.id}: the fused kernel was told to take one output for wrong and finds "
+                f"{spoilt.mismatches} mismatches, {plain.mismatches} without: it does not compare"
+            )
+
+
+def checksum(expected: Bits) -> int:
+    """The sum of ``Found``: (code + 1) times an odd number made of the output's place, modulo 2**64."""
+    flat = expected.reshape(-1).astype(np.uint64)
+    places = np.arange(flat.size, dtype=np.uint32) * np.uint32(PRIME) | np.uint32(1)
+    return int(((flat + np.uint64(1)) * places.astype(np.uint64)).sum(dtype=np.uint64))

@@ -1,0 +1,144 @@
+"""Validation by a fused campaign, on a device whose launches run the campaign's own source on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from emulator.campaign import HostCampaign
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.base import open_device
+from mmaprobe.devices.gpu_campaign import NOWHERE, Found, Order, read_found
+from mmaprobe.devices.model import DatapathDevice, ModelDevice
+from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.toolchain.source import Source
+from mmaprobe.validation import fused, validate
+
+MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+VECTORS = 20_000
+Unit = Callable[[Batch, int], Bits]
+
+
+class HostGpu:
+    """A GPU of four multiprocessors; ``unit`` answers tiles on one of them, as the model does where it is None."""
+
+    name, architecture, multiprocessors = "cuda:0", "sm_90a", 4
+
+    def __init__(self, unit: Unit | None = None, *, packed: bool = True, judges: bool = True, seed: int = 0) -> None:
+        self.model, self.unit, self.packed, self.judges, self.seed = _model(), unit, packed, judges, seed
+        self.orders: list[Order] = []
+        self.made: HostCampaign | None = None
+
+    def info(self) -> dict[str, str]:
+        return {"architecture": self.architecture}
+
+    def instructions(self) -> list[Instruction]:
+        return [MADE]
+
+    def supports(self, made: Instruction) -> bool:
+        return made == MADE
+
+    def run(self, made: Instruction, batch: Batch) -> Bits:
+        return self.model.run(made, batch) if self.unit is None else self.unit(batch, 2)
+
+    def prepare_campaign(self, source: Source) -> None:
+        if not self.packed:
+            raise NotHereError("the pack has no campaign")
+        self.made = self.made or HostCampaign(source, MADE)
+
+    def run_campaign(self, source: Source, order: Order) -> Found:
+        assert self.made is not None
+        self.orders.append(order)
+        sabotaged = order.sabotaged if self.judges else NOWHERE
+        done = replace(order, seed=order.seed + self.seed, sabotaged=sabotaged)
+        return read_found(self.name, self.made.run(done, self._answer, self.multiprocessors))
+
+    def _answer(self, batch: Batch, number: int) -> Bits:
+        return self.model.run(MADE, batch) if self.unit is None else self.unit(batch, number)
+
+
+def _model() -> ModelDevice:
+    device = open_device("model:sm_90a")
+    assert isinstance(device, ModelDevice)
+    return device
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaprobe.validation.stream.LEAST", 1000)
+    monkeypatch.setattr("mmaprobe.validation.stream.ALONE", 300)
+    monkeypatch.setattr(fused, "FIRST", 1 << 10)
+
+
+@pytest.fixture
+def reference() -> DatapathDevice:
+    return DatapathDevice(MADE, datapath_for("sm_90a", MADE))
+
+
+def test_every_vector_is_counted(reference: DatapathDevice) -> None:
+    """All families, a few vectors the ordinary way, the rest fused, each family proven; every multiprocessor worked."""
+    gpu = HostGpu()
+    summary = validate(gpu, reference, MADE, VECTORS, seed=5)
+    assert (summary.vectors, summary.mismatches, summary.exit_code) == (VECTORS, 0, 0)
+    proofs = [order for order in gpu.orders if order.tiles == fused.PROOF]
+    assert len(proofs) == 2 * len(summary.families)
+    compared = sum(order.tiles for order in gpu.orders) - fused.PROOF * len(proofs)
+    assert compared * 128 > VECTORS // 2
+    assert summary.screening is not None
+    assert (summary.screening.present, summary.screening.covered, summary.screening.wrong) == (4, 4, {})
+    for family in {order.family for order in gpu.orders}:
+        spans = sorted(
+            (o.start, o.start + 16 * o.tiles) for o in gpu.orders if o.family == family and o.tiles != fused.PROOF
+        )
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans)), "vectors twice"
+
+
+def test_a_faulty_multiprocessor_is_named(reference: DatapathDevice) -> None:
+    """One of four flips a bit; the mismatch is the recipe of an output of a tile, and does not come again elsewhere."""
+    model = _model()
+
+    def unit(batch: Batch, number: int) -> Bits:
+        d = model.run(MADE, batch)
+        if number == 3:
+            d[:, 5, 2] ^= 1
+        return d
+
+    summary = validate(HostGpu(unit), reference, MADE, VECTORS, generators=["clustered"])
+    assert summary.screening is not None
+    assert list(summary.screening.wrong) == ["3"]
+    assert summary.mismatches == summary.screening.wrong["3"] > 0
+    assert summary.exit_code == 5, "the same vectors come out right on another multiprocessor"
+    assert summary.examples[0].recipe.endswith("@5,2")
+
+
+def test_a_wrong_model_is_seen_and_shrunk() -> None:
+    """The reference rounds otherwise than the unit."""
+    reference = DatapathDevice(MADE, mutate(datapath_for("sm_90a", MADE), "tree.fraction_bits", "24"))
+    summary = validate(HostGpu(), reference, MADE, VECTORS)
+    assert summary.exit_code == 1
+    assert summary.examples[0].shrunk is not None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "message"),
+    [(HostGpu(judges=False), "does not compare"), (HostGpu(seed=1), "not those of the CPU")],
+    ids=["never compares", "other vectors"],
+)
+def test_a_kernel_that_does_not_prove_itself(gpu: HostGpu, message: str, reference: DatapathDevice) -> None:
+    with pytest.raises(DeviceError, match=message):
+        validate(gpu, reference, MADE, VECTORS, generators=["tie"])
+
+
+def test_without_a_campaign_the_ordinary_way_serves(reference: DatapathDevice) -> None:
+    gpu = HostGpu(packed=False)
+    summary = validate(gpu, reference, MADE, VECTORS, generators=["tie"])
+    assert (summary.vectors, summary.mismatches, summary.screening) == (VECTORS, 0, None)
+    assert np.all(gpu.orders == [])
