@@ -34,6 +34,7 @@ from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.pack import Pack, write_pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
+from standin_campaign import built_campaign, campaign_kernel, is_campaign, run_launch
 
 TOOLCHAIN = "NVRTC 13.0"
 MULTIPROCESSORS = 132
@@ -88,7 +89,22 @@ class StandIn(FakeCuda):
         self.lied += len(there)
         d[chosen, 0, 0] ^= d.dtype.type(1 << lies.bit)
 
+    def _campaign(self, image: bytes, operands: int, done: int) -> None:
+        """A launch of a fused campaign; its groups go to the multiprocessors in turn."""
+        made, source = loaded(image)
+
+        def compute(batch: Batch, number: int) -> Bits:
+            unit = core(stated(source, made), self.unit)
+            d: Bits = RUN[made.opcode.partition(".")[0]](source, made, batch, unit)
+            if self.lies is not None and self.lies.multiprocessor == number:
+                self._lie(self.lies, d, np.full(batch.size, number))
+            return d
+
+        run_launch(source, made, operands, done, compute, MULTIPROCESSORS)
+
     def _compute(self, image: bytes, config: Any, operands: int, done: int, fault: str) -> None:
+        if is_campaign(image):
+            return None if fault else self._campaign(image, operands, done)
         dead = self.named(image).id in self.dead
         super()._compute(image, config, operands, done, "never" if dead else fault)
 
@@ -160,12 +176,14 @@ def pack(
     names: tuple[str, ...],
     seeds: Mapping[str, tuple[Seed, ...]] | None = None,
     architecture: str = "sm_90a",
+    campaigns: tuple[str, ...] = (),
 ) -> Pack:
-    """A pack of stand-ins for binaries; ``seeds`` by id."""
+    """A pack of stand-ins for binaries; ``seeds`` by id; of ``campaigns`` the fused kernel as well."""
     built = []
     for name in names:
         made = kernel(instruction(name, architecture), architecture, *(seeds or {}).get(name, ()))
         built.append(Built(name, architecture, "compiled", kernel=made))
+    built += [built_campaign(name, architecture) for name in campaigns]
     return write_pack(folder, architecture, TOOLCHAIN, built)
 
 
@@ -182,6 +200,7 @@ def plugged(cuda: FakeCuda, nvml: FakeNvml | None = None, child: str = "") -> It
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmaprobe.devices.cuda.Machine", lambda: machine(cuda, nvml=nvml))
         patch.setattr("mmaprobe.devices.cuda.kernel", kernel)
+        patch.setattr("mmaprobe.devices.cuda.kernel_of", campaign_kernel)
         patch.setattr("mmaprobe.devices.cuda.command", command)
         yield
 

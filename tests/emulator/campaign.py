@@ -10,7 +10,7 @@ import numpy as np
 from emulator.host import OPERANDS, Operands, host
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.gpu_campaign import FOUND, Order
+from mmaprobe.devices.gpu_campaign import FOUND, MEASURE, Order
 from mmaprobe.toolchain.source import Source
 
 Unit = Callable[[Batch, int], Bits]
@@ -92,12 +92,22 @@ class HostCampaign:
     def run(self, order: Order, unit: Unit, multiprocessors: int = 4) -> np.void:
         """What a launch finds."""
         self.found[:] = 0
-        packed = order.pack(self.found.ctypes.data)
-        for first in range(0, order.tiles, self.step):
-            number = first // self.step % multiprocessors
-            self.judge(packed, first, unit(self.tiles(packed, first), number), number)
+        self.launch(order.pack(self.found.ctypes.data), order.tiles, unit, multiprocessors)
         found: np.void = self.found[0]
         return found
+
+    def launch(self, order: bytes, tiles: int, unit: Unit, multiprocessors: int) -> None:
+        """All tiles of a launch; the results go where the order says."""
+        for first in range(0, tiles, self.step):
+            number = first // self.step % multiprocessors
+            self.judge(order, first, unit(self.tiles(order, first), number), number)
+
+    def stage(self, order: bytes, stage: int, done: int) -> None:
+        """One launch of a campaign in stages; ``done`` is the address of its count."""
+        if stage == MEASURE:
+            self.library.campaign_measure(order)
+        else:
+            self.library.campaign_stage(order, 1, ctypes.c_void_p(done))
 
     def _array(self, name: str) -> Bits:
         made = self.made

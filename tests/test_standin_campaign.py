@@ -1,0 +1,77 @@
+"""Fused campaigns on ``cuda:0`` of the stand-in GPU: from a pack or compiled, in one kernel or in stages, and how they fail."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.base import open_device
+from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.errors import DeviceError
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.validation import Summary, fused, validate
+from standin_gpu import Lies, StandIn, name, pack, plugged
+
+HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+GROUP = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
+STAGED = "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32"
+VECTORS = 6000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaprobe.validation.stream.LEAST", 1000)
+    monkeypatch.setattr("mmaprobe.validation.stream.ALONE", 100)
+    monkeypatch.setattr(fused, "PROOF", 5)
+    monkeypatch.setattr(fused, "SABOTAGED", 3)
+
+
+def validated(cuda: StandIn, identifier: str = HALF, family: str = "cancel", **options: Any) -> Summary:
+    made = instruction(identifier, "sm_90a")
+    reference = DatapathDevice(made, datapath_for("sm_90a", made))
+    with plugged(cuda):
+        return validate(open_device(name(**options)), reference, made, VECTORS, generators=[family])
+
+
+@pytest.mark.parametrize("identifier", [HALF, GROUP, STAGED])
+def test_vectors_are_compared(identifier: str) -> None:
+    summary = validated(StandIn(), identifier)
+    assert (summary.vectors, summary.mismatches, summary.exit_code) == (VECTORS, 0, 0)
+    assert summary.screening is not None
+    assert summary.screening.present == 132
+
+
+def test_the_campaign_of_a_pack(tmp_path: Path) -> None:
+    pack(tmp_path, (HALF,), campaigns=(HALF,))
+    assert validated(StandIn(), pack=tmp_path).screening is not None
+
+
+def test_a_pack_without_it_or_with_another_one(tmp_path: Path) -> None:
+    """The ordinary way serves; of another datapath the pack's campaign is not taken."""
+    pack(tmp_path, (HALF,))
+    assert validated(StandIn(), pack=tmp_path).screening is None
+    pack(tmp_path, (HALF,), campaigns=(HALF,))
+    text = (tmp_path / "pack.json").read_text()
+    (tmp_path / "pack.json").write_text(re.sub(r'"source": "\w+"', '"source": "00"', text))
+    assert validated(StandIn(), pack=tmp_path).screening is None
+
+
+def test_a_multiprocessor_that_lies_is_named() -> None:
+    summary = validated(StandIn(lies=Lies(40, bit=3)))
+    assert summary.screening is not None
+    assert list(summary.screening.wrong) == ["40"]
+    assert summary.exit_code in (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"), [("refused", "cuLaunchKernelEx"), ("hang", "hung"), ("illegal", "ILLEGAL"), ("never", "counts 0")]
+)
+def test_a_launch_that_fails_is_void(fault: str, message: str) -> None:
+    cuda = StandIn(fault=fault, after=5)
+    with pytest.raises(DeviceError, match=message) as raised:
+        validated(cuda, timeout=0.3)
+    assert "is void" in str(raised.value)
