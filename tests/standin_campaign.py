@@ -1,4 +1,4 @@
-"""Fused campaigns on the stand-in GPU: their own phases on the host, their own loads and stores around the tensor core."""
+"""Fused campaigns on the stand-in GPU: their own phases, loads and stores around the tensor core."""
 
 from __future__ import annotations
 

@@ -104,7 +104,9 @@ class StandIn(FakeCuda):
 
     def _compute(self, image: bytes, config: Any, operands: int, done: int, fault: str) -> None:
         if is_campaign(image):
-            return None if fault else self._campaign(image, operands, done)
+            if not fault:
+                self._campaign(image, operands, done)
+            return
         dead = self.named(image).id in self.dead
         super()._compute(image, config, operands, done, "never" if dead else fault)
 

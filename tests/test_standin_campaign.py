@@ -1,4 +1,4 @@
-"""Fused campaigns on ``cuda:0`` of the stand-in GPU: from a pack or compiled, in one kernel or in stages, and how they fail."""
+"""Fused campaigns on ``cuda:0`` of the stand-in GPU: from a pack, compiled, in stages, and how they fail."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_a_multiprocessor_that_lies_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"), [("refused", "cuLaunchKernelEx"), ("hang", "hung"), ("illegal", "ILLEGAL"), ("never", "counts 0")]
+    ("fault", "message"),
+    [("refused", "cuLaunchKernelEx"), ("hang", "hung"), ("illegal", "ILLEGAL"), ("never", "counts 0")],
 )
 def test_a_launch_that_fails_is_void(fault: str, message: str) -> None:
     cuda = StandIn(fault=fault, after=5)

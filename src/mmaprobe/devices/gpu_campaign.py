@@ -124,7 +124,8 @@ class Launches:
 def run_order(driver: Driver, loaded: Loaded, batches: Loaded | None, order: Order, side: int, seconds: float) -> Found:
     """Run an order by its fused kernel, or in stages around the kernel of ``batches``; DeviceError where one fails.
 
-    ``side``: vectors of a tile.  In stages an order of many tiles is run in pieces that fit memory; their checksums are added.
+    ``side``: vectors of a tile.  In stages an order of many tiles is run in pieces that fit memory; their
+    checksums are added.
     """
     with memory(driver) as allocate:
         found, done = allocate(FOUND.itemsize), allocate(8)

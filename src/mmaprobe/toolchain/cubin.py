@@ -34,7 +34,7 @@ def registers(cubin: bytes) -> int:
 
 
 def _attributes(cubin: bytes, wanted: int) -> Iterator[bytes]:
-    """The payloads of one attribute in section ``.nv.info``: bytes of kind, attribute, and size where the kind has one."""
+    """The payloads of one attribute in ``.nv.info``: bytes of kind, attribute, and size where the kind has one."""
     content, at = _section(cubin, b".nv.info"), 0
     while at + 4 <= len(content):
         kind, attribute, size = struct.unpack_from("<BBH", content, at)
