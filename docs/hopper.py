@@ -205,9 +205,10 @@ def measured_answers(folder: Path = EVIDENCE) -> list[Answer]:
 
 
 def _answers_in(document: Any) -> list[Any]:
-    if not isinstance(document, dict):
-        return []
-    return list(document.get("answers") or document.get("result", {}).get("answers", []))
+    """Of a document of answers, or of a step's result that has some."""
+    inside = document.get("result", document) if isinstance(document, dict) else None
+    found = inside.get("answers", []) if isinstance(inside, dict) else []
+    return [answer for answer in found if isinstance(answer, dict) and "witnesses" in answer]
 
 
 def written() -> str:

@@ -22,7 +22,7 @@ from mmaprobe.derivation.observations import greedy
 from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, nan_operands, take
 from mmaprobe.derivation.sparse import KeptLanes, dense_form
 from mmaprobe.devices.base import Device, run_vectors
-from mmaprobe.errors import DeviceError
+from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
@@ -124,6 +124,8 @@ class Ring:
         if last is not None:
             asked.append(self._ask(last))
             alive = self._agreeing(asked)
+        if not asked:
+            raise UsageError(f"{self.instruction.id}: no vector of numbers alone has a number as its result")
         vectors = join([vectors for vectors, _ in asked])
         return Contest(vectors, np.concatenate([d for _, d in asked]), self._words(vectors), alive)
 

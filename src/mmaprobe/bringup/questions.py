@@ -92,6 +92,8 @@ def ask_about(
         return _by_contest(device, question, instruction, seed, stop, {} if believed is None else believed)
     except (LostError, VoidError):
         raise
+    except UsageError as error:
+        return Answer(question.name, instruction.id, "open", finding=f"it cannot be asked: {error}")
     except NotHereError as error:
         return Answer(question.name, instruction.id, "not here", finding=str(error))
     except DeviceError as error:
@@ -150,10 +152,7 @@ def _by_contest(
     device: Device, question: Question, instruction: Instruction, seed: int, stop: Stop, believed: dict[str, Datapath]
 ) -> Answer:
     architecture = device.info().get("architecture", "")
-    try:
-        rivals = rivals_of(question, architecture, instruction, believed.get(instruction.id))
-    except UsageError as error:
-        return Answer(question.name, instruction.id, "open", finding=f"the claims make no datapath: {error}")
+    rivals = rivals_of(question, architecture, instruction, believed.get(instruction.id))
     ring = Ring(device, instruction, rivals, seed, question.specials)
     contest = ring.hold(directed(dense_form(instruction), question.vectors), question.search, stop)
     left = [rival for rival, alive in zip(rivals, contest.alive, strict=True) if alive]
