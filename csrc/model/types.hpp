@@ -24,7 +24,9 @@ typedef long long int64_t;
 #define MMAPROBE_CALL __host__ __device__ __noinline__  // in one function the interpreter takes minutes to compile
 #define MMAPROBE_CONSTANT __device__ constexpr          // an object that device code reads
 #else
+#ifndef MMAPROBE_HD  // given where a quick build matters more than quick code
 #define MMAPROBE_HD inline __attribute__((always_inline))  // what inner loops are made of
+#endif
 #define MMAPROBE_CALL inline                               // one call a chunk
 #define MMAPROBE_CONSTANT constexpr
 #endif
