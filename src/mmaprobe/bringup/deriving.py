@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from mmaprobe.bringup.room import INCONCLUSIVE, Room, Work
+from mmaprobe.bringup.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
 from mmaprobe.bringup.validating import validate_up_to
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.comparison import compare
@@ -72,7 +72,7 @@ def _keep(room: Room, row: Row) -> None:
         witnesses=found.witnesses if found else (),
     )
     if row.outcome == "failed":
-        room.fail(made, row.reason, 5)
+        room.fail(made, row.reason, DEVICE_FAILED)
     elif row.datapath is None:
         room.merge(made, {"exit_code": INCONCLUSIVE})
 

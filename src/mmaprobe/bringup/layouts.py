@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from mmaprobe.bringup.room import Room, Work
+from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
 from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.probing.suite import probe_layout_alone
-
-WRONG = 5
-"""Exit code of an instruction whose operands are not where its layout says."""
 
 
 def find_layouts(room: Room) -> Work:
@@ -22,7 +19,7 @@ def find_layouts(room: Room) -> Work:
             found[made.id] = finding_to_json(finding)
             if finding.status == "contradictory":
                 room.save(made, findings=(finding,))
-                room.fail(made, f"layout: {finding.text}", WRONG)
+                room.fail(made, f"layout: {finding.text}", DEVICE_FAILED)
         result["text"] = _text(room, number + 1)
         yield made.id
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmaprobe.bringup.answers import Answer
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.comparison import Comparison
@@ -70,7 +71,9 @@ class Report:
     interrupted: bool = False
     check: bool = False  # whether a changed datapath is a failure
     steps: tuple[StepRecord, ...] = ()
-    failure: int = 0  # exit code of what ended the run early
+    failure: int = 0  # exit code of what ended the run early, or of a step that is about no single instruction
+    answers: tuple[Answer, ...] = ()  # to the open questions
+    notes: tuple[str, ...] = ()
 
     @property
     def vectors(self) -> int:

@@ -22,7 +22,8 @@ Work = Iterator[str | None]
 
 ENDS_THE_RUN = (LostError, VoidError, CannotWriteError)
 """What no other instruction will fare better with."""
-INCONCLUSIVE = 4
+INCONCLUSIVE, DEVICE_FAILED = 4, 5
+"""Exit codes."""
 
 
 class Listener(Protocol):
@@ -35,7 +36,8 @@ class Listener(Protocol):
 
 @dataclass
 class Room:
-    """``parts`` and ``results`` (of each step, JSON) are what is known; ``unsaved`` parts are not on disk yet.
+    """``wanted``: the ids of all instructions of the run.  ``parts`` and ``results`` (of each step, JSON) are what is
+    known; ``unsaved`` parts are not on disk yet.
 
     ``most`` bounds the vectors of any one instruction's validation; ``deadline`` is when the slice under way ends.
     """
@@ -43,6 +45,7 @@ class Room:
     device: Device
     store: Store
     plan: Plan
+    pattern: str
     seed: int
     most: int | None
     clock: Clock
@@ -57,6 +60,7 @@ class Room:
         self.architecture = self.device.info().get("architecture", "")
         self.parts = self.store.parts
         self.results = {name: dict(step.result) for name, step in self.store.steps.items()}
+        self.wanted = {made.id for made in (*self.plan.asked, *(made for group in self.plan.groups for made in group))}
         self.surveyor = Surveyor(self.device, self.seed, None, self.left_out, ENDS_THE_RUN)
 
     def result(self, step: str) -> dict[str, Any]:

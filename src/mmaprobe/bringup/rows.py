@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 import mmaprobe
+from mmaprobe.bringup.answers import answer_to_json
 from mmaprobe.bringup.result import Report, Result, mismatches_of, vectors_of, worst
 from mmaprobe.catalog.states import default_state
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
+from mmaprobe.report.json import to_json
 from mmaprobe.report.phrases import describe
 from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary
 from mmaprobe.report.vectors import vector_text
@@ -38,6 +41,12 @@ def summary_of(report: Report) -> Summary:
         ended=report.ended,
         failure=report.failure,
     )
+
+
+def document_of(report: Report) -> dict[str, Any]:
+    """The report as JSON; of a bring-up with the answers to the open questions."""
+    more = {"questions": [answer_to_json(each) for each in report.answers], "notes": list(report.notes)}
+    return to_json(summary_of(report)) | (more if report.steps else {})
 
 
 def _row(name: str, states: list[Result]) -> InstructionRow:

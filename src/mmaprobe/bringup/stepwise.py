@@ -6,25 +6,36 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmaprobe.bringup.asking import answers_of, ask_questions, probe_primitives
 from mmaprobe.bringup.beginning import begun, best_device
+from mmaprobe.bringup.cpu import run_cpu
 from mmaprobe.bringup.deriving import derive_main, remember, survey_all
 from mmaprobe.bringup.layouts import find_layouts
 from mmaprobe.bringup.plan import Plan, plan_of
+from mmaprobe.bringup.publishing import write_results
+from mmaprobe.bringup.recording import record_all
 from mmaprobe.bringup.result import Report, Result
 from mmaprobe.bringup.room import Clock, Listener, Room
+from mmaprobe.bringup.rows import document_of
 from mmaprobe.bringup.steps import Step, Turns, chosen
 from mmaprobe.bringup.validating import validate_all
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.gpu_health import Watch
 from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.evidence.files import write_json
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Store
+from mmaprobe.report.rows import PRECEDENCE
 
 STEPS = (
-    Step("layouts", "where the operands of every form go, at several sizes and every placement", 120, find_layouts),
-    Step("main", "the main forms: derived, beside the shipped file, validated briefly", 90, derive_main),
+    Step("cpu", "this machine's own CPU", 60, run_cpu),
+    Step("layouts", "where the operands of every form go, at several sizes and every placement", 100, find_layouts),
+    Step("main", "the main forms: derived, beside the shipped file, validated briefly", 80, derive_main),
+    Step("questions", "what is open about this architecture", 60, ask_questions),
     Step("survey", "every primitive derived once, the other instructions shown equal", 180, survey_all),
+    Step("probes", "every question of the probe suite, to each distinct primitive", 120, probe_primitives),
     Step("validation", "vectors by weight: every form, every distinct one, the main ones", 180, validate_all),
+    Step("recording", "answers to vectors named by recipes", 60, record_all),
 )
 """In this order, so that the first minutes answer the most."""
 RESERVE = 10.0
@@ -62,7 +73,7 @@ def bring_up(
     store = begun(opened, out, seed, {"instruction": instruction, "vectors": vectors, "plan": "steps"}, resume)
     end = None if budget is None else begin + 60 * budget - min(RESERVE, 3 * budget)
     ended, code = "", 0
-    room = Room(opened, store, plan, seed, vectors, clock, listener)
+    room = Room(opened, store, plan, instruction, seed, vectors, clock, listener)
     remember(room)
     try:
         turns = Turns(room, taken, end, watch := Watch(opened))
@@ -72,9 +83,11 @@ def bring_up(
         ended, code = str(error), error.exit_code
     except KeyboardInterrupt:
         ended, code = "interrupted", 130
+    codes = [code, *(int(step.result.get("exit_code", 0)) for step in store.steps.values())]
     if not ended and not steps:
         store.finish()
-    return Report(
+    notes = write_results(room)
+    report = Report(
         device=opened,
         results=tuple(_results(plan, store)),
         absent=plan.absent,
@@ -86,8 +99,12 @@ def bring_up(
         interrupted=code == 130,
         check=check,
         steps=tuple(store.steps.get(step.name) or StepRecord(step.name, step.purpose) for step in taken),
-        failure=code,
+        failure=next((each for each in (130, *PRECEDENCE[:-2]) if each in codes), 0),
+        answers=tuple(answers_of(store)),
+        notes=tuple(notes),
     )
+    write_json(store.path / "summary.json", document_of(report))
+    return report
 
 
 def _results(plan: Plan, store: Store) -> list[Result]:

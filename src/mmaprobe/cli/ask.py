@@ -33,10 +33,11 @@ def run(
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
     from mmaprobe.bringup.beginning import best_device, goes_by_steps
-    from mmaprobe.bringup.rows import summary_of
+    from mmaprobe.bringup.question_rows import rows_of
+    from mmaprobe.bringup.rows import document_of, summary_of
     from mmaprobe.devices.base import open_device
     from mmaprobe.report import junit, progress
-    from mmaprobe.report.json import to_json
+    from mmaprobe.report.questions import questions_table
     from mmaprobe.report.table import SummaryTable
 
     if resume and out_folder is None:
@@ -56,9 +57,14 @@ def run(
     if junit_file is not None:
         junit.write(summary_of(report), junit_file)
     if as_json:
-        emit(to_json(summary_of(report)))
+        emit(document_of(report))
     else:
         out().print(SummaryTable(summary_of(report)))
+        answers = [each for each in report.answers if each.status != "not here"]
+        if answers:
+            questions_table(out(), rows_of(answers, report.device.info().get("architecture", "")))
+        for note in report.notes:
+            out().print(note, markup=False, soft_wrap=True)
         if report.ended:
             out().print(f"ended early: {report.ended}; go on with: mmaprobe run --resume --out {report.out}")
     return report.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, Support, pad_lanes, run_vectors
 from mmaprobe.devices.options import split_options
+from mmaprobe.devices.recording import read_recording, unit_of
 from mmaprobe.errors import UsageError, near
-from mmaprobe.evidence.corpus import Corpus, Set
+from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.models.model import evaluate_tiles
 
 
@@ -94,15 +96,16 @@ class Replay:
 
 
 def open_replay(argument: str) -> Replay:
-    """The device ``replay:PATH``, or ``replay:PATH?gpu=NAME`` where the corpus holds several units.
+    """The device ``replay:PATH`` of a corpus' folder or a recording's archive, or
+    ``replay:PATH?gpu=NAME`` where the corpus holds several units.
 
     Raises UsageError for a broken corpus, an unknown ``gpu``, and where one
     must be chosen.
     """
     path, options = split_options(argument, ("gpu",))
     if not path:
-        raise UsageError("replay: needs the folder of a corpus, as in replay:PATH")
-    corpus = Corpus.open(path)
+        raise UsageError("replay: needs the folder of a corpus or the archive of a recording, as in replay:PATH")
+    corpus = read_recording(Path(path)) if Path(path).is_file() else Corpus.open(path)
     units = list(dict.fromkeys(record.gpu for record in corpus.sets()))
     if not units:
         raise UsageError(f"{path}: the corpus holds no set")
@@ -120,20 +123,15 @@ def record(device: Device, questions: Iterable[tuple[Instruction, Batch]], licen
     ``evidence.corpus.write_corpus`` puts it on disk; ``replay:`` answers from it.
     """
     identity = device.info()
-    unit = identity.get("gpu") or identity.get("model_name") or device.name
+    unit = unit_of(identity, device.name)
     sets: list[Set] = []
     arrays: dict[str, Bits] = {}
     for instruction, vectors in questions:
         full = pad_lanes(instruction, vectors)
         d = run_vectors(device, instruction, full)
         key = f"{unit}/{instruction.id}"
-        sets.append(
-            Set(
-                key, unit, identity.get("architecture", ""), f"mmaprobe {device.name}", instruction.a, instruction.b,
-                instruction.c or "none", instruction.d, instruction.k, full.size, instruction.id,
-                instruction.scale or "", instruction.scale_size, instruction.chunk,
-            )
-        )  # fmt: skip
+        architecture = identity.get("architecture", "")
+        sets.append(set_of(instruction, unit, architecture, f"mmaprobe {device.name}", full.size, key))
         arrays |= {f"{key}/{name}": value for name, value in [*full.items(), ("d", d)]}
     return Corpus(sets, arrays, licence)
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence import files
 
@@ -81,6 +82,14 @@ class Set:
         """The record as the manifest holds it; absent scales and metadata are left out."""
         return {("arch" if name == "architecture" else name): value for name, value in asdict(self).items()
                 if name not in ("scale", "scale_size", "chunk") or value}  # fmt: skip
+
+
+def set_of(made: Instruction, unit: str, architecture: str, api: str, count: int, key: str) -> Set:
+    """The record of ``count`` vectors of all lanes through an instruction of a unit."""
+    return Set(
+        key, unit, architecture, api, made.a, made.b, made.c or "none", made.d, made.k, count, made.id,
+        made.scale or "", made.scale_size, made.chunk,
+    )  # fmt: skip
 
 
 class Corpus:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,7 +68,7 @@ class ParameterFile:
     toolchain: str = ""
     source: str = ""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the file's canonical text."""
         return hashlib.sha256(to_text(self).encode()).hexdigest()

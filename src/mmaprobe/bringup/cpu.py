@@ -1,0 +1,44 @@
+"""The step ``cpu``: the machine's own CPU first, which may have units that nobody has measured."""
+
+from __future__ import annotations
+
+from mmaprobe.bringup.beginning import goes_by_steps
+from mmaprobe.bringup.campaign import run
+from mmaprobe.bringup.room import Room, Work
+from mmaprobe.bringup.rows import summary_of
+from mmaprobe.devices.base import open_device
+from mmaprobe.errors import NotHereError
+from mmaprobe.report.json import to_json
+
+VECTORS = 100_000
+"""Vectors of each instruction."""
+EVERYTHING = "*"
+
+
+def run_cpu(room: Room) -> Work:
+    """Derive and validate what this machine's CPU has, into the folder ``cpu`` of the evidence.
+
+    Only beside a GPU, and where all of its instructions are asked for.
+    """
+    result = room.result("cpu")
+    if not goes_by_steps(room.device) or room.pattern != EVERYTHING:
+        result["text"] = "not asked: it goes with all instructions of a GPU"
+        return
+    while True:
+        try:
+            cpu = open_device("cpu")
+            minutes = max(room.deadline - room.clock(), 0) / 60
+            report = run(cpu, vectors=VECTORS, seed=room.seed, out=room.store.path / "cpu", budget=minutes, resume=True)
+        except NotHereError as error:
+            result["text"] = str(error)
+            return
+        summary = summary_of(report)
+        result["summary"] = to_json(summary)
+        result["text"] = (
+            f"{len(summary.rows)} instructions, {report.vectors:,} vectors, {report.mismatches:,} mismatches"
+        )
+        if report.exit_code in (1, 5):
+            result["exit_code"] = report.exit_code
+        if not report.ended:
+            return
+        yield str(result["text"])

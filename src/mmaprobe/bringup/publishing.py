@@ -1,0 +1,40 @@
+"""What a bring-up hands on: the archive of its recording, and the parameter file of what it derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mmaprobe.bringup.recording import write_archive
+from mmaprobe.bringup.room import Room
+from mmaprobe.derivation.entries import updated
+from mmaprobe.derivation.survey import Row, survey_of
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.files import write_bytes
+from mmaprobe.parameters.files import ParameterFile, to_text
+
+FOLDER = "parameters"
+
+
+def write_results(room: Room) -> list[str]:
+    """Write both into the evidence folder; what could not be, one line each."""
+    write_archive(room)
+    rows = tuple(_sound(room))
+    if not rows:
+        return []
+    survey = survey_of(room.device, room.seed, rows, run=room.store.header.run)
+    try:
+        file, _ = updated(ParameterFile(room.architecture), survey)
+    except UsageError as error:
+        return [f"no parameter file is written: {error}"]
+    if file.entries:
+        write_bytes(room.store.path / FOLDER / f"{room.architecture}.toml", to_text(file).encode())
+    return []
+
+
+def _sound(room: Room) -> Iterator[Row]:
+    """The rows of instructions that nothing speaks against, the control states of each side by side."""
+    every = dict.fromkeys(made for group in room.plan.groups for made in group) | dict.fromkeys(room.surveyor.rows)
+    for made in every:
+        row, part = room.surveyor.rows.get(made), room.parts.get(made.id)
+        if row is not None and part is not None and not part.mismatch_count and not room.left_out(made):
+            yield row

@@ -1,0 +1,250 @@
+"""A recording: what a device answered to vectors named by recipes, in one small archive.
+
+``recording.tar.gz`` holds ``recording.json`` (the device, and of each instruction its recipes and the SHA-256 of the
+operands that they make), ``outputs.bin`` (d of all sets in their order, little-endian) and ``witnesses.json``.  The
+same recording gives the same bytes.  A reader makes the operands again and holds them against the hash.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.catalog import lookup
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import CannotWriteError, UsageError
+from mmaprobe.evidence.corpus import Corpus, Set, set_of
+from mmaprobe.evidence.documents import witness_from_json, witness_to_json
+from mmaprobe.evidence.files import Field, json_text, write_bytes
+from mmaprobe.evidence.records import Witness
+from mmaprobe.generators import generate
+
+SCHEMA = 1
+KIND = "mmaprobe recording"
+MOST_BYTES = 12 << 20
+"""An archive is no larger; without its witnesses where it would be."""
+MOST_UNPACKED = 256 << 20
+MOST_VECTORS = 1 << 20
+"""Vectors of a set: more is no recording of ours."""
+LIST, OUTPUTS, WITNESSES = "recording.json", "outputs.bin", "witnesses.json"
+_UNREADABLE = (OSError, EOFError, tarfile.TarError, zlib.error)
+
+
+@dataclass(frozen=True)
+class Share:
+    """``count`` consecutive vectors of a family, from ``start`` on."""
+
+    family: str
+    version: int
+    seed: int
+    start: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One instruction: the shares that make its operands, their SHA-256, and d (n,)."""
+
+    instruction: str
+    shares: tuple[Share, ...]
+    digest: str
+    d: Bits
+
+    def to_json(self) -> dict[str, Any]:
+        """As evidence keeps it; d as the hexadecimal text of its little-endian bytes."""
+        little = self.d.astype(self.d.dtype.newbyteorder("<"))
+        return {"shares": _shares_form(self.shares), "sha256": self.digest, "bytes": self.d.itemsize,
+                "d": little.tobytes().hex()}  # fmt: skip
+
+    @classmethod
+    def from_json(cls, instruction: str, entry: Mapping[str, Any], where: Path) -> Recorded:
+        """What ``to_json`` wrote."""
+        field = Field(where, instruction, dict(entry))
+        try:
+            d = np.frombuffer(bytes.fromhex(field["d"].text), f"<u{field['bytes'].one_of(1, 2, 4, 8)}")
+        except ValueError:
+            raise field["d"].wrong("must be hexadecimal items of d") from None
+        native = np.ascontiguousarray(d, d.dtype.newbyteorder("="))
+        return cls(instruction, _shares(field["shares"]), field["sha256"].text, native)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Of one device, with its identity and the run's id; ``witnesses`` by instruction."""
+
+    device: str
+    identity: Mapping[str, str]
+    run: str
+    sets: tuple[Recorded, ...]
+    witnesses: Mapping[str, tuple[Witness, ...]]
+
+
+def operands_of(made: Instruction, shares: Sequence[Share]) -> tuple[Batch, str]:
+    """The vectors of the shares, one after another, and the SHA-256 of their operands."""
+    parts = [generate(made, each.family, each.seed, each.start, each.count, each.version) for each in shares]
+    whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name, _ in parts[0].items()}
+    digest = hashlib.sha256()
+    for name, value in sorted(whole.items()):
+        digest.update(f"{name} {value.itemsize} {value.shape}\n".encode())
+        digest.update(np.ascontiguousarray(value, value.dtype.newbyteorder("<")).tobytes())
+    return Batch(**whole), digest.hexdigest()
+
+
+def write_recording(path: Path, recording: Recording) -> None:
+    """Write the archive; without its witnesses where it would be larger than ``MOST_BYTES``, which its list says.
+
+    CannotWriteError where it is too large even so, or cannot be written.
+    """
+    content = _archive(recording, recording.witnesses)
+    if len(content) > MOST_BYTES:
+        content = _archive(recording, None)
+    if len(content) > MOST_BYTES:
+        raise CannotWriteError(f"{path}: the recording takes {len(content):,} bytes; it may take {MOST_BYTES:,}")
+    write_bytes(path, content)
+
+
+def _archive(recording: Recording, witnesses: Mapping[str, tuple[Witness, ...]] | None) -> bytes:
+    ordered = sorted(recording.sets, key=lambda each: each.instruction)
+    head = {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "device": recording.device,
+        "identity": dict(recording.identity),
+        "run": recording.run,
+        "sets": [{"instruction": each.instruction, "shares": _shares_form(each.shares), "sha256": each.digest,
+                  "bytes": each.d.itemsize} for each in ordered],
+        "witnesses": "left out: too large" if witnesses is None else "whole",
+    }  # fmt: skip
+    shown = {name: [witness_to_json(each) for each in found] for name, found in (witnesses or {}).items()}
+    outputs = b"".join(each.d.astype(each.d.dtype.newbyteorder("<")).tobytes() for each in ordered)
+    members = {LIST: json_text(head).encode(), OUTPUTS: outputs, WITNESSES: json_text(shown).encode()}
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(held.getvalue(), 9, mtime=0)
+
+
+def read_recording(path: Path) -> Corpus:
+    """The archive as a corpus: operands made anew, its witnesses beside them.
+
+    UsageError naming the file and the key for anything damaged, and where a recipe does not make the operands that
+    were recorded.
+    """
+    members = _members(path)
+    head = _document(path, members, LIST)
+    head["kind"].one_of(KIND)
+    if head["schema"].whole > SCHEMA:
+        raise head["schema"].wrong(f"is newer than {SCHEMA}: pip install --upgrade mmaprobe")
+    identity, device = head["identity"].typed(dict), head["device"].text
+    unit, architecture = unit_of(identity, device), str(identity.get("architecture", ""))
+    sets: list[Set] = []
+    arrays: dict[str, Bits] = {}
+
+    def put(made: Instruction, vectors: Batch, d: Bits, key: str) -> None:
+        sets.append(set_of(made, unit, architecture, f"mmaprobe {device}", d.size, key))
+        arrays.update({f"{key}/{name}": value for name, value in [*vectors.items(), ("d", d)]})
+
+    rest = members[OUTPUTS]
+    for entry in head["sets"]:
+        made = lookup.instruction(entry["instruction"].text, architecture)
+        vectors, d, rest = _set(entry, made, rest)
+        put(made, vectors, d, f"{unit}/{made.id}")
+    if rest:
+        raise UsageError(f"{path}: {OUTPUTS} is longer than its sets")
+    shown = _document(path, members, WITNESSES)
+    for name in shown.typed(dict):
+        made = lookup.instruction(name, architecture)
+        found = [witness_from_json(each) for each in shown[name]]
+        if found:
+            put(made, *_batch(shown[name], made, found), f"{unit}/{made.id}/witnesses")
+    return Corpus(sets, arrays, path=path)
+
+
+def unit_of(identity: Mapping[str, str], device: str) -> str:
+    """What a recorded unit is called."""
+    return identity.get("gpu") or identity.get("model_name") or identity.get("name") or device
+
+
+def _set(entry: Field, made: Instruction, rest: bytes) -> tuple[Batch, Bits, bytes]:
+    """A set's operands and outputs, and the bytes behind these."""
+    shares = _shares(entry["shares"])
+    count, dtype = sum(share.count for share in shares), made.formats()["d"].dtype
+    if not 0 < count <= MOST_VECTORS:
+        raise entry["shares"].wrong(f"makes {count} vectors; it must be 1 to {MOST_VECTORS}")
+    if entry["bytes"].whole != dtype.itemsize:
+        raise entry["bytes"].wrong(f"is {entry['bytes'].whole}; {made.id} has results of {dtype.itemsize}")
+    size = count * dtype.itemsize
+    if len(rest) < size:
+        raise UsageError(f"{entry.file}: {OUTPUTS} ends before {made.id}: truncated")
+    vectors, digest = operands_of(made, shares)
+    if digest != entry["sha256"].text:
+        raise entry["sha256"].wrong(f"is not that of the operands which the recipes of {made.id} make here")
+    d = np.frombuffer(rest[:size], dtype.newbyteorder("<"))
+    return vectors, np.ascontiguousarray(d, dtype), rest[size:]
+
+
+def _batch(field: Field, made: Instruction, witnesses: Sequence[Witness]) -> tuple[Batch, Bits]:
+    """Witnesses as vectors with their answers."""
+    types = {role: fmt.dtype for role, fmt in made.formats().items()} | {"metadata": np.dtype(np.uint8)}
+    try:
+        given = {name: np.array([getattr(each, name) for each in witnesses], types[name])
+                 for name in (*made.shapes(1), "d")}  # fmt: skip
+    except (ValueError, TypeError, OverflowError) as error:
+        raise field.wrong(f"does not hold vectors of {made.id}: {error}") from None
+    d = given.pop("d")
+    return Batch(**given), d
+
+
+def _members(path: Path) -> dict[str, bytes]:
+    """The archive's files, each read once and within bounds."""
+    found: dict[str, bytes] = {}
+    try:
+        with gzip.open(path) as unpacked:
+            content = unpacked.read(MOST_UNPACKED + 1)
+        if len(content) > MOST_UNPACKED:
+            raise UsageError(f"{path}: more than {MOST_UNPACKED >> 20} MiB unpacked; no recording of ours")
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            for entry in tar:
+                held = tar.extractfile(entry) if entry.isfile() else None
+                found[entry.name] = held.read() if held is not None else b""
+    except _UNREADABLE as error:
+        raise UsageError(f"{path}: not a recording, or damaged: {error}") from error
+    for name in (LIST, OUTPUTS, WITNESSES):
+        if name not in found:
+            raise UsageError(f"{path}: {name} is missing; not a recording, or damaged")
+    return found
+
+
+def _document(path: Path, members: Mapping[str, bytes], name: str) -> Field:
+    try:
+        return Field(path / name, "", json.loads(members[name]))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: {name} is not JSON: {error}") from None
+
+
+def _shares_form(shares: Sequence[Share]) -> list[list[object]]:
+    return [[each.family, each.version, each.seed, each.start, each.count] for each in shares]
+
+
+def _shares(field: Field) -> tuple[Share, ...]:
+    found = []
+    for each in field:
+        parts = list(each)
+        if len(parts) != 5:
+            raise each.wrong("must be family, version, seed, start and count")
+        found.append(Share(parts[0].text, *(part.whole for part in parts[1:])))
+    return tuple(found)
