@@ -99,6 +99,7 @@ def test_a_device_that_follows_a_claim(question: Question, architecture: str, in
     ("precision-f16-result", "mma.m16n8k16.f16.f16.f16.f16", "tree.fraction_bits=23", "tree.fraction_bits=23 agrees"),
     ("precision-fp8-wgmma", "wgmma.mma_async.m64n8k32.f32.e4m3.e4m3", "tree.fraction_bits=15", "=15 agrees"),
     ("precision-f32-result", "mma.m16n8k16.f32.f16.f16.f32", "tree.rounding=RNE", "nearest is "),
+    ("precision-f32-result", "mma.m16n8k16.f32.f16.f16.f32", "step=8", "aimed at the claims agree with 25"),
     ("step-tf32", "mma.m16n8k8.f32.tf32.tf32.f32", "step=2", "step=2 agrees"),
     ("fp8-order-f32", "mma.m16n8k32.f32.e5m2.e5m2.f32", "tree.to.rounding=RZ", "nearest is "),
     ("integer-satfinite", "mma.m16n8k32.satfinite.s32.s8.s8.s32", "step=8", "step=8 agrees"),

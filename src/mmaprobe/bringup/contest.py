@@ -53,12 +53,22 @@ class Rival:
 
 @dataclass(frozen=True)
 class Contest:
-    """Every vector asked (dense form), the device's d (n,), each rival's d (rivals, n), and who agrees with all."""
+    """Every vector asked (dense form), the device's d (n,), each rival's d (rivals, n), and who agrees with all.
+
+    The first ``own`` vectors are the question's, or tell two claims apart.
+    """
 
     vectors: Batch
     answers: Bits
     table: Bits
     alive: NDArray[np.bool_]
+    own: int = 0
+
+    @property
+    def on_own(self) -> NDArray[np.bool_]:
+        """Which rivals agree with the first vectors."""
+        agrees: NDArray[np.bool_] = (self.table == self.answers)[:, : self.own].all(axis=1)
+        return agrees
 
 
 class UnsteadyError(DeviceError):
@@ -127,7 +137,8 @@ class Ring:
         if not asked:
             raise UsageError(f"{self.instruction.id}: no vector of numbers alone has a number as its result")
         vectors = join([vectors for vectors, _ in asked])
-        return Contest(vectors, np.concatenate([d for _, d in asked]), self._words(vectors), alive)
+        own = sum(batch.size for batch in first)
+        return Contest(vectors, np.concatenate([d for _, d in asked]), self._words(vectors), alive, own)
 
     def surprise(self, contest: Contest) -> Contest | None:
         """A simple vector on which every claim is wrong, asked in its turn; None where ``contest`` has none."""

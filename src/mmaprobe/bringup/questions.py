@@ -178,11 +178,14 @@ def _by_contest(
 
 
 def _none_of(left: Sequence[Rival], contest: Contest, rivals: Sequence[Rival]) -> str:
+    """Which value agrees with everything; else who is nearest, and whose the question's own vectors are."""
     if left:
         return f"{_some([rival.name for rival in left])} agrees with all {contest.vectors.size} vectors"
     right = (contest.table == contest.answers).sum(axis=1)
     best = int(right.argmax())
-    return f"nearest is {rivals[best].name}, with {right[best]} of {contest.vectors.size} vectors"
+    text = f"nearest is {rivals[best].name}, with {right[best]} of {contest.vectors.size} vectors"
+    own = [rival.name for rival, good in zip(rivals, contest.on_own, strict=True) if good]
+    return f"{text}; the {contest.own} that are aimed at the claims agree with {_some(own)}" if own else text
 
 
 def _some(names: Sequence[str]) -> str:
