@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from compilers import compiles
+from generator_cases import make
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.errors import UsageError
@@ -164,6 +165,11 @@ def test_threads_make_what_generate_makes(compiler: str, name: str, architecture
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     check(compiler, instruction(name, architecture), folder)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_formats_without_a_negative_zero(folder: Path) -> None:
+    check("g++", make("e4m3fnuz", "e5m2fnuz", "f32", "f32", 16), folder)
 
 
 @compiles

@@ -141,21 +141,24 @@ MMAPROBE_HD u32 merged(u32 mask, u32 y, u32 x) {
 MMAPROBE_HD u32 merged(u32 mask, u32 y, u32 x) { return (y & mask) | (x & ~mask); }
 #endif
 
-// A raw code with its exponent replaced; of 8-byte codes the upper half.  The new field is computed with `bits` more bits
-// below it, all ones before the drop is taken away, so that cutting them rounds the drop down.
+// A raw code with its exponent replaced; of 8-byte codes the upper half.  The new field is computed with `bits` more
+// bits below it, all ones before the drop is taken away, so that cutting them rounds the drop down.
 MMAPROBE_HD u32 clustered_code(const Layout& f, const Cluster& aim, u32 x) {
     const Exponents e(f);
     const i32 at = e.position + e.bits + larger(e.bits, 6) < 32 ? e.position : 0, up = e.position - at;
     const i32 drawn = i32(x >> up & e.ones() << at), highest = ((aim.top + 1) << (at + e.bits)) - 1;
     const u32 field = u32(larger(highest + drawn * aim.minus_width, 0));
-    const u32 placed = up < e.bits ? field >> (e.bits - up) : field << (up - e.bits), sign = u32(f.sign >> e.half);
+    const u32 placed = up < e.bits ? field >> (e.bits - up) : field << (up - e.bits);
+    const u32 field_bits = e.ones() << e.position, sign = u32(f.sign >> e.half);
     const u32 fractions = ((1u << e.position) - 1) & ~((1u << f.padding) - 1) & aim.fractions;
-    const u32 field_bits = e.ones() << e.position, rest = fractions | sign;
+    if (e.cuts || f.nan_rule == NEGATIVE_ZERO) {
+        const u32 code = merged(field_bits, placed, x & fractions), most = code < e.largest ? code : e.largest;
+        const u32 kept = e.zero(x, aim) ? 0 : most;
+        return kept | (f.nan_rule == NEGATIVE_ZERO && !kept ? 0 : x & sign);
+    }
+    const u32 rest = fractions | sign;
     const bool every_bit = f.item < 8 && (field_bits | rest) == ~u32(0) >> (32 - 8 * (f.item & 7));
-    u32 code = merged(field_bits, placed, every_bit ? x : x & rest);
-    if (e.cuts) code = (code & ~sign) < e.largest ? code : e.largest | (x & sign);
-    if (f.nan_rule == NEGATIVE_ZERO && !(code & ~sign)) code = 0;
-    return e.zero(x, aim) ? (f.nan_rule == NEGATIVE_ZERO ? 0 : x & sign) : code;
+    return e.zero(x, aim) ? x & sign : merged(field_bits, placed, every_bit ? x : x & rest);
 }
 
 struct Clusters {
