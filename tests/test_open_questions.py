@@ -144,6 +144,19 @@ def test_what_is_settled_is_believed_by_later_questions() -> None:
     assert believed == {instruction.id: device.datapath}
 
 
+def test_a_claimed_tree_has_its_own_order() -> None:
+    """What is believed may be the same sums in other words: contiguous halves of lanes in another order."""
+    (question,), (instruction,) = named(("fp8-order-f32",)), match("sm_90a", "mma.m16n8k32.f32.e5m2.e5m2.f32")
+    rivals = {r.name: r.datapath for r in rivals_of(question, "sm_90a", instruction)}
+    lanes = [*(k for k in range(32) if k % 4 < 2), *(k for k in range(32) if k % 4 > 1)]
+    halves, low_first = rivals["contiguous halves"], rivals["k mod 4 < 2 first, then the others, C last"]
+    assert halves is not None
+    believed = {instruction.id: replace(halves, order=tuple(lanes))}
+    answer = ask_about(open_device("model:sm_90a"), question, instruction, believed=believed)
+    assert answer.claim == "k mod 4 < 2 first, then the others, C last"
+    assert believed == {instruction.id: low_first}
+
+
 def test_a_device_without_the_instruction() -> None:
     hopper = {(a.question, a.status) for a in ask(open_device("model:sm_90a"), names=["cdna3-sum", "step-tf32"])}
     assert hopper == {("cdna3-sum", "not here"), ("step-tf32", "settled")}

@@ -30,16 +30,20 @@ class Sound(Serial):
 
 
 def ask_questions(room: Room) -> Work:
-    """Put every open question to the device; one that a slice cut short is asked again, to its end."""
+    """Put every open question to the device; one that a slice cut short is asked again, to its end.
+
+    Claims change what was derived so far, and what questions before have settled.
+    """
     result = room.result("questions")
+    believed = {made.id: row.datapath for made, row in room.surveyor.rows.items() if row.datapath is not None}
     answers, asked = result.setdefault("answers", []), result.setdefault("asked", [])
     cut: set[str] = set()
     for question in named(()):
         while question.name not in asked:
             whole = question.name in cut
-            found = list(
-                ask(Sound(room.device, room), seed=room.seed, stop=never if whole else room.late, names=[question.name])
-            )
+            stop = never if whole else room.late
+            sound = Sound(room.device, room)
+            found = list(ask(sound, seed=room.seed, stop=stop, names=[question.name], believed=believed))
             if room.late() and not whole:
                 cut.add(question.name)
                 yield f"{question.name}: begun"

@@ -24,6 +24,8 @@ from mmaprobe.parameters.table import from_table, to_table
 
 FILE = "questions.toml"
 SCHEMA = 1
+OF_A_TREE = ("step", "order", "result")
+"""Parts of a datapath that say how its tree is applied."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ class Claim:
     outcome: str | None = None
 
     def datapath(self, shipped: Datapath) -> Datapath:
-        """What the claim makes of the shipped datapath."""
-        made = from_table(to_table(shipped) | _for_lanes(dict(self.set), shipped.k)) if self.set else shipped
+        """What the claim makes of the shipped datapath; a tree of its own comes with its own steps and order."""
+        left_out = OF_A_TREE if "tree" in self.set else ()
+        table = {key: value for key, value in to_table(shipped).items() if key not in left_out}
+        made = from_table(table | _for_lanes(dict(self.set), shipped.k)) if self.set else shipped
         for change in self.changes:
             made = _changed(made, _for_lanes(change, shipped.k))
         return made
