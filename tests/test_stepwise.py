@@ -17,11 +17,12 @@ from mmaprobe.bringup.result import Report
 from mmaprobe.bringup.room import Room
 from mmaprobe.bringup.steps import LONGEST, Step
 from mmaprobe.catalog.lookup import forms
-from mmaprobe.catalog.variants import variants
-from mmaprobe.devices.base import open_device
+from mmaprobe.catalog.modifiers import moves_operands
+from mmaprobe.catalog.variants import asked, variants
+from mmaprobe.devices.base import Support, open_device
 from mmaprobe.devices.gpu_driver import LostError
 from mmaprobe.devices.gpu_health import Health
-from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import read
 from mmaprobe.probing import QUESTIONS
@@ -252,6 +253,10 @@ def test_variants_show_every_choice() -> None:
         ("a", "regs"), ("trans_a", ""), ("trans_b", ""), ("neg_a", ""), ("neg_b", ""), ("scale_d", "0")
     }  # fmt: skip
     assert len(found) == len(set(found)) == 10
+    matching = asked("sm_90a", "wgmma.*k16.f32.f16.f16*")
+    assert matching == {form.first.id: found}
+    assert sum(map(len, asked("sm_90a", "*").values())) == 625
+    assert not any(moves_operands(made) for every in asked("gfx942", "*").values() for made in every)
 
 
 def test_layouts_of_other_sizes_and_modifiers(tmp_path: Path) -> None:
@@ -327,3 +332,21 @@ class Few:
 
     def instructions(self) -> Any:
         return [made for made in self.inner.instructions() if made.id == self.identifier]
+
+
+def test_kernels_that_are_not_held_are_not_asked(tmp_path: Path) -> None:
+    """Of a pack without an instruction the run does without; of one without any of them it says what makes them."""
+    few = {"instruction": "wgmma.*k16.f32.f16.f16*", "steps": ["layouts"]}
+    first, absent = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "not in the pack; mmaprobe compile ..."
+    device = Changed(holds=lambda made: Support(made.id == first, absent))
+    report = mmaprobe.bring_up(device, out=tmp_path / "e", **few)
+    assert report.steps[0].text == "1 of 1 asked, 0 wrong, 9 more do not run here"
+    with pytest.raises(NotHereError, match="mmaprobe compile"):
+        mmaprobe.bring_up(Changed(holds=lambda made: Support(False, absent)), out=tmp_path / "n", **few)
+
+
+def test_another_compiler_is_refused(tmp_path: Path) -> None:
+    made = Changed(toolchain=lambda: {"kernels": "NVRTC 13.0"})
+    mmaprobe.bring_up(made, out=tmp_path / "e", steps=["layouts"], **ONE)
+    with pytest.raises(UsageError, match=r"another toolchain: kernels was NVRTC 13\.0, is now NVRTC 13\.1"):
+        mmaprobe.bring_up(Changed(toolchain=lambda: {"kernels": "NVRTC 13.1"}), out=tmp_path / "e", resume=True, **ONE)

@@ -45,7 +45,7 @@ def begun(device: Device, out: str | Path | None, seed: int, settings: Mapping[s
         identity=device.info(),
         version=mmaprobe.__version__,
         seed=seed,
-        toolchain=dict(getattr(device, "toolchain", {})),
+        toolchain=getattr(device, "toolchain", dict)(),
         settings=settings,
     )
     if not resume or not (folder / "manifest.json").exists():

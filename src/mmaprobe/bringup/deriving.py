@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mmaprobe.bringup.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
-from mmaprobe.bringup.validating import validate_up_to
+from mmaprobe.bringup.validating import EACH, validate_up_to
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.comparison import compare
 from mmaprobe.derivation.kept_rows import row_from_json, row_to_json
@@ -22,7 +22,8 @@ def derive_main(room: Room) -> Work:
     """Derive the main forms and validate each briefly."""
     for made in room.plan.main:
         yield from _survey(room, "main", [made])
-        yield from validate_up_to(room, made, BRIEF, "main")
+        for weight in (EACH, BRIEF):
+            yield from validate_up_to(room, made, weight, "main")
 
 
 def survey_all(room: Room) -> Work:

@@ -9,12 +9,11 @@ from functools import cached_property
 from mmaprobe import formats
 from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import architectures, forms, instructions, is_glob, lowering, matches
-from mmaprobe.catalog.modifiers import moves_operands
-from mmaprobe.catalog.variants import variants
+from mmaprobe.catalog.lookup import architectures, instructions, is_glob, lowering
+from mmaprobe.catalog.variants import asked
 from mmaprobe.derivation.frame import bare_primitive
-from mmaprobe.devices.base import Device
-from mmaprobe.errors import UsageError
+from mmaprobe.devices.base import Device, Support
+from mmaprobe.errors import NotHereError, UsageError
 
 MAIN_FORMATS = ("f16", "bf16", "tf32", "e4m3", "e2m1")
 """Operand formats (and those whose names begin so) in which most work is done."""
@@ -86,19 +85,21 @@ def plan_of(device: Device, pattern: str) -> Plan:
     Raises UsageError where it names nothing, NotHereError where nothing of it runs.
     """
     groups, absent = select(device, pattern)
+    held: Callable[[Instruction], Support] = getattr(device, "holds", lambda made: Support(True))
+    absent += [(group[0].id, held(group[0]).reason) for group in groups if not held(group[0])]
+    groups = [group for group in groups if held(group[0])]
+    if not groups:
+        raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
     architecture = device.info().get("architecture", "")
     listed = architecture.partition("+")[0] in architectures()
     whole = listed and is_glob(pattern) and tuple(device.instructions()) == instructions(architecture)
+    firsts = {group[0].id for group in groups}
     others: dict[str, Group] = {}
     unasked = 0
-    firsts = {group[0].id for group in groups}
-    for form in forms(architecture, pattern) if whole else ():
-        if form.first.id not in firsts:
-            continue
-        found = [made for made in variants(form, architecture)[1:] if matches(made, pattern)]
-        here = tuple(made for made in found if device.supports(made) and not moves_operands(made))
-        unasked += len(found) - len(here)
-        others[form.first.id] = here
+    for first, found in asked(architecture, pattern).items() if whole else ():
+        if first in firsts:
+            others[first] = tuple(made for made in found if made.id != first and device.supports(made) and held(made))
+            unasked += len(found) - 1 - len(others[first])
     return Plan(architecture, tuple(groups), others, tuple(absent), unasked)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from mmaprobe.catalog.catalog import Form
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.modifiers import legal, resolve
+from mmaprobe.catalog.lookup import forms, matches
+from mmaprobe.catalog.modifiers import legal, moves_operands, resolve
 from mmaprobe.catalog.row import Choice, Picks, Row
 from mmaprobe.errors import UsageError
 
@@ -22,6 +23,19 @@ def variants(form: Form, architecture: str) -> tuple[Instruction, ...]:
     """
     found = dict.fromkeys((form.first, *_by_axis(form, architecture), *_by_rule(form.first)))
     return tuple(found)
+
+
+def asked(architecture: str, pattern: str) -> dict[str, tuple[Instruction, ...]]:
+    """Of every form of an architecture the variants that match a glob, by the id of its first instruction that does.
+
+    Without those whose modifiers feed one place of the tile from another: no layout is a product of matrices then.
+    """
+    return {
+        form.first.id: tuple(
+            made for made in variants(form, architecture) if matches(made, pattern) and not moves_operands(made)
+        )
+        for form in forms(architecture, pattern)
+    }
 
 
 def _by_axis(form: Form, architecture: str) -> Iterator[Instruction]:

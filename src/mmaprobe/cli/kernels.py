@@ -23,6 +23,9 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", 
 Campaign = Annotated[
     bool, typer.Option("--campaign", help="The fused campaigns of the shipped datapaths as well (seconds each).")
 ]
+Variants = Annotated[
+    bool, typer.Option("--variants", help="Of each form other sizes and every placement and modifier, as a run asks.")
+]
 SHOWN = ("changed", "refused", "open")
 
 
@@ -34,6 +37,7 @@ def compile_kernels(
     jobs: Jobs = 0,
     nvcc: NvccPath = "",
     campaign: Campaign = False,
+    variants: Variants = False,
     as_json: Json = False,
 ) -> int:
     """Compile kernels for an architecture, hold their disassembly against the catalog, and put them into a pack."""
@@ -43,7 +47,7 @@ def compile_kernels(
     home, stamp = _target(architecture, compiler)
     if folder is not None:
         check_pack(folder, home, stamp)
-    built = _build(home, instruction, jobs, compiler, campaign)
+    built = _build(home, instruction, jobs, compiler, campaign, variants)
     if folder is not None:
         write_pack(folder, home, stamp, built)
     rows = [_row(each) for each in built]
@@ -67,6 +71,7 @@ def pack(
     source: Annotated[str, typer.Option(help="Checkout or wheel of mmaprobe; default: where it came from.")] = "",
     jobs: Jobs = 0,
     campaign: Campaign = False,
+    variants: Variants = False,
 ) -> int:
     """Put mmaprobe, all that it needs and kernels for an architecture into a folder for a machine without network."""
     from mmaprobe.toolchain import bundle as made
@@ -76,7 +81,7 @@ def pack(
     home, stamp = _target(architecture, compiler)
     check_pack(bundle / made.KERNELS, home, stamp)
     wheels = made.gather(bundle, made.requirement(source))
-    built = _build(home, instruction, jobs, compiler, campaign)
+    built = _build(home, instruction, jobs, compiler, campaign, variants)
     kernels = write_pack(bundle / made.KERNELS, home, stamp, built).kernels
     script = made.write_script(bundle, home)
     left_out = sum(each.status in ("refused", "open") for each in built)
@@ -107,10 +112,11 @@ def _target(architecture: str, compiler: Compiler) -> tuple[str, str]:
     return home, compiler.version()
 
 
-def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign: bool) -> list[Built]:
-    """Every form that the glob names, or the one instruction of that id, compiled."""
+def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign: bool, variants: bool) -> list[Built]:
+    """Every form that the glob names, with its variants, or the one instruction of that id, compiled."""
     from mmaprobe.catalog.lookup import forms
     from mmaprobe.catalog.lookup import instruction as instruction_of
+    from mmaprobe.catalog.variants import asked
     from mmaprobe.report.progress import KernelProgress
     from mmaprobe.toolchain.build import build_all, build_campaigns
     from mmaprobe.validation.fused import shipped_campaigns
@@ -119,6 +125,9 @@ def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign:
     if not names:
         names = [instruction_of(instruction, home).id]
     sources = list(shipped_campaigns(names, home)) if campaign else []
+    if variants:
+        more = [made.id for found in asked(home, instruction).values() for made in found]
+        names = list(dict.fromkeys((*names, *more)))
     workers = jobs or os.cpu_count() or 1
     with KernelProgress(len(names) + len(sources)) as bar:
         built = []

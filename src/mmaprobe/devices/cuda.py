@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from mmaprobe.devices.cuda_driver import open_driver
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu import GpuDevice, Kernels, Sources
+from mmaprobe.devices.gpu import GpuDevice, Kernels, Shelf, Sources
 from mmaprobe.devices.gpu_trial import ChildTrial, command
 from mmaprobe.devices.options import number, split_options
 from mmaprobe.errors import UsageError
+from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.kernels import kernel, kernel_of
 from mmaprobe.toolchain.pack import open_pack
 
@@ -38,18 +39,20 @@ def open_cuda(argument: str, machine: Machine | None = None) -> GpuDevice:
     tried = options.get("trial") != "no"
     child = command(f"{driver.name}?" + "&".join(f"{k}={quote(v)}" for k, v in {**options, "trial": "no"}.items()))
     trial = ChildTrial(driver.name, child, seconds + 30) if tried else None
-    kernels, sources = _kernels(options.get("pack", ""), driver.architecture)
-    return GpuDevice(driver, kernels, trial, seconds, sources)
+    kernels, sources, shelf = _kernels(options.get("pack", ""), driver.architecture)
+    return GpuDevice(driver, kernels, trial, seconds, sources, shelf)
 
 
-def _kernels(pack: str, architecture: str) -> tuple[Kernels, Sources]:
+def _kernels(pack: str, architecture: str) -> tuple[Kernels, Sources, Shelf]:
     """Compiled here, or those of a pack; UsageError where that is for another architecture."""
     if not pack:
-        return kernel, kernel_of
+        return kernel, kernel_of, Shelf(toolchain=lambda: {"kernels": nvrtc.version()})
     held = open_pack(Path(pack))
     if held.architecture != architecture:
         raise UsageError(
             f"the pack {pack} is for {held.architecture}, this GPU is {architecture}; "
             f"mmaprobe compile --arch {architecture} --out FOLDER makes one for it"
         )
-    return lambda instruction, _: held.kernel(instruction.id), held.campaign
+    advice = f"not in the pack {pack}; mmaprobe compile --arch {architecture} --variants --out {pack} adds it"
+    shelf = Shelf(held.kernels, lambda: {"kernels": held.toolchain}, advice)
+    return lambda instruction, _: held.kernel(instruction.id), held.campaign, shelf

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -56,17 +57,33 @@ class Trial(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Shelf:
+    """Where kernels come from: the ids of those ``held`` (None: any is compiled here), what made them, and how to get
+    one that is missing."""
+
+    held: Container[str] | None = None
+    toolchain: Callable[[], Mapping[str, str]] = dict
+    advice: str = ""
+
+
 class GpuDevice:
     """Device protocol over a ``Driver``: ``kernels`` gives an instruction's kernel, ``seconds`` bounds each launch."""
 
     def __init__(
-        self, driver: Driver, kernels: Kernels, trial: Trial | None, seconds: float, sources: Sources = kernel_of
+        self,
+        driver: Driver,
+        kernels: Kernels,
+        trial: Trial | None,
+        seconds: float,
+        sources: Sources = kernel_of,
+        shelf: Shelf | None = None,
     ) -> None:
         self.name = driver.name
         self.architecture = driver.architecture
         self.resident = driver.resident
         self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
-        self._sources = sources
+        self._sources, self._shelf = sources, shelf or Shelf()
         self._identity = driver.identity()
         self._made: dict[str, Kernel] = {}
         self._campaigns: dict[str, Kernel] = {}
@@ -88,6 +105,15 @@ class GpuDevice:
             self.close()
             self._lost = str(error)
             raise LostError(f"{error}; {GO_ON}") from error
+
+    def toolchain(self) -> dict[str, str]:
+        """What made the kernels: part of what a run is."""
+        return dict(self._shelf.toolchain())
+
+    def holds(self, instruction: Instruction) -> Support:
+        """Whether the kernel is at hand, or can be compiled here; else what makes it."""
+        held = self._shelf.held
+        return Support(held is None or instruction.id in held, self._shelf.advice)
 
     def siblings(self) -> list[str]:
         """The names of all GPUs of this kind here."""
