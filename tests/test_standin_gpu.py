@@ -119,10 +119,10 @@ def test_items_go_to_multiprocessors_in_turn() -> None:
 def test_a_multiprocessor_that_lies_is_seen_and_no_model_is_blamed() -> None:
     """The small known answer does not reach it; the campaign does, and its answers do not repeat: exit code 5."""
     made = instruction(HALF, "sm_90a")
-    cuda = StandIn(lies=Lies(multiprocessor=77, bit=3))
-    found = validate(opened(cuda), open_device("model:sm_90a"), made, 100_000)
+    cuda = StandIn(lies=Lies(multiprocessor=20, bit=3))
+    found = validate(opened(cuda), open_device("model:sm_90a"), made, 50_000)
     assert (found.unstable, found.exit_code) == (True, 5)
-    assert 0 < found.mismatches < 100_000 // 100
+    assert 0 < found.mismatches < 50_000 // 100
 
 
 def test_a_lie_now_and_then() -> None:
@@ -224,7 +224,7 @@ def test_a_pack_that_names_its_binaries_wrongly(tmp_path: Path) -> None:
         run(StandIn(), pack=tmp_path)
 
 
-@pytest.mark.parametrize(("child", "said"), [("", ""), ("never", "counts 0 items stored"), ("die", "exit code 9")])
+@pytest.mark.parametrize(("child", "said"), [("", ""), ("never", "counts 0 items stored")])
 def test_the_first_run_is_in_a_child_by_the_device_name(child: str, said: str, tmp_path: Path) -> None:
     """The child opens the same device with the same pack; what goes wrong there never reaches this process."""
     pack(tmp_path, (HALF,))

@@ -7,6 +7,7 @@ A value's place in its register: elements from the low bits up, of kind f8f6f4 o
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,18 +70,20 @@ class WarpUnit:
         """The matrices (steps, products, rows, columns) that the registers (steps, lanes, registers) hold."""
         bits, width, shift = self.element(operand)
         register = words.dtype.itemsize * 8
-        index = self.index(operand)
-        places = np.arange(index[0].shape[1]) * bits
-        held = words[..., places // register].astype(np.uint64) >> (places % register + shift).astype(np.uint64)
-        out = np.full((len(words), self.products, *self.shape(operand)), 1 << 63, np.uint64)
-        out[:, *index] = held & np.uint64((1 << width) - 1)
-        return out
+        source, values = sources(self.made, operand)
+        bit = source % values * bits
+        at = source // values * words.shape[2] + bit // register
+        held = np.take(words.reshape(len(words), -1), at, 1) >> (bit % register + shift).astype(words.dtype)
+        out = held.astype(np.uint64) & np.uint64((1 << width) - 1)
+        out[:, source < 0] = 1 << 63
+        return out.reshape(len(words), self.products, *self.shape(operand))
 
     def packed(self, d: Array, words: Array) -> None:
         """Write D (steps, products, m, n) into the registers (steps, lanes, registers)."""
         bits, _, _ = self.element("d")
         register = words.dtype.itemsize * 8
-        values = d[:, *self.index("d")].astype(words.dtype)
+        place = np.ravel_multi_index(self.index("d"), d.shape[1:])
+        values = np.take(d.reshape(len(d), -1).astype(words.dtype), place, 1)
         words[:] = 0
         for value in range(values.shape[2]):
             words[..., value * bits // register] |= values[..., value] << words.dtype.type(value * bits % register)
@@ -111,3 +114,13 @@ class WarpUnit:
         if operand == "scale_b":
             return quads[:, :, 0, :count].swapaxes(1, 2).astype(np.uint64)
         return np.concatenate([quads[:, :, 0, :count], quads[:, :, 1, :count]], axis=1).astype(np.uint64)
+
+
+@cache
+def sources(made: Instruction, operand: str) -> tuple[Array, int]:
+    """The number (lane, value) of what comes to each place of the matrices, -1 where nothing does; values of a lane."""
+    core = WarpUnit(made)
+    index = core.index(operand)
+    out = np.full((core.products, *core.shape(operand)), -1)
+    out[index] = np.arange(index[0].size).reshape(index[0].shape)
+    return out.reshape(-1), index[0].shape[1]

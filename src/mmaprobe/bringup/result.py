@@ -45,7 +45,7 @@ class Result:
             return int(self.resumed.validation.get("exit_code", 0))
         codes = [self.summary.exit_code if self.summary else 4]
         if self.derivation is None or self.derivation.datapath is None:
-            codes.append(4)
+            codes.append(4 if self.derivation is None or self.derivation.again is None else 5)
         return worst(codes)
 
     @property

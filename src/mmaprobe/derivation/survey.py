@@ -123,11 +123,16 @@ def survey_of(
     return Survey(device.name, architecture, identity, seed, rows, tuple(absent), seconds, run)
 
 
+def _outcome(found: Derivation) -> Outcome:
+    """What a search came to; a device whose answers do not repeat has failed."""
+    return "derived" if found.datapath else "inconclusive" if found.again is None else "failed"
+
+
 def alone(device: Device, instruction: Instruction, derivation: Derivation, seed: int) -> Survey:
     """A survey of one instruction that was derived already."""
     row = Row(
         instruction,
-        "derived" if derivation.datapath else "inconclusive",
+        _outcome(derivation),
         derivation.datapath,
         derivation,
         tiles=derivation.tiles,
@@ -231,7 +236,7 @@ class Surveyor:
         found = derive(self.device, row.instruction, seed=self.seed, start=start, say=say)
         return replace(
             row,
-            outcome="derived" if found.datapath else "inconclusive",
+            outcome=_outcome(found),
             datapath=found.datapath,
             derivation=found,
             tiles=row.tiles + found.tiles,

@@ -1,8 +1,8 @@
 """The first run of an instruction on a GPU, in a child process with a time limit.
 
 The child opens the same device and answers each line of its standard input, an
-instruction's id, with ``ok`` where the known answer comes out, else with
-``error CODE MESSAGE``, CODE an exit code of ours.  A child that hangs or dies
+instruction's id, with ``ok`` where the known answer comes out, ``wrong MESSAGE``
+where another one does, else with ``error CODE MESSAGE``, CODE an exit code of ours.  A child that hangs or dies
 is a DeviceError; the next instruction gets a fresh one.
 """
 
@@ -16,7 +16,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child
 from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
-from mmaprobe.devices.known_answer import answers, known_answer
+from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError
 
 HELLO = "mmaprobe-trial"
@@ -38,6 +38,8 @@ class ChildTrial:
         except DeviceError as error:
             raise DeviceError(f"{instruction.id}: its first run on {self._device}, in a child: {error}") from error
         word, _, rest = answer.strip().partition(" ")
+        if word == "wrong":
+            raise WrongAnswerError(f"first run in a child process: {rest}")
         if word == "error":
             code, _, said = rest.partition(" ")
             raise _ERRORS.get(int(code), DeviceError)(f"first run in a child process: {said}")
@@ -60,8 +62,10 @@ def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) ->
             made = instruction(line.strip(), architecture)
             batch, expected = known_answer(made, KNOWN_ITEMS, 1)
             if not answers(made, device.run(made, batch), expected):
-                raise DeviceError(f"{made.id}: wrong known answer")
+                raise WrongAnswerError(f"{made.id}: wrong known answer")
             answer = "ok 1"
+        except WrongAnswerError as error:
+            answer = f"wrong {' '.join(str(error).split())}"
         except MmaprobeError as error:
             answer = f"error {error.exit_code} {' '.join(str(error).split())}"
         if isinstance(device, GpuDevice):

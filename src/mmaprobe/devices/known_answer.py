@@ -16,13 +16,17 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import DeviceError, UsageError
 
 Integers = NDArray[np.int64]
 
 _WITHOUT_C = {("scale_d", "0"), ("enable_input_d", "0")}
 _NO_ANSWER = frozenset({"disable_output_lane", "zero_column_mask"})
 _SIGNS = {"keep": 1, "flip": -1}
+
+
+class WrongAnswerError(DeviceError):
+    """A device came to its end with another D than the known answer."""
 
 
 def known_answer(instruction: Instruction, size: int, seed: int) -> tuple[Batch, Bits]:
