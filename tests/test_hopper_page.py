@@ -34,10 +34,11 @@ def test_measured_answers_come_from_evidence(hopper: ModuleType, tmp_path: Path)
     """A run on the GPU stands in the page; one on another architecture does not."""
     name = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32"
     for folder, architecture, claim in (("h", "sm_90a", "two sums of four"), ("a", "sm_80", "one sum of eight")):
-        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "steps").mkdir(parents=True)
         answer = Answer("step-tf32", name, "settled", claim, "99 vectors agree")
         (tmp_path / folder / "manifest.json").write_text(json.dumps({"identity": {"architecture": architecture}}))
-        (tmp_path / folder / "questions.json").write_text(json.dumps({"answers": [answer_to_json(answer)]}))
+        step = {"step": "questions", "result": {"answers": [answer_to_json(answer)]}}
+        (tmp_path / folder / "steps" / "questions.json").write_text(json.dumps(step))
     found = hopper.measured_answers(tmp_path)
     assert [answer.claim for answer in found] == ["two sums of four"]
     (question,) = (q for q in hopper.questions() if q.name == "step-tf32")
