@@ -9,12 +9,15 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace compiled {
 
-constexpr int ZERO_POWER = -500;
-constexpr u32 ZERO_HIGH = u32(1023 + ZERO_POWER) << 20, NO_SIGN = 0x7FFFFFFF;
-// Labels of 16 bits.  With a zero a sum of two is below every label; with a special item it tells which, zeros or not:
-// at least NAN_FROM, INFINITE_FROM.  Special values of C have SPECIAL_FROM at least.
-constexpr i32 ZERO_LABEL = ZERO_POWER, INFINITE_LABEL = 6000, NAN_LABEL = 16000;
-constexpr i32 SPECIAL_FROM = 1024, INFINITE_FROM = 2048, NAN_FROM = 14000;
+constexpr int ZERO_POWER = -500, BIAS = 1023;
+constexpr u32 NO_SIGN = 0x7FFFFFFF;
+// The level of an item is its label + BIAS, of a product the sum of two, of C its label + 2 BIAS.  With a zero, at most
+// ZERO_LEVEL, a product's is below every other; with a special item it tells which, zeros or not: at least NAN_FROM,
+// INFINITE_FROM.  Special values of C have SPECIAL_FROM.
+constexpr i32 ZERO_LEVEL = ZERO_POWER + BIAS + 20, INFINITE_LEVEL = 5000, NAN_LEVEL = 2 * INFINITE_LEVEL;
+constexpr i32 SPECIAL_FROM = 2047 + BIAS, INFINITE_FROM = 4000, NAN_FROM = 10300;
+static_assert(INFINITE_FROM < INFINITE_LEVEL && 2 * INFINITE_LEVEL < NAN_FROM &&
+              NAN_FROM <= NAN_LEVEL + ZERO_POWER + BIAS);
 
 template <class = void>
 struct FusedForm {
@@ -46,21 +49,21 @@ struct FusedForm {
     // Whether the values, zeros and units of this form are what the rules here need.
     static constexpr bool FITS = of(A, OperandRow::fraction_bits) <= 20 && of(B, OperandRow::fraction_bits) <= 20 &&
                                  LIVE % 4 == 0 && STEP % 4 == 0 && LIVE <= 256 && FLOOR - F > -700 &&
-                                 LINE_ABOVE + ZERO_POWER + 1 < FLOOR - F && PRODUCT_ABOVE < SPECIAL_FROM &&
-                                 PRODUCT_LOW > ZERO_POWER;
+                                 LINE_ABOVE + ZERO_LEVEL - BIAS + 1 < FLOOR - F && PRODUCT_ABOVE < BIAS &&
+                                 PRODUCT_LOW > ZERO_LEVEL - BIAS;
 };
 
-// An operand of a dot product: high words of its values, labels by two, signs as bits.
+// An operand of a dot product: high words of its values, levels by two, signs as bits.
 template <int ITEMS>
 struct FusedItems {
-    static constexpr int HIGHS = ITEMS / 4, LABELS = (ITEMS + 7) / 8, SIGNS = (ITEMS + 31) / 32;
+    static constexpr int HIGHS = ITEMS / 4, LEVELS = (ITEMS + 7) / 8, SIGNS = (ITEMS + 31) / 32;
     union {
         Quad highs[HIGHS];
         u32 high[ITEMS];
     };
     union {
-        Quad labels[LABELS];
-        short label[8 * LABELS];
+        Quad levels[LEVELS];
+        short level[8 * LEVELS];
     };
     u32 signs[SIGNS];
 };
@@ -85,17 +88,29 @@ struct Padded : Base {
 template <class Base>
 struct Padded<Base, false> : Base {};
 
-// Item k of an operand, from its code of the format at `AT` of the program.
+// The level of a special value, by its magnitude's code; of others 0 or less.
+MMAPROBE_HD i32 special_level(const Reading& r, u32 absolute) {
+    const bool infinite = r.infinity != ~u32(0), nan = r.nan_above < r.magnitude;
+    const u32 first = infinite ? r.infinity : r.nan_above + 1;
+    const i32 beyond = i32(absolute) - i32(first) + 1;
+    return infinite ? (beyond < 2 ? beyond : 2) * INFINITE_LEVEL : nan ? beyond * NAN_LEVEL : 0;
+}
+
+// Item k of an operand, from its code of the format at `AT` of the program.  A multiply-add makes zeros what they are;
+// a subnormal's exponent is short of the least by at most the fraction bits, a zero's by more.
 template <i64 AT, class Line>
 MMAPROBE_HD void put_item(Line& line, int k, u32 code) {
     constexpr Reading r(operand_at(AT));
-    const Item<u32> x = read_item<u32>(r, code);
+    constexpr i32 least = 1 - r.bias + BIAS;
     const u32 absolute = code >> r.padding & r.magnitude;
-    const double value = make_double(absolute << (20 - r.fraction_bits), 0) * make_double(u32(2046 - r.bias) << 20, 0);
-    const i32 label = i32(absolute >> r.fraction_bits) - r.bias, least = 1 - r.bias;
-    const i32 finite = absolute == 0 ? ZERO_LABEL : label > least ? label : least;
-    line.high[k] = (absolute == 0 ? ZERO_HIGH : high_word(value)) | (x.negative & ~NO_SIGN);
-    line.label[k] = short(x.nan ? NAN_LABEL : x.infinite ? INFINITE_LABEL : finite);
+    const double value = make_double(absolute << (20 - r.fraction_bits), 0);
+    const u32 size = high_word(multiply_add<Mode::NEAREST>(value, make_double(u32(2 * BIAS - r.bias) << 20, 0),
+                                                           make_double(u32(ZERO_POWER + BIAS) << 20, 0)));
+    const i32 field = i32(size >> 20), filled = field + r.fraction_bits, normal = field > least ? field : least;
+    const i32 finite = normal < filled ? normal : filled, special = special_level(r, absolute);
+    line.high[k] = size | (code << (31 - r.sign - r.padding) & ~NO_SIGN);
+    line.level[k] = short(finite > special ? finite : special);
+    if (r.nan_exact && code >> r.padding == r.nan_exact) line.level[k] = short(NAN_LEVEL);
 }
 
 // Multiplies items first .. first + count - 1 by a scale.
@@ -104,12 +119,12 @@ MMAPROBE_HD void scale_items(Line& line, int first, int count, u32 code) {
     constexpr Reading r(operand_at(AT));
     const Item<u32> s = read_item<u32>(r, code);
     for (int k = first; k < first + count; ++k) {
-        const i32 label = line.label[k];
+        const i32 level = line.level[k];
         if (s.nan) {
-            line.label[k] = short(NAN_LABEL);
-        } else if (label != ZERO_LABEL && label < SPECIAL_FROM) {
+            line.level[k] = short(NAN_LEVEL);
+        } else if (level > ZERO_LEVEL && level < INFINITE_LEVEL) {
             line.high[k] += s.exponent << 20;
-            line.label[k] = short(label + i32(s.exponent));
+            line.level[k] = short(level + i32(s.exponent));
         }
     }
 }

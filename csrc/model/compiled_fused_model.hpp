@@ -67,12 +67,12 @@ struct Fused {
         tile<2, 2>(rows, columns, c, d);
     }
 
-    // Words of an operand from item k on: two labels, or four high words; where A is sparse, those that the row meets.
-    MMAPROBE_HD static u32 labels(const Row& row, int k) { return row.labels[k / 8].word[k / 2 % 4]; }
-    MMAPROBE_HD static u32 labels(const Row& row, const Column& column, int k) {
-        if constexpr (CHUNK == 0) return column.labels[k / 8].word[k / 2 % 4];
+    // Words of an operand from item k on: two levels, or four high words; where A is sparse, those that the row meets.
+    MMAPROBE_HD static u32 levels(const Row& row, int k) { return row.levels[k / 8].word[k / 2 % 4]; }
+    MMAPROBE_HD static u32 levels(const Row& row, const Column& column, int k) {
+        if constexpr (CHUNK == 0) return column.levels[k / 8].word[k / 2 % 4];
         const Meets& meets = row;
-        return u32(uint16_t(column.label[meets[k]])) | u32(column.label[meets[k + 1]]) << 16;
+        return u32(uint16_t(column.level[meets[k]])) | u32(column.level[meets[k + 1]]) << 16;
     }
     MMAPROBE_HD static Quad highs(const Row& row, const Column& column, int k) {
         if constexpr (CHUNK == 0) return column.highs[k / 4];
@@ -99,16 +99,16 @@ struct Fused {
     }
 
     template <int M, int N>
-    MMAPROBE_HD static void largest_labels(const Row* const* rows, const Column* const* columns, int first,
+    MMAPROBE_HD static void largest_levels(const Row* const* rows, const Column* const* columns, int first,
                                            i32* largest) {
         u32 pairs[M * N];
         MMAPROBE_UNROLLED
-        for (int i = 0; i < M * N; ++i) pairs[i] = u32(Form::FLOOR) << 16 | u32(uint16_t(Form::FLOOR));
+        for (int i = 0; i < M * N; ++i) pairs[i] = u32(Form::FLOOR + 2 * BIAS) * 0x10001;
         MMAPROBE_UNROLLED
         for (int k = first; k < first + STEP; k += 2)
             MMAPROBE_UNROLLED
             for (int i = 0; i < M * N; ++i)
-                pairs[i] = add_max_halves(labels(*rows[i / N], k), labels(*rows[i / N], *columns[i % N], k), pairs[i]);
+                pairs[i] = add_max_halves(levels(*rows[i / N], k), levels(*rows[i / N], *columns[i % N], k), pairs[i]);
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) {
             const i32 low = short(pairs[i]), high = i32(pairs[i]) >> 16;
@@ -140,12 +140,12 @@ struct Fused {
     MMAPROBE_HD static Infinities infinities(const Row& row, const Column& column, int first) {
         const Meets& meets = row;
         Infinities found{};
-        MMAPROBE_ROLLED
+        MMAPROBE_SELDOM
         for (int k = first; k < first + STEP; ++k) {
-            const i32 a = row.label[k], b = column.label[meets[k]];
+            const i32 a = row.level[k], b = column.level[meets[k]];
             if (a + b < INFINITE_FROM) continue;
             const bool negative = (row.high[k] ^ column.high[meets[k]]) >> 31;
-            found.nan |= a == ZERO_LABEL || b == ZERO_LABEL;
+            found.nan |= a <= ZERO_LEVEL || b <= ZERO_LEVEL;
             found.plus |= !negative;
             found.minus |= negative;
         }
@@ -153,12 +153,12 @@ struct Fused {
     }
     // The code where C or an operand of the step is special.
     template <i64 AT>
-    MMAPROBE_HD static u32 special(const Row& row, const Column& column, int first, u32 code, i32 label) {
+    MMAPROBE_CALL static u32 special(const Row& row, const Column& column, int first, u32 code, i32 level) {
         constexpr Reading reading(operand_at(AT));
         constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
         const Item<u32> c = read_item<u32>(reading, code);
-        Infinities found{label >= NAN_FROM, false, false};
-        if (label >= INFINITE_FROM && label < NAN_FROM) found = infinities(row, column, first);
+        Infinities found{level >= NAN_FROM, false, false};
+        if (level >= INFINITE_FROM && level < NAN_FROM) found = infinities(row, column, first);
         found.plus |= c.infinite & ~c.negative;
         found.minus |= c.infinite & c.negative;
         if (found.nan || c.nan || (found.plus && found.minus)) return w.nan;
@@ -166,27 +166,27 @@ struct Fused {
     }
     template <int M, int N, i64 AT>
     MMAPROBE_HD static void step(const Row* const* rows, const Column* const* columns, int first, u32* code) {
-        i32 label[M * N];
+        i32 level[M * N];
         double total[M * N];
         bool any_special = false;
-        largest_labels<M, N>(rows, columns, first, label);
+        largest_levels<M, N>(rows, columns, first, level);
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) {
             const Addend c = read_addend<Form, AT>(code[i]);
-            label[i] = label[i] > c.label ? label[i] : c.label;
-            any_special |= label[i] >= SPECIAL_FROM;
+            level[i] = level[i] > c.level ? level[i] : c.level;
+            any_special |= level[i] >= SPECIAL_FROM;
             const u32 count = negatives(*rows[i / N], *columns[i % N], first) + c.negative;
-            total[i] = multiply_add<Mode::DOWN>(c.value, 1.0, make_double(origin<Form>(label[i]), count));
+            total[i] = multiply_add<Mode::DOWN>(c.value, 1.0, make_double(origin<Form>(level[i]), count));
         }
         add_products<M, N>(rows, columns, first, total);
         u32 made[M * N];
         MMAPROBE_UNROLLED
-        for (int i = 0; i < M * N; ++i) made[i] = write<Form>(total[i], label[i]);
+        for (int i = 0; i < M * N; ++i) made[i] = write<Form>(total[i], level[i]);
         if (any_special) {
             MMAPROBE_UNROLLED
             for (int i = 0; i < M * N; ++i)
-                if (label[i] >= SPECIAL_FROM) 
-                    made[i] = special<AT>(*rows[i / N], *columns[i % N], first, code[i], label[i]);
+                if (level[i] >= SPECIAL_FROM) 
+                    made[i] = special<AT>(*rows[i / N], *columns[i % N], first, code[i], level[i]);
         }
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) code[i] = made[i];

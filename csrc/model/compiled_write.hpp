@@ -6,35 +6,34 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace compiled {
 
-// C, made larger in magnitude as every item is; its label: of a zero below every other, of a special value at least
-// SPECIAL_FROM.
+// C, made larger in magnitude as every item is.
 struct Addend {
     double value;
-    i32 label;
+    i32 level;
     u32 negative;
 };
 
 template <class Form, i64 AT>
 MMAPROBE_HD Addend read_addend(u32 code) {
     constexpr Reading r(operand_at(AT));
-    constexpr i32 least = Form::least(AT);
+    constexpr i32 least = Form::least(AT) + BIAS;
     constexpr bool is_single = r.bias == 127 && r.sign + r.padding == 31 && r.fraction_bits + r.padding == 23;
     double value;
     u32 special = 0;
-    if constexpr (is_single) {  // a special value's label is that of the binary64 it becomes
+    if constexpr (is_single) {  // a special value becomes a special binary64
         value = double(__builtin_bit_cast(float, code));
     } else {
         const u32 absolute = code >> r.padding & r.magnitude, sign = (code >> r.padding >> r.sign & 1) << 31;
         const u64 bits = u64(absolute) << (52 - r.fraction_bits) | u64(sign) << 32;
-        value = __builtin_bit_cast(double, bits) * make_double(u32(2046 - r.bias) << 20, 0);
+        value = __builtin_bit_cast(double, bits) * make_double(u32(2 * BIAS - r.bias) << 20, 0);
         const Item<u32> x = read_item<u32>(r, code);
         special = x.nan | x.infinite;
     }
     const u64 bits = __builtin_bit_cast(u64, value);
     const i32 field = i32(bits >> 52 & 2047);
-    i32 label = field - 1023;
-    if constexpr (least > Form::FLOOR) label = field && label < least ? least : label;
-    return {__builtin_bit_cast(double, bits | 1), special ? SPECIAL_FROM : label, u32(bits >> 63)};
+    i32 level = field;
+    if constexpr (least > Form::FLOOR + BIAS) level = field && field < least ? least : field;
+    return {__builtin_bit_cast(double, bits | 1), special ? SPECIAL_FROM : level + BIAS, u32(bits >> 63)};
 }
 
 constexpr u32 NEAREST_EVEN = 0xC8C8;  // the table of RNE
@@ -65,7 +64,7 @@ MMAPROBE_HD u32 write_single(double sum) {
     u32 code = __builtin_bit_cast(u32, truncated(sum)) & (~u32(0) << w.padding);
     if constexpr (underflows) code = code & NO_SIGN ? code : 0;
     if constexpr (overflows)
-        if ((high_word(sum) & NO_SIGN) >= u32(1023 + 128) << 20) code = w.infinity << w.padding | (code & ~NO_SIGN);
+        if ((high_word(sum) & NO_SIGN) >= u32(BIAS + 128) << 20) code = w.infinity << w.padding | (code & ~NO_SIGN);
     return code;
 }
 
@@ -82,21 +81,21 @@ MMAPROBE_HD u32 write_half(double sum) {
 
 // M's high word; its low word is 0, or the count that the sum starts with.
 template <class Form>
-MMAPROBE_HD u32 origin(i32 label) {
-    return (u32(label - Form::F + 52 + 1023) << 20) | 0x80000;
+MMAPROBE_HD u32 origin(i32 level) {
+    return (u32(level - BIAS - Form::F + 52) << 20) | 0x80000;
 }
 
 template <class Form>
-MMAPROBE_HD u32 write(double total, i32 label) {
+MMAPROBE_HD u32 write(double total, i32 level) {
     constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
     constexpr bool truncates = w.table == 0, single = w.min_exponent == -126 && w.sign + w.padding == 31;
-    const double from = make_double(origin<Form>(label), 0);
+    const double from = make_double(origin<Form>(level), 0);
 #if defined(__CUDA_ARCH__)
     constexpr bool half = w.sign == 15 && w.fraction_bits == 10 && w.padding == 0, to_infinity = w.beyond == w.infinity;
     if constexpr (half && to_infinity && w.table == NEAREST_EVEN) return write_half<Form>(total - from);
 #endif
     if constexpr (truncates && single && w.fraction_bits + w.padding == 23) return write_single<Form>(total - from);
-    return write_any<Form>(i64(__builtin_bit_cast(u64, total) - __builtin_bit_cast(u64, from)), label - Form::F);
+    return write_any<Form>(i64(__builtin_bit_cast(u64, total) - __builtin_bit_cast(u64, from)), level - 2 * BIAS - Form::F);
 }
 
 }  // namespace compiled

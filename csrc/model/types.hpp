@@ -30,13 +30,15 @@ typedef long long int64_t;
 #define MMAPROBE_CALL inline                               // one call a chunk
 #define MMAPROBE_CONSTANT constexpr
 #endif
-// Loops of a GPU's thread: passes side by side, or one copy of the code.
+// Loops of a GPU's thread: passes side by side, or one copy of the code, or one where few threads come.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define MMAPROBE_UNROLLED _Pragma("unroll")
 #define MMAPROBE_ROLLED _Pragma("unroll 1")
+#define MMAPROBE_SELDOM _Pragma("unroll 1")
 #else
 #define MMAPROBE_UNROLLED
 #define MMAPROBE_ROLLED
+#define MMAPROBE_SELDOM
 #endif
 // A loop over vectors whose passes are independent, even where an operation works in place.
 #if defined(__CUDACC__) || defined(__HIPCC__)
