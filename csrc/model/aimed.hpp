@@ -18,15 +18,12 @@ struct Drawn {
     u32 v[12];
 
     MMAPROBE_HD Drawn(const Target& target, const Stream& words, u64 vector, int own, int all)
-        : t(target), stream(words), index(vector), part(own), parts(all) {
-        MMAPROBE_UNROLLED for (u32 i = 0; i < 3; ++i) {
-            const Block w = draw(VECTOR, i);
-            v[4 * i] = w.w0;
-            v[4 * i + 1] = w.w1;
-            v[4 * i + 2] = w.w2;
-            v[4 * i + 3] = w.w3;
-        }
-    }
+        : Drawn(target, words, vector, own, all, words.draw(vector, VECTOR, 0), words.draw(vector, VECTOR, 1),
+                words.draw(vector, VECTOR, 2)) {}
+    MMAPROBE_HD Drawn(const Target& target, const Stream& words, u64 vector, int own, int all, const Block& x,
+                      const Block& y, const Block& z)
+        : t(target), stream(words), index(vector), part(own), parts(all),
+          v{x.w0, x.w1, x.w2, x.w3, y.w0, y.w1, y.w2, y.w3, z.w0, z.w1, z.w2, z.w3} {}
     MMAPROBE_HD Block draw(Purpose purpose, i32 number) const { return stream.draw(index, purpose, u32(number)); }
 };
 
