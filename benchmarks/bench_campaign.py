@@ -3,8 +3,8 @@
 No GPU is needed.  For each form: registers and local memory of the kernel as it is shipped; then, of the same source
 with every loop inside a tile unrolled and one family alone in it, the instructions that a tile takes in each pipe, both
 sides of every branch counted, and from them the vectors a second at most: multiprocessors x clock x vectors of a tile /
-cycles of the busiest pipe.  Assumed lanes a cycle and multiprocessor: ALU 64, IMAD 64, other FP32 128, FP64 64 (2 on some
-parts), XU 16; LSU a warp's request in two cycles; issue 4 warps.  Latency, bank conflicts and throttling are not
+cycles of the busiest pipe.  Assumed lanes a cycle and multiprocessor: ALU 64, IMAD 64, other FP32 128, FP64 64 (2 on
+some parts), XU 16; LSU a warp's request in two cycles; issue 4 warps.  Latency, bank conflicts and throttling are not
 modelled: expect 60 to 85 % of the bound.
 """
 
@@ -75,11 +75,11 @@ def pipe_of(opcode: str) -> str:
 
 def unrolled(source: Source, family: str) -> Source:
     """The campaign of one family, without loops inside a tile."""
-    text = source.text.replace("#pragma unroll 1\n", "#pragma unroll\n").replace(
-        "of.family", str(FAMILIES.index(family))
-    )
+    made, mark, rest = source.text.partition("namespace compiled {")
+    made = re.sub(r"MMAPROBE_ROLLED (?=for)", "MMAPROBE_UNROLLED ", made)  # what walks over specials stays rolled
+    text = (made + mark + rest).replace("#pragma unroll 1\n", "#pragma unroll\n")
     text = text.replace("thread / makers, parts, put", "0, parts, put")  # a count that the compiler knows
-    text = re.sub(r"#define MMAPROBE_ROLLED .*", '#define MMAPROBE_ROLLED _Pragma("unroll")', text)
+    text = text.replace("of.family", str(FAMILIES.index(family)))
     return replace(source, text=text)
 
 

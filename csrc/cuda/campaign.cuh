@@ -32,7 +32,7 @@ struct Example {
   Word64 d, expected;
 };
 
-// What a launch finds.  `checksum`: the sum over all outputs of (expected code + 1) * an odd number made of its place.
+// What a launch finds.  `checksum`: the sum over all outputs of the expected code times an odd number made of its place.
 struct Found {
   Word64 mismatches, checksum;
   Word64 vectors[MULTIPROCESSORS], wrong[MULTIPROCESSORS];
@@ -40,7 +40,7 @@ struct Found {
 };
 
 // What a launch does: `tiles` tiles of a family, the first of them at vector `start`.  Output 0 of tile `sabotaged` is
-// taken for wrong in its lowest bit: a comparison that never fails is none.  The last two are for launches in stages.
+// made wrong in its lowest bit: a comparison that never fails is none.  The last two are for launches in stages.
 struct Campaign {
   Word64 seed, start, tiles, sabotaged;
   Word32 stream;
@@ -159,6 +159,25 @@ MMAPROBE_DEVICE Operands batch_of(const Memory& memory, Word64 count) {
   return {memory.a, memory.b, memory.c, memory.scale_a, memory.scale_b, memory.metadata, memory.d, count};
 }
 
+// Four outputs of two rows and two columns, row by row; of models that have no way of their own two and two.
+template <class Any, class = void>
+struct Four {
+  static MMAPROBE_DEVICE void evaluate(const typename Any::Row& upper, const typename Any::Row& lower,
+                                       const typename Any::Column& left, const typename Any::Column& right, const Code* c,
+                                       Code* d) {
+    Any::evaluate_two(upper, left, right, c, d);
+    Any::evaluate_two(lower, left, right, c + 2, d + 2);
+  }
+};
+template <class Any>
+struct Four<Any, decltype(void(&Any::evaluate_four))> {
+  static MMAPROBE_DEVICE void evaluate(const typename Any::Row& upper, const typename Any::Row& lower,
+                                       const typename Any::Column& left, const typename Any::Column& right, const Code* c,
+                                       Code* d) {
+    Any::evaluate_four(upper, lower, left, right, c, d);
+  }
+};
+
 // Phase 4, after D was stored: every output against the model.
 struct Judge {
   const Campaign& of;
@@ -169,11 +188,10 @@ struct Judge {
 
   MMAPROBE_DEVICE void compare(int tile, int row, int column, Word64 expected) {
     const int place = row * Shape::n + column;
-    Word64 d = memory.d[(at + tile) * (Shape::m * Shape::n) + place];
-    if (first + tile == of.sabotaged && place == 0) d ^= 1;
+    const Shape::D d = memory.d[(at + tile) * (Shape::m * Shape::n) + place], right = Shape::D(expected);
     const Word32 number = Word32(first + tile) * Word32(Shape::m * Shape::n) + Word32(place);
-    checksum += (expected + 1) * (number * PRIME | 1);
-    if (d != expected) report(tile, row, column, d, expected);
+    checksum += Word64(right) * (number * PRIME | 1);
+    if (d != right) report(tile, row, column, d, right);
   }
   MMAPROBE_DEVICE void report(int tile, int row, int column, Word64 d, Word64 expected) {
     ++wrong;
@@ -184,23 +202,31 @@ struct Judge {
   MMAPROBE_DEVICE Word64 addend(Word64 tile, int row, int column) const {
     return Shape::has_c ? Word64(memory.addends[tile * Shape::side + ((row + column) % 2 ? column : row)]) : 0;
   }
-  // Threads go along the rows, two columns at a time: the threads of a warp share their columns.
+  // Threads go along the upper half of the rows, four outputs at a time: of two rows and two columns.
   MMAPROBE_DEVICE void run(int thread) {
-    constexpr int rows = Shape::tiles * Shape::m, pairs = Shape::n / 2;
+    constexpr int half = Shape::m / 2, rows = Shape::tiles * half, pairs = Shape::n / 2;
 #pragma unroll 1
     for (int number = thread; number < rows * pairs; number += Shape::threads) {
-      const int tile = number % rows / Shape::m, row = number % Shape::m, column = number / rows * 2;
+      const int tile = number % rows / half, row = number % half, column = number / rows * 2;
       if (first + tile >= of.tiles) continue;
-      const Code c[2] = {addend(at + tile, row, column), addend(at + tile, row, column + 1)};
+      const auto* lines = memory.rows + (at + tile) * Shape::m + row;
       const auto* columns = memory.columns + (at + tile) * Shape::n + column;
-      Code d[2];
-      Model::evaluate_two(memory.rows[(at + tile) * Shape::m + row], columns[0], columns[1], c, d);
-      compare(tile, row, column, d[0]);
-      compare(tile, row, column + 1, d[1]);
+      Code c[4], d[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[i] = addend(at + tile, row + i / 2 * half, column + i % 2);
+      Four<Model>::evaluate(lines[0], lines[half], columns[0], columns[1], c, d);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) compare(tile, row + i / 2 * half, column + i % 2, d[i]);
     }
   }
 };
-static_assert(Shape::n % 2 == 0, "outputs are compared in pairs");
+static_assert(Shape::n % 2 == 0 && Shape::m % 2 == 0, "outputs are compared by four");
+
+// Between the instruction and the judgement: the output that is to be found wrong.
+MMAPROBE_DEVICE void sabotage(const Campaign& of, Word64 first, int thread, const Memory& memory, Word64 at) {
+  if (thread == 0 && of.sabotaged - first < Word64(Shape::tiles))
+    memory.d[(at + of.sabotaged - first) * (Shape::m * Shape::n)] ^= 1;
+}
 
 // How many of the group's tiles are of the launch.
 MMAPROBE_DEVICE Word64 tiles_here(const Campaign& of, Word64 first) {

@@ -15,6 +15,8 @@ extern "C" __global__ void __launch_bounds__(Shape::threads * Shape::groups) mma
     meet();
     multiply_tiles(memory, own, thread);
     meet();
+    sabotage(of, first, thread, memory, 0);
+    meet();
     Judge judge = {of, memory, first, 0, 0, 0};
     judge.run(thread);
     wrong += judge.wrong;

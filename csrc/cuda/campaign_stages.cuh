@@ -1,6 +1,6 @@
 // A campaign in three launches: this kernel makes the vectors in device memory, the kernel of batches runs the instruction
 // on them, this kernel judges.  For instructions whose own kernel is too much to be one with the rest.
-enum Stage { MEASURE, MAKE, JUDGE };
+enum Stage { MEASURE, MAKE, SPOIL, JUDGE };
 
 // MEASURE: where the arrays a, b, c, scale_a, scale_b, metadata and d lie in the memory, and how large it is, as if they
 // were counts of vectors.
@@ -16,6 +16,7 @@ MMAPROBE_DEVICE void measure(const Campaign& of) {
 MMAPROBE_DEVICE void run_stage(const Campaign& of, const Memory& memory, Word64 tile, int thread, Word64& wrong,
                                Word64& checksum) {
   if (of.stage == MAKE) return make_tiles(of, tile, thread, memory, tile);
+  if (of.stage == SPOIL) return sabotage(of, tile, thread, memory, tile);
   Judge judge = {of, memory, tile, tile, 0, 0};
   judge.run(thread);
   wrong += judge.wrong;

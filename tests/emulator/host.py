@@ -44,7 +44,7 @@ def host(source: Source, exports: str, items: int = 1) -> ctypes.CDLL:
 
     What moves many ``items`` is worth optimising.
     """
-    text = f"#define MMAPROBE_HOST\n#include <stddef.h>\n{movement(source)}\n{exports}"
+    text = f"#define MMAPROBE_HOST\n#define MMAPROBE_HD inline\n#include <stddef.h>\n{movement(source)}\n{exports}"
     return library(text, "-O1" if items > MANY else "-O0")
 
 

@@ -20,8 +20,8 @@ from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
 
 EXAMPLES, MULTIPROCESSORS = 64, 1024
-MEASURE, MAKE, JUDGE = range(3)
-"""The stages of a campaign in three launches, and what tells where its arrays lie."""
+MEASURE, MAKE, SPOIL, JUDGE = range(4)
+"""What the kernel of a staged campaign does: tell where arrays lie, make vectors, spoil one output, judge."""
 NOWHERE = (1 << 64) - 1
 STAGED_BYTES = 4 << 30
 """Memory of a staged campaign at most."""
@@ -163,6 +163,8 @@ def _in_stages(launches: Launches, loaded: Loaded, batches: Loaded, base: int) -
     launches.campaign(loaded, base, MAKE)
     batch = struct.pack("<8Q", *(base + place for place in places), tiles)
     launches.run(batches, batch, batch_groups(driver, batches[1], tiles))
+    if launches.order.sabotaged != NOWHERE:
+        launches.campaign(loaded, base, SPOIL)
     launches.campaign(loaded, base, JUDGE)
     return read_found(driver.name, launches.results())
 

@@ -27,7 +27,11 @@ ITEM, LINE, ARRAYS = 8, 80, 160
 def takes(instruction: Instruction) -> bool:
     """Whether there is a campaign for an instruction's family and shape."""
     family = instruction.opcode.partition(".")[0]
-    return family in ("mma", "wgmma", "wmma", "tcgen05") and instruction.blocks == 1 and instruction.n % 2 == 0
+    return (
+        family in ("mma", "wgmma", "wmma", "tcgen05")
+        and instruction.blocks == 1
+        and instruction.m % 2 == instruction.n % 2 == 0
+    )
 
 
 def campaign_source(

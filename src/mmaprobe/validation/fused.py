@@ -176,7 +176,7 @@ class Fused:
 
 
 def checksum(expected: Bits) -> int:
-    """The sum of ``Found``: (code + 1) times an odd number made of the output's place, modulo 2**64."""
+    """The sum of ``Found``: every code times an odd number made of the output's place, modulo 2**64."""
     flat = expected.reshape(-1).astype(np.uint64)
     places = np.arange(flat.size, dtype=np.uint32) * np.uint32(PRIME) | np.uint32(1)
-    return int(((flat + np.uint64(1)) * places.astype(np.uint64)).sum(dtype=np.uint64))
+    return int((flat * places.astype(np.uint64)).sum(dtype=np.uint64))
