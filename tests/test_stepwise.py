@@ -15,6 +15,7 @@ from mmaprobe.bringup import cpu, stepwise
 from mmaprobe.bringup.recording import ARCHIVE
 from mmaprobe.bringup.result import Report
 from mmaprobe.bringup.room import Room
+from mmaprobe.bringup.rows import summary_of
 from mmaprobe.bringup.steps import LONGEST, Step
 from mmaprobe.catalog.lookup import forms
 from mmaprobe.catalog.modifiers import moves_operands
@@ -26,6 +27,7 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import read
 from mmaprobe.probing import QUESTIONS
+from mmaprobe.report import junit
 
 MODEL = "model:sm_90a"
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -224,6 +226,15 @@ def test_memory_errors_void_the_slice(tmp_path: Path) -> None:
     assert [store.steps[name].status for name in (first, second)] == ["finished", "partial"]
     assert store.steps[first].slices[0].before == {"uncorrected": 0, "temperature_c": 40}
     assert (store.steps[second].result, store.parts, third in store.steps) == ({}, {}, False)
+
+
+def test_nothing_is_handed_on_of_what_is_void(tmp_path: Path) -> None:
+    readings = iter((0, 1))
+    device = Changed(health=lambda: Health(uncorrected=next(readings)))
+    report = mmaprobe.bring_up(device, out=tmp_path / "e", steps=["survey"], **ONE)
+    assert (report.exit_code, report.results) == (5, ())
+    assert sorted(path.name for path in (tmp_path / "e").iterdir()) == ["manifest.json", "steps", "summary.json"]
+    assert 'errors="1"' in junit.to_junit(summary_of(report))
 
 
 def test_another_driver_is_refused(tmp_path: Path) -> None:

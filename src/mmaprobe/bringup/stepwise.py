@@ -25,7 +25,6 @@ from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.files import write_json
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Store
-from mmaprobe.report.rows import PRECEDENCE
 
 STEPS = (
     Step("cpu", "this machine's own CPU", 60, run_cpu),
@@ -38,6 +37,8 @@ STEPS = (
     Step("recording", "answers to vectors named by recipes", 60, record_all),
 )
 """In this order, so that the first minutes answer the most."""
+INTERRUPTED, FAILURES = 130, (5, 1)
+"""Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
 RESERVE = 10.0
 """Seconds of the budget kept for the report, or a twentieth of it where that is less."""
 
@@ -72,21 +73,15 @@ def bring_up(
     plan = plan_of(opened, instruction)
     store = begun(opened, out, seed, {"instruction": instruction, "vectors": vectors, "plan": "steps"}, resume)
     end = None if budget is None else begin + 60 * budget - min(RESERVE, 3 * budget)
-    ended, code = "", 0
     room = Room(opened, store, plan, instruction, seed, vectors, clock, listener)
-    remember(room)
-    try:
-        turns = Turns(room, taken, end, watch := Watch(opened))
-        turns.notes += watch.opening()
-        ended = turns.run()
-    except DeviceError as error:
-        ended, code = str(error), error.exit_code
-    except KeyboardInterrupt:
-        ended, code = "interrupted", 130
-    codes = [code, *(int(step.result.get("exit_code", 0)) for step in store.steps.values())]
+    ended, code, notes = _take(room, taken, end)
     if not ended and not steps:
         store.finish()
-    notes = write_results(room)
+    if code not in (0, INTERRUPTED):
+        room = Room(opened, store, plan, instruction, seed, vectors, clock, None)  # without what is void
+        remember(room)
+    notes += write_results(room)
+    codes = [code, *(int(step.result.get("exit_code", 0)) for step in store.steps.values())]
     report = Report(
         device=opened,
         results=tuple(_results(plan, store)),
@@ -96,15 +91,29 @@ def bring_up(
         seed=seed,
         seconds=clock() - begin,
         ended=ended,
-        interrupted=code == 130,
+        interrupted=code == INTERRUPTED,
         check=check,
         steps=tuple(store.steps.get(step.name) or StepRecord(step.name, step.purpose) for step in taken),
-        failure=next((each for each in (130, *PRECEDENCE[:-2]) if each in codes), 0),
+        failure=next((each for each in (INTERRUPTED, *FAILURES) if each in codes), 0),
         answers=tuple(answers_of(store)),
         notes=tuple(notes),
     )
     write_json(store.path / "summary.json", document_of(report))
     return report
+
+
+def _take(room: Room, taken: Sequence[Step], end: float | None) -> tuple[str, int, list[str]]:
+    """Take the steps; why that ended early and its exit code, and what was worth saying at the beginning."""
+    remember(room)
+    notes: list[str] = []
+    try:
+        watch = Watch(room.device)
+        notes = watch.opening()
+        return Turns(room, taken, end, watch, notes=list(notes)).run(), 0, notes
+    except DeviceError as error:
+        return str(error), error.exit_code, notes
+    except KeyboardInterrupt:
+        return "interrupted", INTERRUPTED, notes
 
 
 def _results(plan: Plan, store: Store) -> list[Result]:

@@ -66,7 +66,11 @@ def run(
         for note in report.notes:
             out().print(note, markup=False, soft_wrap=True)
         if report.ended:
-            out().print(f"ended early: {report.ended}; go on with: mmaprobe run --resume --out {report.out}")
+            out().print(
+                f"ended early: {report.ended}; the same command with --resume --out {report.out} goes on",
+                markup=False,
+                soft_wrap=True,
+            )
     return report.exit_code
 
 

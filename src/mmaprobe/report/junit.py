@@ -17,12 +17,14 @@ def to_junit(summary: Summary) -> str:
     """The XML text.
 
     A mismatch or a change is a ``failure``; failed, inconclusive and unwritten
-    instructions are an ``error``; instructions that are not here are ``skipped``.
+    instructions are an ``error``, as is a run that a failure ended; instructions that are not here are ``skipped``.
     """
     elements = [_ELEMENTS.get(row.outcome, "error") for row in summary.rows if not _passed(row, summary.check)]
+    ended = bool(summary.ended and summary.failure)
+    elements += ["error"] * ended
     suite = ElementTree.Element(
         "testsuite", name=_clean(f"mmaprobe {summary.device}"),
-        tests=str(len(summary.rows) + len(summary.not_here)), failures=str(elements.count("failure")),
+        tests=str(len(summary.rows) + len(summary.not_here) + ended), failures=str(elements.count("failure")),
         errors=str(elements.count("error")), skipped=str(len(summary.not_here)), time=f"{summary.seconds:.3f}",
     )  # fmt: skip
     properties = ElementTree.SubElement(suite, "properties")
@@ -32,6 +34,9 @@ def to_junit(summary: Summary) -> str:
     group = _clean(summary.identity.get("architecture", summary.device))
     for row in summary.rows:
         _add_case(suite, group, row, _passed(row, summary.check))
+    if ended:
+        case = ElementTree.SubElement(suite, "testcase", classname=group, name="the whole run", time="0.000")
+        ElementTree.SubElement(case, "error", type="ended", message=_clean(summary.ended))
     for name, reason in summary.not_here:
         case = ElementTree.SubElement(suite, "testcase", classname=group, name=_clean(name), time="0.000")
         ElementTree.SubElement(case, "skipped", message=_clean(f"not here: {reason}"))
