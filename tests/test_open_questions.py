@@ -202,6 +202,13 @@ def test_a_device_that_fails(kind: type[Follower], says: str, name: str) -> None
     assert says in answer.finding or "cannot be relied on" in answer.finding or "gave" in answer.finding
 
 
+@pytest.mark.parametrize("kind", ["zeros", "c"])
+def test_a_device_that_does_nothing(kind: str) -> None:
+    answers = list(ask(open_device(f"misbehaving:{kind}?of=model:sm_90a"), names=["zero-exponent-f16", "tf32-nan"]))
+    assert {answer.status for answer in answers} == {"failed"}
+    assert "a plain sum that is 0x3c00 by every claim came out as 0x0" in answers[0].finding
+
+
 def test_a_device_that_is_gone_ends_the_questions() -> None:
     instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
     with pytest.raises(LostError, match="the GPU is gone"):

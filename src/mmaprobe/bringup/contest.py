@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
+from mmaprobe.bringup.claims import Form
+from mmaprobe.bringup.directed import directed as plain_sums
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.attack import attack_vectors, can_attack
@@ -37,6 +39,8 @@ DRY = 2
 ROUNDS = 12
 STEADY = 64
 """Vectors that are asked twice before a probe begins."""
+PLAIN = (Form("1", "1", "0"), Form("1", "1", "1"), Form("0 1", "1 1", "0"), Form("0", "0", "1"))
+"""Sums that every unit gets right."""
 CONFIRM = 96
 """Vectors at the end on which some of the rivals differ, whoever is left: what nobody claims shows there."""
 
@@ -116,7 +120,11 @@ class Ring:
         self.d = formats.get(instruction.d)
 
     def hold(self, directed: Batch | None, search: bool, stop: Callable[[], bool]) -> Contest:
-        """Ask ``directed``, then what tells the rivals apart; ``stop`` is looked at before each round."""
+        """Ask ``directed``, then what tells the rivals apart; ``stop`` is looked at before each round.
+
+        DeviceError where the device gets a sum wrong that is the same by every rival: 1 times 1, and C of 1.
+        """
+        self._check_plain()
         first = [batch for batch in (directed, self._between_claims(directed) if search else None) if batch is not None]
         asked = [self._ask(join(first))] if first else []
         alive = self._agreeing(asked)
@@ -178,6 +186,20 @@ class Ring:
         for vectors, answers in asked:
             good &= (self._words(vectors) == answers).all(axis=1)
         return good
+
+    def _check_plain(self) -> None:
+        vectors = plain_sums(self.instruction, PLAIN)
+        paths = [rival for rival in self.rivals if rival.datapath is not None]
+        words = [rival.word for rival in self.rivals if rival.word is not None]
+        if vectors is None or not paths:
+            return
+        expected, (_, answers) = words_of(paths, vectors, self.d.dtype), self._ask(vectors)
+        for column, answer in zip(expected.T, answers, strict=True):
+            if (column == column[0]).all() and answer != column[0] and answer not in words:
+                raise DeviceError(
+                    f"{self.device.name}: {self.instruction.id}: a plain sum that is {int(column[0]):#x} by every "
+                    f"claim came out as {int(answer):#x}"
+                )
 
     def _words(self, vectors: Batch) -> Bits:
         return words_of(self.rivals, vectors, self.d.dtype)
