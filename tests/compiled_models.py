@@ -11,7 +11,6 @@ import numpy as np
 
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models.program import program
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.compiled import compiled_model
@@ -62,12 +61,11 @@ def text_of(made: Instruction, architecture: str) -> str:
 
 
 @cache
-def library(name: str, architecture: str, compiler: str, folder: Path) -> ctypes.CDLL:
-    """The model of a form, built."""
+def library(text: str, compiler: str, folder: Path) -> ctypes.CDLL:
+    """A model, built."""
     path = folder / f"{len(list(folder.iterdir()))}.so"
-    text = text_of(instruction(name, architecture), architecture) + EXPORTS
-    flags = ["-std=c++17", "-O1", "-w", "-fwrapv", "-shared", "-fPIC", "-x", "c++", "-"]
-    done = subprocess.run([compiler, *flags, "-o", str(path)], input=text, text=True, capture_output=True, check=False)
+    flags = ["-std=c++17", "-O1", "-w", "-fwrapv", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(path)]
+    done = subprocess.run([compiler, *flags], input=text + EXPORTS, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(path))
 

@@ -21,6 +21,7 @@ from mmaprobe.models.kernels import KERNELS
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.models.sparse import dense_vectors
+from mmaprobe.parameters.datapath import Accumulator, Fused, Products, Term
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.compiled import compiled_model
@@ -90,7 +91,7 @@ def test_a_thread_computes_what_the_engine_does(
     made = instruction(name, architecture)
     words = program(datapath_for(architecture, made))
     assert KERNELS[words[COLUMNS["header"].index("kernel")]] == kernel
-    built = library(name, architecture, compiler, folder)
+    built = library(text_of(made, architecture), compiler, folder)
     for family in families_for(made):
         vectors = generate(made, family, 11, 0, COUNT)
         one, two, four = outputs(built, vectors)
@@ -100,6 +101,22 @@ def test_a_thread_computes_what_the_engine_does(
         assert (one == own).all(), family
         assert (two == all_four[:, :2]).all(), family
         assert (four == all_four).all(), family
+
+
+def test_a_shape_that_the_fast_way_does_not_fit_is_interpreted(folder: Path) -> None:
+    """Six lanes are no whole number of quads."""
+    whole = instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "sm_90a")
+    path = datapath_for("sm_90a", whole)
+    assert isinstance(path.tree, Fused)
+    path = replace(path, k=6, tree=replace(path.tree, terms=(Term(Accumulator()), Term(Products(tuple(range(6)))))))
+    words = program(path)
+    assert words is not None
+    assert KERNELS[words[COLUMNS["header"].index("kernel")]] == "FUSED"
+    check = "\nstatic_assert(sizeof(mmaprobe::MMAPROBE_BUILD::compiled::Model::Row{}.code) == 12);\n"
+    built = library(compiled_model(words.tolist()) + check, "g++", folder)
+    vectors = generate(whole, "clustered", 11, 0, COUNT)
+    vectors = replace(vectors, a=np.ascontiguousarray(vectors.a[:, :6]), b=np.ascontiguousarray(vectors.b[:, :6]))
+    assert (outputs(built, vectors)[0] == evaluate(path, vectors)).all()
 
 
 KERNEL = """
