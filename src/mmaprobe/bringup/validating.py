@@ -11,56 +11,73 @@ from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.lookup import load
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.fused import LEAST, fused
+from mmaprobe.validation.fused import LEAST, CampaignDevice, fused
 
 EACH, DISTINCT, MAIN = 10**6, 10**9, 10**11
 """Vectors of each form, of each distinct family, formats and K, and of each main form."""
 FIRST = 10**6
 """Vectors of the first call; the later ones are as many as take ``CALL_SECONDS``."""
-CALL_SECONDS = 5.0
+CALL_SECONDS, QUICKER = 5.0, 64
+"""Of a fused kernel's call most is overhead: the next one is ``QUICKER`` times as large, if that is more."""
+RISING = (10**7, 10**8, DISTINCT)
 EXAMPLES = 4
 ALIKE = ("same", "equivalent")
 """Outcomes of a comparison with the shipped file in which no vector tells the two apart."""
 
 
 def validate_all(room: Room) -> Work:
-    """All instructions to the least weight, then the distinct ones to the next, then the main ones to the last."""
-    waits = False
-    for weight, those in ((EACH, room.plan.asked), (DISTINCT, room.plan.distinct), (MAIN, room.plan.main)):
+    """Every form to the least weight, then the distinct ones to the next, then the main ones to the last; then the
+    other sizes and modifiers to the least.
+
+    On a GPU the distinct and main ones that have no fused kernel come after all that, by weights that rise, so
+    that none of them takes the time of the others.
+    """
+    plan, waits = room.plan, False
+    others = tuple(made for made in plan.asked if made not in set(plan.bases))
+    for weight, those, at_once in (
+        (EACH, plan.bases, False), (DISTINCT, plan.distinct, True), (MAIN, plan.main, True), (EACH, others, False),
+        *((weight, plan.distinct, False) for weight in RISING), (MAIN, plan.main, False),
+    ):  # fmt: skip
         for made in those:
-            if made not in room.surveyor.rows and made in room.plan.bases and "survey" in room.open_steps:
+            if made not in room.surveyor.rows and made in plan.bases and "survey" in room.open_steps:
                 waits = True
-                continue
-            yield from validate_up_to(room, made, weight, "validation")
+            elif not at_once or not isinstance(room.device, CampaignDevice) or _is_quick(room, made, weight):
+                yield from validate_up_to(room, made, weight, "validation")
     if waits:
         yield None
 
 
 def validate_up_to(room: Room, made: Instruction, weight: int, step: str) -> Work:
     """Compare vectors of an instruction until ``weight`` are, or the run's most; a mismatch ends it."""
-    reference, call = None, FIRST
-    if not room.left_out(made):
-        with room.asking(made):
-            reference = _reference(room, made, weight)
-            if reference is not None and made in room.plan.distinct and fused(room.device, reference, made):
-                call = 2 * LEAST  # as quick as fewer
-                weight = max(weight, call)
     weight = weight if room.most is None else min(weight, room.most)
-    while reference is not None and not room.left_out(made):
-        part = room.part(made)
-        if part.vectors >= weight or part.mismatch_count:
-            return
-        summary = None
+    count, quick, reference = FIRST, False, None
+    while room.part(made).vectors < weight and not room.part(made).mismatch_count and not room.left_out(made):
+        summary, before = None, room.part(made)
         with room.asking(made):
-            runs = len(part.validation.get("runs", ()))
-            count, seed = min(call, weight - part.vectors), room.seed + 1 + runs
+            reference = reference or _reference(room, made, weight)
+            if reference is None:
+                return
+            quick = quick or (weight > EACH and fused(room.device, reference, made) is not None)
+            count = min(max(count, LEAST if quick else 0), weight - before.vectors)
+            seed = room.seed + 1 + len(before.validation.get("runs", ()))
             summary = validate(room.device, reference, made, count, seed, progress=room.compared, stop=room.late)
             _count(room, made, summary, weight)
         if summary is None or (summary.vectors < count and not summary.stopped):
             return
-        call = int(max(FIRST, CALL_SECONDS * summary.vectors / max(summary.seconds, 1e-3)))
+        rate = summary.vectors / max(summary.seconds, 1e-3)
+        count = int(max(FIRST, CALL_SECONDS * rate, QUICKER * summary.vectors if quick else 0))
         room.result(step)["text" if step == "validation" else "validated"] = _text(room)
         yield f"{made.id}: {room.part(made).vectors:,} vectors"
+
+
+def _is_quick(room: Room, made: Instruction, weight: int) -> bool:
+    """Whether a fused kernel compares the vectors; what goes wrong is the instruction's."""
+    found = False
+    if not room.left_out(made):
+        with room.asking(made):
+            reference = _reference(room, made, weight)
+            found = reference is not None and fused(room.device, reference, made) is not None
+    return found
 
 
 def _reference(room: Room, made: Instruction, weight: int) -> Device | None:
