@@ -103,12 +103,11 @@ class StandIn(FakeCuda):
         run_launch(source, made, operands, done, compute, MULTIPROCESSORS)
 
     def _compute(self, image: bytes, config: Any, operands: int, done: int, fault: str) -> None:
-        if is_campaign(image):
-            if not fault:
-                self._campaign(image, operands, done)
-            return
-        dead = self.named(image).id in self.dead
-        super()._compute(image, config, operands, done, "never" if dead else fault)
+        fault = "never" if self.named(image).id in self.dead else fault
+        if not is_campaign(image):
+            super()._compute(image, config, operands, done, fault)
+        elif not fault:
+            self._campaign(image, operands, done)
 
 
 def multiprocessors(size: int, items: int, groups: int, ctas: int) -> Array:
@@ -179,6 +178,7 @@ def pack(
     seeds: Mapping[str, tuple[Seed, ...]] | None = None,
     architecture: str = "sm_90a",
     campaigns: tuple[str, ...] = (),
+    toolchain: str = TOOLCHAIN,
 ) -> Pack:
     """A pack of stand-ins for binaries; ``seeds`` by id; of ``campaigns`` the fused kernel as well."""
     built = []
@@ -186,7 +186,7 @@ def pack(
         made = kernel(instruction(name, architecture), architecture, *(seeds or {}).get(name, ()))
         built.append(Built(name, architecture, "compiled", kernel=made))
     built += [built_campaign(name, architecture) for name in campaigns]
-    return write_pack(folder, architecture, TOOLCHAIN, built)
+    return write_pack(folder, architecture, toolchain, built)
 
 
 # The machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.store import Store
+from mmaprobe.validation import fused, stream
 from standin_gpu import Lies, Seed, StandIn, pack, plugged
 
 SIGNED = "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32"
@@ -44,6 +46,7 @@ class Run:
         nvml: FakeNvml | None = None,
         glob: str = SIGNED,
         steps: str = "layouts,survey,validation",
+        vectors: int = VECTORS,
         trial: str = "no",
         child: str = "",
     ) -> int:
@@ -58,7 +61,7 @@ class Run:
             "--out",
             str(self.out),
         ]
-        words += ["--instruction", glob, "--vectors", str(VECTORS), *more]
+        words += ["--instruction", glob, "--vectors", str(vectors), *more]
         with plugged(cuda, nvml, child):
             return main(words)
 
@@ -173,7 +176,10 @@ def test_another_driver_or_gpu_does_not_go_on(run: Run, capsys: pytest.CaptureFi
     assert "begun with another identity: driver was 580.65.06, is now 595.10; start anew" in capsys.readouterr().err
     assert run(StandIn(name=b"NVIDIA H100"), "--resume", nvml=FakeNvml()) == 2
     assert "model_name was NVIDIA H200, is now NVIDIA H100" in capsys.readouterr().err
-    assert run(StandIn(), "--resume", nvml=FakeNvml()) == 0
+    shutil.rmtree(run.pack)
+    pack(run.pack, (SIGNED,), toolchain="NVRTC 13.5")
+    assert run(StandIn(), "--resume", nvml=FakeNvml()) == 2
+    assert "another toolchain: kernels was NVRTC 13.0, is now NVRTC 13.5" in capsys.readouterr().err
 
 
 # What is wrong with one instruction
@@ -232,6 +238,24 @@ def test_a_multiprocessor_that_lies(run: Run) -> None:
     """Its answers do not repeat: exit code 5, and no instruction counts as equal."""
     assert run(StandIn(lies=Lies(multiprocessor=77)), glob=SIGNED) == 5
     assert "do not repeat: one vector was answered" in failed(run, SIGNED)
+
+
+def test_a_multiprocessor_that_begins_to_lie_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After all was derived: the fused campaign compares, and says where it was computed wrong."""
+    monkeypatch.setattr(stream, "LEAST", 1000)
+    monkeypatch.setattr(stream, "ALONE", 100)
+    monkeypatch.setattr(fused, "PROOF", 5)
+    monkeypatch.setattr(fused, "SABOTAGED", 3)
+    run = Run(tmp_path)
+    pack(run.pack, (), campaigns=(SIGNED,))
+    assert run(StandIn(), steps="layouts,survey", vectors=12_000) == 4
+    assert run(StandIn(lies=Lies(multiprocessor=20, bit=3)), "--resume", vectors=12_000) == 5
+    (found,) = run.store.parts[SIGNED].validation["runs"]
+    assert list(found["multiprocessors"]["wrong"]) == ["20"]
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"; {found['multiprocessors']['wrong']['20']} wrong on multiprocessor 20" in said
 
 
 def test_a_unit_that_is_not_the_shipped_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +20,7 @@ from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary
 from mmaprobe.report.vectors import vector_text
 
 OUTCOMES: dict[int, Outcome] = {0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten"}
+FEW_PLACES = 4
 PARAMETERS = ("changed", "unknown", "not derived", "equivalent", "same")
 """How states compare with the shipped file; a group is what the first of these that occurs says."""
 
@@ -118,13 +120,23 @@ def _kept_detail(part: Part, where: str) -> str:
     if part.validation.get("error"):
         return f"{part.instruction}: {part.validation['error']}" if where else str(part.validation["error"])
     if part.mismatches:
-        return where + _mismatch(part.mismatches[0])
+        return where + _mismatch(part.mismatches[0]) + _places(part)
     if part.datapath and not part.datapath.get("datapath"):
         return f"{where}{part.datapath.get('reason') or 'no datapath was derived'}"
     if not part.vectors:
         return f"{where}nothing was compared"
     differences = (part.comparison or {}).get("differences", [])
     return where + "; ".join(differences) if differences else ""
+
+
+def _places(part: Part) -> str:
+    """Where a fused campaign found mismatches: the multiprocessors, where they are few."""
+    wrong: Counter[str] = Counter()
+    for run in part.validation.get("runs", ()):
+        wrong.update(run.get("multiprocessors", {}).get("wrong", {}))
+    if len(wrong) > FEW_PLACES:
+        return f"; on {len(wrong)} multiprocessors"
+    return "".join(f"; {count:,} wrong on multiprocessor {number}" for number, count in sorted(wrong.items()))
 
 
 def _mismatch(example: Mismatch) -> str:
