@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.bringup.claims import Form
-from mmaprobe.bringup.directed import directed as plain_sums
+from mmaprobe.bringup.directed import directed as vectors_of
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.attack import attack_vectors, can_attack
@@ -188,7 +188,7 @@ class Ring:
         return good
 
     def _check_plain(self) -> None:
-        vectors = plain_sums(self.instruction, PLAIN)
+        vectors = vectors_of(self.instruction, PLAIN)
         paths = [rival for rival in self.rivals if rival.datapath is not None]
         words = [rival.word for rival in self.rivals if rival.word is not None]
         if vectors is None or not paths:
