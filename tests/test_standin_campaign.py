@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError
@@ -43,6 +44,14 @@ def test_vectors_are_compared(identifier: str) -> None:
     assert (summary.vectors, summary.mismatches, summary.exit_code) == (VECTORS, 0, 0)
     assert summary.screening is not None
     assert summary.screening.present == 132
+
+
+def test_the_command_tells_the_multiprocessors(capsys: pytest.CaptureFixture[str]) -> None:
+    with plugged(StandIn(lies=Lies(40))):
+        code = main(["validate", name(), "model:sm_90a", HALF, "--vectors", "6000", "--generator", "tie"])
+    assert code == 5
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"4\d of 132 multiprocessors compared vectors; wrong: \d+ by number 40", said), said
 
 
 def test_the_campaign_of_a_pack(tmp_path: Path) -> None:

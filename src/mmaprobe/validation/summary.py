@@ -28,6 +28,10 @@ class Screening:
     covered: int
     wrong: dict[str, int]
 
+    def __str__(self) -> str:
+        wrong = ", ".join(f"{count:,} by number {number}" for number, count in self.wrong.items())
+        return f"{self.covered} of {self.present} multiprocessors compared vectors; wrong: {wrong or 'none'}"
+
     def form(self) -> dict[str, Any]:
         """As evidence keeps it."""
         return {"present": self.present, "covered": self.covered, "wrong": self.wrong}
