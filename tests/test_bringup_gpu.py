@@ -141,6 +141,19 @@ def test_a_gpu_that_goes_away_mid_run(run: Run, capsys: pytest.CaptureFixture[st
     assert [len(step.slices) for step in run.store.steps.values()] == [1, 2, 1]
 
 
+def test_a_launch_that_hangs_and_goes_on_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is this instruction's failure and the end of this run, but not the other instruction's failure."""
+    run = Run(tmp_path, (SIGNED, UNSIGNED))
+    assert run(breaks(StandIn(), LATER, "hang"), glob=BOTH, trial="no&timeout=0.05") == 5
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a launch that hung still runs; end this process" in said
+    assert "then the same command with --resume goes on" in said
+    assert "did not end within 0.05 s" in run.store.parts[SIGNED].validation["error"]
+    assert UNSIGNED not in run.store.parts
+    assert run(StandIn(), "--resume", glob=BOTH) == 5
+    assert "did not end within 0.05 s" in failed(run, SIGNED)
+
+
 def test_errors_of_memory_mid_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """The answers look right and are thrown away; a later run finds them anew."""
     nvml = FakeNvml()

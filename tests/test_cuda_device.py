@@ -21,7 +21,7 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError
+from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError
 from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
 from mmaprobe.devices.gpu_trial import ChildTrial, command, serve
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
@@ -150,7 +150,7 @@ def test_a_hang_ends_and_keeps_its_context_until_the_launch_does() -> None:
     with pytest.raises(HungError, match=r"hung: the launch did not end within 0\.01 s; the batch is void"):
         opened.run(MADE, BATCH)
     assert cuda.references == 1
-    with pytest.raises(HungError, match="a launch that hung still runs; end this process"):
+    with pytest.raises(StuckError, match="a launch that hung still runs; end this process"):
         opened.run(MADE, BATCH)
     cuda.running, cuda.fault = False, ""
     assert (opened.run(MADE, BATCH) == model(MADE, BATCH)).all()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mmaprobe.bringup.room import Room, Work
+from mmaprobe.devices.gpu_driver import StuckError
 from mmaprobe.devices.gpu_health import Health, Watch
 from mmaprobe.errors import DeviceError, UsageError, near
 from mmaprobe.evidence.steps import Slice, Status, StepRecord
@@ -94,6 +95,9 @@ class Turns:
         saving = _Saving(self, step, begin)
         try:
             saving.keep(self._pieces(step, saving))
+        except StuckError as error:  # what was found before it is as good as ever, and which instruction hung
+            saving.keep("partial", str(error))
+            raise
         except DeviceError as error:
             saving.failed(str(error))
             raise
@@ -128,11 +132,11 @@ class _Saving:
         self._earlier = turns.record(step)
         self.kept = begin
 
-    def keep(self, status: Status) -> None:
+    def keep(self, status: Status, *notes: str) -> None:
         """Write what was found; VoidError or LostError, and nothing is written, where the device says that it is
         worth nothing."""
         room = self._turns.room
-        self._notes += self._turns.watch.look()
+        self._notes += [*notes, *self._turns.watch.look()]
         parts = [room.parts[name] for name in sorted(room.unsaved)]
         room.store.save_step(self._record(status, deepcopy(room.result(self._step.name))), parts)
         room.unsaved.clear()

@@ -20,7 +20,7 @@ from mmaprobe.devices.cuda_calls import Calls, status_name
 from mmaprobe.devices.cuda_health import Readings
 from mmaprobe.devices.cuda_identity import architecture, identity
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import HungError
+from mmaprobe.devices.gpu_driver import HungError, StuckError
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.cubin import architecture_number
@@ -128,7 +128,7 @@ class CudaDriver(Calls):
     # A context
 
     def start(self) -> None:
-        """A context, unless there is one; HungError while a launch of before still runs in it."""
+        """A context, unless there is one; StuckError while a launch of before still runs in it."""
         if self._pending:
             self._await_the_old()
         if self._context is not None:
@@ -157,7 +157,10 @@ class CudaDriver(Calls):
         """Give up the context of a launch that hung, once it has ended."""
         self.stop()
         if self._pending:
-            raise HungError(f"{self.name}: a launch that hung still runs; end this process, then see: nvidia-smi")
+            raise StuckError(
+                f"{self.name}: a launch that hung still runs; end this process, see that it is gone: nvidia-smi; "
+                "then the same command with --resume goes on"
+            )
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

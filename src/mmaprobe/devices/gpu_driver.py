@@ -20,6 +20,10 @@ class HungError(DeviceError):
     """A launch did not end within its time limit."""
 
 
+class StuckError(HungError):
+    """A launch that hung still runs: this process cannot launch another one."""
+
+
 class LostError(DeviceError):
     """The device itself is gone: uncorrectable memory error, fallen off the bus."""
 
@@ -70,7 +74,7 @@ class Driver(Protocol):
         ...
 
     def start(self) -> None:
-        """A fresh context, unless there is one; HungError while a launch of before still runs."""
+        """A fresh context, unless there is one; StuckError while a launch of before still runs."""
         ...
 
     def current(self) -> AbstractContextManager[None]:
