@@ -39,7 +39,8 @@ class Room:
     """``wanted``: the ids of all instructions of the run.  ``parts`` and ``results`` (of each step, JSON) are what is
     known; ``unsaved`` parts are not on disk yet.
 
-    ``most`` bounds the vectors of any one instruction's validation; ``deadline`` is when the slice under way ends.
+    ``most`` bounds the vectors of any one instruction's validation; ``end`` is when the budget is spent, ``deadline``
+    when the slice under way ends.
     """
 
     device: Device
@@ -50,6 +51,7 @@ class Room:
     most: int | None
     clock: Clock
     listener: Listener | None
+    end: float | None = None
     open_steps: frozenset[str] = frozenset()
     deadline: float = 0.0
     parts: dict[str, Part] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class Room:
         self.parts = self.store.parts
         self.results = {name: dict(step.result) for name, step in self.store.steps.items()}
         self.wanted = {made.id for made in (*self.plan.asked, *(made for group in self.plan.groups for made in group))}
-        self.surveyor = Surveyor(self.device, self.seed, None, self.left_out, ENDS_THE_RUN)
+        self.surveyor = Surveyor(self.device, self.seed, _Heard(self), self.left_out, ENDS_THE_RUN)
 
     def result(self, step: str) -> dict[str, Any]:
         """What a step found so far; written at the end of its slice."""
@@ -70,6 +72,11 @@ class Room:
     def late(self) -> bool:
         """Whether the slice under way is over."""
         return self.clock() >= self.deadline
+
+    def say(self, text: str) -> None:
+        """Tell the listener what the step is at, and the time left."""
+        if self.listener is not None:
+            self.listener.at(text, None if self.end is None else max(self.end - self.clock(), 0.0))
 
     def part(self, made: Instruction) -> Part:
         """What is known of an instruction."""
@@ -107,3 +114,19 @@ class Room:
     def merge(self, made: Instruction, more: Mapping[str, Any]) -> None:
         """Put more into what is known of an instruction's validation."""
         self.save(made, validation={**self.part(made).validation, **more})
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """Hears a survey for the room's listener."""
+
+    room: Room
+
+    def begin(self, device: Device, instructions: int) -> None:
+        """The pieces of a step are announced one by one."""
+
+    def deriving(self, instruction: Instruction, step: str) -> None:
+        self.room.say(f"{instruction.id}: {step}")
+
+    def derived(self, instruction: Instruction) -> None:
+        self.room.say(instruction.id)

@@ -53,7 +53,6 @@ class Turns:
 
     room: Room
     steps: Sequence[Step]
-    end: float | None
     watch: Watch
     running: dict[str, Work] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -76,14 +75,14 @@ class Turns:
         return self.record(step).status == "finished"
 
     def _spent(self) -> bool:
-        return self.end is not None and self.room.clock() >= self.end
+        return self.room.end is not None and self.room.clock() >= self.room.end
 
     def _share(self, rest: Sequence[Step]) -> float:
         """Seconds of the first one's slice, of those that still have a turn in this round."""
-        if self.end is None:
+        if self.room.end is None:
             return rest[0].seconds
         whole = sum(step.seconds for step in rest)
-        return min(rest[0].seconds, (self.end - self.room.clock()) * rest[0].seconds / whole)
+        return min(rest[0].seconds, (self.room.end - self.room.clock()) * rest[0].seconds / whole)
 
     def _slice(self, step: Step, seconds: float) -> None:
         """One turn of a step: pieces until its time is up, written now and then and at the end."""
@@ -113,8 +112,7 @@ class Turns:
                 del self.running[step.name]  # it looks anew when its turn comes again
                 return "partial"
             now = self.room.clock()
-            if self.room.listener is not None:
-                self.room.listener.at(said, None if self.end is None else max(self.end - now, 0.0))
+            self.room.say(said)
             if now >= self.room.deadline:
                 return "partial"
             if now - saving.kept >= COMMIT_SECONDS:

@@ -73,8 +73,8 @@ def bring_up(
     plan = plan_of(opened, instruction)
     store = begun(opened, out, seed, {"instruction": instruction, "vectors": vectors, "plan": "steps"}, resume)
     end = None if budget is None else begin + 60 * budget - min(RESERVE, 3 * budget)
-    room = Room(opened, store, plan, instruction, seed, vectors, clock, listener)
-    ended, code, notes = _take(room, taken, end)
+    room = Room(opened, store, plan, instruction, seed, vectors, clock, listener, end)
+    ended, code, notes = _take(room, taken)
     if not ended and not steps:
         store.finish()
     if code not in (0, INTERRUPTED):
@@ -102,14 +102,14 @@ def bring_up(
     return report
 
 
-def _take(room: Room, taken: Sequence[Step], end: float | None) -> tuple[str, int, list[str]]:
+def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int, list[str]]:
     """Take the steps; why that ended early and its exit code, and what was worth saying at the beginning."""
     remember(room)
     notes: list[str] = []
     try:
         watch = Watch(room.device)
         notes = watch.opening()
-        return Turns(room, taken, end, watch, notes=list(notes)).run(), 0, notes
+        return Turns(room, taken, watch, notes=list(notes)).run(), 0, notes
     except DeviceError as error:
         return str(error), error.exit_code, notes
     except KeyboardInterrupt:

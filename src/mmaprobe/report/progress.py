@@ -133,7 +133,7 @@ class StepProgress(_Bars):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name, self.vectors = "", 0
+        self.name, self.vectors, self.left = "", 0, ""
         self.task = self.bars.add_task("beginning", total=None, count="")
 
     def __enter__(self) -> StepProgress:
@@ -147,12 +147,14 @@ class StepProgress(_Bars):
 
     def at(self, text: str, left: float | None) -> None:
         """A piece of the step is done; ``left`` seconds of the budget."""
-        clock = "" if left is None else f", {int(left) // 60}:{int(left) % 60:02d} left"
-        self.bars.update(self.task, description=f"{self.name}: {text}", count=f"{human(self.vectors)} vectors{clock}")
+        self.left = "" if left is None else f", {int(left) // 60}:{int(left) % 60:02d} left"
+        self.bars.update(self.task, description=f"{self.name}: {text}")
+        self.compared(0)
 
     def compared(self, vectors: int) -> None:
         """So many vectors more were compared."""
         self.vectors += vectors
+        self.bars.update(self.task, count=f"{human(self.vectors)} vectors{self.left}")
 
 
 class KernelProgress(_Bars):
