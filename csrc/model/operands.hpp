@@ -82,12 +82,18 @@ MMAPROBE_HD Code with_sign(const Layout& f, u32 negative, Code code) {
     return code << f.padding | when(minus, Code(f.sign));
 }
 
+// The code of a finite value whose exponent the format has.
 template <class Code>
-MMAPROBE_HD Code encode(const Layout& f, u32 negative, i32 exponent, Code fraction) {
-    exponent = clamp(exponent, f.low, f.top);
+MMAPROBE_HD Code encode_inside(const Layout& f, u32 negative, i32 exponent, Code fraction) {
     const Code field = Code(larger(exponent, f.normal) - f.normal) << f.fraction;
     const Code code = field + ((Code(f.implicit) | fraction) >> larger(f.normal - exponent, 0));
     return with_sign<Code>(f, negative, code < Code(f.largest) ? code : Code(f.largest));
+}
+
+// Of the nearest exponent that the format has.
+template <class Code>
+MMAPROBE_HD Code encode(const Layout& f, u32 negative, i32 exponent, Code fraction) {
+    return encode_inside<Code>(f, negative, clamp(exponent, f.low, f.top), fraction);
 }
 
 struct Pair {
@@ -119,15 +125,16 @@ MMAPROBE_HD Codes<Code> products(const Target& t, const Lane& lane, i32 scale_ex
                                  u32 low_a, u32 low_b) {
     const Pair both = split(t.a, t.b, lane.exponent - scale_exponent, rest);
     const u32 which = rest >> 17 & 3, far = rest >> 19, negative_a = rest >> 16 & 1;
-    i32 a = lane.forced ? lane.exponent_a : both.a, b = lane.forced ? lane.exponent_b : both.b;
+    i32 a = lane.forced ? clamp(lane.exponent_a, t.a.low, t.a.top) : both.a;
+    i32 b = lane.forced ? clamp(lane.exponent_b, t.b.low, t.b.top) : both.b;
     a = lane.zero ? beside_zero(t.a, far) : a;
     b = lane.zero ? beside_zero(t.b, far) : b;
     const u32 pattern_a = lane.zero ? u32(FULL) : lane.pattern_a, pattern_b = lane.zero ? u32(FULL) : lane.pattern_b;
     const u32 negative_b = negative_a ^ lane.negative;
     sig_b = lane.pattern_b == GRAZE_B ? sig_a : sig_b;
     low_b = lane.pattern_b == GRAZE_B ? low_a : low_b;
-    const Code code_a = encode<Code>(t.a, negative_a, a, fraction_of<Code>(t.a, pattern_a, sig_a, low_a));
-    const Code code_b = encode<Code>(t.b, negative_b, b, fraction_of<Code>(t.b, pattern_b, sig_b, low_b));
+    const Code code_a = encode_inside<Code>(t.a, negative_a, a, fraction_of<Code>(t.a, pattern_a, sig_a, low_a));
+    const Code code_b = encode_inside<Code>(t.b, negative_b, b, fraction_of<Code>(t.b, pattern_b, sig_b, low_b));
     const bool zero_a = lane.zero & u32(which != 1), zero_b = lane.zero & u32((which == 1) | (which == 2));
     return {zero_a ? with_sign<Code>(t.a, negative_a, 0) : code_a, zero_b ? with_sign<Code>(t.b, negative_b, 0) : code_b};
 }
@@ -146,26 +153,48 @@ MMAPROBE_HD Significand significand(const Layout& f, u64 code) {
 
 MMAPROBE_HD u64 raw_code(const Layout& f, u32 high, u32 low) { return (u64(high) << 32 | low) >> (64 - f.bits); }
 
-// Minus the product of two codes, cut to C's precision and moved by delta units in the last place.
-MMAPROBE_HD u64 mirrored(const Target& t, u64 code_a, u64 code_b, i32 scale_exponent, i32 delta) {
-    const Significand x = significand(t.a, code_a), y = significand(t.b, code_b);
-    const u32 negative = !(((code_a & t.a.sign) != 0) ^ ((code_b & t.b.sign) != 0));
-    const unsigned __int128 product = (unsigned __int128)x.value * y.value;
+// A product of significands: its upper 64 bits, the leading one at the top, and its length; 0 where it is zero.
+struct Product {
+    u64 top;
+    i32 length;
+};
+MMAPROBE_HD Product product_of(const Target& t, u64 x, u64 y) {
+    if (t.a.fraction + t.b.fraction + 2 <= 64) {
+        const u64 product = x * y;
+        const i32 length = count_bits(product);
+        return {length ? product << (64 - length) : 0, length};
+    }
+    const unsigned __int128 product = (unsigned __int128)x * y;
     const u64 high = u64(product >> 64), low = u64(product);
     const i32 length = high ? 64 + count_bits(high) : count_bits(low);
-    if (!length) return with_sign<u64>(t.c, negative, 0);
-    const u64 top = u64(product << (128 - length) >> 64);
-    const u64 fraction = top << 1 >> 1 >> (63 - t.c.fraction);
-    const i32 exponent = length - 1 + x.exponent + y.exponent + scale_exponent;
-    return encode<u64>(t.c, negative, exponent, fraction) + (u64(i64(delta)) << t.c.padding);
+    return {length ? u64(product << (128 - length) >> 64) : 0, length};
+}
+
+// Minus the product of two codes, cut to C's precision and moved by delta units in the last place.
+template <class Code>
+MMAPROBE_HD Code mirrored(const Target& t, u64 code_a, u64 code_b, i32 scale_exponent, i32 delta) {
+    const Significand x = significand(t.a, code_a), y = significand(t.b, code_b);
+    const u32 negative = !(((code_a & t.a.sign) != 0) ^ ((code_b & t.b.sign) != 0));
+    const Product product = product_of(t, x.value, y.value);
+    if (!product.length) return with_sign<Code>(t.c, negative, 0);
+    const Code fraction = Code(product.top << 1 >> 1 >> (63 - t.c.fraction));
+    const i32 exponent = product.length - 1 + x.exponent + y.exponent + scale_exponent;
+    return encode<Code>(t.c, negative, exponent, fraction) + (Code(i64(delta)) << t.c.padding);
+}
+
+template <class Code>
+MMAPROBE_HD Code float_addend(const Target& t, const Addend& aim, u32 high, u32 low, u64 a, u64 b, i32 scale_exponent) {
+    if (aim.mirror >= 0) return mirrored<Code>(t, a, b, scale_exponent, aim.delta);
+    if (aim.zero) return with_sign<Code>(t.c, aim.negative, 0);
+    return encode<Code>(t.c, aim.negative, aim.exponent, fraction_of<Code>(t.c, aim.pattern, high, low));
 }
 
 // Code of C; a, b and scale_exponent are those of the lane that it may mirror.
 MMAPROBE_HD u64 addend(const Target& t, const Addend& aim, u32 high, u32 low, u64 a, u64 b, i32 scale_exponent) {
     if (!t.c.is_float) return raw_code(t.c, high, low);
-    if (aim.mirror >= 0) return mirrored(t, a, b, scale_exponent, aim.delta);
-    if (aim.zero) return with_sign<u64>(t.c, aim.negative, 0);
-    return encode<u64>(t.c, aim.negative, aim.exponent, fraction_of<u64>(t.c, aim.pattern, high, low));
+    if (t.c.item > 4) return float_addend<u64>(t, aim, high, low, a, b, scale_exponent);
+    const u32 bits = ~u32(0) >> (32 - 8 * t.c.item);  // one below zero has more
+    return float_addend<u32>(t, aim, high, low, a, b, scale_exponent) & bits;
 }
 
 // Legal metadata: 2 of 4 (the lower two bits name the first kept element, the upper two the second), 1 of 2 for tf32.
