@@ -20,8 +20,7 @@ from mmaprobe.generators.families import FAMILIES, stream_number
 from mmaprobe.models.model import run_tiles
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.toolchain import nvrtc
-from mmaprobe.toolchain.disassembly import disassemble, matrix_opcodes
+from mmaprobe.toolchain.build import build_campaign
 from mmaprobe.validation.fused import checksum, source_of
 
 FORMS = [
@@ -142,11 +141,12 @@ def test_stages(name: str, architecture: str) -> None:
 
 
 @compiles
-@pytest.mark.parametrize(("name", "architecture"), [FORMS[0], FORMS[7]])
+@pytest.mark.parametrize(("name", "architecture"), [FORMS[0], FORMS[7], STAGED[0]])
 def test_nvrtc_compiles_it(name: str, architecture: str) -> None:
-    """One matrix instruction, as in the kernel of batches."""
+    """The matrix instructions are those of the lowering; in stages there are none."""
     made = instruction(name, architecture)
     source = source_of(made, architecture, datapath_for(architecture, made))
     assert source is not None
-    opcodes = matrix_opcodes(disassemble(nvrtc.compile_source(source).cubin))
-    assert sum(opcodes.values()) == 1
+    built = build_campaign(source)
+    assert (built.status, built.campaign) == ("compiled", source.hash)
+    assert sum(built.opcodes.values()) == (source.campaign == "fused")

@@ -18,8 +18,8 @@ FUSED = {32: ("cuda/campaign_warp.cuh", "cuda/campaign_kernel.cuh"),
 """The fused kernel, by the threads of a group."""
 STAGED = ("cuda/campaign_stages.cuh",)
 WARPS = 4
-MOST_SHARED = 99 << 10
-"""Bytes of shared memory of a CTA at most; any GPU from sm_80 on has as many."""
+MOST_SHARED = 64 << 10
+"""Bytes of shared memory of a CTA at most; every GPU from sm_70 on has as many (CUDA C++ guide)."""
 ITEM, LINE, ARRAYS = 8, 80, 160
 """Bytes of a decoded item and beside the items of a row or column, at most; of arrays' beginnings."""
 
@@ -45,9 +45,10 @@ def campaign_source(
     parts = _parts(instruction, architecture)
     if parts is not None:
         memory = _memory(instruction, parts)
-        groups = 1 if parts.threads > 32 else WARPS
-        shared = groups * (parts.matrices + memory)
-        if shared <= MOST_SHARED:
+        each = parts.matrices + memory
+        groups = min(MOST_SHARED // each, 1 if parts.threads > 32 else WARPS)
+        shared = groups * each
+        if groups:
             ends = FUSED[parts.threads]
             text = _text(instruction, architecture, target, program, parts, (groups, memory), ends)
             return Source(
