@@ -65,7 +65,8 @@ MMAPROBE_HD bool holds(i32 n, i32 first, i32 bytes, i32 count) {
     return 16 * n + 16 > first && 16 * n < first + bytes * count;
 }
 
-// Calls each(k, raw item k) for those of an operand's items, the first at byte `first` of the stream, that block n holds.
+// Calls each(k, raw item k) for those of an operand's items that block n holds; the first is at byte `first` of the
+// stream.
 template <class Each>
 MMAPROBE_HD void each_item(const Block& w, i32 n, i32 first, const Layout& f, i32 count, const Each& each) {
     const bool whole = first % 16 == 0 && f.item * count % 16 == 0;
@@ -127,7 +128,9 @@ struct Exponents {
           position(f.fraction + f.padding - half), largest(u32(f.largest << f.padding >> half)),
           cuts(((f.largest + 1) & ((u64(1) << f.fraction) - 1)) != 0) {}
     MMAPROBE_HD u32 ones() const { return (1u << bits) - 1; }
-    MMAPROBE_HD bool zero(u32 x, const Cluster& aim) const { return !((~x & (ones() & 31) << position) | aim.no_zeros); }
+    MMAPROBE_HD bool zero(u32 x, const Cluster& aim) const {
+        return !((~x & (ones() & 31) << position) | aim.no_zeros);
+    }
 };
 
 // The bits of y under a mask, those of x elsewhere: one instruction.
@@ -178,7 +181,8 @@ struct Clusters {
         aim_c = {field(t.c, clamp(m, t.c.low, t.c.top)), ~width, 0, ~u32(0)};
         if (s.groups) {
             const i32 reach = smaller(t.a.top + t.b.top - t.a.normal - t.b.normal, 3) + 1;
-            const i32 wanted = clamp(m - (t.a.top + t.b.top) + pick16(v.w3, reach), 2 * t.scale.normal, 2 * t.scale.top);
+            const i32 aimed = m - (t.a.top + t.b.top) + pick16(v.w3, reach);
+            const i32 wanted = clamp(aimed, 2 * t.scale.normal, 2 * t.scale.top);
             const Pair e = split(t.scale, t.scale, wanted, v.w3 >> 16);
             const i32 vary = v.w2 >> 18 & 1;
             const u32 fractions = (v.w2 >> 16 & 3) == 0 ? ~u32(0) : 0;
