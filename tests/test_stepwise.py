@@ -157,7 +157,7 @@ def test_an_interrupt_keeps_what_was_found(tmp_path: Path) -> None:
 
 
 def test_a_wrong_layout_leaves_the_form_out(tmp_path: Path) -> None:
-    """Rows of A that come out one further: a finding by name, and nothing is derived from it."""
+    """Rows of A that come out one further: a finding by name, nothing is derived from it, another form is the main one."""
 
     class Shifted(Changed):
         def run(self, made: Any, batch: Any) -> Any:
@@ -171,6 +171,7 @@ def test_a_wrong_layout_leaves_the_form_out(tmp_path: Path) -> None:
     assert parts[F16].validation["error"] == "layout: elements of a reach other outputs"
     assert parts[F16].findings[0].answer["a"]["1,0"] == ["0,*"]
     assert parts[F16].datapath is None
+    assert list(Store.open(tmp_path / "e").steps["main"].result["rows"]) == [F16.replace("k16", "k8")]
     assert all(part.status == "finished" for name, part in parts.items() if name != F16)
 
 

@@ -74,8 +74,8 @@ def answers_of(store: Store) -> list[Answer]:
 def probe_primitives(room: Room) -> Work:
     """Every question of the probe suite, to an instruction of each distinct primitive."""
     result = room.result("probes")
-    asked = result.setdefault("asked", [])
-    for made in room.plan.primitives:
+    asked, primitives = result.setdefault("asked", []), room.sound().primitives
+    for made in primitives:
         if made.id in asked or room.left_out(made):
             continue
         with room.asking(made):
@@ -85,5 +85,5 @@ def probe_primitives(room: Room) -> Work:
             wrong = next((each for each in found.values() if each.status == "contradictory"), None)
             if wrong is not None:
                 room.fail(made, f"{wrong.question}: {wrong.text}", DEVICE_FAILED)
-        result["text"] = f"{len(asked)} of {len(room.plan.primitives)} primitives"
+        result["text"] = f"{len(asked)} of {len(primitives)} primitives"
         yield made.id

@@ -20,7 +20,7 @@ DERIVING = ("main", "survey")
 
 def derive_main(room: Room) -> Work:
     """Derive the main forms and validate each briefly."""
-    for made in room.plan.main:
+    for made in room.sound().main:
         yield from _survey(room, "main", [made])
         for weight in (EACH, BRIEF):
             yield from validate_up_to(room, made, weight, "main")

@@ -11,7 +11,7 @@ from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.devices.recording import Recorded, Recording, Share, operands_of, write_recording
 from mmaprobe.evidence.records import Witness
-from mmaprobe.generators import plan
+from mmaprobe.generators import plan as shares_of
 from mmaprobe.generators.families import VERSIONS
 
 DISTINCT, EACH = 1000, 16
@@ -23,8 +23,9 @@ def record_all(room: Room) -> Work:
     """Run each instruction's vectors once; inputs are kept as recipes with a hash, outputs as bits."""
     result = room.result("recording")
     sets = result.setdefault("sets", {})
-    distinct = set(room.plan.distinct)
-    for made in room.plan.asked:
+    plan = room.sound()
+    distinct = set(plan.distinct)
+    for made in plan.asked:
         if made.id in sets or room.left_out(made) or moves_operands(made):
             continue
         with room.asking(made):
@@ -36,7 +37,9 @@ def record_all(room: Room) -> Work:
 
 def _record(room: Room, made: Instruction, count: int) -> Recorded:
     shares = tuple(
-        Share(family, VERSIONS[family], room.seed, start, size) for family, start, size in plan(made, count) if size
+        Share(family, VERSIONS[family], room.seed, start, size)
+        for family, start, size in shares_of(made, count)
+        if size
     )
     vectors, digest = operands_of(made, shares)
     return Recorded(made.id, shares, digest, run_vectors(room.device, made, vectors).astype(made.formats()["d"].dtype))

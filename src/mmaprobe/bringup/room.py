@@ -96,6 +96,13 @@ class Room:
         """Whether a step before found that the instruction cannot be asked."""
         return made.id in self.parts and "error" in self.parts[made.id].validation
 
+    def sound(self) -> Plan:
+        """The plan without what is left out so far: another form stands for a kind whose first one is unsound."""
+        groups = tuple(group for group in self.plan.groups if not self.left_out(group[0]))
+        others = {name: tuple(made for made in found if not self.left_out(made))
+                  for name, found in self.plan.others.items()}  # fmt: skip
+        return replace(self.plan, groups=groups, others=others)
+
     @contextmanager
     def asking(self, made: Instruction) -> Iterator[None]:
         """What goes wrong inside ends this instruction, not the run; a device that is gone ends the run."""

@@ -32,7 +32,7 @@ def validate_all(room: Room) -> Work:
     On a GPU the distinct and main ones that have no fused kernel come after all that, by weights that rise, so
     that none of them takes the time of the others.
     """
-    plan, waits = room.plan, False
+    plan, waits = room.sound(), False
     others = tuple(made for made in plan.asked if made not in set(plan.bases))
     for weight, those, at_once in (
         (EACH, plan.bases, False), (DISTINCT, plan.distinct, True), (MAIN, plan.main, True), (EACH, others, False),
