@@ -62,6 +62,10 @@ struct Fused {
     }
     MMAPROBE_HD static void evaluate_four(const Row& first_row, const Row& second_row, const Column& first,
                                           const Column& second, const u64* c, u64* d) {
+        if constexpr (CHUNK != 0) {  // each row meets other items: four at once share little and take more registers
+            evaluate_two(first_row, first, second, c, d);
+            return evaluate_two(second_row, first, second, c + 2, d + 2);
+        }
         const Row* const rows[] = {&first_row, &second_row};
         const Column* const columns[] = {&first, &second};
         tile<2, 2>(rows, columns, c, d);
