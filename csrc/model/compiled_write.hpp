@@ -95,7 +95,8 @@ MMAPROBE_HD u32 write(double total, i32 level) {
     if constexpr (half && to_infinity && w.table == NEAREST_EVEN) return write_half<Form>(total - from);
 #endif
     if constexpr (truncates && single && w.fraction_bits + w.padding == 23) return write_single<Form>(total - from);
-    return write_any<Form>(i64(__builtin_bit_cast(u64, total) - __builtin_bit_cast(u64, from)), level - 2 * BIAS - Form::F);
+    const u64 sum = __builtin_bit_cast(u64, total) - __builtin_bit_cast(u64, from);
+    return write_any<Form>(i64(sum), level - 2 * BIAS - Form::F);
 }
 
 }  // namespace compiled
