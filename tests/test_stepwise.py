@@ -157,7 +157,7 @@ def test_an_interrupt_keeps_what_was_found(tmp_path: Path) -> None:
 
 
 def test_a_wrong_layout_leaves_the_form_out(tmp_path: Path) -> None:
-    """Rows of A that come out one further: a finding by name, nothing is derived from it, another form is the main one."""
+    """Rows of A that come out one further: named, not derived, and another form is the main one."""
 
     class Shifted(Changed):
         def run(self, made: Any, batch: Any) -> Any:
@@ -243,6 +243,19 @@ def test_another_driver_is_refused(tmp_path: Path) -> None:
     mmaprobe.bring_up(Changed(info=lambda: info | {"driver": "550.54"}), out=tmp_path / "e", steps=["layouts"], **ONE)
     with pytest.raises(UsageError, match=r"driver was 550.54, is now 560.28; start anew with another --out"):
         mmaprobe.bring_up(Changed(info=lambda: info | {"driver": "560.28"}), out=tmp_path / "e", resume=True, **ONE)
+
+
+def test_a_step_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    """A named step without its file, or with another run's, makes the folder unreadable, and the error says which."""
+    mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["layouts"], **ONE)
+    path = tmp_path / "e" / "steps" / "layouts.json"
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps(kept | {"run": "0"}))
+    with pytest.raises(UsageError, match=r"layouts\.json: key run is '0'"):
+        Store.open(tmp_path / "e")
+    path.unlink()
+    with pytest.raises(UsageError, match=r"layouts\.json: No such file"):
+        mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **ONE)
 
 
 def test_steps_are_bounded_and_named(tmp_path: Path) -> None:
