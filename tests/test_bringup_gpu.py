@@ -154,6 +154,30 @@ def test_a_launch_that_hangs_and_goes_on_running(tmp_path: Path, capsys: pytest.
     assert "did not end within 0.05 s" in failed(run, SIGNED)
 
 
+def test_another_process_takes_the_memory(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """No instruction is to blame: once there is room again the run goes on."""
+    cuda = StandIn()
+    cuda.events = at(LATER, lambda: setattr(cuda, "memory", 0))
+    assert run(cuda) == 5
+    assert "out of memory; see who holds it: nvidia-smi" in " ".join(capsys.readouterr().out.split())
+    assert run.statuses() == {"layouts": "finished", "survey": "partial"}
+    assert run(StandIn(), "--resume") == 0
+
+
+def test_another_process_takes_the_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After one instruction's failure the context is given up, and somebody else has the GPU for itself."""
+    run, cuda = Run(tmp_path, (SIGNED, UNSIGNED)), StandIn(mode=3)
+
+    def taken() -> None:
+        cuda.fault, cuda.retain = "refused", 46
+
+    cuda.events = at(LATER, taken)
+    assert run(cuda, glob=BOTH) == 5, "of an instruction that failed and a GPU that is not there any more"
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Exclusive_Process, and another process has the GPU; see: nvidia-smi" in said
+    assert (run.statuses()["layouts"], set(run.store.parts)) == ("finished", {SIGNED})
+
+
 def test_errors_of_memory_mid_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """The answers look right and are thrown away; a later run finds them anew."""
     nvml = FakeNvml()

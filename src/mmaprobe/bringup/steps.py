@@ -7,8 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mmaprobe.bringup.room import Room, Work
-from mmaprobe.devices.gpu_driver import StuckError
+from mmaprobe.bringup.room import NO_ROOM, Room, Work
 from mmaprobe.devices.gpu_health import Health, Watch
 from mmaprobe.errors import DeviceError, UsageError, near
 from mmaprobe.evidence.steps import Slice, Status, StepRecord
@@ -94,7 +93,7 @@ class Turns:
         saving = _Saving(self, step, begin)
         try:
             saving.keep(self._pieces(step, saving))
-        except StuckError as error:  # what was found before it is as good as ever, and which instruction hung
+        except NO_ROOM as error:
             saving.keep("partial", str(error))
             raise
         except DeviceError as error:

@@ -20,7 +20,7 @@ from mmaprobe.devices.cuda_calls import Calls, status_name
 from mmaprobe.devices.cuda_health import Readings
 from mmaprobe.devices.cuda_identity import architecture, identity
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import HungError, StuckError
+from mmaprobe.devices.gpu_driver import HungError, StuckError, TakenError
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.cubin import architecture_number
@@ -135,7 +135,7 @@ class CudaDriver(Calls):
             return
         status, context = self._cuda.cuDevicePrimaryCtxRetain(self._device)
         if int(status) == _UNAVAILABLE:
-            raise NotHereError(f"{self.name}: {self._taken()}")
+            raise TakenError(f"{self.name}: {self._taken()}")
         if int(status):
             raise self.failure("cuDevicePrimaryCtxRetain", int(status))
         self._context = context

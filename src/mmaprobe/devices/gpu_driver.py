@@ -8,8 +8,12 @@ from typing import Any, Protocol
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.gpu_health import Health
-from mmaprobe.errors import DeviceError
+from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.toolchain.kernel import Kernel
+
+
+class TakenError(NotHereError):
+    """Another process has the device for itself."""
 
 
 class OutOfMemoryError(DeviceError):
