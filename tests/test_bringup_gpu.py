@@ -165,7 +165,10 @@ def test_another_process_takes_the_memory(run: Run, capsys: pytest.CaptureFixtur
 
 
 def test_another_process_takes_the_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After one instruction's failure the context is given up, and somebody else has the GPU for itself."""
+    """From the start; or after one instruction's failure, when the context was given up."""
+    before = Run(tmp_path / "before")
+    assert before(StandIn(mode=3, retain=46)) == 3
+    assert before(StandIn(), "--resume") == 0
     run, cuda = Run(tmp_path, (SIGNED, UNSIGNED)), StandIn(mode=3)
 
     def taken() -> None:

@@ -87,7 +87,7 @@ class Report:
     def exit_code(self) -> int:
         if self.interrupted:
             return 130
-        codes = [result.exit_code for result in self.results] or [4]
+        codes = [result.exit_code for result in self.results] or ([] if self.failure else [4])
         codes += [self.failure] if self.failure else []
         return worst([*codes, 1] if self.check and any(result.changed for result in self.results) else codes)
 

@@ -38,7 +38,7 @@ STEPS = (
     Step("recording", "answers to vectors named by recipes", 60, record_all),
 )
 """In this order, so that the first minutes answer the most."""
-INTERRUPTED, FAILURES = 130, (5, 1)
+INTERRUPTED, FAILURES = 130, (5, 1, 3)
 """Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
 RESERVE = 10.0
 """Seconds of the budget kept for the report, or a twentieth of it where that is less."""
