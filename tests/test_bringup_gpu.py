@@ -93,13 +93,13 @@ def breaks(cuda: StandIn, launch: int, fault: str) -> StandIn:
 
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From the pack to parameters: every step finished, exit code 0; going on does nothing twice."""
-    run, nvml = Run(tmp_path, (HALF,)), FakeNvml()
+    run, nvml = Run(tmp_path), FakeNvml()
     nvml.processes = {4242: ("train", 1 << 30)}
-    assert run(StandIn(), "--json", nvml=nvml, glob=HALF, steps="all") == 0
+    assert run(StandIn(), "--json", nvml=nvml, steps="all") == 0
     found = json.loads(capsys.readouterr().out)
     assert [(step["name"], step["status"]) for step in found["steps"]] == [(each.name, "finished") for each in STEPS]
     parts = run.store.parts
-    assert set(parts) == {HALF}
+    assert set(parts) == {SIGNED}
     assert {part.vectors for part in parts.values()} == {VECTORS}
     assert {part.comparison["outcome"] for part in parts.values()} <= {"same", "equivalent"}
     assert run.notes() == ["cuda:0: another process uses the GPU: pid 4242 (train, 1024 MiB)"]
