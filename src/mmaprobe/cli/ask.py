@@ -62,7 +62,8 @@ def run(
         out().print(SummaryTable(summary_of(report)))
         answers = [each for each in report.answers if each.status != "not here"]
         if answers:
-            questions_table(out(), rows_of(answers, report.device.info().get("architecture", "")))
+            rows = rows_of(answers, report.device.info().get("architecture", ""))
+            questions_table(out(), rows, str(report.out / "steps" / "questions.json"))
         for note in report.notes:
             out().print(note, markup=False, soft_wrap=True)
         if report.ended:

@@ -35,20 +35,21 @@ class Row:
     vectors: tuple[Vector, ...]
 
 
-def questions_table(console: Console, rows: Sequence[Row]) -> None:
-    """One line an answer; below, the vectors that settle it, with d and what each claim says d is."""
+def questions_table(console: Console, rows: Sequence[Row], where: str = "") -> None:
+    """One line an answer; below, the vectors that settle it, with d and what each claim says; or ``where`` they are."""
     lines = [
         {"question": row.question, "instruction": row.instruction, "claims": "; ".join(row.claims),
          "status": row.status, "the device says": row.says} for row in rows
     ]  # fmt: skip
     console.print(table(lines, ("question", "instruction", "claims", "status", "the device says")))
-    for row in rows:
+    for row in rows if not where else ():
         for vector in row.vectors:
             console.print(f"\n{row.question}, {row.instruction}: {vector_text(vector.witness)}", markup=False)
             console.print(f"  d = {word(vector.format, vector.witness.d)}{_claimed(vector)}", markup=False)
     settled = sum(row.status == "settled" for row in rows)
     asked = sum(row.status != "not here" for row in rows)
-    console.print(f"\n{settled} of {asked} answers settled; {len(rows) - asked} not here", markup=False)
+    there = f"; the vectors: {where}" if where else ""
+    console.print(f"\n{settled} of {asked} answers settled; {len(rows) - asked} not here{there}", markup=False)
 
 
 def _claimed(vector: Vector) -> str:

@@ -30,11 +30,6 @@ def constants(words: Iterable[int], chunk: int) -> str:
     """The part of ``compiled_model`` between the headers: what is known of the datapath."""
     listed = textwrap.fill(", ".join(str(int(word)) for word in words), 120, break_long_words=False)
     return f"""
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define MMAPROBE_CONSTANT __device__ constexpr
-#else
-#define MMAPROBE_CONSTANT constexpr
-#endif
 namespace mmaprobe {{
 namespace MMAPROBE_BUILD {{
 namespace compiled {{
