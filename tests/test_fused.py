@@ -13,10 +13,11 @@ from emulator.campaign import HostCampaign
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.base import open_device
+from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.gpu_campaign import NOWHERE, Found, Order, read_found
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.generators import regenerate
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.toolchain.source import Source
@@ -117,6 +118,10 @@ def test_a_faulty_multiprocessor_is_named(reference: DatapathDevice) -> None:
     assert summary.mismatches == summary.screening.wrong["3"] > 0
     assert summary.exit_code == 5, "the same vectors come out right on another multiprocessor"
     assert summary.examples[0].recipe.endswith("@5,2")
+    recipe, number, d, expected = summary.screening.first[0]
+    assert (recipe, number, d ^ expected) == (summary.examples[0].recipe, 3, 1)
+    vector = regenerate(recipe)
+    assert int(run_vectors(model, MADE, vector)[0]) == expected
 
 
 def test_a_wrong_model_is_seen_and_shrunk() -> None:

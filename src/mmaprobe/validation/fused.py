@@ -21,9 +21,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu_campaign import MULTIPROCESSORS, Found, Order
+from mmaprobe.devices.gpu_campaign import MULTIPROCESSORS, Found, Order, Place
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
-from mmaprobe.generators import generate_tiles
+from mmaprobe.generators import Recipe, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
 from mmaprobe.generators.space import target
 from mmaprobe.models.model import run_tiles
@@ -46,6 +46,8 @@ PROOF, SABOTAGED = 48, 29
 FIRST, MOST = 1 << 24, 1 << 37
 """Vectors of the first launch, and of any."""
 PRIME = 0x9E3779B1
+KEPT = 64
+"""Mismatches that are named."""
 
 
 @runtime_checkable
@@ -118,6 +120,7 @@ class Fused:
     rate: float = FIRST / SECONDS
     vectors: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MULTIPROCESSORS, np.uint64))
     wrong: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MULTIPROCESSORS, np.uint64))
+    first: list[tuple[str, int, int, int]] = field(default_factory=list)
 
     @property
     def outputs(self) -> int:
@@ -142,6 +145,7 @@ class Fused:
             self.rate = tiles * self.outputs / max(time.monotonic() - begin, 1e-6)
             self.vectors += found.vectors
             self.wrong += found.wrong
+            self.first += [self._named(family, seed, start, place) for place in found.places][: KEPT - len(self.first)]
         n = self.instruction.n
         return found.mismatches, np.array(
             sorted(place.tile * self.outputs + place.row * n + place.column for place in found.places), np.int64
@@ -150,7 +154,13 @@ class Fused:
     def screening(self) -> Screening:
         """What every multiprocessor computed so far."""
         wrong = {str(number): int(count) for number, count in enumerate(self.wrong) if count}
-        return Screening(self.device.multiprocessors, int(np.count_nonzero(self.vectors)), wrong)
+        return Screening(self.device.multiprocessors, int(np.count_nonzero(self.vectors)), wrong, tuple(self.first))
+
+    def _named(self, family: str, seed: int, start: int, place: Place) -> tuple[str, int, int, int]:
+        """A mismatch by its recipe: where it was computed, both codes."""
+        index = start + place.tile * max(self.instruction.m, self.instruction.n)
+        recipe = Recipe.of(self.instruction, family, seed, index, (place.row, place.column))
+        return str(recipe), place.multiprocessor, place.d, place.expected
 
     def _run(self, family: str, seed: int, start: int, tiles: int, **changes: int) -> Found:
         order = Order(FAMILIES.index(family), stream_number(family), seed, start, tiles, **changes)

@@ -22,11 +22,15 @@ class FamilyCount:
 
 @dataclass(frozen=True)
 class Screening:
-    """Of a fused campaign: multiprocessors that the GPU has, those that compared anything, and mismatches by number."""
+    """Of a fused campaign: multiprocessors that the GPU has, those that compared anything, and mismatches by number.
+
+    ``first``: recipes of the first mismatches, each with the multiprocessor, its code and the expected one.
+    """
 
     present: int
     covered: int
     wrong: dict[str, int]
+    first: tuple[tuple[str, int, int, int], ...] = ()
 
     def __str__(self) -> str:
         wrong = ", ".join(f"{count:,} by number {number}" for number, count in self.wrong.items())
@@ -34,7 +38,9 @@ class Screening:
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it."""
-        return {"present": self.present, "covered": self.covered, "wrong": self.wrong}
+        names = ("recipe", "multiprocessor", "d", "expected")
+        first = [dict(zip(names, (recipe, number, hex(d), hex(e)), strict=True)) for recipe, number, d, e in self.first]
+        return {"present": self.present, "covered": self.covered, "wrong": self.wrong, "first": first}
 
 
 @dataclass(frozen=True)

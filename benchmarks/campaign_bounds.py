@@ -1,4 +1,4 @@
-"""What the compiler makes of fused campaigns, and the rate that it bounds: python benchmarks/bench_campaign.py [ARCH]
+"""What the compiler makes of fused campaigns, and the rate that it bounds: python benchmarks/campaign_bounds.py [ARCH]
 
 No GPU is needed.  For each form: registers and local memory of the kernel as it is shipped; then, of the same source
 with every loop inside a tile unrolled and one family alone in it, the instructions that a tile takes in each pipe, both
