@@ -9,6 +9,7 @@ from mmaprobe.toolchain import mma_sync, wgmma
 from mmaprobe.toolchain.compiled import compiled_model
 from mmaprobe.toolchain.engine import flattened
 from mmaprobe.toolchain.fragments import CODES, METADATA_BITS, code_type
+from mmaprobe.toolchain.matrices import ALIGNMENT
 from mmaprobe.toolchain.source import Parts, Source, heading, template
 from mmaprobe.toolchain.target import target_text
 
@@ -46,8 +47,9 @@ def campaign_source(
     if parts is not None:
         memory = _memory(instruction, parts)
         each = parts.matrices + memory
-        groups = min(MOST_SHARED // each, 1 if parts.threads > 32 else WARPS)
-        shared = groups * each
+        slack = ALIGNMENT if parts.matrices else 0  # nobody says where dynamic shared memory begins
+        groups = min((MOST_SHARED - slack) // each, 1 if parts.threads > 32 else WARPS)
+        shared = groups * each + slack
         if groups:
             ends = FUSED[parts.threads]
             text = _text(instruction, architecture, target, program, parts, (groups, memory), ends)
