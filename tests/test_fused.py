@@ -16,10 +16,11 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.gpu_campaign import NOWHERE, Found, Order, read_found
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
-from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
 from mmaprobe.generators import regenerate
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation import fused, validate
 
@@ -33,8 +34,10 @@ class HostGpu:
 
     name, architecture, multiprocessors = "cuda:0", "sm_90a", 4
 
-    def __init__(self, unit: Unit | None = None, *, packed: bool = True, judges: bool = True, seed: int = 0) -> None:
-        self.model, self.unit, self.packed, self.judges, self.seed = _model(), unit, packed, judges, seed
+    def __init__(
+        self, unit: Unit | None = None, *, lacks: MmaprobeError | None = None, judges: bool = True, seed: int = 0
+    ) -> None:
+        self.model, self.unit, self.lacks, self.judges, self.seed = _model(), unit, lacks, judges, seed
         self.orders: list[Order] = []
         self.made: HostCampaign | None = None
 
@@ -51,8 +54,8 @@ class HostGpu:
         return self.model.run(made, batch) if self.unit is None else self.unit(batch, 2)
 
     def prepare_campaign(self, source: Source) -> None:
-        if not self.packed:
-            raise NotHereError("the pack has no campaign")
+        if self.lacks is not None:
+            raise self.lacks
         self.made = self.made or HostCampaign(source, MADE)
 
     def run_campaign(self, source: Source, order: Order) -> Found:
@@ -142,8 +145,9 @@ def test_a_kernel_that_does_not_prove_itself(gpu: HostGpu, message: str, referen
         validate(gpu, reference, MADE, VECTORS, generators=["tie"])
 
 
-def test_without_a_campaign_the_ordinary_way_serves(reference: DatapathDevice) -> None:
-    gpu = HostGpu(packed=False)
+@pytest.mark.parametrize("lacks", [NotHereError("the pack has no campaign"), RefusedError("not by this compiler")])
+def test_without_a_campaign_the_ordinary_way_serves(lacks: MmaprobeError, reference: DatapathDevice) -> None:
+    gpu = HostGpu(lacks=lacks)
     summary = validate(gpu, reference, MADE, VECTORS, generators=["tie"])
     assert (summary.vectors, summary.mismatches, summary.screening) == (VECTORS, 0, None)
     assert np.all(gpu.orders == [])

@@ -159,25 +159,6 @@ MMAPROBE_DEVICE Operands batch_of(const Memory& memory, Word64 count) {
   return {memory.a, memory.b, memory.c, memory.scale_a, memory.scale_b, memory.metadata, memory.d, count};
 }
 
-// Four outputs of two rows and two columns, row by row; of models that have no way of their own two and two.
-template <class Any, class = void>
-struct Four {
-  static MMAPROBE_DEVICE void evaluate(const typename Any::Row& upper, const typename Any::Row& lower,
-                                       const typename Any::Column& left, const typename Any::Column& right, const Code* c,
-                                       Code* d) {
-    Any::evaluate_two(upper, left, right, c, d);
-    Any::evaluate_two(lower, left, right, c + 2, d + 2);
-  }
-};
-template <class Any>
-struct Four<Any, decltype(void(&Any::evaluate_four))> {
-  static MMAPROBE_DEVICE void evaluate(const typename Any::Row& upper, const typename Any::Row& lower,
-                                       const typename Any::Column& left, const typename Any::Column& right, const Code* c,
-                                       Code* d) {
-    Any::evaluate_four(upper, lower, left, right, c, d);
-  }
-};
-
 // Phase 4, after D was stored: every output against the model.
 struct Judge {
   const Campaign& of;
@@ -214,7 +195,7 @@ struct Judge {
       Code c[4], d[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) c[i] = addend(at + tile, row + i / 2 * half, column + i % 2);
-      Four<Model>::evaluate(lines[0], lines[half], columns[0], columns[1], c, d);
+      Model::evaluate_four(lines[0], lines[half], columns[0], columns[1], c, d);
 #pragma unroll
       for (int i = 0; i < 4; ++i) compare(tile, row + i / 2 * half, column + i % 2, d[i]);
     }

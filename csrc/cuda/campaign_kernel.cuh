@@ -1,7 +1,7 @@
 // The fused kernel of a campaign: groups of threads go from tile to tile.  `done` counts the tiles that were judged.
 #ifndef MMAPROBE_HOST
 extern "C" __global__ void __launch_bounds__(Shape::threads * Shape::groups) mmaprobe_run(Campaign of, Word64* done) {
-  extern __shared__ Byte shared[];
+  extern __shared__ __align__(16) Byte shared[];
   const int thread = threadIdx.x % Shape::threads, group = threadIdx.x / Shape::threads;
   Byte* own = aligned(shared) + group * Shape::bytes;
   const Memory memory = Places{own + Shape::matrices, 0}.memory(Shape::tiles, false);

@@ -31,6 +31,7 @@ from mmaprobe.models.program import program
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.campaign import campaign_source, takes
+from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation.native import datapath_of
 from mmaprobe.validation.summary import Screening
@@ -93,7 +94,7 @@ def shipped_campaigns(names: Iterable[str], architecture: str) -> Iterator[Sourc
 
 
 def fused(dut: Device, ref: Device, instruction: Instruction) -> Fused | None:
-    """The fused way between a GPU and a model; None where there is none here."""
+    """The fused way between a GPU and a model; None where there is none here: no kernel, or none that compiles."""
     path = datapath_of(ref, instruction)
     if not isinstance(dut, CampaignDevice) or path is None:
         return None
@@ -102,7 +103,7 @@ def fused(dut: Device, ref: Device, instruction: Instruction) -> Fused | None:
         return None
     try:
         dut.prepare_campaign(source)
-    except NotHereError:
+    except (NotHereError, RefusedError):
         return None
     return Fused(dut, instruction, path, source)
 
@@ -167,21 +168,20 @@ class Fused:
         return self.device.run_campaign(self.source, order)
 
     def _prove(self, family: str, seed: int) -> None:
-        start = 0
-        expected = run_tiles(
-            self.instruction, self.datapath, generate_tiles(self.instruction, family, seed, start, PROOF)
-        )
-        plain = self._run(family, seed, start, PROOF)
+        tiles = generate_tiles(self.instruction, family, seed, 0, PROOF)
+        expected = run_tiles(self.instruction, self.datapath, tiles)
+        plain = self._run(family, seed, 0, PROOF)
         if plain.checksum != checksum(expected):
             raise DeviceError(
                 f"{self.instruction.id}: the fused kernel's vectors or model of family {family} are not those of the "
                 "CPU: nothing it says counts"
             )
-        spoilt = self._run(family, seed, start, PROOF, sabotaged=SABOTAGED)
+        spoilt = self._run(family, seed, 0, PROOF, sabotaged=SABOTAGED)
         if abs(spoilt.mismatches - plain.mismatches) != 1 or spoilt.checksum != plain.checksum:
             raise DeviceError(
                 f"{self.instruction.id}: the fused kernel was told to take one output for wrong and finds "
-                f"{spoilt.mismatches} mismatches, {plain.mismatches} without: it does not compare"
+                f"{spoilt.mismatches} mismatches, {plain.mismatches} without: it does not compare, or the GPU's "
+                "answers do not repeat"
             )
 
 
