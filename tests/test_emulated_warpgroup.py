@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from emulator import gmma
-from emulator.batches import random_batch
+from emulator.batches import outcome
 from emulator.host import movement
-from emulator.registers import Array
 from emulator.warpgroup import Statement, run_warpgroup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms, instruction
@@ -40,26 +39,6 @@ def variants(identifier: str, widths: tuple[int, ...]) -> Iterator[Instruction]:
         yield instruction(f"{opcode}{{{inside}}}" if inside else opcode, SM)
 
 
-def outcome(source: Source, made: Instruction) -> list[str]:
-    """The operands that do not arrive where CuTe says, D where it does not come from there."""
-    batch = random_batch(made, 2, 5)
-    rng = np.random.default_rng(6)
-    results: list[Array] = []
-    steps: list[dict[str, Array]] = []
-
-    def unit(seen: dict[str, Array]) -> Array:
-        steps.append(seen)
-        results.append(rng.integers(0, 1 << made.formats()["d"].bits, (len(seen["b"]), made.m, made.n), np.uint64))
-        return results[-1]
-
-    d = run_warpgroup(source, made, batch, unit)
-    wrong = [] if (d == np.concatenate(results)).all() else ["d"]
-    assert all(step.keys() == dict(batch.items()).keys() for step in steps), "operands that the instruction lacks"
-    return wrong + [
-        name for name, codes in batch.items() if (np.concatenate([step[name] for step in steps]) != codes).any()
-    ]
-
-
 def expected(made: Instruction) -> Statement:
     """The statement of the PTX text for an id: counts of registers and immediates."""
     given, bits = made.id, {"f16": 16}.get(made.d, 32)
@@ -83,7 +62,7 @@ def prove(made: Instruction) -> None:
     assert Statement.of(source.text, made) == expected(made), made.id
     text = f"{made.m} {made.n} {made.k} {made.c} {movement(source)}"
     if text not in proven():
-        assert outcome(source, made) == [], made.id
+        assert outcome(run_warpgroup, source, made) == [], made.id
         proven().add(text)
 
 
@@ -192,5 +171,5 @@ def test_a_wrong_layout_is_seen(name: str, lost: list[str], struct: str, right: 
     """One term changed: an address, a swizzle, a field of a descriptor, a selector, a place in a register."""
     made = instruction(name, SM)
     source = render(made, SM)
-    assert outcome(source, made) == []
-    assert outcome(seeded(source, struct, right, wrong), made) == lost
+    assert outcome(run_warpgroup, source, made) == []
+    assert outcome(run_warpgroup, seeded(source, struct, right, wrong), made) == lost

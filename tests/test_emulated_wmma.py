@@ -4,46 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from emulator.batches import random_batch
-from emulator.registers import Array
+from emulator.batches import outcome
 from emulator.wmma import Warp, run_wmma
-from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, forms
 from mmaprobe.toolchain.render import render
-from mmaprobe.toolchain.source import Source
 
 NVIDIA = [name for name in architectures() if name.startswith("sm_")]
 WMMA = {form.first.id: (form.first, name) for name in reversed(NVIDIA) for form in forms(name, "wmma.*")}
-
-
-def outcome(source: Source, made: Instruction) -> list[str]:
-    """The operands that do not arrive where the PTX text says, D where it does not come from there."""
-    batch = random_batch(made, 2, 5)
-    rng = np.random.default_rng(6)
-    results: list[Array] = []
-    steps: list[dict[str, Array]] = []
-
-    def unit(seen: dict[str, Array]) -> Array:
-        steps.append(seen)
-        limit = (1 << made.formats()["d"].bits) - 1
-        results.append(rng.integers(0, limit, (len(seen["a"]), made.m, made.n), np.uint64, endpoint=True))
-        return results[-1]
-
-    d = run_wmma(source, made, batch, unit)
-    wrong = [] if (d == np.concatenate(results)).all() else ["d"]
-    return wrong + [
-        name for name, codes in batch.items() if (np.concatenate([step[name] for step in steps]) != codes).any()
-    ]
 
 
 @pytest.mark.parametrize("name", WMMA)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B and C arrive where the PTX text says, D comes from there, of two items."""
     made, architecture = WMMA[name]
-    assert outcome(render(made, architecture), made) == []
+    assert outcome(run_wmma, render(made, architecture), made) == []
 
 
 FRAGMENTS = {
@@ -102,7 +78,7 @@ def test_a_wrong_layout_is_seen(name: str, lost: list[str], right: str, wrong: s
     made, architecture = WMMA[name]
     source = render(made, architecture)
     assert right in source.text, source.text
-    assert outcome(replace(source, text=source.text.replace(right, wrong)), made) == lost
+    assert outcome(run_wmma, replace(source, text=source.text.replace(right, wrong)), made) == lost
 
 
 def test_an_unaligned_line_is_seen() -> None:
@@ -111,4 +87,4 @@ def test_an_unaligned_line_is_seen() -> None:
     source = render(made, architecture)
     natural = source.text.replace("k * 16 + line", "k * 8 + line").replace("[%1], 16;", "[%1], 8;")
     with pytest.raises(AssertionError, match="lines off the fragment's bytes"):
-        outcome(replace(source, text=natural), made)
+        outcome(run_wmma, replace(source, text=natural), made)
