@@ -19,7 +19,7 @@ FOLDER = Path(tempfile.mkdtemp(prefix="mmaprobe-emulator-"))
 
 
 class Operands(ctypes.Structure):
-    """``Operands`` of csrc/cuda/common.cuh."""
+    """``Operands`` of csrc/gpu/fragments.hpp."""
 
     _fields_ = [*((name, ctypes.c_void_p) for name in OPERANDS), ("items", ctypes.c_ulonglong)]
 

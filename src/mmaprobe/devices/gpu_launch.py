@@ -23,7 +23,7 @@ from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
 
 OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")
-"""The pointers of ``Operands`` in csrc/cuda/common.cuh, in order; D and the number of items come after them."""
+"""The pointers of ``Operands`` in csrc/gpu/fragments.hpp, in order; D and the number of items come after them."""
 CANARIES = (0xA5, 0x5B)
 MARGIN = 256
 WAIT_RAN_OUT = 1 << 63

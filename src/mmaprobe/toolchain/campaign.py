@@ -57,7 +57,7 @@ def campaign_source(
                 instruction.id, architecture, text, threads=parts.threads, groups=groups, items=parts.items,
                 shared=shared, campaign="fused",
             )  # fmt: skip
-    alone = Parts(template("cuda/common.cuh"), "")
+    alone = Parts(template("gpu/fragments.hpp"), "")
     text = _text(instruction, architecture, target, program, alone, (WARPS, 0), STAGED)
     return Source(instruction.id, architecture, text, groups=WARPS, campaign="staged")
 

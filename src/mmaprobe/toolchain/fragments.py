@@ -1,4 +1,4 @@
-"""An operand's layout as a C++ struct that the kernel templates take: ``csrc/cuda/common.cuh`` says what is in it."""
+"""An operand's layout as a C++ struct that the kernel templates take: ``csrc/gpu/fragments.hpp`` says what is in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.formats import Format
+from mmaprobe.toolchain.source import template
 
+MOVE, REGISTERS, BATCH = "gpu/fragments.hpp", "gpu/registers.hpp", "gpu/batch.hpp"
+"""What moves an operand's elements, all operands of a group of lanes in its registers, the kernel's loop over items."""
 STRUCTS = {
     "a": "A", "b": "B", "c": "C", "d": "D", "scale_a": "ScaleA", "scale_b": "ScaleB", "metadata": "Metadata",
 }  # fmt: skip
@@ -68,3 +71,15 @@ def structs(instruction: Instruction, fragments: dict[str, Fragment], items: int
         for name in STRUCTS
     ]
     return "\n\n".join(made)
+
+
+def movement(instruction: Instruction, fragments: dict[str, Fragment], items: int = 1) -> str:
+    """What moves the operands of a group of lanes from memory into its registers, and D back."""
+    return "\n\n".join(
+        [
+            template(MOVE),
+            structs(instruction, fragments, items),
+            f"constexpr Word64 ITEMS = {items};",
+            template(REGISTERS),
+        ]
+    )

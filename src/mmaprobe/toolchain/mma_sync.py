@@ -6,32 +6,25 @@ from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.toolchain.assembly import Assembly
-from mmaprobe.toolchain.fragments import structs
+from mmaprobe.toolchain.fragments import BATCH, movement
 from mmaprobe.toolchain.source import Parts, Source, device_only, heading, template
 
-TEMPLATE = "cuda/mma_sync.cuh"
-BATCH = "cuda/mma_sync_batch.cuh"
+TEMPLATE = "cuda/warp_batch.cuh"
 
 
 def parts(instruction: Instruction, architecture: str) -> Parts:
     """What moves a warp's items, and the instruction."""
     fragments = {name: layout(instruction, architecture, name) for name in operands(instruction)}
     items = dict(fragments["d"].axes).get("product", 1)
-    movement = "\n\n".join(
-        [
-            template("cuda/common.cuh"),
-            structs(instruction, fragments, items),
-            f"constexpr Word64 ITEMS = {items};",
-            template(TEMPLATE),
-        ]
-    )
-    return Parts(movement, device_only(multiply(instruction, fragments)), items=items)
+    return Parts(movement(instruction, fragments, items), device_only(multiply(instruction, fragments)), items=items)
 
 
 def source(instruction: Instruction, architecture: str) -> Source:
     """The kernel of an mma.sync: a warp runs one item at a time, of Volta's four."""
     made = parts(instruction, architecture)
-    text = "\n\n".join([heading(instruction, architecture), made.movement, template(BATCH), made.multiply])
+    text = "\n\n".join(
+        [heading(instruction, architecture), made.movement, template(BATCH), template(TEMPLATE), made.multiply]
+    )
     return Source(instruction.id, architecture, text, items=made.items)
 
 

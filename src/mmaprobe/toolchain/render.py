@@ -1,11 +1,11 @@
-"""From the catalog to CUDA C++: the structs of an instruction's operands, a template, and the instruction itself."""
+"""From the catalog to CUDA C++ or HIP: the structs of an instruction's operands, a template, and the instruction itself."""
 
 from __future__ import annotations
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain import mma_sync, tcgen05, wgmma, wmma
+from mmaprobe.toolchain import matrix_core, mma_sync, tcgen05, wgmma, wmma
 from mmaprobe.toolchain.source import Source
 
 
@@ -20,4 +20,6 @@ def render(instruction: Instruction, architecture: str) -> Source:
         return wmma.source(instruction, architecture)
     if instruction.opcode.startswith("tcgen05."):
         return tcgen05.source(instruction, architecture)
+    if architecture.startswith("gfx"):
+        return matrix_core.source(instruction, architecture)
     raise UsageError(f"{instruction.id}: no kernel template for it")

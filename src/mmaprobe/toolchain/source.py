@@ -69,7 +69,7 @@ class Parts:
 
 @cache
 def template(name: str) -> str:
-    """The text of a template in ``csrc``: ``cuda/common.cuh``."""
+    """The text of a template in ``csrc``: ``gpu/fragments.hpp``."""
     package = Path(str(files("mmaprobe")))
     for root in (package / "csrc", package.parent.parent / "csrc"):
         if (root / name).is_file():

@@ -92,7 +92,7 @@ def source(instruction: Instruction, architecture: str) -> Source:
     text = "\n\n".join(
         [
             heading(instruction, architecture),
-            template("cuda/common.cuh"),
+            template("gpu/fragments.hpp"),
             template(SHARED_TEMPLATE),
             structs(instruction, made.fragments),
             *(_matrix(made, name) for name in MATRICES),

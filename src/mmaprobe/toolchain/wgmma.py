@@ -34,7 +34,7 @@ def parts(instruction: Instruction, architecture: str) -> Parts:
     ]
     movement = "\n\n".join(
         [
-            template("cuda/common.cuh"),
+            template("gpu/fragments.hpp"),
             template(SHARED_TEMPLATE),
             structs(instruction, fragments),
             *matrices,

@@ -107,7 +107,7 @@ def source(instruction: Instruction, architecture: str) -> Source:
     text = "\n\n".join(
         [
             heading(instruction, architecture),
-            template("cuda/common.cuh"),
+            template("gpu/fragments.hpp"),
             template(SHARED_TEMPLATE),
             *(struct(instruction, one) for one in matrices.values()),
             "\n".join(f"constexpr int {name} = {value};" for name, value in numbers.items()),

@@ -1,5 +1,5 @@
-// mma.sync in all its forms: dense, sparse, block scaled; floating, integer and bits.  A warp runs one item at a time
-// (of Volta's m8n8k4 four), all operands in its registers.  `multiply` is the instruction, rendered.
+// All operands of one or more items in the registers of a warp or wave.  `multiply` is the instruction, rendered.
+// A kernel's group of lanes runs ITEMS items at a time (of Volta's m8n8k4 four, else one).
 
 struct Registers {
   A::Word a[A::registers];

@@ -3,11 +3,13 @@
 // A rendered source starts with one struct for each operand (toolchain/fragments.py): Code and Word, the number of
 // slots, registers and elements, whether a place (lane, slot) is held, and which element it holds.  The same text
 // compiles for the host with MMAPROBE_HOST, where a test runs it lane by lane.
-#ifndef MMAPROBE_COMMON_CUH
-#define MMAPROBE_COMMON_CUH
+#ifndef MMAPROBE_FRAGMENTS_HPP
+#define MMAPROBE_FRAGMENTS_HPP
 
 #ifdef MMAPROBE_HOST
 #define MMAPROBE_DEVICE inline
+#elif defined(__HIP__)
+#define MMAPROBE_DEVICE __attribute__((device, always_inline)) inline
 #else
 #define MMAPROBE_DEVICE __device__ __forceinline__
 #endif
@@ -43,10 +45,33 @@ MMAPROBE_DEVICE Word64 left(Word64 items, Word64 first) {
   return (items - first) * Operand::elements;
 }
 
+// One element into the bits from `bit` on; where elements do not fill whole registers it goes on in the next.
+template <class Operand>
+MMAPROBE_DEVICE void put(typename Operand::Word* registers, int bit, typename Operand::Code code) {
+  using Word = typename Operand::Word;
+  constexpr int wide = Operand::register_bits;
+  const int low = bit % wide + Operand::shift;
+  registers[bit / wide] |= Word(Word64(code) << low);
+  if constexpr (wide % Operand::bits != 0) {
+    if (low + Operand::bits > wide) registers[bit / wide + 1] |= Word(Word64(code) >> (wide - low));
+  }
+}
+
+// The same way back, with whatever stands above the element.
+template <class Operand>
+MMAPROBE_DEVICE Word64 take(const typename Operand::Word* registers, int bit) {
+  constexpr int wide = Operand::register_bits;
+  const int low = bit % wide + Operand::shift;
+  Word64 value = registers[bit / wide] >> low;
+  if constexpr (wide % Operand::bits != 0) {
+    if (low + Operand::bits > wide) value |= Word64(registers[bit / wide + 1]) << (wide - low);
+  }
+  return value;
+}
+
 // The registers of one lane: slot s occupies `bits` bits from bit s * bits on; what lies beyond the array is 0.
 template <class Operand>
 MMAPROBE_DEVICE void load(const void* array, Word64 items, Word64 first, int lane, typename Operand::Word* registers) {
-  using Word = typename Operand::Word;
   const typename Operand::Code* codes = static_cast<const typename Operand::Code*>(array) + first * Operand::elements;
   const Word64 count = left<Operand>(items, first);
 #pragma unroll
@@ -55,25 +80,21 @@ MMAPROBE_DEVICE void load(const void* array, Word64 items, Word64 first, int lan
   for (int slot = 0; slot < Operand::slots; ++slot) {
     const Word64 at = Operand::at(lane, slot);
     if (!Operand::held(lane, slot) || at >= count) continue;
-    const int bit = slot * Operand::bits;
-    registers[bit / Operand::register_bits] |= Word(codes[at]) << (bit % Operand::register_bits + Operand::shift);
+    put<Operand>(registers, slot * Operand::bits, codes[at]);
   }
 }
 
 // The same way back; what lies beyond the array is dropped.
 template <class Operand>
 MMAPROBE_DEVICE void store(void* array, Word64 items, Word64 first, int lane, const typename Operand::Word* registers) {
-  using Word = typename Operand::Word;
   typename Operand::Code* codes = static_cast<typename Operand::Code*>(array) + first * Operand::elements;
   const Word64 count = left<Operand>(items, first);
-  const Word mask = Operand::width < Operand::register_bits ? (Word(1) << (Operand::width & 63)) - 1 : ~Word(0);
+  const Word64 mask = ~Word64(0) >> (64 - Operand::width);
 #pragma unroll
   for (int slot = 0; slot < Operand::slots; ++slot) {
     const Word64 at = Operand::at(lane, slot);
     if (!Operand::held(lane, slot) || at >= count) continue;
-    const int bit = slot * Operand::bits;
-    const Word word = registers[bit / Operand::register_bits] >> (bit % Operand::register_bits + Operand::shift);
-    codes[at] = typename Operand::Code(word & mask);
+    codes[at] = typename Operand::Code(take<Operand>(registers, slot * Operand::bits) & mask);
   }
 }
 

@@ -1,0 +1,34 @@
+// Operands as the compiler's builtins take them: vectors of its own types, which nobody has to spell.
+//
+// Bits<N> turns into any type of N registers, so that the prototype of a builtin says what its operands are; one that
+// takes more or fewer registers than the catalog says does not compile.
+#ifndef MMAPROBE_HOST
+template <int registers>
+struct Bits {
+  Word32 words[registers];
+
+  template <class Vector>
+  MMAPROBE_DEVICE operator Vector() const {
+    static_assert(sizeof(Vector) == sizeof(words), "the builtin takes other registers than the catalog says");
+    return __builtin_bit_cast(Vector, words);
+  }
+};
+
+// All registers of an operand, those above `used` zero: builtins take the widest of several formats.
+template <int registers, int used>
+MMAPROBE_DEVICE Bits<registers> bits(const Word32 (&words)[used]) {
+  static_assert(used <= registers, "more registers than the builtin takes");
+  Bits<registers> made = {};
+#pragma unroll
+  for (int r = 0; r < used; ++r) made.words[r] = words[r];
+  return made;
+}
+
+template <int registers, class Vector>
+MMAPROBE_DEVICE void keep(Word32 (&words)[registers], const Vector& vector) {
+  static_assert(sizeof(Vector) == sizeof(words), "the builtin gives other registers than the catalog says");
+  const Bits<registers> made = __builtin_bit_cast(Bits<registers>, vector);
+#pragma unroll
+  for (int r = 0; r < registers; ++r) words[r] = made.words[r];
+}
+#endif

@@ -1,0 +1,196 @@
+"""AMD's matrix instructions as clang's builtins: the name of each, and its arguments in order.
+
+Clang types nothing of this for us to ask, but refuses a call whose operands
+have other registers than the builtin's (``csrc/hip/matrix.hpp``), and the
+disassembly decides what became of it.  Source: LLVM 22, BuiltinsAMDGPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from mmaprobe.catalog.fragment import Fragment
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import forms
+from mmaprobe.catalog.modifiers import MATRIX_NAMES, SCALE_FORMATS
+from mmaprobe.errors import UsageError
+
+FIRST = "gfx90a"
+"""Builtins keep the names that shapes had on CDNA2, where they were there already."""
+IN_NAMES = {"wave", "tied"}
+"""Modifiers that choose the builtin or how it is compiled."""
+WIDEST = {"v_mfma": 8, "v_wmma": 16}
+"""Registers of A and B that an f8f6f4 builtin takes whatever the format: those of its 8-bit ones."""
+
+
+class Arguments:
+    """The arguments of one call under way, and which bits of the instruction's modifiers they say."""
+
+    def __init__(self, made: Instruction, fragments: dict[str, Fragment]) -> None:
+        self.made, self.fragments = made, fragments
+        self.texts: list[str] = []
+        self._said: set[tuple[str, int]] = set()
+
+    def operands(self, *names: str) -> None:
+        """Operands of as many registers as their layouts have."""
+        self.texts += [f"bits<{self.fragments[name].registers}>(of.{name})" for name in names]
+
+    def widest(self, name: str) -> None:
+        """A or B in as many registers as its widest format takes."""
+        self.texts.append(f"bits<{WIDEST[self.made.opcode[:6]]}>(of.{name})")
+
+    def numbers(self, *numbers: int) -> None:
+        """Constants."""
+        self.texts += map(str, numbers)
+
+    def number(self, key: str, names: tuple[str, ...] = ()) -> int:
+        """A modifier that is a number, a flag, or one of ``names``; 0 where it is not given."""
+        text = self.made.modifier.get(key)
+        self._said.add((key, 0))
+        if text is None:
+            return 0
+        return names.index(text) if names else int(text[-1:] or 1)
+
+    def bit(self, key: str, place: int) -> int:
+        """One bit of a modifier that is a list of bits for A, B and C."""
+        self._said.add((key, place))
+        return int(self.made.modifier.get(key, "000")[place])
+
+    def unsaid(self) -> str:
+        """The first modifier that the arguments do not say; empty where they say all."""
+        for key, text in self.made.modifiers:
+            listed = len(text) == 3 and set(text) <= {"0", "1"}
+            places = [place for place in range(3) if text[place] == "1"] if listed else [0]
+            if key not in IN_NAMES and any((key, place) not in self._said for place in places):
+                return f"{key}={text}" if text else key
+        return ""
+
+
+def call(made: Instruction, architecture: str, fragments: dict[str, Fragment]) -> str:
+    """The call of an instruction's builtin; UsageError where no argument says one of its modifiers."""
+    given = Arguments(made, fragments)
+    name = _generation(architecture)(given)
+    unsaid = given.unsaid()
+    if unsaid:
+        raise UsageError(f"{made.id}: clang's builtin has no argument for {unsaid}")
+    return f"__builtin_amdgcn_{name}({', '.join(given.texts)})"
+
+
+def _generation(architecture: str) -> Callable[[Arguments], str]:
+    if architecture.startswith("gfx9"):
+        return _cdna
+    if architecture.startswith("gfx125"):
+        return _gfx125
+    return _gfx11 if architecture.startswith("gfx11") else _gfx12
+
+
+@cache
+def _first_names() -> dict[tuple[object, ...], str]:
+    return {_shape(form.first): form.first.opcode for form in forms(FIRST, "v_mfma_*")}
+
+
+def _shape(made: Instruction) -> tuple[object, ...]:
+    return made.m, made.n, made.k, made.blocks, made.a, made.b, made.d
+
+
+def _cdna(given: Arguments) -> str:
+    """MFMA: a, b, c, cbsz, abid, blgp; f8f6f4: a, b, c, formats, byte and scale twice; SMFMAC: a, b, c, index, ..."""
+    made = given.made
+    if "f8f6f4" in made.opcode:
+        given.widest("a")
+        given.widest("b")
+        given.operands("c")
+        given.numbers(given.number("cbsz"), given.number("blgp"))
+        for place, name in enumerate(("scale_a", "scale_b")):
+            given.numbers(given.bit("op_sel", place) + 2 * given.bit("op_sel_hi", place))
+            if made.scale:
+                given.operands(name)
+            else:
+                given.numbers(0)
+        return made.opcode.removeprefix("v_").replace("mfma_f32", "mfma_scale_f32")
+    given.operands("a", "b", "c")
+    if made.chunk:
+        given.operands("metadata")
+        given.numbers(given.number("cbsz"), given.number("abid"))
+        return made.opcode.removeprefix("v_")
+    negated = sum(given.bit("neg", place) << place for place in range(3)) if made.a == "f64" else 0
+    given.numbers(given.number("cbsz"), given.number("abid"), given.number("blgp") or negated)
+    return _first_names().get(_shape(made), made.opcode).removeprefix("v_")
+
+
+def _signed(given: Arguments, *operands: str) -> None:
+    """Operands of integers, each behind its sign."""
+    for name in operands:
+        given.numbers(given.bit("neg_lo", "ab".index(name)))
+        given.operands(name)
+
+
+def _wave(given: Arguments) -> int:
+    return given.fragments["d"].lanes
+
+
+def _gfx11(given: Arguments) -> str:
+    """WMMA: a, b, c[, op_sel]; of integers signs before A and B, clamp behind C."""
+    made = given.made
+    if made.d == "s32":
+        _signed(given, "a", "b")
+        given.operands("c")
+        given.numbers(given.number("clamp"))
+    else:
+        given.operands("a", "b", "c")
+        if made.d != "f32":
+            given.numbers(given.bit("op_sel", 2))
+    tied = "_tied" if "tied" in made.modifier else ""
+    return f"{made.opcode.removeprefix('v_')}{tied}_w{_wave(given)}"
+
+
+def _gfx12(given: Arguments) -> str:
+    """WMMA and SWMMAC: a, b, c[, index]; of integers signs before A and B, clamp last."""
+    made = given.made
+    if made.d == "s32":
+        _signed(given, "a", "b")
+        given.operands("c")
+    else:
+        given.operands("a", "b", "c")
+    if made.chunk:
+        given.texts.append(_index(given))
+    if made.d == "s32":
+        given.numbers(given.number("clamp"))
+    suffix = "" if made.chunk else "_gfx12"
+    return f"{made.opcode.removeprefix('v_')}_w{_wave(given)}{suffix}"
+
+
+def _index(given: Arguments) -> str:
+    """The set of indices that ``index_key`` picks, at the low end: clang makes the modifier of the shift."""
+    sets = dict(given.fragments["metadata"].choices)["index_key"]
+    return f"Word32(of.metadata[0] >> {32 // len(sets) * given.number('index_key')})"
+
+
+def _gfx125(given: Arguments) -> str:
+    """WMMA: what changes A, A, what changes B, B, what changes C, C[, scales], reuse of A and of B."""
+    made = given.made
+    if made.d == "s32":
+        _signed(given, "a", "b")
+        given.operands("c")
+    else:
+        for place, name in enumerate("ab"):
+            if "f8f6f4" in made.opcode:
+                given.numbers(given.number(f"matrix_{name}_fmt", MATRIX_NAMES))
+                given.widest(name)
+                continue
+            if made.a in ("f32", "f16", "bf16"):
+                given.numbers(given.bit("neg_lo", place))
+            given.operands(name)
+        given.numbers(given.bit("neg_lo", 2) + 2 * given.bit("neg_hi", 2))
+        given.operands("c")
+    if made.scale:
+        for name in "ab":
+            given.numbers(given.number(f"matrix_{name}_scale"))
+            given.numbers(given.number(f"matrix_{name}_scale_fmt", tuple(SCALE_FORMATS)))
+            given.operands(f"scale_{name}")
+    if "reuse" in made.takes:
+        given.numbers(given.number("matrix_a_reuse"), given.number("matrix_b_reuse"))
+    if made.d == "s32":
+        given.numbers(given.number("clamp"))
+    return made.opcode.removeprefix("v_")
