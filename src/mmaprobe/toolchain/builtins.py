@@ -1,8 +1,8 @@
 """AMD's matrix instructions as clang's builtins: the name of each, and its arguments in order.
 
-Clang types nothing of this for us to ask, but refuses a call whose operands
-have other registers than the builtin's (``csrc/hip/matrix.hpp``), and the
-disassembly decides what became of it.  Source: LLVM 22, BuiltinsAMDGPU.
+Clang refuses a call whose operands have other registers than the builtin's
+(``csrc/hip/matrix.hpp``); its front end checks little else, and the
+disassembly decides what became of a call.  Source: LLVM 22, BuiltinsAMDGPU.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from mmaprobe import formats
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms
@@ -56,6 +57,13 @@ class Arguments:
         """One bit of a modifier that is a list of bits for A, B and C."""
         self._said.add((key, place))
         return int(self.made.modifier.get(key, "000")[place])
+
+    def whole(self, place: int) -> int:
+        """Whether a whole operand is negated: of 16-bit A and B both halves, which no argument tells apart."""
+        low, high = (self.made.modifier.get(key, "000")[place] for key in ("neg_lo", "neg_hi"))
+        if formats.get(self.made.a).bits > 16:
+            return self.bit("neg_lo", place)
+        return self.bit("neg_lo", place) & self.bit("neg_hi", place) if low == high else 0
 
     def unsaid(self) -> str:
         """The first modifier that the arguments do not say; empty where they say all."""
@@ -180,7 +188,7 @@ def _gfx125(given: Arguments) -> str:
                 given.widest(name)
                 continue
             if made.a in ("f32", "f16", "bf16"):
-                given.numbers(given.bit("neg_lo", place))
+                given.numbers(given.whole(place))
             given.operands(name)
         given.numbers(given.bit("neg_lo", 2) + 2 * given.bit("neg_hi", 2))
         given.operands("c")
