@@ -8,7 +8,17 @@ tables in Composable Kernel's MX tests (gfx950's f8f6f4, gfx1250's K 128).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from mmaprobe.catalog.instruction import Instruction
+
 Place = tuple[int, int, int]
+WIDTHS = {
+    "f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4,
+    "e4m3": 8, "e5m2": 8, "e4m3fnuz": 8, "e5m2fnuz": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4,
+    "ue8m0": 8, "ue5m3": 8, "ue4m3": 8,
+}  # fmt: skip
+"""Bits of an element as registers hold it."""
 
 
 def slot(number: int, bits: int) -> tuple[int, int]:
@@ -133,3 +143,58 @@ def wmma1250_in(bits: int, k_size: int, row: int, k: int) -> Place:
 def wmma1250_out(bits: int, i: int, j: int) -> Place:
     register, bit = slot(i % 8, bits)
     return register + (8 if i >= 16 else 0), bit, j + 16 * (i % 16 // 8)
+
+
+def scale_place(made: Instruction, architecture: str, operand: str, index: Mapping[str, int], chosen: int) -> Place:
+    """gfx950: one scale a lane, in byte ``chosen``; gfx1250: the scales of a row in lanes of row ``chosen``."""
+    row, block = index["n" if operand == "scale_b" else "m"], index["scale_block"]
+    dim = made.n if operand == "scale_b" else made.m
+    if architecture.startswith("gfx9"):
+        return 0, 8 * chosen, row + dim * block
+    return block // 4, 8 * (block % 4), row + (16 * chosen if dim == 16 else 0)
+
+
+def places(
+    made: Instruction, architecture: str, operand: str, sizes: tuple[int, int], index: Mapping[str, int],
+    chosen: Mapping[str, int],
+) -> list[Place]:  # fmt: skip
+    """Where one element of an operand lies, all copies of it; ``sizes``: lanes of the wave, bits of the element."""
+    wave, bits = sizes
+    k, block = index.get("k", 0), index.get("mfma_block", 0)
+    row = index["n"] if operand == "b" else index["m"]
+    dim = made.n if operand == "b" else made.m
+    if operand in ("c", "d"):
+        return [out_place(made, architecture, sizes, index, chosen)]
+    if operand == "metadata":
+        if architecture.startswith("gfx9"):
+            return [smfmac_index(made.m, made.k, row, index["chunk"], chosen["cbsz"], chosen["abid"])]
+        key = (WIDTHS[made.a], made.k, wave)
+        return [swmmac12_index(key, row, index["chunk"], chosen["index_key"])]
+    if architecture.startswith("gfx9"):
+        chunk = 16 if "f8f6f4" in made.opcode and bits == 8 else 0
+        depth = made.k // 2 if made.chunk and operand == "a" else made.k
+        return [mfma_in(dim, depth, made.blocks, bits, row, k, block, chunk)]
+    if architecture.startswith("gfx11"):
+        return [(*slot(k, bits), row + 16 * copy) for copy in range(wave // 16)]
+    if architecture.startswith("gfx125"):
+        register, bit, lane = wmma1250_in(bits, made.k, row % 16, k)
+        return [(register + 8 * (row // 16), bit, lane)]
+    key = (bits, made.k, wave)
+    if made.chunk:
+        return [swmmac12_a(key, row, k) if operand == "a" else wmma12_in(G12_SPARSE_B, key, row, k)]
+    return [wmma12_in(G12_DENSE, key, row, k)]
+
+
+def out_place(
+    made: Instruction, architecture: str, sizes: tuple[int, int], index: Mapping[str, int], chosen: Mapping[str, int]
+) -> Place:
+    """Where one element of C or D lies."""
+    wave, bits = sizes
+    i, j = index["m"], index["n"]
+    if architecture.startswith("gfx9"):
+        return mfma_out(made.m, made.n, bits, i, j, index.get("mfma_block", 0))
+    if architecture.startswith("gfx11"):
+        return wmma11_out(wave, bits, i, j, chosen.get("op_sel", 0))
+    if architecture.startswith("gfx125"):
+        return wmma1250_out(bits, i, j)
+    return wmma12_out(wave, bits, i, j)

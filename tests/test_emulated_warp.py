@@ -4,49 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from emulator.batches import random_batch
-from emulator.registers import Array
+from emulator.arrivals import wrong_operands
 from emulator.warp import run_warp
-from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, forms
 from mmaprobe.toolchain.render import render
-from mmaprobe.toolchain.source import Source
 
 NVIDIA = [name for name in architectures() if name.startswith("sm_")]
 WARP = {form.first.id: (form.first, name) for name in NVIDIA for form in forms(name, "mma.*")}
-
-
-def outcome(source: Source, instruction: Instruction) -> list[str]:
-    """The operands that do not arrive where CuTe says, D where it does not come from there."""
-    batch = random_batch(instruction, source.items + 1, 5)
-    rng = np.random.default_rng(6)
-    fmt = instruction.formats()["d"]
-    results: list[Array] = []
-    steps: list[dict[str, Array]] = []
-
-    def unit(seen: dict[str, Array]) -> Array:
-        steps.append(seen)
-        shape = (len(seen["a"]), instruction.m, instruction.n)
-        results.append(rng.integers(0, 1 << fmt.bits, shape, np.uint64))
-        return results[-1]
-
-    d = run_warp(source, instruction, batch, unit)
-    wrong = [] if (d == np.concatenate(results)[: batch.size]).all() else ["d"]
-    for operand, codes in batch.items():
-        rebuilt = np.concatenate([step[operand] for step in steps])
-        if (rebuilt[: batch.size] != codes).any() or rebuilt[batch.size :].any():
-            wrong.append(operand)
-    return wrong
 
 
 @pytest.mark.parametrize("name", WARP)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B, C, scales and metadata arrive where CuTe says, D comes from there, of the last, partial group too."""
     instruction, architecture = WARP[name]
-    assert outcome(render(instruction, architecture), instruction) == []
+    assert wrong_operands(run_warp, render(instruction, architecture), instruction) == []
 
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -73,4 +46,4 @@ def test_a_wrong_layout_is_seen(name: str, operands: list[str], struct: str, rig
     assert found
     assert right in after.partition("};")[0], after.partition("};")[0]
     changed = replace(source, text=before + found + after.replace(right, wrong, 1))
-    assert outcome(changed, instruction) == operands
+    assert wrong_operands(run_warp, changed, instruction) == operands

@@ -18,55 +18,6 @@ from mmaprobe.catalog.transfers import lane_map
 from mmaprobe.errors import UsageError
 
 
-def element_places(
-    found: Fragment, made: Instruction, architecture: str, index: dict[str, int], chosen: dict[str, int]
-) -> list[Place]:
-    """Where the reference puts one element; all of its copies."""
-    wave, bits, operand = found.lanes, found.width, found.operand
-    row = index["n"] if operand == "b" else index["m"]
-    dim = made.n if operand == "b" else made.m
-    block = index.get("mfma_block", 0)
-    k = index.get("k", 0)
-    if operand in ("c", "d"):
-        return [out_place(made, architecture, wave, bits, index, chosen)]
-    if operand == "metadata":
-        q = index["chunk"]
-        if architecture.startswith("gfx9"):
-            return [elements.smfmac_index(made.m, made.k, row, q, chosen["cbsz"], chosen["abid"])]
-        key = (layouts.width(made.a), made.k, wave)
-        return [elements.swmmac12_index(key, row, q, chosen["index_key"])]
-    if architecture.startswith("gfx9"):
-        chunk = 16 if "f8f6f4" in made.opcode and bits == 8 else 0
-        depth = made.k // 2 if made.chunk and operand == "a" else made.k
-        return [elements.mfma_in(dim, depth, made.blocks, bits, row, k, block, chunk)]
-    if architecture.startswith("gfx11"):
-        return [(*elements.slot(k, bits), row + 16 * copy) for copy in range(wave // 16)]
-    if architecture.startswith("gfx125"):
-        register, bit, lane = elements.wmma1250_in(bits, made.k, row % 16, k)
-        return [(register + 8 * (row // 16), bit, lane)]
-    key = (bits, made.k, wave)
-    if made.chunk:
-        return [
-            elements.swmmac12_a(key, row, k)
-            if operand == "a"
-            else elements.wmma12_in(elements.G12_SPARSE_B, key, row, k)
-        ]
-    return [elements.wmma12_in(elements.G12_DENSE, key, row, k)]
-
-
-def out_place(
-    made: Instruction, architecture: str, wave: int, bits: int, index: dict[str, int], chosen: dict[str, int]
-) -> Place:
-    i, j = index["m"], index["n"]
-    if architecture.startswith("gfx9"):
-        return elements.mfma_out(made.m, made.n, bits, i, j, index.get("mfma_block", 0))
-    if architecture.startswith("gfx11"):
-        return elements.wmma11_out(wave, bits, i, j, chosen.get("op_sel", 0))
-    if architecture.startswith("gfx125"):
-        return elements.wmma1250_out(bits, i, j)
-    return elements.wmma12_out(wave, bits, i, j)
-
-
 def formula_places(found: Fragment, chosen: dict[str, int]) -> dict[tuple[int, ...], set[Place]]:
     """The same from the shipped formulas."""
     held, index = found.held(**chosen), found.coordinates(**chosen)
@@ -111,7 +62,9 @@ def test_every_element(made: Instruction, architecture: str) -> None:
                 assert len(got) == one.elements
                 for element in itertools.product(*(range(size) for size in one.shape)):
                     index = dict(zip((axis for axis, _ in one.axes), element, strict=True))
-                    assert got[element] == set(element_places(one, made, architecture, index, chosen)), (operand, index)
+                    assert got[element] == set(
+                        elements.places(made, architecture, operand, (one.lanes, one.width), index, chosen)
+                    ), (operand, index)
 
 
 @pytest.mark.parametrize(("dim", "k"), [(16, 128), (32, 64)])

@@ -28,6 +28,12 @@ class WarpUnit:
         self.made = made
         self.volta = made.k == 4 and made.a == "f16"
         self.products = 4 if self.volta else 1
+        self.lanes = 32
+
+    def word(self, operand: str) -> int:
+        """Bytes of an operand's registers."""
+        fmt = self.made.formats().get(operand)
+        return 8 if fmt is not None and fmt.bits == 64 else 4
 
     def element(self, operand: str) -> tuple[int, int, int]:
         """(bits a place, bits of the code, shift) of an operand."""

@@ -1,82 +1,17 @@
-"""A kernel of ``mma.sync`` as a function on batches: its own loads and stores, and a unit in between."""
+"""A kernel of ``mma.sync`` as a function on batches."""
 
 from __future__ import annotations
-
-import ctypes
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.host import Operands, host, operands
-from emulator.registers import Array, WarpUnit
+from emulator.lanes import Unit, run_lanes
+from emulator.registers import WarpUnit
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.toolchain.source import Source
 
-Unit = Callable[[dict[str, Array]], Array]
-"""D (items, m, n) of the operands of many items, as the tensor core would see them."""
-NAMES = ("a", "b", "c", "d", "scale_a", "scale_b", "metadata")
-AT_ONCE = 4096
-EXPORTS = """
-extern "C" void emulated_load(const Operands* given, Word64 first, Word64 steps, Registers* of) {
-  for (Word64 step = 0; step < steps; ++step)
-    for (int lane = 0; lane < 32; ++lane) load_all(*given, first + step * ITEMS, lane, of[step * 32 + lane]);
-}
-extern "C" void emulated_store(const Operands* given, Word64 first, Word64 steps, const Registers* of) {
-  for (Word64 step = 0; step < steps; ++step)
-    for (int lane = 0; lane < 32; ++lane) store_all(*given, first + step * ITEMS, lane, of[step * 32 + lane]);
-}
-extern "C" const unsigned long emulated_registers[] = {
-  offsetof(Registers, a), offsetof(Registers, b), offsetof(Registers, c), offsetof(Registers, d),
-  offsetof(Registers, scale_a), offsetof(Registers, scale_b), offsetof(Registers, metadata), sizeof(Registers),
-  A::registers, B::registers, C::registers, D::registers,
-  ScaleA::registers, ScaleB::registers, Metadata::registers};
-"""
-
 
 def run_warp(source: Source, instruction: Instruction, batch: Batch, unit: Unit) -> NDArray[np.unsignedinteger]:
-    """D of a batch: every group of items through 32 lanes of loads, the unit, and 32 lanes of stores.
-
-    The unit sees whole groups: of the last one also the places that no item of the batch fills.
-    """
-    made = host(source, EXPORTS, batch.size)
-    d = np.full((batch.size, instruction.m, instruction.n), 0xA5, instruction.formats()["d"].dtype)
-    given = operands(batch, d, batch.size)
-    steps = -(-batch.size // source.items)
-    for first in range(0, steps, AT_ONCE):
-        _run_steps(made, source, instruction, batch, unit, given, first, min(AT_ONCE, steps - first))
-    return d
-
-
-def _run_steps(
-    made: ctypes.CDLL, source: Source, instruction: Instruction, batch: Batch, unit: Unit,
-    given: Operands, first: int, steps: int,
-) -> None:  # fmt: skip
-    numbers = (ctypes.c_ulong * (2 * len(NAMES) + 1)).in_dll(made, "emulated_registers")
-    at, size, counts = numbers[: len(NAMES)], numbers[len(NAMES)], numbers[len(NAMES) + 1 :]
-    core = WarpUnit(instruction)
-    lanes = np.full((steps, 32, size), 0xA5, np.uint8)
-    moved = (ctypes.byref(given), ctypes.c_ulonglong(first * source.items), ctypes.c_ulonglong(steps))
-    made.emulated_load(*moved, ctypes.c_void_p(lanes.ctypes.data))
-    words = {
-        name: lanes[..., start : start + count * word].copy().view(f"<u{word}")
-        for name, start, count in zip(NAMES, at, counts, strict=True)
-        for word in [word_bytes(instruction, name)]
-    }
-    seen = {name: core.rebuilt(name, words[name]) for name in ("a", "b", "c") if getattr(batch, name) is not None}
-    seen = {name: value.reshape(-1, *value.shape[2:]) for name, value in seen.items()}
-    if instruction.chunk:
-        seen["metadata"] = core.metadata(words["metadata"])
-    if instruction.scale:
-        seen |= {name: core.scales(name, words[name]) for name in ("scale_a", "scale_b")}
-    core.packed(unit(seen).reshape(steps, core.products, instruction.m, instruction.n), words["d"])
-    start = at[NAMES.index("d")]
-    lanes[..., start : start + words["d"].shape[2] * words["d"].itemsize] = words["d"].view(np.uint8)
-    made.emulated_store(*moved, ctypes.c_void_p(lanes.ctypes.data))
-
-
-def word_bytes(instruction: Instruction, operand: str) -> int:
-    """Bytes of an operand's registers."""
-    fmt = instruction.formats().get(operand)
-    return 8 if fmt is not None and fmt.bits == 64 else 4
+    """D of a batch, each group of items by the 32 lanes of a warp."""
+    return run_lanes(source, instruction, batch, unit, WarpUnit(instruction))

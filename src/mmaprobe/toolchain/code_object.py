@@ -123,7 +123,9 @@ def differences(made: Instruction, architecture: str, found: list[Matrix]) -> li
     one, wanted = found[0], stated(made, architecture)
     pairs = {"opcode": (one.mnemonic, wanted.mnemonic), "registers": (one.registers, wanted.registers)}
     pairs |= {"modifiers": (one.modifiers, wanted.modifiers)}
-    return [f"{name} {_said(got)}, the catalog says {_said(want)}" for name, (got, want) in pairs.items() if got != want]
+    return [
+        f"{name} {_said(got)}, the catalog says {_said(want)}" for name, (got, want) in pairs.items() if got != want
+    ]
 
 
 def _said(value: str | tuple[object, ...]) -> str:
