@@ -20,14 +20,14 @@ Unit = Callable[[dict[str, Array]], Array]
 NAMES = ("a", "b", "c", "d", "scale_a", "scale_b", "metadata")
 AT_ONCE = 4096
 EXPORTS = """
-constexpr int LANES_EMULATED = %d;
+constexpr int WIDE = %d;
 extern "C" void emulated_load(const Operands* given, Word64 first, Word64 steps, Registers* of) {
   for (Word64 step = 0; step < steps; ++step)
-    for (int lane = 0; lane < LANES_EMULATED; ++lane) load_all(*given, first + step * ITEMS, lane, of[step * LANES_EMULATED + lane]);
+    for (int lane = 0; lane < WIDE; ++lane) load_all(*given, first + step * ITEMS, lane, of[step * WIDE + lane]);
 }
 extern "C" void emulated_store(const Operands* given, Word64 first, Word64 steps, const Registers* of) {
   for (Word64 step = 0; step < steps; ++step)
-    for (int lane = 0; lane < LANES_EMULATED; ++lane) store_all(*given, first + step * ITEMS, lane, of[step * LANES_EMULATED + lane]);
+    for (int lane = 0; lane < WIDE; ++lane) store_all(*given, first + step * ITEMS, lane, of[step * WIDE + lane]);
 }
 extern "C" const unsigned long emulated_registers[] = {
   offsetof(Registers, a), offsetof(Registers, b), offsetof(Registers, c), offsetof(Registers, d),

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mmaprobe.toolchain.build import Built
     from mmaprobe.toolchain.compiler import Compiler
 
-Architecture = Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200.")]
-NvccPath = Annotated[str, typer.Option("--nvcc", help="Compile with this nvcc; default: NVRTC.")]
+Architecture = Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200, gfx942.")]
+NvccPath = Annotated[str, typer.Option("--nvcc", help="Compile with this nvcc; default: NVRTC, of AMD clang.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0)]
 Campaign = Annotated[
     bool, typer.Option("--campaign", help="The fused campaigns of the shipped datapaths as well (seconds each).")
@@ -43,8 +43,8 @@ def compile_kernels(
     """Compile kernels for an architecture, hold their disassembly against the catalog, and put them into a pack."""
     from mmaprobe.toolchain.pack import check_pack, write_pack
 
-    compiler = _compiler(nvcc)
-    home, stamp = _target(architecture, compiler)
+    home, compiler = _target(architecture, nvcc)
+    stamp = compiler.version()
     if folder is not None:
         check_pack(folder, home, stamp)
     built = _build(home, instruction, jobs, compiler, campaign, variants)
@@ -77,8 +77,8 @@ def pack(
     from mmaprobe.toolchain import bundle as made
     from mmaprobe.toolchain.pack import check_pack, write_pack
 
-    compiler = _compiler("")
-    home, stamp = _target(architecture, compiler)
+    home, compiler = _target(architecture, "")
+    stamp = compiler.version()
     check_pack(bundle / made.KERNELS, home, stamp)
     wheels = made.gather(bundle, made.requirement(source))
     built = _build(home, instruction, jobs, compiler, campaign, variants)
@@ -93,23 +93,19 @@ def pack(
     return 1 if any(each.status == "changed" for each in built) else 0 if kernels else 4
 
 
-def _compiler(nvcc: str) -> Compiler:
-    """NVRTC, or the nvcc at a path."""
-    from mmaprobe.toolchain import nvrtc
-    from mmaprobe.toolchain.nvcc import Nvcc
-
-    return Nvcc(nvcc) if nvcc else nvrtc
-
-
-def _target(architecture: str, compiler: Compiler) -> tuple[str, str]:
-    """The catalog's name of an architecture that the compiler here knows, and the compiler's stamp."""
+def _target(architecture: str, nvcc: str) -> tuple[str, Compiler]:
+    """The catalog's name of an architecture, and a compiler that knows it: the vendor's, or the nvcc at a path."""
     from mmaprobe.catalog.lookup import architecture_base
+    from mmaprobe.toolchain.nvcc import Nvcc
+    from mmaprobe.toolchain.vendors import NVIDIA, compiler_for
 
     home = architecture_base(architecture)
-    if not home.startswith("sm_"):
-        raise UsageError(f"{architecture}: kernels are compiled for NVIDIA architectures (sm_90a, H200)")
+    compiler = compiler_for(home)
+    if nvcc and not home.startswith(NVIDIA):
+        raise UsageError(f"{architecture}: nvcc compiles for NVIDIA architectures; leave --nvcc out")
+    compiler = Nvcc(nvcc) if nvcc else compiler
     compiler.check_architecture(home)
-    return home, compiler.version()
+    return home, compiler
 
 
 def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign: bool, variants: bool) -> list[Built]:

@@ -11,14 +11,12 @@ from typing import Any, Literal
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.compiler import Compiler, RefusedError
-from mmaprobe.toolchain.disassembly import code_hash, differences, disassemble, matrix_opcodes
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernels import kernel, kernel_of
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
-from mmaprobe.toolchain.tcgen05 import primed
+from mmaprobe.toolchain.vendors import compiler_for, listed
 
 Status = Literal["compiled", "changed", "refused", "open"]
 Pair = tuple[str, str]
@@ -44,15 +42,15 @@ class Built:
     campaign: str = ""
 
 
-def build(pair: Pair, compiler: Compiler = nvrtc) -> Built:
-    """Compile and disassemble one; NotHereError where a tool is missing."""
+def build(pair: Pair, compiler: Compiler | None = None) -> Built:
+    """Compile and disassemble one, by the vendor's own compiler where none is given; NotHereError without tools."""
     name, architecture = pair
     wanted = instruction(name, architecture)
     lowering(wanted, architecture)
     return _built(wanted, architecture, lambda: kernel(wanted, architecture, compiler))
 
 
-def build_campaign(source: Source, compiler: Compiler = nvrtc) -> Built:
+def build_campaign(source: Source, compiler: Compiler | None = None) -> Built:
     """``build`` of a campaign's source; in stages it has no matrix instruction of its own."""
     wanted = instruction(source.instruction, source.architecture)
     built = _built(wanted, source.architecture, lambda: kernel_of(source, compiler))
@@ -69,35 +67,38 @@ def _built(wanted: Instruction, architecture: str, make: Callable[[], Kernel]) -
         return Built(name, architecture, "refused", str(error).removeprefix(f"{name} on {architecture}: "))
     except UsageError as error:
         return Built(name, architecture, "open", str(error).removeprefix(f"{name}: "))
-    text = disassemble(made.cubin)
-    opcodes = matrix_opcodes(text)
-    differs = differences(lowering(wanted, architecture), opcodes, before=int(primed(wanted)))
-    return Built(
-        name, architecture, "changed" if differs else "compiled", "; ".join(differs), made, opcodes, code_hash(text)
-    )
+    seen = listed(wanted, architecture, made)
+    status: Status = "changed" if seen.differs else "compiled"
+    return Built(name, architecture, status, "; ".join(seen.differs), made, seen.opcodes, seen.code)
 
 
 def refused(name: str, home: str, architecture: str) -> bool:
     """Whether the compiler refuses the source of an instruction, as it is for ``home``, for another architecture."""
     source = replace(render(instruction(name, home), home), architecture=architecture)
     try:
-        nvrtc.compile_source(source)
+        compiler_for(architecture).compile_source(source)
     except RefusedError:
         return True
     return False
 
 
-def build_all(pairs: Iterable[Pair], jobs: int = 1, compiler: Compiler = nvrtc) -> Iterator[Built]:
+def build_all(pairs: Iterable[Pair], jobs: int = 1, compiler: Compiler | None = None) -> Iterator[Built]:
     """``build`` of each in order, ``jobs`` at once: the compiler and the disassembler work outside Python."""
-    return _at_once(partial(build, compiler=compiler), pairs, jobs, compiler)
+    wanted = list(pairs)
+    return _at_once(partial(build, compiler=compiler), wanted, [home for _, home in wanted], jobs, compiler)
 
 
-def build_campaigns(sources: Iterable[Source], jobs: int = 1, compiler: Compiler = nvrtc) -> Iterator[Built]:
+def build_campaigns(sources: Iterable[Source], jobs: int = 1, compiler: Compiler | None = None) -> Iterator[Built]:
     """``build_campaign`` of each in the same way."""
-    return _at_once(partial(build_campaign, compiler=compiler), sources, jobs, compiler)
+    wanted = list(sources)
+    homes = [source.architecture for source in wanted]
+    return _at_once(partial(build_campaign, compiler=compiler), wanted, homes, jobs, compiler)
 
 
-def _at_once(make: Callable[[Any], Built], given: Iterable[Any], jobs: int, compiler: Compiler) -> Iterator[Built]:
-    compiler.version()  # imported before several threads do
+def _at_once(
+    make: Callable[[Any], Built], given: Iterable[Any], homes: Iterable[str], jobs: int, compiler: Compiler | None
+) -> Iterator[Built]:
+    for home in dict.fromkeys(homes):
+        (compiler or compiler_for(home)).version()  # imported before several threads do
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         yield from pool.map(make, given)

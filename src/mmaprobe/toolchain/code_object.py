@@ -121,15 +121,17 @@ def differences(made: Instruction, architecture: str, found: list[Matrix]) -> li
     if len(found) != 1:
         return [f"{len(found)} matrix instructions, the catalog says 1"]
     one, wanted = found[0], stated(made, architecture)
-    pairs = {"opcode": (one.mnemonic, wanted.mnemonic), "registers": (one.registers, wanted.registers)}
-    pairs |= {"modifiers": (one.modifiers, wanted.modifiers)}
-    return [
-        f"{name} {_said(got)}, the catalog says {_said(want)}" for name, (got, want) in pairs.items() if got != want
-    ]
+    pairs = {
+        "opcode": (one.mnemonic, wanted.mnemonic),
+        "registers": (_counted(one.registers), _counted(wanted.registers)),
+        "modifiers": (_spelled(one.modifiers), _spelled(wanted.modifiers)),
+    }
+    return [f"{name} {got}, the catalog says {want}" for name, (got, want) in pairs.items() if got != want]
 
 
-def _said(value: str | tuple[object, ...]) -> str:
-    if isinstance(value, str):
-        return value
-    texts = ["=".join(filter(None, each)) if isinstance(each, tuple) else str(each) for each in value]
-    return " ".join(texts) or "none"
+def _counted(registers: tuple[int, ...]) -> str:
+    return " ".join(map(str, registers))
+
+
+def _spelled(modifiers: tuple[tuple[str, str], ...]) -> str:
+    return " ".join("=".join(filter(None, pair)) for pair in modifiers) or "none"

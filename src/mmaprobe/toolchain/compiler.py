@@ -1,4 +1,4 @@
-"""What compiles a kernel: NVRTC (the module ``nvrtc``), or the nvcc of an installed toolkit (``nvcc.Nvcc``)."""
+"""What compiles a kernel: NVRTC (the module ``nvrtc``), a toolkit's nvcc (``nvcc.Nvcc``), clang (``hip.Clang``)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ class RefusedError(MmaprobeError):
 
 
 class Compiler(Protocol):
-    """A compiler of CUDA C++."""
+    """A compiler of CUDA C++ or HIP."""
 
     @property
     def OPTIONS(self) -> tuple[str, ...]:
         """What it is told beside the architecture."""
+
+    @property
+    def NEWER(self) -> str:
+        """The command that gets a newer one."""
 
     def version(self) -> str:
         """``NVRTC 13.5``; NotHereError where it is not installed."""
@@ -30,7 +34,7 @@ class Compiler(Protocol):
         """NotHereError where it does not compile for an architecture."""
 
     def compile_source(self, source: Source) -> Kernel:
-        """The cubin of a source for its exact architecture; RefusedError with the compiler's own words."""
+        """The binary of a source for its exact architecture; RefusedError with the compiler's own words."""
 
 
 def refusal(said: str, stamp: str) -> str:

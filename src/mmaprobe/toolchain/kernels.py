@@ -10,11 +10,11 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import CannotWriteError
 from mmaprobe.evidence.files import write_bytes
-from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.compiler import Compiler, RefusedError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
+from mmaprobe.toolchain.vendors import compiler_for
 
 CACHE = "MMAPROBE_CACHE"
 """The environment's name for the cache's folder; empty: no cache."""
@@ -30,22 +30,24 @@ def folder() -> Path | None:
     return (Path(home) if home else Path.home() / ".cache") / "mmaprobe"
 
 
-def kernel(instruction: Instruction, architecture: str, compiler: Compiler = nvrtc) -> Kernel:
+def kernel(instruction: Instruction, architecture: str, compiler: Compiler | None = None) -> Kernel:
     """The kernel that runs an instruction on batches.
 
     UsageError where the architecture lacks the instruction or a layout is open, NotHereError where
     the toolchain is missing, ``RefusedError`` where the compiler refuses it.
     """
     source = render(instruction, architecture)
+    compiler = compiler or compiler_for(architecture)
     try:
         return kernel_of(source, compiler)
     except RefusedError as error:
         accepts = lowering(instruction, architecture).toolchain
-        raise RefusedError(f"{error}; {accepts} accepts it: pip install -U nvidia-cuda-nvrtc") from error
+        raise RefusedError(f"{error}; {accepts} accepts it: {compiler.NEWER}") from error
 
 
-def kernel_of(source: Source, compiler: Compiler = nvrtc) -> Kernel:
+def kernel_of(source: Source, compiler: Compiler | None = None) -> Kernel:
     """A source's kernel, compiled once for each text, architecture and toolchain."""
+    compiler = compiler or compiler_for(source.architecture)
     stamp = compiler.version()
     path = _path(source, (stamp, *compiler.OPTIONS))
     kept = None if path is None else _read(path)

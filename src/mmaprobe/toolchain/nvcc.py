@@ -23,6 +23,7 @@ class Nvcc:
 
     path: str
     OPTIONS: tuple[str, ...] = ("-std=c++17",)
+    NEWER: str = "install a newer toolkit"
 
     def version(self) -> str:
         """``nvcc 13.0.88``; NotHereError where it does not run."""

@@ -13,6 +13,8 @@ from mmaprobe.toolchain.source import Source
 
 OPTIONS = ("--std=c++17", "--device-int128")
 """What the compiler is told beside the architecture."""
+NEWER = "pip install -U nvidia-cuda-nvrtc"
+"""What gets a newer one."""
 
 
 @cache
@@ -57,9 +59,7 @@ def check_architecture(architecture: str) -> None:
     if base in known:
         return
     older = int(base.removeprefix("sm_")) < int(known[0].removeprefix("sm_"))
-    advice = (
-        "pip install 'mmaprobe[cuda12]' in an environment of its own" if older else "pip install -U nvidia-cuda-nvrtc"
-    )
+    advice = "pip install 'mmaprobe[cuda12]' in an environment of its own" if older else NEWER
     raise NotHereError(f"{version()} does not compile for {architecture}, only for {known[0]} to {known[-1]}: {advice}")
 
 

@@ -1,4 +1,4 @@
-"""From the catalog to CUDA C++ or HIP: the structs of an instruction's operands, a template, and the instruction itself."""
+"""From the catalog to CUDA C++ or HIP: structs of an instruction's operands, a template, and the instruction itself."""
 
 from __future__ import annotations
 
