@@ -14,6 +14,10 @@ struct Bits {
   }
 };
 
+// What inline assembly takes in so many registers.
+template <int registers>
+using Vector = Word32 __attribute__((ext_vector_type(registers)));
+
 // All registers of an operand, those above `used` zero: builtins take the widest of several formats.
 template <int registers, int used>
 MMAPROBE_DEVICE Bits<registers> bits(const Word32 (&words)[used]) {

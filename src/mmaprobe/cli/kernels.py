@@ -75,9 +75,12 @@ def pack(
 ) -> int:
     """Put mmaprobe, all that it needs and kernels for an architecture into a folder for a machine without network."""
     from mmaprobe.toolchain import bundle as made
+    from mmaprobe.toolchain import nvrtc
     from mmaprobe.toolchain.pack import check_pack, write_pack
 
     home, compiler = _target(architecture, "")
+    if compiler is not nvrtc:
+        raise UsageError(f"a bundle is for NVIDIA; mmaprobe compile --arch {home} --out FOLDER makes a pack")
     stamp = compiler.version()
     check_pack(bundle / made.KERNELS, home, stamp)
     wheels = made.gather(bundle, made.requirement(source))

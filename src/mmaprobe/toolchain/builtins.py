@@ -15,12 +15,10 @@ from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms
 from mmaprobe.catalog.modifiers import MATRIX_NAMES, SCALE_FORMATS
-from mmaprobe.errors import UsageError
+from mmaprobe.toolchain.inline import UNPRINTED
 
 FIRST = "gfx90a"
 """Builtins keep the names that shapes had on CDNA2, where they were there already."""
-IN_NAMES = {"wave", "tied"}
-"""Modifiers that choose the builtin or how it is compiled."""
 WIDEST = {"v_mfma": 8, "v_wmma": 16}
 """Registers of A and B that an f8f6f4 builtin takes whatever the format: those of its 8-bit ones."""
 
@@ -65,24 +63,21 @@ class Arguments:
             return self.bit("neg_lo", place)
         return self.bit("neg_lo", place) & self.bit("neg_hi", place) if low == high else 0
 
-    def unsaid(self) -> str:
-        """The first modifier that the arguments do not say; empty where they say all."""
+    def complete(self) -> bool:
+        """Whether the arguments say every modifier of the instruction."""
         for key, text in self.made.modifiers:
             listed = len(text) == 3 and set(text) <= {"0", "1"}
             places = [place for place in range(3) if text[place] == "1"] if listed else [0]
-            if key not in IN_NAMES and any((key, place) not in self._said for place in places):
-                return f"{key}={text}" if text else key
-        return ""
+            if key not in UNPRINTED and any((key, place) not in self._said for place in places):
+                return False
+        return True
 
 
 def call(made: Instruction, architecture: str, fragments: dict[str, Fragment]) -> str:
-    """The call of an instruction's builtin; UsageError where no argument says one of its modifiers."""
+    """The call of an instruction's builtin; empty where no argument says one of its modifiers."""
     given = Arguments(made, fragments)
     name = _generation(architecture)(given)
-    unsaid = given.unsaid()
-    if unsaid:
-        raise UsageError(f"{made.id}: clang's builtin has no argument for {unsaid}")
-    return f"__builtin_amdgcn_{name}({', '.join(given.texts)})"
+    return f"__builtin_amdgcn_{name}({', '.join(given.texts)})" if given.complete() else ""
 
 
 def _generation(architecture: str) -> Callable[[Arguments], str]:

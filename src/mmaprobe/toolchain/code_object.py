@@ -16,13 +16,12 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.toolchain.hip import INSTALL
+from mmaprobe.toolchain.inline import UNPRINTED
 
 OVERRIDE = "MMAPROBE_LLVM_OBJDUMP"
 """The environment's name for another llvm-objdump."""
 NAMES = ("llvm-objdump-22", "/opt/rocm/llvm/bin/llvm-objdump", "llvm-objdump")
 SECONDS = 120
-UNPRINTED = {"wave", "tied"}
-"""Modifiers of an id that the assembler does not write: the wave's size, and registers of C that D shares."""
 ORDER = ("d", "a", "b", "c", "metadata", "scale_a", "scale_b")
 
 _MATRIX = re.compile(r"^\s*(v_(?:mfma|smfmac|wmma|swmmac)\w*)\s+(.*)$")

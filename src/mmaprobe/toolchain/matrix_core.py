@@ -1,4 +1,4 @@
-"""AMD's MFMA, SMFMAC, WMMA and SWMMAC: a wave's operands in its registers, and one builtin."""
+"""AMD's MFMA, SMFMAC, WMMA and SWMMAC: a wave's operands in its registers, and one instruction."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.toolchain.builtins import call
 from mmaprobe.toolchain.fragments import BATCH, movement
+from mmaprobe.toolchain.inline import statement
 from mmaprobe.toolchain.source import Parts, Source, device_only, heading, template
 
 OPERANDS, KERNEL = "hip/matrix.hpp", "hip/wave_batch.hpp"
@@ -16,7 +17,8 @@ WAVES = 4
 def parts(instruction: Instruction, architecture: str) -> Parts:
     """What moves a wave's item, and the instruction."""
     fragments = {name: layout(instruction, architecture, name) for name in operands(instruction)}
-    body = f"  keep(of.d, {call(instruction, architecture, fragments)});"
+    called = call(instruction, architecture, fragments)
+    body = f"  keep(of.d, {called});" if called else statement(instruction, fragments)
     multiply = device_only(f"MMAPROBE_DEVICE void multiply(Registers& of) {{\n{body}\n}}")
     return Parts(movement(instruction, fragments), f"{template(OPERANDS)}\n{multiply}", threads=fragments["d"].lanes)
 

@@ -1,0 +1,51 @@
+"""AMD's matrix instructions as inline assembly: for modifiers that no argument of a builtin says.
+
+The compiler knows nothing of what stands inside: idle instructions behind it
+cover whatever the results of a matrix instruction must be waited for.  Source:
+AMD RDNA3 and RDNA4 ISA, WMMA (one, before a matrix instruction that reads D);
+LLVM 22, GCNHazardRecognizer (gfx1250: at most nine).
+"""
+
+from __future__ import annotations
+
+from mmaprobe.catalog.fragment import Fragment
+from mmaprobe.catalog.instruction import Instruction
+
+IDLE = 16
+"""v_nop behind the instruction."""
+UNPRINTED = frozenset({"wave", "tied"})
+"""Modifiers of an id that the assembler does not write: the wave's size, and whether D starts as C."""
+
+
+def printed(made: Instruction) -> str:
+    """The modifiers as the assembler writes them: ``neg_lo:[1,0,0] index_key:1 clamp``."""
+    return " ".join(_printed(key, text) for key, text in made.modifiers if key not in UNPRINTED)
+
+
+def _printed(key: str, text: str) -> str:
+    if len(text) == 3 and set(text) <= {"0", "1"}:
+        return f"{key}:[{','.join(text)}]"
+    return f"{key}:{text}" if text else key
+
+
+def statement(made: Instruction, fragments: dict[str, Fragment]) -> str:
+    """C++ that multiplies the registers ``of``: D of its own, or what held C (sparse forms, ``tied``)."""
+
+    def vector(name: str) -> str:
+        return f"Vector<{fragments[name].registers}>"
+
+    in_place = bool(made.chunk) or "tied" in made.modifier
+    inputs = ["a", "b"] if in_place else ["a", "b", "c"]
+    inputs += [name for name in ("metadata", "scale_a", "scale_b") if name in fragments]
+    places = [f"%{number}" for number in range(1 + len(inputs))]
+    if in_place and not made.chunk:
+        places.insert(3, "%0")
+    start = f" = bits<{fragments['c'].registers}>(of.c)" if in_place else ""
+    given = ", ".join(f'"v"({vector(name)}(bits<{fragments[name].registers}>(of.{name})))' for name in inputs)
+    idle = r"\n\tv_nop" * IDLE
+    return (
+        f"  {vector('d')} d{start};\n"
+        f'  asm volatile("{made.opcode} {", ".join(places)} {printed(made)}{idle}"\n'
+        f'               : "{"+v" if in_place else "=&v"}"(d) : {given});\n'
+        "  keep(of.d, d);"
+    )
