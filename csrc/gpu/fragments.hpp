@@ -34,15 +34,17 @@ struct Operands {
 struct Absent {
   using Code = Byte;
   using Word = Word32;
-  static constexpr int slots = 0, bits = 32, width = 32, shift = 0, registers = 1, register_bits = 32, elements = 0;
+  static constexpr int slots = 0, bits = 32, width = 32, shift = 0, registers = 1, register_bits = 32, elements = 0,
+                       items = 1;
   static MMAPROBE_DEVICE bool held(int, int) { return false; }
   static MMAPROBE_DEVICE int at(int, int) { return 0; }
 };
 
-// How many codes of an operand are left in its array from item `first` on.
+// Whether an element lies beyond the array, of which the last items from `first` on are left: where several items lie in
+// the registers side by side.
 template <class Operand>
-MMAPROBE_DEVICE Word64 left(Word64 items, Word64 first) {
-  return (items - first) * Operand::elements;
+MMAPROBE_DEVICE bool beyond(int at, Word64 items, Word64 first) {
+  return Operand::items > 1 && Word64(at) >= (items - first) * Operand::elements;
 }
 
 // One element into the bits from `bit` on; where elements do not fill whole registers it goes on in the next.
@@ -73,13 +75,12 @@ MMAPROBE_DEVICE Word64 take(const typename Operand::Word* registers, int bit) {
 template <class Operand>
 MMAPROBE_DEVICE void load(const void* array, Word64 items, Word64 first, int lane, typename Operand::Word* registers) {
   const typename Operand::Code* codes = static_cast<const typename Operand::Code*>(array) + first * Operand::elements;
-  const Word64 count = left<Operand>(items, first);
 #pragma unroll
   for (int r = 0; r < Operand::registers; ++r) registers[r] = 0;
 #pragma unroll
   for (int slot = 0; slot < Operand::slots; ++slot) {
-    const Word64 at = Operand::at(lane, slot);
-    if (!Operand::held(lane, slot) || at >= count) continue;
+    const int at = Operand::at(lane, slot);
+    if (!Operand::held(lane, slot) || beyond<Operand>(at, items, first)) continue;
     put<Operand>(registers, slot * Operand::bits, codes[at]);
   }
 }
@@ -88,12 +89,11 @@ MMAPROBE_DEVICE void load(const void* array, Word64 items, Word64 first, int lan
 template <class Operand>
 MMAPROBE_DEVICE void store(void* array, Word64 items, Word64 first, int lane, const typename Operand::Word* registers) {
   typename Operand::Code* codes = static_cast<typename Operand::Code*>(array) + first * Operand::elements;
-  const Word64 count = left<Operand>(items, first);
   const Word64 mask = ~Word64(0) >> (64 - Operand::width);
 #pragma unroll
   for (int slot = 0; slot < Operand::slots; ++slot) {
-    const Word64 at = Operand::at(lane, slot);
-    if (!Operand::held(lane, slot) || at >= count) continue;
+    const int at = Operand::at(lane, slot);
+    if (!Operand::held(lane, slot) || beyond<Operand>(at, items, first)) continue;
     codes[at] = typename Operand::Code(take<Operand>(registers, slot * Operand::bits) & mask);
   }
 }

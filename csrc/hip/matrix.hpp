@@ -16,7 +16,15 @@ struct Bits {
 
 // What inline assembly takes in so many registers.
 template <int registers>
-using Vector = Word32 __attribute__((ext_vector_type(registers)));
+struct Typed {
+  using Type = Word32 __attribute__((ext_vector_type(registers)));
+};
+template <>
+struct Typed<1> {
+  using Type = Word32;
+};
+template <int registers>
+using Vector = typename Typed<registers>::Type;
 
 // All registers of an operand, those above `used` zero: builtins take the widest of several formats.
 template <int registers, int used>

@@ -50,7 +50,7 @@ def struct(fragment: Fragment, code: str, items: int = 1) -> str:
             f"  using Word = {WORDS[fragment.register_bits]};",
             f"  static constexpr int slots = {fragment.slots}, bits = {fragment.bits}, width = {fragment.width},",
             f"      shift = {shift}, registers = {fragment.registers}, register_bits = {fragment.register_bits},",
-            f"      elements = {fragment.elements // items};",
+            f"      elements = {fragment.elements // items}, items = {items};",
             "  " + _PLACE.format(type="bool", name="held", value=held),
             "  " + _PLACE.format(type="int", name="at", value=flat(fragment)),
             "};",

@@ -16,10 +16,16 @@ IDLE = 16
 UNPRINTED = frozenset({"wave", "tied"})
 """Modifiers of an id that the assembler does not write: the wave's size, and whether D starts as C."""
 
+ORDER = ("op_sel", "index_key", "matrix_a_reuse", "matrix_b_reuse", "neg_lo", "neg_hi", "clamp")
+"""The order in which the assembler takes modifiers."""
+
 
 def printed(made: Instruction) -> str:
-    """The modifiers as the assembler writes them: ``neg_lo:[1,0,0] index_key:1 clamp``."""
-    return " ".join(_printed(key, text) for key, text in made.modifiers if key not in UNPRINTED)
+    """The modifiers as the assembler writes them: ``index_key:1 neg_lo:[1,0,0] clamp``."""
+    written = sorted(
+        (pair for pair in made.modifiers if pair[0] not in UNPRINTED), key=lambda pair: ORDER.index(pair[0])
+    )
+    return " ".join(_printed(key, text) for key, text in written)
 
 
 def _printed(key: str, text: str) -> str:
