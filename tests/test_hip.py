@@ -15,7 +15,7 @@ from mmaprobe.cli import main
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain import code_object, hip
 from mmaprobe.toolchain.build import build, refused
-from mmaprobe.toolchain.code_object import Matrix, differences, disassemble, matrices, target
+from mmaprobe.toolchain.code_object import Matrix, differences, disassemble, matrices, number, target
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.hip import Clang
 from mmaprobe.toolchain.pack import open_pack
@@ -72,6 +72,9 @@ def test_the_disassembly_is_what_the_id_says(home: str, name: str) -> None:
     assert (built.status, built.reason) == ("compiled", "")
     assert built.kernel is not None
     assert target(built.kernel.cubin) == home
+    assert number(built.kernel.cubin, "wavefront_size") == built.kernel.threads
+    assert number(built.kernel.cubin, "private_segment_fixed_size") == 0
+    assert number(built.kernel.cubin, "kernarg_segment_size") == 9 * 8
     assert built.kernel.toolchain == Clang().version()
     assert len(built.code) == 64
 
@@ -219,6 +222,25 @@ def test_a_compiler_that_is_too_old(tmp_path: Path) -> None:
 def test_what_is_no_code_object(code: bytes) -> None:
     with pytest.raises(DeviceError, match="are no AMD code object"):
         target(code)
+    with pytest.raises(DeviceError, match="does not tell its wavefront_size; compile the kernel again"):
+        number(code, "wavefront_size")
+
+
+@compiles_amd
+def test_numbers_of_any_size() -> None:
+    """A kernel of more than 127 registers has its count behind a byte that says so."""
+    made = build(("v_wmma_scale_f32_16x16x128_f8f6f4", "gfx1250")).kernel
+    assert made is not None
+    assert 128 <= number(made.cubin, "vgpr_count") <= 256
+
+
+@compiles_amd
+def test_a_wave_of_another_size_is_noticed() -> None:
+    """The code runs, and every lane above 31 is missing."""
+    name = "v_wmma_i32_16x16x16_iu4{wave=64}"
+    source = replace(render(instruction(name, "gfx1200"), "gfx1200"), threads=32)
+    with pytest.raises(RefusedError, match="w64"):
+        Clang().compile_source(source)
 
 
 @compiles_amd

@@ -55,6 +55,21 @@ def target(code: bytes) -> str:
     return str(found.pop().decode())
 
 
+def number(code: bytes, key: str) -> int:
+    """A number of the kernel's metadata (``wavefront_size``, ``vgpr_spill_count``); DeviceError where it is not there.
+
+    The metadata are MessagePack: a text behind its length, then small integers as themselves, others behind 0xcc to
+    0xce and big-endian.  Source: LLVM 22, AMDGPU usage, code object V5 metadata.
+    """
+    text = f".{key}".encode()
+    at = code.find(bytes([0xA0 | len(text)]) + text if len(text) < 32 else text)
+    if at < 0:
+        raise DeviceError(f"a code object of {len(code)} bytes does not tell its {key}; compile the kernel again")
+    first = code.index(text, at) + len(text)
+    size = {0xCC: 1, 0xCD: 2, 0xCE: 4}.get(code[first], 0)
+    return int.from_bytes(code[first + 1 : first + 1 + size], "big") if size else code[first]
+
+
 def disassemble(code: bytes, wave: int) -> list[str]:
     """The instructions of a code object for waves of ``wave`` lanes, which llvm-objdump cannot tell by itself."""
     tool = objdump()

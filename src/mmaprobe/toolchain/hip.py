@@ -26,6 +26,8 @@ OPTIONS = (
     "-std=c++17", "-O2", "-x", "hip", "-nogpuinc", "-nogpulib", "-c", "--cuda-device-only", "--no-gpu-bundle-output",
 )  # fmt: skip
 """What clang is told beside the architecture and the wave."""
+USUAL, GENERIC = 5, 6
+"""Versions of code objects: the older one, which older ROCm loads too, wherever a target has it."""
 
 _LINKER = re.compile(r"lld.*(?:doesn't exist|not found|no such file)|unable to execute command.*lld", re.IGNORECASE)
 
@@ -58,7 +60,8 @@ class Clang:
             folder = Path(name)
             (folder / "kernel.hip").write_text(source.text, encoding="utf-8")
             target = f"--offload-arch={source.architecture}"
-            done = _run([path, *self.OPTIONS, target, wave, "-o", "kernel.co", "kernel.hip"], folder)
+            version = f"-mcode-object-version={GENERIC if 'generic' in source.architecture else USUAL}"
+            done = _run([path, *self.OPTIONS, target, version, wave, "-o", "kernel.co", "kernel.hip"], folder)
             if done.returncode and _LINKER.search(done.stderr):
                 raise NotHereError(f"{stamp} has no linker: {INSTALL}")
             if done.returncode:

@@ -42,7 +42,11 @@ def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:
         lines = code_object.disassemble(made.cubin, made.threads)
         found = code_object.matrices(lines)
         opcodes = dict(sorted(Counter(one.mnemonic for one in found).items()))
-        return Listing(opcodes, code_object.code_hash(lines), code_object.differences(wanted, architecture, found))
+        differs = code_object.differences(wanted, architecture, found)
+        wave = code_object.number(made.cubin, "wavefront_size")
+        if wave != made.threads:
+            differs.append(f"waves of {wave} lanes, the catalog says {made.threads}")
+        return Listing(opcodes, code_object.code_hash(lines), differs)
     text = disassembly.disassemble(made.cubin)
     opcodes = disassembly.matrix_opcodes(text)
     way, before = lowering(wanted, architecture), int(primed(wanted))
