@@ -2,7 +2,8 @@
 
 Each pair of a form and a target is rendered, compiled by clang and disassembled; opcode, registers and modifiers are
 held against the catalog.  A pair whose layout is open must be refused with that word.  ``--most N`` takes N pairs, of
-each target the same share and others every day (``--turn``); ``--refused N`` has the compiler refuse builtins for N
+each target the same share and others every day (``--turn``); ``--modified N`` compiles N forms with one modifier
+besides; ``--refused N`` has the compiler refuse builtins for N
 targets that lack them.  Exit status 1 where something differs, is refused that should compile, or compiles that should
 not.
 """
@@ -19,6 +20,7 @@ from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
 from mmaprobe.catalog.lookup import architectures, forms, instruction
+from mmaprobe.catalog.variants import variants
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import Pair, build_all, refused
 from mmaprobe.toolchain.render import render
@@ -35,6 +37,11 @@ def targets() -> list[str]:
 def every() -> list[Pair]:
     """Every form on every target that has it."""
     return [(form.first.id, home) for home in targets() for form in forms(home)]
+
+
+def modified() -> list[Pair]:
+    """The same forms with each value of each modifier that they take."""
+    return [(made.id, home) for home in targets() for form in forms(home) for made in variants(form, home)[1:]]
 
 
 def sample(pairs: list[Pair], most: int, turn: int) -> list[Pair]:
@@ -98,21 +105,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=0, help="at most so many pairs (all)")
     parser.add_argument("--turn", type=int, default=int(time.time()) // 86400, help="which sample (today's)")
+    parser.add_argument("--modified", type=int, default=0, help="forms with one modifier (0)")
     parser.add_argument("--refused", type=int, default=0, help="builtins and targets that lack them (0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at once (all cores)")
     given = parser.parse_args()
     pairs = every()
-    table = compile_all(sample(pairs, given.most, given.turn), given.jobs)
-    others = lacking(pairs)
-    chosen = random.Random(given.turn).sample(others, min(given.refused, len(others)))
+    others = sample(modified(), given.modified, given.turn) if given.modified else []
+    table = compile_all([*sample(pairs, given.most, given.turn), *others], given.jobs)
+    absent = lacking(pairs)
+    chosen = random.Random(given.turn).sample(absent, min(given.refused, len(absent)))
     wrong = accepted(chosen, given.jobs)
     print(f"{'target':<16}" + "".join(f"{status:>10}" for status in STATUSES))
     for home, counts in table.items():
         print(f"{home:<16}" + "".join(f"{counts[status]:>10}" for status in STATUSES))
     total: Counter[str] = sum(table.values(), Counter())
     said = ", ".join(f"{total[status]} {status}" for status in STATUSES)
-    print(f"turn {given.turn}: {total.total()} of {len(pairs)} pairs: {said}; "
-          f"{len(chosen) - wrong} of {len(others)} refused elsewhere")  # fmt: skip
+    plain = total.total() - len(others)
+    print(f"turn {given.turn}: {plain} of {len(pairs)} pairs, {len(others)} with a modifier: {said}")
+    print(f"{len(chosen) - wrong} of {len(absent)} builtins refused by targets that lack them")
     return int(bool(total["changed"] or total["refused"] or wrong))
 
 
