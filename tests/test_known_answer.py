@@ -12,10 +12,10 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.devices.known_answer import answers, known_answer
 from mmaprobe.errors import UsageError
 
-NVIDIA = [name for name in architectures() if name.startswith("sm_")]
+GPUS = [name for name in architectures() if name.startswith(("sm_", "gfx"))]
 
 
-@pytest.mark.parametrize("architecture", ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90a", "sm_120a"])
+@pytest.mark.parametrize("architecture", ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90a", "sm_120a", "gfx90a", "gfx942"])
 def test_models_give_the_known_answer(architecture: str) -> None:
     model = open_device(f"model:{architecture}")
     seen = 0
@@ -29,10 +29,11 @@ def test_models_give_the_known_answer(architecture: str) -> None:
 
 def test_every_instruction_has_one() -> None:
     """No two rows alike, so that a buffer of another item shows."""
-    made = {form.first.id: form.first for name in NVIDIA for form in forms(name)}
+    made = {form.first.id: form.first for name in GPUS for form in forms(name)}
     for each in made.values():
         batch, expected = known_answer(each, 2, 1)
-        assert expected.shape == (2, each.m, each.n)
+        blocks = (each.blocks,) if each.blocks > 1 else ()
+        assert expected.shape == (2, *blocks, each.m, each.n)
         assert (expected[0] != expected[1]).any()
         assert dict(batch.items()).keys() == each.shapes(1).keys()
 
@@ -44,6 +45,39 @@ def test_negated_operands() -> None:
         made = instruction(name, "sm_90a")
         batch, expected = known_answer(made, 1, 1)
         assert answers(made, model.run(made, batch), expected), name
+
+
+@pytest.mark.parametrize("inside", ["abid=1,cbsz=2", "blgp=4", "abid=1,blgp=3,cbsz=1"])
+def test_moved_operands(inside: str) -> None:
+    """Blocks of D fed from one block of A, lanes of B from others."""
+    made = instruction(f"v_mfma_f32_16x16x4_4b_f16{{{inside}}}", "gfx942")
+    plain = instruction("v_mfma_f32_16x16x4_4b_f16", "gfx942")
+    model = open_device("model:gfx942")
+    batch, expected = known_answer(made, 2, 1)
+    assert answers(made, model.run(made, batch), expected)
+    assert not answers(made, model.run(plain, batch), expected)
+
+
+SIGNS = {
+    "neg_lo=100": ([-1, 1], [1, 1], lambda c: c),
+    "neg_hi=110": ([1, -1], [1, -1], lambda c: c),
+    "neg_hi=100,neg_lo=110": ([-1, -1], [-1, 1], lambda c: c),
+    "neg_hi=001": ([1, 1], [1, 1], np.abs),
+    "neg_hi=001,neg_lo=001": ([1, 1], [1, 1], lambda c: -np.abs(c)),
+}
+"""Signs of even and odd k of A and of B, and what becomes of C."""
+
+
+@pytest.mark.parametrize("inside", SIGNS)
+def test_signs_of_halves(inside: str) -> None:
+    made = instruction(f"v_wmma_f32_16x16x16_f16{{{inside}}}", "gfx1200")
+    of_a, of_b, of_c = SIGNS[inside]
+    batch, expected = known_answer(made, 2, 1)
+    assert batch.c is not None
+    a, b = (value.view(np.float16).astype(float) for value in (batch.a, batch.b))
+    a, b = a * np.tile(of_a, 8), b * np.tile(of_b, 8)[:, None]
+    d = a @ b + of_c(batch.c.view(np.float32).astype(float))
+    assert (expected.view(np.float32) == d).all()
 
 
 def test_one_bit_off_is_no_answer() -> None:

@@ -306,7 +306,7 @@ def test_what_is_no_nvcc_is_named(tmp_path: Path) -> None:
         Nvcc("true").version()
 
 
-@pytest.mark.parametrize("architecture", ["sm_90a", "sm_103a"])
+@pytest.mark.parametrize("architecture", ["sm_90a", "sm_103a", "gfx950", "gfx1250"])
 def test_what_cannot_be_rendered_is_said_to_be_open(architecture: str) -> None:
     """A device's answer, which asks for layouts alone, is that of rendering the whole kernel."""
     for each in instructions(architecture)[::5]:

@@ -171,9 +171,10 @@ def refuse_absent(instruction: Instruction, known: Mapping[str, Any]) -> None:
 def open_reason(instruction: Instruction, architecture: str) -> str:
     """Why an instruction cannot be run yet: the first operand whose layout no source tells; empty if none."""
     for operand in operands(instruction):
-        for record in _applying("absent", facts(instruction, architecture, operand)):
-            if record["status"] == "open":
-                return f"the layout of {operand} is open: {record['reason']}"
+        known = facts(instruction, architecture, operand)
+        for record in (*_applying("absent", known), *_applying("fragment", known)):
+            if record.get("status") == "open":
+                return f"the layout of {operand} is open: {record.get('reason') or record['note']}"
     return ""
 
 

@@ -17,12 +17,12 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.models.modifiers import of_tiles
 
 Integers = NDArray[np.int64]
 
 _WITHOUT_C = {("scale_d", "0"), ("enable_input_d", "0")}
 _NO_ANSWER = frozenset({"disable_output_lane", "zero_column_mask"})
-_SIGNS = {"keep": 1, "flip": -1}
 
 
 class WrongAnswerError(DeviceError):
@@ -43,7 +43,12 @@ def known_answer(instruction: Instruction, size: int, seed: int) -> tuple[Batch,
         fmt = instruction.formats()[name]
         numbers[name] = _integers(fmt, name, instruction, rng, shape)
         codes[name] = _encoded(fmt, numbers[name])
-    return Batch(**codes), _encoded(instruction.formats()["d"], _sums(instruction, numbers, codes.get("metadata")))
+    batch = Batch(**codes)
+    moved = of_tiles(instruction, batch)
+    for name in "ab":
+        if getattr(moved, name) is not codes[name]:
+            numbers[name] = _decoded(instruction.formats()[name], getattr(moved, name))
+    return batch, _encoded(instruction.formats()["d"], _sums(instruction, numbers, codes.get("metadata")))
 
 
 def answers(instruction: Instruction, d: Bits, expected: Bits) -> bool:
@@ -70,19 +75,29 @@ def _encoded(fmt: formats.Format, numbers: Integers) -> Bits:
     """Integers in a format, each exactly."""
     overflow = "ieee" if fmt.is_float else "largest"
     codes = formats.encode(fmt, numbers < 0, np.abs(numbers), np.zeros_like(numbers), overflow=overflow)
-    back = formats.decode(fmt, codes)
-    value = np.where(back.negative, -1, 1) * back.significand * np.exp2(back.exponent.astype(float))
-    if (value != numbers).any():
+    if (_decoded(fmt, codes) != numbers).any():
         raise UsageError(f"{fmt.name} does not hold every integer of the known answer")
     return codes
 
 
+def _decoded(fmt: formats.Format, codes: Bits) -> Integers:
+    """The integers that codes stand for."""
+    back = formats.decode(fmt, codes)
+    value = np.where(back.negative, -1, 1) * back.significand * np.exp2(back.exponent.astype(float))
+    return np.asarray(value, np.int64)
+
+
+def _signed(instruction: Instruction, name: str, numbers: Integers) -> Integers:
+    """An operand with the sign that the instruction gives it; where even and odd lanes differ it has it already."""
+    even, odd = operand_signs(instruction).get(name, ("keep", "keep"))
+    if even != odd or even == "keep":
+        return numbers
+    return {"flip": -numbers, "clear": np.abs(numbers), "set": -np.abs(numbers)}[even]
+
+
 def _sums(instruction: Instruction, numbers: dict[str, Integers], metadata: Bits | None) -> Integers:
     """D as integers: the sum over the lanes that A keeps, scaled, plus C."""
-    signs = operand_signs(instruction)
-    a, b = (
-        numbers[name] * _SIGNS[signs.get(name, ("keep", "keep"))[0]] for name in "ab"
-    )  # of NVIDIA's instructions all lanes alike
+    a, b = (_signed(instruction, name, numbers[name]) for name in "ab")
     if metadata is not None:
         spread = np.zeros((*a.shape[:-1], instruction.k), np.int64)
         np.put_along_axis(spread, kept_positions(instruction, metadata), a, -1)
@@ -93,5 +108,5 @@ def _sums(instruction: Instruction, numbers: dict[str, Integers], metadata: Bits
     a, b = a.astype(float), b.astype(float)  # exact too, and fast
     d = (a @ (1 - b) + (1 - a) @ b if instruction.multiply == "xor" else a @ b).astype(np.int64)
     if "c" in numbers and not _WITHOUT_C & set(instruction.modifiers):
-        d = d + numbers["c"] * _SIGNS[signs.get("c", ("keep", "keep"))[0]]
+        d = d + _signed(instruction, "c", numbers["c"])
     return d
