@@ -1,0 +1,75 @@
+"""How a GPU device is opened by its name, whoever made it: options, and where its kernels come from.
+
+``KIND:0?pack=FOLDER&timeout=SECONDS&trial=no``: kernels come from a ``pack`` (``mmaprobe
+compile --out``) instead of a compiler; ``timeout`` (60) bounds each launch and the first run of
+each instruction in a child process, which ``trial=no`` leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from mmaprobe.devices.gpu import GpuDevice, Kernels, Shelf, Sources
+from mmaprobe.devices.gpu_driver import Driver
+from mmaprobe.devices.gpu_trial import ChildTrial
+from mmaprobe.devices.options import number, split_options
+from mmaprobe.errors import UsageError
+from mmaprobe.toolchain.pack import open_pack
+
+OPTIONS = ("pack", "timeout", "trial")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a name asks for: GPU ``index``, its ``options`` as written, and the time limit in ``seconds``."""
+
+    index: int
+    options: dict[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """How kernels are compiled on this machine, and by what (``version``)."""
+
+    kernel: Kernels
+    of_source: Sources
+    version: Callable[[], str]
+
+
+def asked(kind: str, argument: str) -> Asked:
+    """The parts of ``KIND:argument``; ``KIND`` alone is GPU 0.  UsageError for a wrong number or option."""
+    target, options = split_options(argument, OPTIONS)
+    if not (target or "0").isdecimal():
+        raise UsageError(f"{kind}:{argument}: GPUs are named by number, such as {kind}:0; see: mmaprobe devices")
+    if options.get("trial", "yes") not in ("yes", "no"):
+        raise UsageError(f"{kind}:{argument}: option trial={options['trial']} must be yes or no")
+    return Asked(int(target or 0), options, number(options, "timeout", 60, 0.001, 1e6))
+
+
+def opened(driver: Driver, what: Asked, here: Compiled, command: Callable[[str], tuple[str, ...]]) -> GpuDevice:
+    """The device of a driver; UsageError where the pack is for another architecture."""
+    options = {**what.options, "trial": "no"}
+    child = command(f"{driver.name}?" + "&".join(f"{key}={quote(value)}" for key, value in options.items()))
+    tried = what.options.get("trial") != "no"
+    trial = ChildTrial(driver.name, child, what.seconds + 30) if tried else None
+    kernels, sources, shelf = _kernels(what.options.get("pack", ""), driver.architecture, here)
+    return GpuDevice(driver, kernels, trial, what.seconds, sources, shelf)
+
+
+def _kernels(pack: str, architecture: str, here: Compiled) -> tuple[Kernels, Sources, Shelf]:
+    """Compiled here, or those of a pack."""
+    if not pack:
+        return here.kernel, here.of_source, Shelf(toolchain=lambda: {"kernels": here.version()})
+    held = open_pack(Path(pack))
+    if held.architecture != architecture:
+        raise UsageError(
+            f"the pack {pack} is for {held.architecture}, this GPU is {architecture}; "
+            f"mmaprobe compile --arch {architecture} --out FOLDER makes one for it"
+        )
+    advice = f"not in the pack {pack}; mmaprobe compile --arch {architecture} --variants --out {pack} adds it"
+    shelf = Shelf(held.kernels, lambda: {"kernels": held.toolchain}, advice)
+    return lambda instruction, _: held.kernel(instruction.id), held.campaign, shelf

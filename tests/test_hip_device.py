@@ -1,0 +1,180 @@
+"""The device ``hip:N`` on a stand-in for ROCm: D as the model has it, what is missing in one line, failing closed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from emulator.batches import random_batch
+from fake_hip import FakeHip, device, machine
+from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError
+from mmaprobe.devices.hip import open_hip
+from mmaprobe.devices.hip_driver import open_driver
+from mmaprobe.devices.hip_machine import Machine
+from mmaprobe.devices.known_answer import WrongAnswerError
+from mmaprobe.devices.model import open_model
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
+
+MADE = instruction("v_mfma_f32_16x16x16_f16", "gfx942")
+
+
+def fake(architecture: str = "gfx942") -> FakeHip:
+    """A GPU whose matrix unit is the shipped parameters."""
+    opened = open_model(architecture)
+
+    def unit(made: Instruction, batch: Batch) -> Bits:
+        return opened.run(made, batch)
+
+    return FakeHip(architecture, unit)
+
+
+FORMS = [
+    ("gfx908", "v_mfma_f32_16x16x2bf16{blgp=3}"),
+    ("gfx90a", "v_mfma_f64_4x4x4f64"),
+    ("gfx90a", "v_mfma_i32_32x32x8i8"),
+    ("gfx942", "v_mfma_f32_4x4x4_16b_f16{abid=3,blgp=6,cbsz=2}"),
+    ("gfx942", "v_mfma_f32_32x32x4_2b_bf16{abid=1,cbsz=1}"),
+    ("gfx942", "v_mfma_f32_16x16x32_fp8_bf8"),
+    ("gfx942", "v_mfma_f32_16x16x8_xf32"),
+    ("gfx942", "v_mfma_f64_16x16x4_f64{neg=101}"),
+]
+
+
+@pytest.mark.parametrize(("home", "name"), FORMS)
+def test_d_is_that_of_the_model(home: str, name: str) -> None:
+    """Random bits; before and after them the known answer, with blocks fed from others and operands negated."""
+    made = instruction(name, home)
+    batch = random_batch(made, 5, 3)
+    hip = fake(home)
+    opened = device(hip)
+    assert (opened.run(made, batch) == open_model(home).run(made, batch)).all()
+    assert hip.current == 7
+    opened.close()
+    assert not hip.memory
+    assert not hip.sources
+
+
+def test_identity() -> None:
+    """What evidence records; the chip's own number, versions, compute units."""
+    opened = device(fake())
+    assert opened.info() == {
+        "architecture": "gfx942", "model_name": "AMD Instinct", "uuid": "GPU-0000000000000042", "driver": "6.8.5",
+        "vbios": "not read", "rocm_version": "6.2", "multiprocessors": "304",
+    }  # fmt: skip
+    assert opened.toolchain() == {"kernels": "clang 22.1.8"}
+    assert opened.siblings() == ["hip:0"]
+
+
+def test_an_open_layout_is_refused() -> None:
+    opened = device(fake("gfx942"))
+    wanted = instruction("v_smfmac_f32_16x16x64_f16", "gfx950")
+    with pytest.raises(NotHereError, match="this GPU lacks it"):
+        opened.run(wanted, random_batch(wanted, 1, 1))
+    on_950 = device(FakeHip("gfx950"))
+    assert on_950.supports(wanted).reason.startswith("the layout of b is open: 16 consecutive k")
+
+
+@pytest.mark.parametrize(
+    ("function", "status", "expected", "said"),
+    [
+        ("hipModuleLaunchKernel", 719, DeviceError, r"hipModuleLaunchKernel answers an unknown status \(719\)"),
+        ("hipMemcpy", 214, LostError, "the device is lost: uncorrectable ECC error"),
+        ("hipMalloc", 2, OutOfMemoryError, r"hipErrorOutOfMemory \(2\): out of memory"),
+        ("hipModuleLoadData", 209, NotHereError, "ROCm 6.2 cannot load v_mfma_.*, made by clang 22.1.8 for gfx942"),
+        ("hipEventQuery", 700, DeviceError, "hipEventQuery answers"),
+    ],
+)
+def test_every_status_is_checked(function: str, status: int, expected: type[Exception], said: str) -> None:
+    hip = fake()
+    opened = device(hip)
+    hip.faults = {function: status}
+    with pytest.raises(expected, match=said):
+        opened.run(MADE, random_batch(MADE, 2, 1))
+
+
+def test_a_launch_that_hangs() -> None:
+    """It ends at its time limit; nothing else runs in this process until it has ended."""
+    hip = fake()
+    hip.hangs = True
+    opened = device(hip, options="&timeout=0.01")
+    with pytest.raises(HungError, match=r"hung: the launch did not end within 0.01 s; the batch is void"):
+        opened.run(MADE, random_batch(MADE, 2, 1))
+    with pytest.raises(StuckError, match="a launch that hung still runs"):
+        opened.run(MADE, random_batch(MADE, 2, 1))
+    hip.hangs = False
+    assert opened.run(MADE, random_batch(MADE, 2, 1)).shape == (2, 16, 16)
+
+
+def test_a_kernel_that_never_ran() -> None:
+    hip = fake()
+    hip.idle = True
+    with pytest.raises(DeviceError, match="the kernel counts 0 items stored, of 37 given"):
+        device(hip).run(MADE, random_batch(MADE, 2, 1))
+
+
+def test_a_wrong_layout_is_a_wrong_known_answer() -> None:
+    with pytest.raises(WrongAnswerError, match="wrong known answer before the batch"):
+        device(fake(), ("lane % 16", "15 - lane % 16")).run(MADE, random_batch(MADE, 1, 1))
+
+
+def test_a_code_object_for_another_gpu() -> None:
+    with pytest.raises(DeviceError, match=r"is gfx942, but the kernel of .* and its code object is for gfx950"):
+        device(fake(), target="gfx950").run(MADE, random_batch(MADE, 1, 1))
+
+
+def test_an_override_is_told_and_stamped(caplog: pytest.LogCaptureFixture) -> None:
+    driver = open_driver(0, machine(FakeHip("gfx1101"), HSA_OVERRIDE_GFX_VERSION="11.0.0"))
+    assert driver.architecture == "gfx1100"
+    assert "hip:0 is gfx1101; HSA_OVERRIDE_GFX_VERSION makes it gfx1100" in caplog.text
+    assert driver.identity()["hsa_override_gfx_version"] == "11.0.0 on gfx1101"
+    with pytest.raises(NotHereError, match=r"'11' is no version such as 11.0.0; type: unset"):
+        open_driver(0, machine(FakeHip("gfx1101"), HSA_OVERRIDE_GFX_VERSION="11"))
+
+
+def no_gpu(status: int = 101, **environment: str) -> Machine:
+    """ROCm's runtime where it sees no GPU; that of ROCm 5.2 starts with status 101, and counts with 100."""
+    hip = FakeHip()
+    hip.faults = {"hipInit": status}
+    return machine(hip, **environment)
+
+
+MISSING = [
+    (machine(None), r"^hip:0: no ROCm \(libamdhip64.so.7, .6 or .5\); install AMD's, or Debian's: apt-get install"),
+    (replace(no_gpu(), exists=lambda path: False), r"no AMD GPU is \(/dev/kfd is missing\).*--device /dev/kfd"),
+    (replace(no_gpu(), usable=lambda path: False), r"/dev/kfd may not be opened; .* usermod -a -G render,video"),
+    (no_gpu(HIP_VISIBLE_DEVICES=""), "HIP_VISIBLE_DEVICES='' hides every GPU; type: unset HIP_VISIBLE_DEVICES"),
+    (no_gpu(ROCR_VISIBLE_DEVICES="5"), "ROCR_VISIBLE_DEVICES='5' names no GPU of this machine"),
+    (no_gpu(), "the kernel's driver is here but has no GPU"),
+    (no_gpu(100), "the kernel's driver is here but has no GPU"),
+    (no_gpu(999), r"hip:0: ROCm does not start: an unknown status \(999\); see: rocminfo"),
+    (replace(machine(FakeHip()), entries=lambda path: []), "the kernel's driver lists no GPU at 0000:03:00.0"),
+    (machine(FakeHip("gfx906")), "gfx906 has none of the catalog's matrix units"),
+]
+
+
+@pytest.mark.parametrize(("where", "said"), MISSING)
+def test_what_is_missing_is_said_in_one_line(where: Machine, said: str) -> None:
+    with pytest.raises(NotHereError, match=said) as raised:
+        open_hip("0", where)
+    assert "\n" not in str(raised.value)
+
+
+def test_names() -> None:
+    with pytest.raises(NotHereError, match="hip:3: hip:0 is the only GPU here"):
+        open_hip("3", machine(FakeHip()))
+    with pytest.raises(UsageError, match="hip:x: GPUs are named by number"):
+        open_hip("x")
+    with pytest.raises(UsageError, match="must be yes or no"):
+        open_hip("0?trial=maybe")
+
+
+@pytest.mark.skipif(os.path.exists("/dev/kfd"), reason="this machine may have an AMD GPU")
+def test_this_machine_without_a_gpu() -> None:
+    """With ROCm's runtime or without: one line."""
+    with pytest.raises(NotHereError, match=r"^hip:0: (no ROCm|ROCm's runtime is here but no AMD GPU is)"):
+        open_hip("")
