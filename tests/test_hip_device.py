@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from emulator.batches import random_batch
@@ -19,6 +20,7 @@ from mmaprobe.devices.hip_machine import Machine
 from mmaprobe.devices.known_answer import WrongAnswerError
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.validation.stream import validate
 
 MADE = instruction("v_mfma_f32_16x16x16_f16", "gfx942")
 
@@ -57,6 +59,19 @@ def test_d_is_that_of_the_model(home: str, name: str) -> None:
     opened.close()
     assert not hip.memory
     assert not hip.sources
+
+
+def test_validation_against_the_model() -> None:
+    """The shared way of all devices; a unit that rounds wrong is found."""
+    model = open_model("gfx942")
+    assert validate(device(fake()), model, MADE, vectors=2000).mismatches == 0
+
+    def wrong(made: Instruction, batch: Batch) -> Bits:
+        d = model.run(made, batch)
+        return d if (d >> 23 & 0xFF < 150).all() else d ^ np.uint32(1)
+
+    summary = validate(device(FakeHip("gfx942", wrong)), model, MADE, vectors=2000)
+    assert summary.mismatches
 
 
 def test_identity() -> None:
