@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emulator.batches import random_batch
 from fake_cuda import FakeCuda, Interfaced, device, model
 from mmaprobe.api import OpenDevice
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.gpu_launch import item_bytes
 from mmaprobe.errors import UsageError
-from test_emulated_warp import random_batch
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")

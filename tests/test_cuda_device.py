@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import fake_cuda
+from emulator.batches import random_batch
 from emulator.warp import run_warp
 from fake_cuda import FakeCuda, Interfaced, device, model, real
 from mmaprobe.api import OpenDevice
@@ -26,7 +27,6 @@ from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
 from mmaprobe.devices.gpu_trial import ChildTrial, command, serve
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.render import render
-from test_emulated_warp import random_batch
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from emulator.batches import random_batch
 from fake_cuda import FakeCuda, cubin, device, driver, kernels
 from fake_machine import FakeNvml, machine
 from mmaprobe.catalog.batch import Batch, Bits
@@ -21,7 +22,6 @@ from mmaprobe.report.doctor import doctor_rows
 from mmaprobe.report.listing import device_rows
 from mmaprobe.toolchain.nvrtc import compile_source
 from mmaprobe.toolchain.render import render
-from test_emulated_warp import random_batch
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.batches import random_batch
 from fake_cuda import FakeCuda, kernels, model
 from fake_machine import machine
 from mmaprobe.catalog.lookup import instruction
@@ -15,7 +16,6 @@ from mmaprobe.errors import UsageError
 from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.pack import write_pack
-from test_emulated_warp import random_batch
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
