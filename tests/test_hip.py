@@ -28,6 +28,7 @@ BUILT = [
     ("gfx90a", "v_mfma_f32_32x32x4bf16_1k{blgp=5}"),
     ("gfx90a", "v_mfma_f64_4x4x4f64"),
     ("gfx942", "v_mfma_f32_4x4x1_16b_f32{abid=1,blgp=3,cbsz=2}"),
+    ("gfx942", "v_mfma_i32_4x4x4_16b_i8{abid=12,cbsz=4}"),
     ("gfx942", "v_mfma_f64_16x16x4_f64{neg=101}"),
     ("gfx942", "v_mfma_f32_16x16x8_xf32"),
     ("gfx942", "v_smfmac_f32_16x16x32_f16{abid=3}"),

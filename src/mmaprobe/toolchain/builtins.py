@@ -7,6 +7,7 @@ disassembly decides what became of a call.  Source: LLVM 22, BuiltinsAMDGPU.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -49,7 +50,8 @@ class Arguments:
         self._said.add((key, 0))
         if text is None:
             return 0
-        return names.index(text) if names else int(text[-1:] or 1)
+        digits = re.search(r"\d+$", text)
+        return names.index(text) if names else int(digits[0]) if digits else 1
 
     def bit(self, key: str, place: int) -> int:
         """One bit of a modifier that is a list of bits for A, B and C."""
