@@ -36,6 +36,12 @@ MMAPROBE_DEVICE Bits<registers> bits(const Word32 (&words)[used]) {
   return made;
 }
 
+// A word of which the compiler knows nothing: it would shift a set of indices at once, and pick the first set instead.
+MMAPROBE_DEVICE Word32 opaque(Word32 word) {
+  asm volatile("" : "+v"(word));
+  return word;
+}
+
 template <int registers, class Vector>
 MMAPROBE_DEVICE void keep(Word32 (&words)[registers], const Vector& vector) {
   static_assert(sizeof(Vector) == sizeof(words), "the builtin gives other registers than the catalog says");

@@ -169,7 +169,7 @@ def _gfx12(given: Arguments) -> str:
 def _index(given: Arguments) -> str:
     """The set of indices that ``index_key`` picks, at the low end: clang makes the modifier of the shift."""
     sets = dict(given.fragments["metadata"].choices)["index_key"]
-    return f"Word32(of.metadata[0] >> {32 // len(sets) * given.number('index_key')})"
+    return f"Word32(opaque(of.metadata[0]) >> {32 // len(sets) * given.number('index_key')})"
 
 
 def _gfx125(given: Arguments) -> str:
