@@ -85,7 +85,7 @@ def unrolled(source: Source, family: str) -> Source:
 
 def counted(source: Source, family: str) -> Report:
     """Instructions of the loop over tiles."""
-    text = disassemble(nvrtc.compile_source(unrolled(source, family)).cubin)
+    text = disassemble(nvrtc.compile_source(unrolled(source, family)).binary)
     made = instruction(source.instruction, source.architecture)
     warps = source.threads // 32
     return Report(Counter(map(pipe_of, _OPCODE.findall(text))), made.m * made.n * source.items / warps)
@@ -103,7 +103,7 @@ def main(architecture: str) -> None:
         source = source_of(made, architecture, datapath_for(architecture, made))
         assert source is not None
         kernel = nvrtc.compile_source(source)
-        text = disassemble(kernel.cubin)
+        text = disassemble(kernel.binary)
         local = sum(opcode in ("STL", "LDL") for opcode in _OPCODE.findall(text))
         for family in FAMILIES_SHOWN:
             if not made.formats()["a"].is_float:
@@ -112,7 +112,7 @@ def main(architecture: str) -> None:
             each = {pipe: report.pipes[pipe] * 32 / report.vectors for pipe in ("ALU", "IMAD", "FP64", "XU", "LSU")}
             total = sum(report.pipes.values()) * 32 / report.vectors
             print(
-                f"{name[:58]:58} {registers(kernel.cubin):4} {local:5} {source.shared / 1024:4.0f}  {family:10} "
+                f"{name[:58]:58} {registers(kernel.binary):4} {local:5} {source.shared / 1024:4.0f}  {family:10} "
                 f"{total:5.0f} ({' '.join(f'{value:.0f}' for value in each.values())})  "
                 f"{report.bound / 1e9:.1f} G/s by {report.busiest[1]}"
             )

@@ -130,7 +130,7 @@ def lacks(home: str, made: Instruction, families: dict[str, set[str]]) -> bool:
 
 def line(built: Built) -> str:
     row = {"instruction": built.instruction, "architecture": built.architecture, "status": built.status}
-    size = len(built.kernel.cubin) if built.kernel else 0
+    size = len(built.kernel.binary) if built.kernel else 0
     return json.dumps({**row, "reason": built.reason, "opcodes": built.opcodes, "code": built.code, "bytes": size})
 
 

@@ -152,7 +152,7 @@ COMPILED = [
 def test_nvrtc_compiles_a_model(name: str, architecture: str, opcode: str) -> None:
     text = text_of(instruction(name, architecture), architecture) + KERNEL
     made = nvrtc.compile_source(Source(name, architecture, text))
-    assert opcode in disassemble(made.cubin)
+    assert opcode in disassemble(made.binary)
 
 
 def test_a_chunk_that_no_instruction_has_is_refused() -> None:

@@ -32,7 +32,7 @@ SEQUENCE = r"FENCE\.VIEW\.ASYNC|BAR\.SYNC|WARPGROUP\.ARRIVE|HGMMA|WARPGROUP\.DEP
 
 def compiled(name: str, architecture: str) -> tuple[bytes, str]:
     made = nvrtc.compile_source(render(instruction(name, architecture), architecture))
-    return made.cubin, disassembly.disassemble(made.cubin)
+    return made.binary, disassembly.disassemble(made.binary)
 
 
 @pytest.mark.parametrize(("name", "printed"), PRINTED)

@@ -100,11 +100,11 @@ def test_a_driver_too_old_for_the_binary() -> None:
 
 def test_a_binary_for_another_architecture() -> None:
     with pytest.raises(DeviceError, match=r"is sm_90a, but the kernel of .* its binary is for sm_80"):
-        run(FakeCuda(), cubin=cubin(MADE, 80))
+        run(FakeCuda(), binary=cubin(MADE, 80))
     with pytest.raises(DeviceError, match="was made for sm_80"):
         run(FakeCuda(), architecture="sm_80")
     with pytest.raises(DeviceError, match="are no cubin"):
-        run(FakeCuda(), cubin=b"PTX")
+        run(FakeCuda(), binary=b"PTX")
 
 
 def test_an_instruction_that_this_gpu_lacks() -> None:

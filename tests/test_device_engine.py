@@ -100,7 +100,7 @@ def test_a_thread_computes_what_the_engine_does(compiler: str, name: str, archit
 @pytest.mark.parametrize(("architecture", "width"), [("sm_75", 64), ("sm_90a", 64), ("sm_120a", 64), ("sm_90a", 128)])
 def test_nvrtc_compiles_the_engine(architecture: str, width: int) -> None:
     made = nvrtc.compile_source(engine_source(architecture, width))
-    assert "mmaprobe_run" in disassemble(made.cubin)
+    assert "mmaprobe_run" in disassemble(made.binary)
 
 
 def test_a_file_is_flattened_once() -> None:

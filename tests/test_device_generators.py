@@ -185,7 +185,7 @@ def test_formats_without_a_negative_zero(folder: Path) -> None:
 def test_nvrtc_compiles_every_family_without_local_memory_or_calls(name: str, architecture: str) -> None:
     """The target is a constant of the code: it lies nowhere in memory."""
     source = Source(name, architecture, text_of(instruction(name, architecture)) + KERNEL)
-    text = disassemble(nvrtc.compile_source(source).cubin)
+    text = disassemble(nvrtc.compile_source(source).binary)
     assert "IMAD" in text
     for opcode in ("LDL", "STL", "RET", "LDG"):
         assert f" {opcode}" not in text, opcode

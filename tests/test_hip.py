@@ -64,7 +64,7 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def found(source: Source, wave: int = 0) -> list[Matrix]:
     """The matrix instructions of a source compiled, read as waves of so many lanes."""
-    return matrices(disassemble(Clang().compile_source(source).cubin, wave or source.threads))
+    return matrices(disassemble(Clang().compile_source(source).binary, wave or source.threads))
 
 
 @compiles_amd
@@ -74,10 +74,10 @@ def test_the_disassembly_is_what_the_id_says(home: str, name: str) -> None:
     built = build((name, home))
     assert (built.status, built.reason) == ("compiled", "")
     assert built.kernel is not None
-    assert target(built.kernel.cubin) == home
-    assert number(built.kernel.cubin, "wavefront_size") == built.kernel.threads
-    assert number(built.kernel.cubin, "private_segment_fixed_size") == 0
-    assert number(built.kernel.cubin, "kernarg_segment_size") == 9 * 8
+    assert target(built.kernel.binary) == home
+    assert number(built.kernel.binary, "wavefront_size") == built.kernel.threads
+    assert number(built.kernel.binary, "private_segment_fixed_size") == 0
+    assert number(built.kernel.binary, "kernarg_segment_size") == 9 * 8
     assert built.kernel.toolchain == Clang().version()
     assert len(built.code) == 64
 
@@ -234,7 +234,7 @@ def test_numbers_of_any_size() -> None:
     """A kernel of more than 127 registers has its count behind a byte that says so."""
     made = build(("v_wmma_scale_f32_16x16x128_f8f6f4", "gfx1250")).kernel
     assert made is not None
-    assert 128 <= number(made.cubin, "vgpr_count") <= 256
+    assert 128 <= number(made.binary, "vgpr_count") <= 256
 
 
 @compiles_amd
@@ -253,6 +253,7 @@ def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["compile", "--arch", "gfx942", "--instruction", "v_mfma_f64*", "--jobs", "1", "--out", str(out)]) == 0
     assert f"gfx942: 2 compiled; pack in {out}" in capsys.readouterr().out
     assert open_pack(out).kernel("v_mfma_f64_16x16x4_f64").threads == 64
+    assert {path.suffix for path in out.iterdir()} == {".co", ".json"}
     assert main(["compile", "--arch", "gfx942", "--nvcc", "nvcc"]) == 2
     assert "leave --nvcc out" in capsys.readouterr().err
     assert main(["pack", "--arch", "gfx942", "--bundle", str(tmp_path / "bundle")]) == 2

@@ -215,11 +215,11 @@ def test_a_pack_for_another_architecture(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_pack_that_names_its_binaries_wrongly(tmp_path: Path) -> None:
     """Each binary is held against its hash, and its own header against the GPU."""
     made = kernel(instruction(HALF, "sm_90a"), "sm_90a")
-    old = replace(made, cubin=made.cubin[:49] + bytes([80]) + made.cubin[50:])
+    old = replace(made, binary=made.binary[:49] + bytes([80]) + made.binary[50:])
     write_pack(tmp_path, "sm_90a", made.toolchain, [Built(HALF, "sm_90a", "compiled", kernel=old)])
     with pytest.raises(DeviceError, match=r"cuda:0 is sm_90a, but the kernel of .* its binary is for sm_80; the batch"):
         run(StandIn(), pack=tmp_path)
-    (tmp_path / f"{old.hash}.cubin").write_bytes(made.cubin)
+    (tmp_path / f"{old.hash}.cubin").write_bytes(made.binary)
     with pytest.raises(UsageError, match=r"is not the kernel that pack\.json names: damaged or changed"):
         run(StandIn(), pack=tmp_path)
 

@@ -188,7 +188,7 @@ def test_without_room_for_the_cache_kernels_are_compiled_all_the_same(
     (tmp_path / "file").write_text("")
     for where in ("", str(tmp_path / "file" / "below")):
         monkeypatch.setenv(kernels.CACHE, where)
-        assert kernels.kernel(instruction(F16), "sm_80").cubin
+        assert kernels.kernel(instruction(F16), "sm_80").binary
 
 
 # --- packed
@@ -288,7 +288,7 @@ def test_nvcc_is_told_the_exact_architecture(tmp_path: Path) -> None:
     made = fake_nvcc(tmp_path, 'echo "$@" > kernel.cubin')
     kernel = made.compile_source(render(instruction(F16), "sm_90a"))
     assert kernel.toolchain == "nvcc 13.0.88"
-    assert b"-cubin -arch=sm_90a -std=c++17 -o kernel.cubin kernel.cu" in kernel.cubin
+    assert b"-cubin -arch=sm_90a -std=c++17 -o kernel.cubin kernel.cu" in kernel.binary
 
 
 def test_nvcc_refuses_in_one_line(tmp_path: Path) -> None:

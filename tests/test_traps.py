@@ -24,7 +24,7 @@ SPARSE = "mma.sp{}.sync.aligned.m16n8k32.row.col.f32.{}.{}.f32"
 
 def compiled(name: str, architecture: str) -> str:
     """The disassembly of an instruction's kernel."""
-    return disassemble(nvrtc.compile_source(render(instruction(name), architecture)).cubin)
+    return disassemble(nvrtc.compile_source(render(instruction(name), architecture)).binary)
 
 
 def test_volta_s_form_is_software_later_and_lanes_exchange_operands() -> None:
@@ -58,7 +58,7 @@ def test_one_kernel_cannot_hold_both_groups_of_ctas() -> None:
 
 def test_nvdisasm_of_cuda_13_does_not_read_sm_70() -> None:
     """A kernel that says that it is for sm_70: what to set is said."""
-    cubin = bytearray(nvrtc.compile_source(render(instruction(VOLTA), "sm_75")).cubin)
+    cubin = bytearray(nvrtc.compile_source(render(instruction(VOLTA), "sm_75")).binary)
     places = [place for place in range(48, 52) if cubin[place] == 75]
     for place in places:
         cubin[place] = 70

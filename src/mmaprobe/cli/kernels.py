@@ -145,5 +145,5 @@ def _row(built: Built) -> dict[str, Any]:
         "reason": built.reason,
         "opcodes": built.opcodes,
         "code": built.code,
-        "bytes": len(built.kernel.cubin) if built.kernel else 0,
+        "bytes": len(built.kernel.binary) if built.kernel else 0,
     }

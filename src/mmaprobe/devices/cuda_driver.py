@@ -237,7 +237,7 @@ class CudaDriver(Calls):
 
     def load(self, kernel: Kernel) -> Any:
         """The kernel's function, its binary held against this GPU; NotHereError where the driver is too old for it."""
-        number = architecture_number(kernel.cubin)
+        number = architecture_number(kernel.binary)
         if kernel.architecture != self.architecture or f"sm_{number}" != self.architecture.rstrip("af"):
             raise DeviceError(
                 f"{self.name} is {self.architecture}, but the kernel of {kernel.instruction} was made for "
@@ -246,7 +246,7 @@ class CudaDriver(Calls):
         made = re.search(r"(\d+)\.\d+", kernel.toolchain)
         if made and int(made[1]) > self.cuda_version[0]:
             raise NotHereError(self._too_old(kernel))
-        status, module = self._cuda.cuModuleLoadData(kernel.cubin)
+        status, module = self._cuda.cuModuleLoadData(kernel.binary)
         if int(status) in _CANNOT_LOAD:
             raise NotHereError(f"{self._too_old(kernel)} ({status_name(self._cuda, int(status))})")
         if int(status):

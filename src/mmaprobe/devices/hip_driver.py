@@ -202,14 +202,14 @@ class HipDriver(Calls):
 
     def load(self, kernel: Kernel) -> int:
         """The kernel's function, its code object held against this GPU; NotHereError where ROCm cannot load it."""
-        made = target(kernel.cubin)
+        made = target(kernel.binary)
         if {kernel.architecture, made} != {self.architecture}:
             raise DeviceError(
                 f"{self.name} is {self.architecture}, but the kernel of {kernel.instruction} was made for "
                 f"{kernel.architecture} and its code object is for {made}"
             )
         module = ctypes.c_void_p()
-        status = self.status("hipModuleLoadData", ctypes.byref(module), kernel.cubin)
+        status = self.status("hipModuleLoadData", ctypes.byref(module), kernel.binary)
         if status in _CANNOT_LOAD:
             raise NotHereError(
                 f"{self.name}: ROCm {self.rocm_version} cannot load {kernel.instruction}, made by {kernel.toolchain} "

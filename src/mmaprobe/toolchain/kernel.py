@@ -10,19 +10,24 @@ from mmaprobe.toolchain.source import Geometry, Source
 
 @dataclass(frozen=True)
 class Kernel(Geometry):
-    """What a device loads: ``cubin`` with its kernel ``source.ENTRY``, and what compiled it (``NVRTC 13.5``)."""
+    """What a device loads: ``binary`` (cubin or code object) with its kernel ``source.ENTRY``, and what compiled it."""
 
     instruction: str
     architecture: str
-    cubin: bytes
+    binary: bytes
     toolchain: str
 
     @classmethod
-    def of(cls, source: Source, cubin: bytes, toolchain: str) -> Kernel:
+    def of(cls, source: Source, binary: bytes, toolchain: str) -> Kernel:
         """The binary of a source."""
-        return cls(source.instruction, source.architecture, cubin, toolchain, **source.geometry)
+        return cls(source.instruction, source.architecture, binary, toolchain, **source.geometry)
 
     @property
     def hash(self) -> str:
         """SHA-256 of the binary."""
-        return hashlib.sha256(self.cubin).hexdigest()
+        return hashlib.sha256(self.binary).hexdigest()
+
+
+def file_name(stem: str, architecture: str) -> str:
+    """What a binary is called on disk: ``stem.co`` of AMD, ``stem.cubin`` of NVIDIA."""
+    return f"{stem}.co" if architecture.startswith("gfx") else f"{stem}.cubin"

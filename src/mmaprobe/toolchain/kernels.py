@@ -11,7 +11,7 @@ from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import CannotWriteError
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.toolchain.compiler import Compiler, RefusedError
-from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.kernel import Kernel, file_name
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
 from mmaprobe.toolchain.vendors import compiler_for
@@ -55,14 +55,14 @@ def kernel_of(source: Source, compiler: Compiler | None = None) -> Kernel:
         return Kernel.of(source, kept, stamp)
     made = compiler.compile_source(source)
     if path is not None:
-        _keep(path, made.cubin)
+        _keep(path, made.binary)
     return made
 
 
 def _path(source: Source, toolchain: tuple[str, ...]) -> Path | None:
     home = folder()
     key = hashlib.sha256("\0".join([*toolchain, source.architecture, source.text]).encode()).hexdigest()
-    return None if home is None else home / key[:2] / f"{key[2:]}.cubin"
+    return None if home is None else home / key[:2] / file_name(key[2:], source.architecture)
 
 
 def _read(path: Path) -> bytes | None:
@@ -71,14 +71,14 @@ def _read(path: Path) -> bytes | None:
         content = path.read_bytes()
     except OSError:
         return None
-    digest, cubin = content[:DIGEST], content[DIGEST:]
-    return cubin if hashlib.sha256(cubin).digest() == digest else None
+    digest, binary = content[:DIGEST], content[DIGEST:]
+    return binary if hashlib.sha256(binary).digest() == digest else None
 
 
-def _keep(path: Path, cubin: bytes) -> None:
+def _keep(path: Path, binary: bytes) -> None:
     """Keep a binary with its digest; without room for it the next run compiles again."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, hashlib.sha256(cubin).digest() + cubin)
+        write_bytes(path, hashlib.sha256(binary).digest() + binary)
     except (OSError, CannotWriteError):
         return

@@ -1,8 +1,8 @@
 """A pack: compiled kernels of one architecture in a folder, with the hash of their disassembly and the toolchain.
 
 ``pack.json`` lists them: those that run batches, and fused campaigns, each made for one datapath and known by the
-hash of its source.  A kernel is a file ``<hash>.cubin`` beside it.  The list is written last, so that a folder
-without it is no pack, and every binary is held against its hash when it is loaded.
+hash of its source.  A kernel is a file beside it, ``<hash>.cubin`` or, of AMD, ``<hash>.co``.  The list is
+written last, so that a folder without it is no pack, and every binary is held against its hash when it is loaded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.files import Field, read_json, write_bytes, write_json
 from mmaprobe.toolchain.build import Built
-from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.kernel import Kernel, file_name
 from mmaprobe.toolchain.source import Geometry, Source
 
 SCHEMA = 2
@@ -69,12 +69,12 @@ class Pack:
         return self._read(packed)
 
     def _read(self, packed: Packed) -> Kernel:
-        path = self.folder / f"{packed.binary}.cubin"
+        path = self.folder / file_name(packed.binary, self.architecture)
         try:
-            cubin = path.read_bytes()
+            binary = path.read_bytes()
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}; the pack is not whole, make it again") from error
-        made = Kernel(packed.instruction, self.architecture, cubin, self.toolchain, **packed.geometry)
+        made = Kernel(packed.instruction, self.architecture, binary, self.toolchain, **packed.geometry)
         if made.hash != packed.binary:
             raise UsageError(f"{path} is not the kernel that {LIST} names: damaged or changed; make the pack again")
         return made
@@ -102,7 +102,7 @@ def write_pack(folder: Path, architecture: str, toolchain: str, built: Iterable[
         if each.kernel is None:
             continue
         made = each.kernel
-        write_bytes(folder / f"{made.hash}.cubin", made.cubin)
+        write_bytes(folder / file_name(made.hash, architecture), made.binary)
         packed = Packed(each.instruction, made.hash, each.code, each.opcodes, made.geometry, each.campaign)
         (campaigns if each.campaign else kernels)[each.instruction] = packed
     pack = Pack(folder, architecture, toolchain, dict(sorted(kernels.items())), dict(sorted(campaigns.items())))

@@ -39,15 +39,15 @@ def compiler_for(architecture: str) -> Compiler:
 def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:
     """A kernel disassembled and held against the catalog; NotHereError where the disassembler is missing."""
     if architecture.startswith(AMD):
-        lines = code_object.disassemble(made.cubin, made.threads)
+        lines = code_object.disassemble(made.binary, made.threads)
         found = code_object.matrices(lines)
         opcodes = dict(sorted(Counter(one.mnemonic for one in found).items()))
         differs = code_object.differences(wanted, architecture, found)
-        wave = code_object.number(made.cubin, "wavefront_size")
+        wave = code_object.number(made.binary, "wavefront_size")
         if wave != made.threads:
             differs.append(f"waves of {wave} lanes, the catalog says {made.threads}")
         return Listing(opcodes, code_object.code_hash(lines), differs)
-    text = disassembly.disassemble(made.cubin)
+    text = disassembly.disassemble(made.binary)
     opcodes = disassembly.matrix_opcodes(text)
     way, before = lowering(wanted, architecture), int(primed(wanted))
     return Listing(opcodes, disassembly.code_hash(text), disassembly.differences(way, opcodes, before))
