@@ -25,6 +25,8 @@ ones = np.ones((1, 16), np.float16)
 assert float(hopper.dot(ones, ones, np.zeros(1, np.float32))[0]) == 16.0
 print("model called from", mmaprobe.__file__)
 """
+WHEEL = os.environ.get("MMAPROBE_WHEEL", "")
+"""A wheel that was built already, which some sessions install instead of building one."""
 RECOVERED = ("x86-64+amd", "x86-64+intel", "aarch64")
 
 
@@ -70,13 +72,14 @@ def arm(session: nox.Session) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build the sdist, a wheel from it, install that alone, and use it outside the checkout."""
+    """Build the sdist, a wheel from it (or take MMAPROBE_WHEEL), install that alone, and use it outside the checkout."""
     session.install("build", "auditwheel")
     built = Path(session.create_tmp()).resolve()
     for old in built.glob("mmaprobe-*"):
         old.unlink()
-    session.run("python", "-m", "build", "--outdir", str(built))
-    (made,) = built.glob("*.whl")
+    if not WHEEL:
+        session.run("python", "-m", "build", "--outdir", str(built))
+    made = Path(WHEEL) if WHEEL else next(built.glob("*.whl"))
     session.run("auditwheel", "show", str(made))
     bare = built / "bare"
     session.run("python", "-m", "venv", "--clear", str(bare))
@@ -105,7 +108,7 @@ def compile(session: nox.Session) -> None:
 @nox.session
 def volta(session: nox.Session) -> None:
     """The same for sm_70, which CUDA 12 alone compiles for and whose code only an nvdisasm of CUDA 12 reads."""
-    session.install(".[cuda12]")
+    session.install(f"mmaprobe[cuda12] @ file://{WHEEL}" if WHEEL else ".[cuda12]")
     tools = Path(session.create_tmp()).resolve()
     session.run("pip", "install", "--quiet", "--no-deps", "--target", str(tools), "triton==3.3.1")
     where = {"MMAPROBE_NVDISASM": str(tools / "triton" / "backends" / "nvidia" / "bin" / "nvdisasm")}
