@@ -72,7 +72,7 @@ def arm(session: nox.Session) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build the sdist, a wheel from it (or take MMAPROBE_WHEEL), install that alone, and use it outside the checkout."""
+    """Build the sdist and a wheel from it (or take MMAPROBE_WHEEL), install that alone, and use it elsewhere."""
     session.install("build", "auditwheel")
     built = Path(session.create_tmp()).resolve()
     for old in built.glob("mmaprobe-*"):
