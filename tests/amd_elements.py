@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import amd_claims
 from mmaprobe.catalog.instruction import Instruction
 
 Place = tuple[int, int, int]
@@ -160,6 +161,8 @@ def places(
 ) -> list[Place]:  # fmt: skip
     """Where one element of an operand lies, all copies of it; ``sizes``: lanes of the wave, bits of the element."""
     wave, bits = sizes
+    if "layout" in made.modifier and (claimed := amd_claims.claim_place(made, operand, bits, index)):
+        return [claimed]
     k, block = index.get("k", 0), index.get("mfma_block", 0)
     row = index["n"] if operand == "b" else index["m"]
     dim = made.n if operand == "b" else made.m

@@ -1,7 +1,8 @@
 """Every AMD form compiled for every target that has it: ``python tests/compiled_amd.py``.
 
 Each pair of a form and a target is rendered, compiled by clang and disassembled; opcode, registers and modifiers are
-held against the catalog.  A pair whose layout is open must be refused with that word.  ``--most N`` takes N pairs, of
+held against the catalog.  A pair whose layout is open must be refused with that word, and compile by every claim of
+its layout.  ``--most N`` takes N pairs, of
 each target the same share and others every day (``--turn``); ``--modified N`` compiles N forms with one modifier
 besides; ``--refused N`` has the compiler refuse builtins for N
 targets that lack them.  Exit status 1 where something differs, is refused that should compile, or compiles that should
@@ -19,14 +20,14 @@ import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
+from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.lookup import architectures, forms, instruction
 from mmaprobe.catalog.variants import variants
-from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import Pair, build_all, refused
 from mmaprobe.toolchain.render import render
 
 STATUSES = ("compiled", "open", "refused", "changed")
-_CALL = re.compile(r"__builtin_amdgcn_\w*(?:mfma|smfmac|wmma|swmmac)\w*")
+_CALL = re.compile(r"__builtin_amdgcn_\w*(?:mfma|smfmac|wmma|swmmac)\w*|(?<=asm volatile\(\")v_\w+")
 
 
 def targets() -> list[str]:
@@ -39,9 +40,15 @@ def every() -> list[Pair]:
     return [(form.first.id, home) for home in targets() for form in forms(home)]
 
 
+def claims_of(pairs: list[Pair]) -> list[Pair]:
+    """Those whose layout is open, by each claim of it."""
+    return [(made.id, home) for name, home in pairs for made in claims(instruction(name, home), home)]
+
+
 def modified() -> list[Pair]:
     """The same forms with each value of each modifier that they take."""
-    return [(made.id, home) for home in targets() for form in forms(home) for made in variants(form, home)[1:]]
+    found = [(made.id, home) for home in targets() for form in forms(home) for made in variants(form, home)[1:]]
+    return [*found, *claims_of(found)]
 
 
 def sample(pairs: list[Pair], most: int, turn: int) -> list[Pair]:
@@ -56,21 +63,19 @@ def sample(pairs: list[Pair], most: int, turn: int) -> list[Pair]:
 
 
 def called(pair: Pair) -> str:
-    """The builtin that a form's kernel calls; empty where a layout is open."""
+    """The builtin that a form's kernel calls, or the opcode that stands in inline assembly."""
     name, home = pair
-    try:
-        found = _CALL.findall(render(instruction(name, home), home).text)
-    except UsageError:
-        return ""
-    return found[0] if found else ""
+    (found,) = _CALL.findall(render(instruction(name, home), home).text)
+    return str(found)
 
 
 def lacking(pairs: list[Pair]) -> list[tuple[str, str, str]]:
-    """(form, a target that has it, a target that lacks its builtin), each once."""
+    """(form, a target that has it, a target that lacks its builtin), each once; an open layout by its first claim."""
     homes: dict[str, list[Pair]] = defaultdict(list)
-    for pair in pairs:
+    for name, home in pairs:
+        by = claims(instruction(name, home), home)
+        pair = (by[0].id if by else name, home)
         homes[called(pair)].append(pair)
-    homes.pop("", None)
     return [
         (*having[0], target)
         for having in homes.values()
@@ -111,7 +116,9 @@ def main() -> int:
     given = parser.parse_args()
     pairs = every()
     others = sample(modified(), given.modified, given.turn) if given.modified else []
-    table = compile_all([*sample(pairs, given.most, given.turn), *others], given.jobs)
+    plain = sample(pairs, given.most, given.turn)
+    by_claim = claims_of(plain)
+    table = compile_all([*plain, *by_claim, *others], given.jobs)
     absent = lacking(pairs)
     chosen = random.Random(given.turn).sample(absent, min(given.refused, len(absent)))
     wrong = accepted(chosen, given.jobs)
@@ -120,8 +127,8 @@ def main() -> int:
         print(f"{home:<16}" + "".join(f"{counts[status]:>10}" for status in STATUSES))
     total: Counter[str] = sum(table.values(), Counter())
     said = ", ".join(f"{total[status]} {status}" for status in STATUSES)
-    plain = total.total() - len(others)
-    print(f"turn {given.turn}: {plain} of {len(pairs)} pairs, {len(others)} with a modifier: {said}")
+    also = f"{len(by_claim)} by a claim of an open layout, {len(others)} with a modifier"
+    print(f"turn {given.turn}: {len(plain)} of {len(pairs)} pairs, {also}: {said}")
     print(f"{len(chosen) - wrong} of {len(absent)} builtins refused by targets that lack them")
     return int(bool(total["changed"] or total["refused"] or wrong))
 

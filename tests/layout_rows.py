@@ -115,6 +115,7 @@ def fragments() -> tuple[Fragment, ...]:
     for row in AMD:
         for instruction, architecture in amd(row):
             key = (row["family"], row["m"], row["k"], row["blocks"], row["wave"], architecture[:5])
+            key = (*key, "bf16f32" in instruction.opcode)
             made.setdefault((*key, instruction.a, instruction.d), (instruction, architecture))
     found: dict[object, Fragment] = {}
     for instruction, architecture in made.values():

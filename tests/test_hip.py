@@ -48,6 +48,9 @@ BUILT = [
     ("gfx1201", "v_swmmac_i32_16x16x64_iu4{clamp,index_key=1,neg_lo=010,wave=64}"),
     ("gfx1250", "v_wmma_bf16_16x16x32_bf16{matrix_a_reuse,neg_hi=011,neg_lo=011}"),
     ("gfx1250", "v_wmma_f32_16x16x4_f32{neg_lo=110}"),
+    ("gfx950", "v_smfmac_f32_32x32x64_fp8_bf8{layout=chunks}"),
+    ("gfx1250", "v_swmmac_bf16f32_16x16x64_bf16{layout=halves.packed,neg_hi=100}"),
+    ("gfx1250", "v_swmmac_i32_16x16x128_iu8{clamp,layout=beside,neg_lo=010}"),
     ("gfx1250", "v_wmma_i32_16x16x64_iu8{clamp,matrix_b_reuse,neg_lo=100}"),
     ("gfx1251", "v_wmma_scale16_f32_32x16x128_f4{matrix_b_scale=MATRIX_SCALE_ROW1}"),
     ("gfx1250", "v_wmma_scale_f32_16x16x128_f8f6f4{matrix_a_fmt=MATRIX_FMT_FP4,matrix_a_scale=MATRIX_SCALE_ROW1,"
@@ -171,7 +174,7 @@ def test_fp8_of_one_name_differs_between_generations() -> None:
     ("home", "name", "said"),
     [
         ("gfx950", "v_smfmac_f32_16x16x64_f16", "the layout of b is open: "),
-        ("gfx1250", "v_swmmac_i32_16x16x128_iu8", "the layout of a is open: "),
+        ("gfx1250", "v_swmmac_i32_16x16x128_iu8", "the layout of metadata is open: "),
     ],
 )
 def test_what_cannot_be_rendered_says_why(home: str, name: str, said: str) -> None:

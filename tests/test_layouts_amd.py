@@ -14,6 +14,7 @@ from layout_rows import AMD, amd
 from mmaprobe.catalog import layouts
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.catalog.transfers import lane_map
 from mmaprobe.errors import UsageError
 
@@ -51,8 +52,10 @@ def test_every_element(made: Instruction, architecture: str) -> None:
     for operand in layouts.operands(made):
         if operand.startswith("scale"):
             continue
-        found = layouts.candidates(made, architecture, operand)
-        for one in found[:1]:  # a rival of an open layout comes second
+        for by, one in [
+            (each, one) for each in (layouts.claims(made, architecture) or (made,))
+            for one in layouts.candidates(each, architecture, operand)
+        ]:  # fmt: skip
             names = [name for name, _ in one.choices]
             for values in itertools.product(*(allowed for _, allowed in one.choices)):
                 chosen = dict(zip(names, values, strict=True))
@@ -63,7 +66,7 @@ def test_every_element(made: Instruction, architecture: str) -> None:
                 for element in itertools.product(*(range(size) for size in one.shape)):
                     index = dict(zip((axis for axis, _ in one.axes), element, strict=True))
                     assert got[element] == set(
-                        elements.places(made, architecture, operand, (one.lanes, one.width), index, chosen)
+                        elements.places(by, architecture, operand, (one.lanes, one.width), index, chosen)
                     ), (operand, index)
 
 
@@ -80,15 +83,41 @@ def test_mfma_scales(dim: int, k: int) -> None:
             assert (index[axis][held] + dim * index["scale_block"][held] == np.arange(64)).all()
 
 
-def test_rivals() -> None:
-    """Where sources disagree the layout is refused, and both are there for a probe."""
-    opcode = "v_smfmac_f32_16x16x64_f16"
-    made = Instruction(opcode, opcode, "", 16, 16, 64, "f16", "f16", "f32", "f32", chunk=4)
-    with pytest.raises(UsageError, match=r"the layout of b is open: 16 consecutive k a lane, or two chunks of 8"):
+def test_open_layouts_by_claim() -> None:
+    """Where sources disagree the layout is refused; by the name of a claim it is that claim's, of every operand."""
+    name = "v_smfmac_f32_16x16x64_f16"
+    made = instruction(name, "gfx950")
+    with pytest.raises(UsageError, match=r"the layout of b is open: consecutive k a lane, or chunks of 8"):
         layouts.layout(made, "gfx950", "b")
-    first, second = layouts.candidates(made, "gfx950", "b")
+    claims = layouts.claims(made, "gfx950")
+    assert [each.id for each in claims] == [f"{name}{{layout=consecutive}}", f"{name}{{layout=chunks}}"]
+    first, second = (layouts.layout(each, "gfx950", "b") for each in claims)
     assert first.status == second.status == "open"
     assert (first.coordinates()["k"] != second.coordinates()["k"]).any()
+    for each in claims:
+        assert instruction(each.id, "gfx950") == each
+        assert lowering(each, "gfx950") == lowering(made, "gfx950")
+        assert layouts.open_reason(each, "gfx950") == ""
+    with pytest.raises(UsageError, match="layout=plain is no claim of an open layout here; known: consecutive, chunks"):
+        instruction(f"{name}{{layout=plain}}", "gfx950")
+    with pytest.raises(UsageError, match="known: no source claims one"):
+        instruction("v_mfma_f32_16x16x16_f16{layout=chunks}", "gfx942")
+
+
+@pytest.mark.parametrize("home", ["gfx950", "gfx1250"])
+def test_every_open_layout_has_claims_of_sources(home: str) -> None:
+    """At least two each, no two alike: one probe on hardware settles it."""
+    opened = [made for made in instructions(home) if layouts.open_reason(made, home)]
+    assert len(opened) == 14
+    for made in opened:
+        claims = layouts.claims(made, home)
+        assert len(claims) >= 2
+        places = set()
+        for each in claims:
+            found = [layouts.layout(each, home, operand) for operand in layouts.operands(each)]
+            assert all(one.source for one in found)
+            places.add(tuple((one.at, one.shift, one.active, one.slots) for one in found))
+        assert len(places) == len(claims)
 
 
 BLGP = [

@@ -53,7 +53,7 @@ def test_metadata_shows_the_lanes_that_supply_it(capsys: pytest.CaptureFixture[s
     ("words", "said"),
     [
         (["wmma.mma.sync.aligned.row.row.m16n16k16.f32.bf16.bf16.f32", "-o", "a"], "is opaque: wmma.load"),
-        (["v_smfmac_f32_16x16x64_f16", "-o", "b"], "is open: 16 consecutive k a lane, or two chunks"),
+        (["v_smfmac_f32_16x16x64_f16", "-o", "b"], "is open: consecutive k a lane, or chunks of 8"),
         (["wgmma.mma_async.m64n64k16.f32.f16.f16", "-o", "b"], "lies in shared memory"),
         ([MMA, "--arch", "sm_75"], "sm_75 has no mma.sync"),
         ([MMA, "-o", "metadata"], "it has a, b, c, d"),

@@ -33,7 +33,8 @@ class Fragment:
     places, all of which must hold it.  In tensor memory a register is one
     32-bit column; of a pair of CTAs the second has lanes 128 to 255.
     ``choices`` are what the instruction's immediates select (thread id, byte
-    id, selector, op_sel): the values allowed, the one in force first.
+    id, selector, op_sel): the values allowed, the one in force first.  ``claim``
+    names it among the layouts that sources claim where which is right is open.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Fragment:
     status: Status = "checked"
     source: str = ""
     note: str = ""
+    claim: str = ""
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
 
+_BIT_LIST = re.compile(r"\[([01,]+)\]")
+
 
 def spell(opcode: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     """The id: the opcode, then the modifiers in braces, keys sorted."""
     inside = ",".join(f"{key}={value}" if value else key for key, value in sorted(modifiers))
     return f"{opcode}{{{inside}}}" if inside else opcode
+
+
+def split(identifier: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Opcode and modifiers; a bit list may be written as the assembler prints it, ``neg=[1,0,0]``."""
+    opcode, _, inside = identifier.partition("{")
+    inside = _BIT_LIST.sub(lambda found: found[1].replace(",", ""), inside)
+    parts = [part.strip() for part in inside.rstrip("}").split(",") if part.strip()]
+    return opcode, tuple(sorted((part.partition("=")[0], part.partition("=")[2]) for part in parts))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 A fragment record applies where each of its predicates holds: an instruction's
 opcode, shape, formats and the operand's width against a value, a list of
-values or a glob.  Exactly one record may apply to an operand.
+values or a glob.  Exactly one record may apply to an operand; of an open one
+every record has the name of its claim (``catalog.claims``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from math import prod
 from typing import Any
 
 from mmaprobe import formats
+from mmaprobe.catalog.claims import claim_of, claimed, unclaimed
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
@@ -27,7 +29,7 @@ SCHEMA = 1
 _RECORD = {
     "name", "operands", "applies", "cases", "let", "lanes", "slots", "container", "shift", "space", "choices", "active",
     "at", "extra", "replication", "status", "source", "note", "reason", "bits", "register_bits",
-    "chosen_by",
+    "chosen_by", "claim",
 }  # fmt: skip
 _CASE = _RECORD - {"operands", "applies", "cases", "extra"} | {"when"}
 _TABLES = {"schema", "let", "cases", "container", "fragment", "absent", "map", "transfer", "address", "descriptor"}
@@ -156,9 +158,11 @@ def _applying(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def candidates(instruction: Instruction, architecture: str, operand: str) -> tuple[Fragment, ...]:
-    """Every fragment that one operand may have, the open ones too: what a layout probe tells apart."""
+    """Every fragment that one operand may have, the open ones too, of which the instruction may name one claim."""
     known = facts(instruction, architecture, operand)
-    return tuple(_fragment(record, known, instruction) for record in _applying("fragment", known))
+    found = (_fragment(record, known, instruction) for record in _applying("fragment", known))
+    named = claim_of(instruction)
+    return tuple(each for each in found if not (named and each.claim) or each.claim in named)
 
 
 def refuse_absent(instruction: Instruction, known: Mapping[str, Any]) -> None:
@@ -172,10 +176,24 @@ def open_reason(instruction: Instruction, architecture: str) -> str:
     """Why an instruction cannot be run yet: the first operand whose layout no source tells; empty if none."""
     for operand in operands(instruction):
         known = facts(instruction, architecture, operand)
-        for record in (*_applying("absent", known), *_applying("fragment", known)):
-            if record.get("status") == "open":
-                return f"the layout of {operand} is open: {record.get('reason') or record['note']}"
+        found = [*_applying("absent", known), *_applying("fragment", known)]
+        opened = [record for record in found if record.get("status") == "open"]
+        if opened and not {record.get("claim") for record in opened} & set(claim_of(instruction)):
+            return f"the layout of {operand} is open: {opened[0].get('reason') or opened[0]['note']}"
     return ""
+
+
+def claims(instruction: Instruction, architecture: str) -> tuple[Instruction, ...]:
+    """An instruction whose layout is open by each claim of a source; () where none is open, or one without a claim."""
+    sets: dict[tuple[str, ...], None] = {}
+    for operand in operands(instruction):
+        known = facts(unclaimed(instruction), architecture, operand)
+        if _applying("absent", known):
+            return ()
+        opened = [record["claim"] for record in _applying("fragment", known) if record.get("status") == "open"]
+        if opened:
+            sets[tuple(opened)] = None
+    return tuple(claimed(instruction, ".".join(names)) for names in itertools.product(*sets) if names)
 
 
 def layout(instruction: Instruction, architecture: str, operand: str) -> Fragment:
@@ -187,7 +205,7 @@ def layout(instruction: Instruction, architecture: str, operand: str) -> Fragmen
     known = facts(instruction, architecture, operand)
     refuse_absent(instruction, known)
     found = candidates(instruction, architecture, operand)
-    if found and found[0].status == "open":
+    if found and found[0].status == "open" and found[0].claim not in claim_of(instruction):
         raise UsageError(f"{instruction.id}: the layout of {operand} is open: {found[0].note}")
     if len(found) == 1:
         return found[0]
@@ -223,7 +241,7 @@ def _fragment(record: Mapping[str, Any], known: Mapping[str, Any], instruction: 
         active=bind.formula(record["active"]) if "active" in record else None,
         choices=_choices(record, bind, instruction, operand),
         register_bits=numbers["register_bits"], replication=replication, status=record.get("status", "checked"),
-        source=record.get("source", ""), note=record.get("note", ""),
+        source=record.get("source", ""), note=record.get("note", ""), claim=record.get("claim", ""),
     )  # fmt: skip
 
 

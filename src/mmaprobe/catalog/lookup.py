@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,7 +13,9 @@ from typing import TypeVar
 
 from mmaprobe.catalog import names
 from mmaprobe.catalog.catalog import Catalog, Entry, Form
-from mmaprobe.catalog.instruction import Instruction, spell
+from mmaprobe.catalog.claims import KEY, claimed, unclaimed
+from mmaprobe.catalog.instruction import Instruction, spell, split
+from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.loader import shelves
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.modifiers import resolve, retyped, unmodified
@@ -24,8 +25,6 @@ from mmaprobe.catalog.states import CONTROL_VALUES, default_state, in_state, mod
 from mmaprobe.errors import UsageError, near
 
 T = TypeVar("T")
-
-_BIT_LIST = re.compile(r"\[([01,]+)\]")
 
 MOST_COMPARED = 1000
 """An unknown id is held against at most so many known ones."""
@@ -96,7 +95,11 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
         return _agreed(_home(_named(ids[0]), architecture))
     if ids:
         raise UsageError(f"instruction {identifier!r} is ambiguous: {', '.join(ids)}")
-    made = _with_state(identifier, architecture) or _by_rule(identifier, architecture)
+    made = (
+        _by_claim(identifier, architecture)
+        or _with_state(identifier, architecture)
+        or _by_rule(identifier, architecture)
+    )
     if made is not None:
         return made
     known = [form.first.id for name in architectures() for form in catalog().forms(name)]
@@ -127,7 +130,7 @@ def _agreed(entries: Iterable[Entry]) -> Instruction:
 
 def _by_rule(identifier: str, architecture: str | None) -> Instruction | None:
     """The instruction of a row that takes the id's modifiers by rule; None where no row of the opcode takes any."""
-    opcode, given = _split(identifier)
+    opcode, given = split(identifier)
     for size in range(len(given) - 1, -1, -1):
         own = [_named(spell(opcode, pairs)) for pairs in itertools.combinations(given, size)]
         rows = [row for entries in own for row in entries if row.instruction.takes]
@@ -159,21 +162,30 @@ def _siblings(row: Entry) -> str:
     return f"; forms: {', '.join(ids)}" if len(ids) > 1 else ""
 
 
-def _split(identifier: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Opcode and modifiers; a bit list may be written as the assembler prints it, ``neg=[1,0,0]``."""
-    opcode, _, inside = identifier.partition("{")
-    inside = _BIT_LIST.sub(lambda found: found[1].replace(",", ""), inside)
-    parts = [part.strip() for part in inside.rstrip("}").split(",") if part.strip()]
-    return opcode, tuple(sorted((part.partition("=")[0], part.partition("=")[2]) for part in parts))
-
-
 def _canonical(identifier: str) -> str:
-    return spell(*_split(identifier))
+    return spell(*split(identifier))
+
+
+def _by_claim(identifier: str, architecture: str | None) -> Instruction | None:
+    """The instruction by the claim of its layout that the id names; None where it names none."""
+    opcode, modifiers = split(identifier)
+    given = dict(modifiers)
+    name = given.pop(KEY, "")
+    if not name:
+        return None
+    base = instruction(spell(opcode, tuple(given.items())), architecture)
+    homes = [architecture] if architecture else [home for row in _named(unmodified(base)) for home in row.ways]
+    known = {each: each.modifier[KEY] for home in homes for each in claims(base, architecture_base(home))}
+    made = claimed(base, name)
+    if made not in known:
+        listed = ", ".join(known.values()) or "no source claims one"
+        raise UsageError(f"{base.id}: layout={name} is no claim of an open layout here; known: {listed}")
+    return made
 
 
 def _with_state(identifier: str, architecture: str | None) -> Instruction | None:
     """The base instruction in the state its braces name, None where no such base exists."""
-    opcode, modifiers = _split(identifier)
+    opcode, modifiers = split(identifier)
     own = tuple(pair for pair in modifiers if pair[0] not in CONTROL_VALUES)
     base_id = spell(opcode, own)
     if len(own) == len(modifiers) or base_id == identifier:
@@ -226,7 +238,7 @@ def lowering(wanted: Instruction, architecture: str) -> Lowering:
 
 def _lowering(wanted: Instruction, part: str) -> Lowering:
     here = names.architecture_of(part)
-    base = default_state(wanted)
+    base = default_state(unclaimed(wanted))
     listed = catalog().listed_way(base, here)
     if listed is not None and names.accepted(part, listed.targets):
         return listed

@@ -112,7 +112,9 @@ def _target(architecture: str, nvcc: str) -> tuple[str, Compiler]:
 
 
 def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign: bool, variants: bool) -> list[Built]:
-    """Every form that the glob names, with its variants, or the one instruction of that id, compiled."""
+    """Every form that the glob names, with its variants, or the one instruction of that id, compiled; where a layout
+    is open, by each of its claims as well."""
+    from mmaprobe.catalog.layouts import claims
     from mmaprobe.catalog.lookup import forms
     from mmaprobe.catalog.lookup import instruction as instruction_of
     from mmaprobe.catalog.variants import asked
@@ -127,6 +129,7 @@ def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign:
     if variants:
         more = [made.id for found in asked(home, instruction).values() for made in found]
         names = list(dict.fromkeys((*names, *more)))
+    names += [made.id for name in names for made in claims(instruction_of(name, home), home)]
     workers = jobs or os.cpu_count() or 1
     with KernelProgress(len(names) + len(sources)) as bar:
         built = []

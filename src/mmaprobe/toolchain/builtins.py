@@ -76,7 +76,9 @@ class Arguments:
 
 
 def call(made: Instruction, architecture: str, fragments: dict[str, Fragment]) -> str:
-    """The call of an instruction's builtin; empty where no argument says one of its modifiers."""
+    """The call of an instruction's builtin; empty where no argument says one of its modifiers or operands."""
+    if "metadata" in fragments and fragments["metadata"].registers > 1:
+        return ""  # the builtin takes one register of indices, the instruction two
     given = Arguments(made, fragments)
     name = _generation(architecture)(given)
     return f"__builtin_amdgcn_{name}({', '.join(given.texts)})" if given.complete() else ""
@@ -173,7 +175,7 @@ def _index(given: Arguments) -> str:
 
 
 def _gfx125(given: Arguments) -> str:
-    """WMMA: what changes A, A, what changes B, B, what changes C, C[, scales], reuse of A and of B."""
+    """WMMA: what changes A, A, the same of B and C[, scales], reuse of both. SWMMAC: its index after C."""
     made = given.made
     if made.d == "s32":
         _signed(given, "a", "b")
@@ -187,8 +189,11 @@ def _gfx125(given: Arguments) -> str:
             if made.a in ("f32", "f16", "bf16"):
                 given.numbers(given.whole(place))
             given.operands(name)
-        given.numbers(given.bit("neg_lo", 2) + 2 * given.bit("neg_hi", 2))
+        if not made.chunk:
+            given.numbers(given.bit("neg_lo", 2) + 2 * given.bit("neg_hi", 2))
         given.operands("c")
+    if made.chunk:
+        given.operands("metadata")
     if made.scale:
         for name in "ab":
             given.numbers(given.number(f"matrix_{name}_scale"))

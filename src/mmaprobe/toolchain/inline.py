@@ -8,13 +8,14 @@ LLVM 22, GCNHazardRecognizer (gfx1250: at most nine).
 
 from __future__ import annotations
 
+from mmaprobe.catalog.claims import KEY
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 
 IDLE = 16
 """v_nop behind the instruction."""
-UNPRINTED = frozenset({"wave", "tied"})
-"""Modifiers of an id that the assembler does not write: the wave's size, and whether D starts as C."""
+UNPRINTED = frozenset({"wave", "tied", KEY})
+"""Modifiers of an id that the assembler does not write: the wave's size, whether D starts as C, a claimed layout."""
 
 ORDER = ("op_sel", "index_key", "matrix_a_reuse", "matrix_b_reuse", "neg_lo", "neg_hi", "clamp")
 """The order in which the assembler takes modifiers."""
