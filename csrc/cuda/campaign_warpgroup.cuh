@@ -8,7 +8,7 @@ MMAPROBE_DEVICE void meet() { __syncthreads(); }
 
 MMAPROBE_DEVICE void multiply_tiles(const Memory& memory, Byte* matrices, int thread) {
   Registers of;
-  const Operands given = batch_of(memory, Shape::tiles);
+  const Operands given = batch_of(memory, Shape::tiles / Shape::blocks);
   const Word32 start = __cvta_generic_to_shared(matrices);
   fill_all(given, 0, thread, matrices);
   load_all(given, 0, thread, of);

@@ -3,6 +3,7 @@
 //   struct Row, Column                                  operands in shared memory; no constructors
 //   put_a(Row&, k, code)  put_b(Column&, k, code)       items, by any thread in any order
 //   put_scale_a(Row&, g, code)  put_scale_b(Column&, g, code)  put_metadata(Row&, chunk, item)
+//   ROUNDING                                            of its multiply-adds: compiled_rounding.hpp
 //   seal(Row&)  seal(Column&)                           by one thread each, after a barrier; another follows
 //   evaluate(row, column, c)                            the code of one output
 //   evaluate_two(row, first, second, c, d)              of two outputs that share a row

@@ -15,7 +15,7 @@ struct Chain : OneByOne<Chain<Float, Code>> {
     struct Column {
         Code code[K];
     };
-    static constexpr Mode MODE = Mode(int(ChainRow{PROGRAM + RULES}[ChainRow::rounding]));
+    static constexpr Mode ROUNDING = Mode(int(ChainRow{PROGRAM + RULES}[ChainRow::rounding]));
 
     MMAPROBE_HD static void put_a(Row& row, int k, u64 code) { row.code[k] = Code(code); }
     MMAPROBE_HD static void put_b(Column& column, int k, u64 code) { column.code[k] = Code(code); }
@@ -29,7 +29,7 @@ struct Chain : OneByOne<Chain<Float, Code>> {
         Float sum = HAS_C ? __builtin_bit_cast(Float, Code(c)) : Float(0);
         MMAPROBE_UNROLLED
         for (int k = 0; k < LIVE; ++k)
-            sum = multiply_add<MODE>(__builtin_bit_cast(Float, row.code[k]),
+            sum = multiply_add<ROUNDING>(__builtin_bit_cast(Float, row.code[k]),
                                      __builtin_bit_cast(Float, column.code[row.meets[k]]), sum);
         return sum == sum ? __builtin_bit_cast(Code, sum) : Code(header(Header::nan_code));
     }

@@ -96,7 +96,7 @@ MMAPROBE_HD i32 special_level(const Reading& r, u32 absolute) {
     return infinite ? (beyond < 2 ? beyond : 2) * INFINITE_LEVEL : nan ? beyond * NAN_LEVEL : 0;
 }
 
-// Item k of an operand, from its code of the format at `AT` of the program.  A multiply-add makes zeros what they are;
+// Item k of an operand, from its code of the format at `AT` of the program.  Scaling makes zeros what they are;
 // a subnormal's exponent is short of the least by at most the fraction bits, a zero's by more.
 template <i64 AT, class Line>
 MMAPROBE_HD void put_item(Line& line, int k, u32 code) {
@@ -104,8 +104,8 @@ MMAPROBE_HD void put_item(Line& line, int k, u32 code) {
     constexpr i32 least = 1 - r.bias + BIAS;
     const u32 absolute = code >> r.padding & r.magnitude;
     const double value = make_double(absolute << (20 - r.fraction_bits), 0);
-    const u32 size = high_word(multiply_add<Mode::NEAREST>(value, make_double(u32(2 * BIAS - r.bias) << 20, 0),
-                                                           make_double(u32(ZERO_POWER + BIAS) << 20, 0)));
+    const u32 size = high_word(scaled(value, make_double(u32(2 * BIAS - r.bias) << 20, 0),
+                                      make_double(u32(ZERO_POWER + BIAS) << 20, 0)));
     const i32 field = i32(size >> 20), filled = field + r.fraction_bits, normal = field > least ? field : least;
     const i32 finite = normal < filled ? normal : filled, special = special_level(r, absolute);
     line.high[k] = size | (code << (31 - r.sign - r.padding) & ~NO_SIGN);

@@ -15,6 +15,10 @@ namespace compiled {
 MMAPROBE_HD u32 add_max_halves(u32 x, u32 y, u32 z) {
 #if defined(__CUDA_ARCH__)
     return __viaddmax_s16x2(x, y, z);
+#elif defined(__HIP__)
+    typedef short Halves __attribute__((ext_vector_type(2)));
+    const Halves sum = __builtin_bit_cast(Halves, x) + __builtin_bit_cast(Halves, y);
+    return __builtin_bit_cast(u32, __builtin_elementwise_max(sum, __builtin_bit_cast(Halves, z)));
 #else
     u32 out = 0;
     for (int at = 0; at < 32; at += 16) {
@@ -32,6 +36,7 @@ struct Fused {
     struct Row : Padded<RowLine> {};
     struct Column : Padded<ColumnLine> {};
     static constexpr int STEP = Form::STEP;
+    static constexpr Mode ROUNDING = Mode::DOWN;
 
     MMAPROBE_HD static void put_a(Row& row, int k, u64 code) { put_item<Form::A>(row, k, u32(code)); }
     MMAPROBE_HD static void put_b(Column& column, int k, u64 code) { put_item<Form::B>(column, k, u32(code)); }
@@ -133,7 +138,7 @@ struct Fused {
             for (int t = 0; t < 4; ++t)
                 MMAPROBE_UNROLLED
                 for (int i = 0; i < M * N; ++i)
-                    total[i] = multiply_add<Mode::DOWN>(make_double(a[i / N].word[t], 1),
+                    total[i] = multiply_add<ROUNDING>(make_double(a[i / N].word[t], 1),
                                                         make_double(b[CHUNK ? i : i % N].word[t], 1), total[i]);
         }
     }
@@ -180,7 +185,7 @@ struct Fused {
             level[i] = level[i] > c.level ? level[i] : c.level;
             any_special |= level[i] >= SPECIAL_FROM;
             const u32 count = negatives(*rows[i / N], *columns[i % N], first) + c.negative;
-            total[i] = multiply_add<Mode::DOWN>(c.value, 1.0, make_double(origin<Form>(level[i]), count));
+            total[i] = multiply_add<ROUNDING>(c.value, 1.0, make_double(origin<Form>(level[i]), count));
         }
         add_products<M, N>(rows, columns, first, total);
         u32 made[M * N];

@@ -11,6 +11,8 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace compiled {
 
+enum class Mode { NEAREST, TOWARDS_ZERO, DOWN, UP };  // as ChainRow::rounding counts
+
 constexpr Header HEADER{PROGRAM};
 MMAPROBE_HD constexpr i64 header(Header::Column column) { return HEADER[column]; }
 MMAPROBE_HD constexpr OperandRow operand_at(i64 at) { return OperandRow{PROGRAM + at}; }
@@ -71,6 +73,7 @@ static_assert(!CHUNK || K <= 256, "a column's item is named by a byte");
 // Several outputs of a model that gains nothing by having them at once.
 template <class Model>
 struct OneByOne {
+    static constexpr Mode ROUNDING = Mode::NEAREST;
     template <class Row, class Column>
     MMAPROBE_HD static void evaluate_two(const Row& row, const Column& first, const Column& second, const u64* c,
                                          u64* d) {

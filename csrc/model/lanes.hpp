@@ -13,7 +13,7 @@ namespace MMAPROBE_BUILD {
 using u32 = uint32_t;
 using i32 = int32_t;
 
-#if !defined(__CUDACC__) && !defined(__HIPCC__)
+#if !defined(__CUDACC__) && !defined(__HIP__)
 #if defined(__AVX512F__)
 constexpr int LANES = 16;
 #elif defined(__AVX2__)
@@ -31,7 +31,7 @@ template <>
 struct Signed<u32> {
     using type = i32;
 };
-#if !defined(__CUDACC__) && !defined(__HIPCC__)
+#if !defined(__CUDACC__) && !defined(__HIP__)
 template <>
 struct Signed<U32s> {
     using type = I32s;

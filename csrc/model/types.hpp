@@ -12,14 +12,18 @@ typedef unsigned int uint32_t;
 typedef int int32_t;
 typedef unsigned long long uint64_t;
 typedef long long int64_t;
-#else
+#elif !defined(__HIP__)
 #include <stdint.h>
 #endif
 #if defined(__AVX512CD__)
 #include <immintrin.h>
 #endif
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(__HIP__)  // without HIP's headers, which give these attributes names
+#define MMAPROBE_HD __attribute__((host, device, always_inline)) inline
+#define MMAPROBE_CALL __attribute__((host, device, noinline))
+#define MMAPROBE_CONSTANT __attribute__((device)) constexpr
+#elif defined(__CUDACC__)
 #define MMAPROBE_HD __host__ __device__ __forceinline__
 #define MMAPROBE_CALL __host__ __device__ __noinline__  // in one function the interpreter takes minutes to compile
 #define MMAPROBE_CONSTANT __device__ constexpr          // an object that device code reads
@@ -31,7 +35,7 @@ typedef long long int64_t;
 #define MMAPROBE_CONSTANT constexpr
 #endif
 // Loops of a GPU's thread: passes side by side, or one copy of the code, or one where few threads come.
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(__CUDACC__) || defined(__HIP__)
 #define MMAPROBE_UNROLLED _Pragma("unroll")
 #define MMAPROBE_ROLLED _Pragma("unroll 1")
 #define MMAPROBE_SELDOM _Pragma("unroll 1")
@@ -41,7 +45,7 @@ typedef long long int64_t;
 #define MMAPROBE_SELDOM
 #endif
 // A loop over vectors whose passes are independent, even where an operation works in place.
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(__CUDACC__) || defined(__HIP__)
 #define MMAPROBE_EACH(i, count) for (int i = 0; i < (count); ++i)
 #elif defined(__clang__)
 #define MMAPROBE_EACH(i, count) \
@@ -56,6 +60,15 @@ typedef long long int64_t;
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
+#if defined(__HIP__)  // in here: hiprtc may have its own outside
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef int int32_t;
+typedef unsigned long long uint64_t;
+typedef long long int64_t;
+#endif
 using i64 = int64_t;
 using u64 = uint64_t;
 using u128 = unsigned __int128;

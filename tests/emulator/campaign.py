@@ -18,6 +18,7 @@ Unit = Callable[[Batch, int], Bits]
 EXPORTS = """
 static Word32 emulated_number;
 Word32 multiprocessor() { return emulated_number; }
+Word64 add(Word64* at, Word64 more) { return (*at += more) - more; }
 static Memory emulated_memory(Byte* base) { return Places{base, 0}.memory(Shape::tiles, false); }
 extern "C" const unsigned long campaign_bytes[] = {sizeof(Campaign), sizeof(Found), Shape::tiles, Shape::bytes};
 extern "C" unsigned long campaign_used() {

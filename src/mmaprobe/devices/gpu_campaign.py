@@ -1,6 +1,6 @@
 """One launch of a fused campaign on a GPU: what goes in, what comes out, and that it can be believed.
 
-The structs are those of csrc/cuda/campaign.cuh.  A launch is void unless the
+The structs are those of csrc/gpu/campaign.hpp.  A launch is void unless the
 kernel judged every tile; that it can see a fault and makes the vectors of the
 CPU is proven by whoever asks (``validation.fused``).
 """

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.toolchain import mma_sync, wgmma
+from mmaprobe.toolchain import matrix_core, mma_sync, wgmma
 from mmaprobe.toolchain.compiled import compiled_model
 from mmaprobe.toolchain.engine import flattened
 from mmaprobe.toolchain.fragments import CODES, METADATA_BITS, code_type
@@ -13,53 +14,87 @@ from mmaprobe.toolchain.matrices import ALIGNMENT
 from mmaprobe.toolchain.source import Parts, Source, heading, template
 from mmaprobe.toolchain.target import target_text
 
-GENERATORS, TEMPLATE = "model/vectors.hpp", "cuda/campaign.cuh"
-FUSED = {32: ("cuda/campaign_warp.cuh", "cuda/campaign_kernel.cuh"),
-         128: ("cuda/campaign_warpgroup.cuh", "cuda/campaign_kernel.cuh")}  # fmt: skip
-"""The fused kernel, by the threads of a group."""
-STAGED = ("cuda/campaign_stages.cuh",)
+GENERATORS, TEMPLATE = "model/vectors.hpp", "gpu/campaign.hpp"
+LANES, FUSED, STAGED = "gpu/campaign_lanes.hpp", "gpu/campaign_fused.hpp", "gpu/campaign_stages.hpp"
 WARPS = 4
+"""Groups of a CTA at most, where a group is a warp or a wave."""
 MOST_SHARED = 64 << 10
-"""Bytes of shared memory of a CTA at most; every GPU from sm_70 on has as many (CUDA C++ guide)."""
+"""Bytes of shared memory of a CTA at most; every GPU has as many (CUDA C++ guide; LLVM, AMDGPU usage)."""
 ITEM, LINE, ARRAYS = 8, 80, 160
 """Bytes of a decoded item and beside the items of a row or column, at most; of arrays' beginnings."""
 
 
+@dataclass(frozen=True)
+class Family:
+    """How campaigns of instructions run, whose opcodes begin with ``opcodes``.
+
+    ``fused`` and ``staged`` are the templates around the shared ones; ``parts`` moves operands and
+    multiplies, None where the instruction takes a kernel of its own.  ``dynamic``: a launch gives
+    the shared memory; else it is an array of the kernel.
+    """
+
+    opcodes: tuple[str, ...]
+    fused: tuple[str, ...]
+    staged: tuple[str, ...]
+    parts: Callable[[Instruction, str], Parts] | None
+    dynamic: bool = True
+
+
+_CUDA, _HIP = "cuda/campaign.cuh", "hip/campaign.hpp"
+_CUDA_STAGED = (_CUDA, "cuda/campaign_warp.cuh", STAGED, "cuda/campaign_stages.cuh")
+FAMILIES = (
+    Family(
+        ("mma.",), (_CUDA, "cuda/campaign_warp.cuh", LANES, FUSED, "cuda/campaign_kernel.cuh"), _CUDA_STAGED,
+        mma_sync.parts,
+    ),
+    Family(
+        ("wgmma.",), (_CUDA, "cuda/campaign_warpgroup.cuh", FUSED, "cuda/campaign_kernel.cuh"), _CUDA_STAGED,
+        wgmma.parts,
+    ),
+    Family(("wmma.", "tcgen05."), (), _CUDA_STAGED, None),
+    Family(
+        ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"), (_HIP, LANES, FUSED, "hip/campaign_kernel.hpp"),
+        (_HIP, STAGED, "hip/campaign_stages.hpp"), matrix_core.parts, dynamic=False,
+    ),
+)  # fmt: skip
+
+
 def takes(instruction: Instruction) -> bool:
     """Whether there is a campaign for an instruction's family and shape."""
-    family = instruction.opcode.partition(".")[0]
-    return (
-        family in ("mma", "wgmma", "wmma", "tcgen05")
-        and instruction.blocks == 1
-        and instruction.m % 2 == instruction.n % 2 == 0
-    )
+    return _family(instruction) is not None and instruction.m % 2 == instruction.n % 2 == 0
 
 
 def campaign_source(
     instruction: Instruction, architecture: str, target: Sequence[int], program: Sequence[int]
 ) -> Source:
-    """The campaign of an instruction: one kernel for mma.sync and wgmma whose tiles fit shared memory, else in stages.
+    """The campaign of an instruction that is taken: one kernel where its family has one and a tile fits, else stages.
 
     ``target``: what the generators must know of it (``generators.space.Target.packed``); ``program``: the
     datapath (``models.program``).
     """
-    parts = _parts(instruction, architecture)
+    family = _family(instruction)
+    assert family is not None
+    parts = None if family.parts is None else family.parts(instruction, architecture)
     if parts is not None:
         memory = _memory(instruction, parts)
         each = parts.matrices + memory
         slack = ALIGNMENT if parts.matrices else 0  # nobody says where dynamic shared memory begins
-        groups = min((MOST_SHARED - slack) // each, 1 if parts.threads > 32 else WARPS)
-        shared = groups * each + slack
+        groups = min((MOST_SHARED - slack) // each, 1 if parts.threads == 128 else WARPS)
         if groups:
-            ends = FUSED[parts.threads]
-            text = _text(instruction, architecture, target, program, parts, (groups, memory), ends)
+            text = _text(instruction, architecture, target, program, parts, (groups, memory), family.fused)
             return Source(
-                instruction.id, architecture, text, threads=parts.threads, groups=groups, items=parts.items,
-                shared=shared, campaign="fused",
+                instruction.id, architecture, text, threads=parts.threads, groups=groups,
+                items=parts.items * instruction.blocks, shared=(groups * each + slack) * family.dynamic,
+                campaign="fused",
             )  # fmt: skip
-    alone = Parts(template("gpu/fragments.hpp"), "")
-    text = _text(instruction, architecture, target, program, alone, (WARPS, 0), STAGED)
-    return Source(instruction.id, architecture, text, groups=WARPS, campaign="staged")
+    threads = parts.threads if parts is not None and parts.threads < 128 else 32
+    alone = Parts(template("gpu/fragments.hpp"), "", threads=threads)
+    text = _text(instruction, architecture, target, program, alone, (WARPS, 0), family.staged)
+    return Source(instruction.id, architecture, text, threads=threads, groups=WARPS, campaign="staged")
+
+
+def _family(instruction: Instruction) -> Family | None:
+    return next((each for each in FAMILIES if instruction.opcode.startswith(each.opcodes)), None)
 
 
 def _text(
@@ -81,13 +116,6 @@ def _text(
     )
 
 
-def _parts(instruction: Instruction, architecture: str) -> Parts | None:
-    """What moves the operands of an instruction, and itself; None where it takes a kernel of its own."""
-    families = {"mma": mma_sync.parts, "wgmma": wgmma.parts}
-    family = families.get(instruction.opcode.partition(".")[0])
-    return None if family is None else family(instruction, architecture)
-
-
 def _sizes(instruction: Instruction) -> dict[str, int]:
     scales = instruction.k // instruction.scale_size if instruction.scale_size else 0
     return {
@@ -102,21 +130,21 @@ def _sizes(instruction: Instruction) -> dict[str, int]:
 
 
 def _memory(instruction: Instruction, parts: Parts) -> int:
-    """Bytes of a group's ``Memory`` in campaign.cuh at most, a multiple of 16."""
+    """Bytes of a group's ``Memory`` in campaign.hpp at most, a multiple of 16."""
     size, formats = _sizes(instruction), instruction.formats()
     item = {name: fmt.dtype.itemsize for name, fmt in formats.items()}
     m, n, k, live = size["m"], size["n"], size["k"], size["live"]
     decoded = m * ((ITEM + bool(size["chunks"])) * live + LINE) + n * (ITEM * k + LINE)
     codes = m * live * item["a"] + k * n * item["b"] + m * size["chunks"] + (m + n) * size["scales"]
     results = m * n * max(item["d"], item.get("c", 1)) + size["side"] * item.get("c", 1)
-    return -(-parts.items * (decoded + codes + results) // 16) * 16 + ARRAYS
+    return -(-parts.items * instruction.blocks * (decoded + codes + results) // 16) * 16 + ARRAYS
 
 
 def _shape(instruction: Instruction, parts: Parts, groups: int, memory: int) -> str:
     formats = instruction.formats()
     numbers = {
-        **_sizes(instruction), "tiles": parts.items, "threads": parts.threads, "groups": groups,
-        "matrices": parts.matrices, "bytes": parts.matrices + memory,
+        **_sizes(instruction), "tiles": parts.items * instruction.blocks, "blocks": instruction.blocks,
+        "threads": parts.threads, "groups": groups, "matrices": parts.matrices, "bytes": parts.matrices + memory,
     }  # fmt: skip
     types = {"A": "a", "B": "b", "C": "c", "D": "d", "Scale": "scale_a"}
     lines = [f"  static constexpr int {name} = {value};" for name, value in numbers.items()]

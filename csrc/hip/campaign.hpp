@@ -1,0 +1,50 @@
+// What a campaign asks of an AMD GPU.
+#ifndef MMAPROBE_HOST
+// `width` bits of a hardware register from bit `first` on.  Sources: LLVM 22, AMDGPU, hwreg and sendmsg; the ISA guides
+// of MI200, MI300, RDNA3 and RDNA4.
+template <int id, int first, int width>
+MMAPROBE_DEVICE Word32 hardware() {
+  return __builtin_amdgcn_s_getreg(id | first << 6 | (width - 1) << 11);
+}
+
+// The number of a compute unit, by shader engine and array and, where a GPU is of several dies, by die.
+MMAPROBE_DEVICE Word32 multiprocessor() {
+#if defined(__GFX9__)
+  constexpr int HW_ID = 4, XCC_ID = 20;
+  const Word32 inside = hardware<HW_ID, 8, 5>();  // 4 bits of the compute unit, 1 of the shader array
+#if defined(__gfx942__) || defined(__gfx950__)
+  return hardware<XCC_ID, 0, 3>() << 7 | hardware<HW_ID, 13, 2>() << 5 | inside;
+#else
+  return hardware<HW_ID, 13, 3>() << 5 | inside;
+#endif
+#else
+  constexpr int HW_ID1 = 23;
+  // Two of the four SIMDs of a workgroup processor are a compute unit.
+  const Word32 inside = hardware<HW_ID1, 16, 1>() << 5 | hardware<HW_ID1, 10, 4>() << 1 | hardware<HW_ID1, 9, 1>();
+#if defined(__GFX12__)
+  const Word32 engine = __builtin_amdgcn_s_sendmsg_rtn(0x87);  // bits 0 to 3 number it, bits 16 to 19 the die
+  return ((engine >> 16 & 7) << 7 | (engine & 7) << 6 | inside) & (MULTIPROCESSORS - 1);
+#else
+  return hardware<HW_ID1, 18, 3>() << 6 | inside;
+#endif
+#endif
+}
+MMAPROBE_DEVICE Word64 add(Word64* at, Word64 more) {
+  return __hip_atomic_fetch_add(at, more, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+// A group is a wave.  Its lanes run side by side; the fence keeps the compiler from moving or remembering memory.
+MMAPROBE_DEVICE void meet() {
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "workgroup");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "workgroup");
+}
+
+// This wave's number in its workgroup, and in the launch: the same in all lanes, and the compiler is told so.
+MMAPROBE_DEVICE int own_group() {
+  return __builtin_amdgcn_readfirstlane(__builtin_amdgcn_workitem_id_x() / Shape::threads);
+}
+MMAPROBE_DEVICE Word64 own_number() {
+  return __builtin_amdgcn_workgroup_id_x() * Word64(Shape::groups) + own_group();
+}
+#endif
