@@ -18,9 +18,9 @@ from mmaprobe.bringup.claims import Question, questions
 from mmaprobe.bringup.contest import Ring, words_of
 from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.questions import ask_about, instructions_of, rivals_of
+from mmaprobe.catalog.batch import take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering, short
-from mmaprobe.derivation.pool import take
 from mmaprobe.derivation.sparse import dense_form
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.replay import Replay

@@ -9,11 +9,10 @@ from typer.testing import CliRunner
 
 import mmaprobe
 import oracle
-from mmaprobe.catalog.batch import Witness
+from mmaprobe.catalog.batch import Witness, take
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli.terminal import app
 from mmaprobe.derivation.arguments import argument
-from mmaprobe.derivation.pool import take
 from mmaprobe.derivation.smoke import smoke_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many

@@ -14,7 +14,8 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
 from mmaprobe.derivation.entries import updated
-from mmaprobe.derivation.survey import VECTORS, Survey, survey
+from mmaprobe.derivation.survey import VECTORS, survey
+from mmaprobe.derivation.surveyed import Survey
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import run_tiles

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, Witness
+from mmaprobe.catalog.batch import Batch, Bits, Witness, join
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.errors import DeviceError, UsageError
@@ -17,7 +17,7 @@ from mmaprobe.generators import families_for, regenerate
 from mmaprobe.generators.families import VERSIONS
 from mmaprobe.report.listing import vector_rows
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.shrink import _simpler, concatenate
+from mmaprobe.validation.shrink import _simpler
 from validated import AMX, DOT, FMA, GPU, HMMA, MODEL, TILE, Changed
 
 
@@ -92,7 +92,7 @@ def test_mutants_are_found_and_shrunk(scheme: str, change: str) -> None:
         answers = [int(run_vectors(device, instruction, small)[0]) for device in (mutant, model)]
         assert answers == [example.shrunk.d, example.shrunk_expected]
         assert answers[0] != answers[1]
-        simpler = concatenate([candidate for _, candidate in _simpler(instruction, small)])
+        simpler = join([candidate for _, candidate in _simpler(instruction, small)])
         same = run_vectors(mutant, instruction, simpler) == run_vectors(model, instruction, simpler)
         assert same.all(), "a simpler vector still differs"
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.bringup.claims import Form
 from mmaprobe.bringup.directed import directed as vectors_of
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.attack import attack_vectors, can_attack
 from mmaprobe.derivation.observations import greedy
-from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, nan_operands, take
+from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, nan_operands
 from mmaprobe.derivation.sparse import KeptLanes, dense_form
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import DeviceError, UsageError

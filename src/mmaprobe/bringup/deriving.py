@@ -10,7 +10,7 @@ from mmaprobe.bringup.validating import EACH, validate_up_to
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.comparison import compare
 from mmaprobe.derivation.kept_rows import row_from_json, row_to_json
-from mmaprobe.derivation.survey import Row
+from mmaprobe.derivation.surveyed import Row
 from mmaprobe.evidence.files import Field
 
 BRIEF = 10_000_000

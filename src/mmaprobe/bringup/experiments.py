@@ -11,10 +11,9 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.bringup.answers import Shown
 from mmaprobe.bringup.contest import asked_twice
-from mmaprobe.catalog.batch import Batch, Bits, Witness
+from mmaprobe.catalog.batch import Batch, Bits, Witness, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
-from mmaprobe.derivation.pool import take
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mmaprobe.bringup.recording import write_archive
 from mmaprobe.bringup.room import Room
 from mmaprobe.derivation.entries import updated
-from mmaprobe.derivation.survey import Row, survey_of
+from mmaprobe.derivation.surveyed import Row, survey_of
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.parameters.files import ParameterFile, to_text

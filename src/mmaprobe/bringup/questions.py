@@ -16,10 +16,9 @@ from mmaprobe.bringup.claims import Claim, Question, named
 from mmaprobe.bringup.contest import Contest, Ring, Rival, check_steady
 from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.experiments import EXPERIMENTS
-from mmaprobe.catalog.batch import Witness
+from mmaprobe.catalog.batch import Witness, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
-from mmaprobe.derivation.pool import take
 from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu_driver import LostError

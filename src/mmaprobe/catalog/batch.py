@@ -140,3 +140,13 @@ def _check_operand(
             f"{who}: operand {name} holds {int(array.max()):#x}, outside its {limit.bit_length() - 1} bits"
         )
     return np.ascontiguousarray(array, dtype=dtype)
+
+
+def join(batches: list[Batch]) -> Batch:
+    """One batch of all the vectors, in order."""
+    return Batch(**{name: np.concatenate([getattr(b, name) for b in batches]) for name, _ in batches[0].items()})
+
+
+def take(vectors: Batch, indices: NDArray[Any] | list[int]) -> Batch:
+    """The vectors at these indices."""
+    return Batch(**{name: value[indices] for name, value in vectors.items()})

@@ -86,7 +86,7 @@ def _one(
 ) -> int:  # fmt: skip
     from mmaprobe.catalog import lookup
     from mmaprobe.derivation.comparison import compare_with_shipped
-    from mmaprobe.derivation.survey import alone
+    from mmaprobe.derivation.surveyed import alone
     from mmaprobe.report import findings
 
     derivation = mmaprobe.derive(device, what, seed=seed)

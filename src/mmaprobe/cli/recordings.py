@@ -74,7 +74,7 @@ def _meant(what: str, devices: list[Replay], architecture: str) -> list[Instruct
 
 
 def _together(devices: list[Replay], instruction: Instruction) -> tuple[Batch, Bits]:
-    from mmaprobe.derivation.pool import join
+    from mmaprobe.catalog.batch import join
 
     parts = [device.recorded(instruction) for device in devices if device.supports(instruction)]
     return join([vectors for vectors, _ in parts]), np.concatenate([answers for _, answers in parts])
@@ -94,7 +94,7 @@ def _write_questions(path: Path, identity: dict[str, str], readings: list[Readin
 
 
 def _changes(device: Replay, readings: list[Reading], seed: int, write: Path | None, check: bool) -> list[str]:
-    from mmaprobe.derivation.survey import alone, together
+    from mmaprobe.derivation.surveyed import alone, together
 
     found = together([alone(device, each.instruction, each.derivation, seed) for each in readings])
     return changes_of(found, write, check)

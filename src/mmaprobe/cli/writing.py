@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mmaprobe.derivation.survey import Survey
+    from mmaprobe.derivation.surveyed import Survey
 
 
 def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:

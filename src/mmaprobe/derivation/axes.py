@@ -48,7 +48,7 @@ def zero_exponent(values: Iterable[int | None]) -> Sequence[Change]:
 
 def operand(name: str) -> list[Change]:
     """What becomes of an operand's subnormals."""
-    return [_operand(name, policy) for policy in SUBNORMALS]
+    return [operand_set(name, policy) for policy in SUBNORMALS]
 
 
 def flush() -> list[Change]:
@@ -121,7 +121,8 @@ def _encodes(**fields: Any) -> Change:
 
 
 @lru_cache(maxsize=64)
-def _operand(name: str, policy: Any) -> Change:
+def operand_set(name: str, policy: Any) -> Change:
+    """Give an operand's subnormals this end."""
     field = f"operand_{name}"
     operand = Operand(policy)
     return lambda path: replace(path, **{field: replace(getattr(path, field), subnormals=operand.subnormals)})

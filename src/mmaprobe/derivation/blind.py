@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.derivation.living import Indices, Living
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.pool import take
 from mmaprobe.derivation.work import evaluated
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mmaprobe.catalog.batch import take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.loop import Derivation
-from mmaprobe.derivation.pool import mixed_vectors, take
+from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.derivation.sparse import dense_form, plain
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError

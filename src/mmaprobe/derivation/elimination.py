@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.frame import Frame
 from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.passive import end_variants, nested_hypotheses, plain_hypotheses, zero_variants
-from mmaprobe.derivation.pool import hard_vectors, nan_operands, take
+from mmaprobe.derivation.pool import hard_vectors, nan_operands
 from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, join, take
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation.blind import View, blind
 from mmaprobe.derivation.edges import near_vectors
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.observations import Pool, eliminate
-from mmaprobe.derivation.pool import join, nan_operands, take
+from mmaprobe.derivation.pool import nan_operands
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import explicit, map_encodes, map_fused, map_node, tidy, with_encode
 from mmaprobe.derivation.state import OutsideError, State
@@ -137,7 +137,7 @@ class Ends:
         """What is flushed; for each operand and part the rules that are left, with every sign of a zero; and the zero
         exponents that are left."""
         tiny = [("keep", "after"), *product(("signed_zero",), TINY)]
-        rules: list[Axis] = [[_operand(name, how) for how in ("keep", "signed_zero")] for name in self.names]
+        rules: list[Axis] = [[axes.operand_set(name, how) for how in ("keep", "signed_zero")] for name in self.names]
         rules += [[_part(part, subnormals=how, tininess=when) for how, when in tiny] for part in self.parts]
         room = MOST // int(np.prod([len(axis) for axis in rules]))
         grid = Grid(path, [*rules, *([zeros[: max(room, 1)]] if zeros else [])])
@@ -152,12 +152,12 @@ class Ends:
                 for how in ("keep",) if place == 0 else ("zero", "signed_zero"):
                     part = number - len(self.names)
                     ways.append(
-                        _operand(self.names[number], how)
+                        axes.operand_set(self.names[number], how)
                         if part < 0
                         else _part(self.parts[part], subnormals=how, tininess=tiny[place][1])
                     )
             if number < len(self.names) and len(ways) == 1:  # +0 for zeros alone: no magnitude shows it
-                ways.append(_operand(self.names[number], "zero"))
+                ways.append(axes.operand_set(self.names[number], "zero"))
             found.append(ways)
         return next(iter(alive)), found, [zeros[int(i)] for i in np.unique(left[-1])] if zeros else []
 
@@ -246,11 +246,6 @@ def _part(part: str, **fields: object) -> Change:
         return replace(path, tree=with_encode(map_node(path.tree, at), lambda _: root))
 
     return apply
-
-
-def _operand(name: str, how: str) -> Change:
-    field = f"operand_{name}"
-    return lambda path: replace(path, **{field: replace(getattr(path, field), subnormals=how)})
 
 
 def _tied_zeros(values: Sequence[int | None]) -> Axis:

@@ -14,7 +14,7 @@ from mmaprobe.derivation.comparison import telling
 from mmaprobe.derivation.frame import bare_primitive
 from mmaprobe.derivation.loop import Derivation
 from mmaprobe.derivation.publish import followed
-from mmaprobe.derivation.survey import Row, Survey
+from mmaprobe.derivation.surveyed import Row, Survey
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.records import Witness

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.state import OutsideError
 from mmaprobe.derivation.work import COMBINATION, RECORD, evaluated, price, spend
 from mmaprobe.errors import UsageError

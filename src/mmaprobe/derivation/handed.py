@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, join, take
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.aimed import Aimed
@@ -26,7 +26,6 @@ from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.numbers import groups, numbered_cuts, rounding
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.polish import polish_numbers
-from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.derivation.shapes import normal

@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits
-from mmaprobe.derivation.pool import take
+from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.derivation.work import COMBINATION, evaluated, price, spend
 from mmaprobe.parameters.datapath import Datapath
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.living import Living, several
-from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.repeats import UnstableError
 from mmaprobe.derivation.work import evaluated
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile

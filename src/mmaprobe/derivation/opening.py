@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.plain import safe_vectors, uniform_vectors
-from mmaprobe.derivation.pool import join, nan_operands, take
+from mmaprobe.derivation.pool import nan_operands
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.state import State
 

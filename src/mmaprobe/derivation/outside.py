@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.pool import hard_vectors, take
+from mmaprobe.derivation.pool import hard_vectors
 from mmaprobe.derivation.repeats import check_repeats
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
@@ -18,7 +18,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.parameters.table import flatten, to_table
-from mmaprobe.validation.shrink import concatenate, shrink
+from mmaprobe.validation.shrink import shrink
 
 MORE = 2000
 """Vectors of every family asked once more, so that repairs are counted over more than the search came by."""
@@ -84,7 +84,7 @@ def _more(device: Device, instruction: Instruction, seen: tuple[Batch, Bits], se
         more = run_vectors(device, instruction, fresh)
     except UsageError:
         return seen
-    return concatenate([vectors, fresh]), np.concatenate([answers, more])
+    return join([vectors, fresh]), np.concatenate([answers, more])
 
 
 def repairs(instruction: Instruction, closest: Datapath, vectors: Batch, answers: Bits) -> tuple[Repair, ...]:

@@ -7,13 +7,11 @@ the named families, for everything else.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.plain import Ints, code, safe_vectors, split, unit
 from mmaprobe.generators import families_for, generate
@@ -24,16 +22,6 @@ def hard_vectors(instruction: Instruction, families: tuple[str, ...], seed: int,
     fitting = [name for name in families if name in families_for(instruction)] or list(families_for(instruction))
     each = -(-count // len(fitting))
     return join([generate(instruction, name, seed, 0, each) for name in fitting])
-
-
-def join(batches: list[Batch]) -> Batch:
-    """One batch of all the vectors, in order."""
-    return Batch(**{name: np.concatenate([getattr(b, name) for b in batches]) for name, _ in batches[0].items()})
-
-
-def take(vectors: Batch, indices: NDArray[Any] | list[int]) -> Batch:
-    """The vectors at these indices."""
-    return Batch(**{name: value[indices] for name, value in vectors.items()})
 
 
 def nan_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.derivation.passive import end_variants, zero_variants
-from mmaprobe.derivation.pool import hard_vectors, join, mixed_vectors, take
+from mmaprobe.derivation.pool import hard_vectors, mixed_vectors
 from mmaprobe.derivation.recorded import Reading
 from mmaprobe.derivation.sparse import asked, dense_form
 from mmaprobe.models.engine import evaluate_many

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
@@ -20,7 +20,6 @@ from mmaprobe.derivation.frame import Frame
 from mmaprobe.derivation.loop import Derivation
 from mmaprobe.derivation.outside import Repair, repairs
 from mmaprobe.derivation.passive import zero_variants
-from mmaprobe.derivation.pool import take
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, take
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.pool import take
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.validation.shrink import shrink
 

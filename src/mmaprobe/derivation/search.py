@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.catalog.batch import take
 from mmaprobe.derivation import axes
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.ends import Ends
@@ -18,7 +19,7 @@ from mmaprobe.derivation.nans import NanOrder
 from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.polish import polish
-from mmaprobe.derivation.pool import nan_operands, plain, take
+from mmaprobe.derivation.pool import nan_operands, plain
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.read_trees import read
 from mmaprobe.derivation.rewrite import converted_last, spellings, with_rules

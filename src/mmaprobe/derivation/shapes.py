@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation import roles
 from mmaprobe.derivation.observations import greedy
 from mmaprobe.derivation.plain import uniform_vectors
-from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.rewrite import explicit, map_fused
 from mmaprobe.derivation.structures import Structure, orders
 from mmaprobe.models.engine import evaluate

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, take
 from mmaprobe.derivation.ends import all_zeros, flushed
 from mmaprobe.derivation.faint import faint_vectors, reaches_lower
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.observations import splitters
-from mmaprobe.derivation.pool import take
 from mmaprobe.derivation.rewrite import explicit, map_encodes
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import State

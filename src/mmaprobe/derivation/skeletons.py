@@ -11,7 +11,7 @@ from itertools import chain, islice
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, join, take
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
@@ -22,7 +22,7 @@ from mmaprobe.derivation.living import Indices, Listed, Living, Space
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.polish import polish
-from mmaprobe.derivation.pool import join, plain, take
+from mmaprobe.derivation.pool import plain
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.derivation.shapes import normal

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, Witness
+from mmaprobe.catalog.batch import Batch, Bits, Witness, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.attack import attack_vectors, can_attack
-from mmaprobe.derivation.pool import join, mixed_vectors, take
+from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.derivation.sparse import asked, dense_form, kept
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import UsageError

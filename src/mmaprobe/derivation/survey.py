@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, join
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.derivation.frame import bare_primitive
-from mmaprobe.derivation.loop import Derivation, derive
-from mmaprobe.derivation.pool import hard_vectors, join
+from mmaprobe.derivation.loop import derive
+from mmaprobe.derivation.pool import hard_vectors
 from mmaprobe.derivation.sparse import asked, dense_form, kept, sorts
+from mmaprobe.derivation.surveyed import Row, Survey, outcome_of, survey_of
 from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.errors import DeviceError, UsageError
@@ -28,8 +29,6 @@ from mmaprobe.parameters.lookup import datapath_for
 VECTORS = 1000
 """So many vectors, of every family, must agree before an instruction is said to compute a datapath already known."""
 
-Outcome = Literal["derived", "equal", "inconclusive", "refused", "failed"]
-
 
 class Listener(Protocol):
     """Who is told how a survey goes."""
@@ -37,48 +36,6 @@ class Listener(Protocol):
     def begin(self, device: Device, instructions: int) -> None: ...
     def deriving(self, instruction: Instruction, step: str) -> None: ...
     def derived(self, instruction: Instruction) -> None: ...
-
-
-@dataclass(frozen=True)
-class Row:
-    """What became of one instruction.
-
-    ``derived``: by a search of its own (``derivation``).  ``equal``: ``compared``
-    vectors agree with the datapath derived from ``like``, or with what the
-    lowering makes of the primitives derived from these.  ``inconclusive``: no
-    datapath of the grammar fits; ``refused``: it cannot be asked so;
-    ``failed``: the device broke down or contradicted itself; ``reason`` says why.
-    """
-
-    instruction: Instruction
-    outcome: Outcome
-    datapath: Datapath | None = None
-    derivation: Derivation | None = None
-    like: tuple[str, ...] = ()
-    compared: int = 0
-    tiles: int = 0
-    launches: int = 0
-    seconds: float = 0.0
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Survey:
-    """The rows in the order asked for; ``absent``: what does not run on the device, and why; ``run``: the id of the
-    run that it is part of, if any."""
-
-    device: str
-    architecture: str
-    identity: dict[str, str]
-    seed: int
-    rows: tuple[Row, ...]
-    absent: tuple[tuple[str, str], ...]
-    seconds: float
-    run: str = ""
-
-    def of(self, outcome: Outcome) -> tuple[Row, ...]:
-        """The rows with this outcome."""
-        return tuple(row for row in self.rows if row.outcome == outcome)
 
 
 def survey(
@@ -107,46 +64,6 @@ def survey(
     extra = [made for made in work.rows if made not in set(asked)]
     rows = tuple(work.rows[made] for made in (*extra, *asked))
     return survey_of(device, seed, rows, absent, time.monotonic() - begin)
-
-
-def survey_of(
-    device: Device,
-    seed: int,
-    rows: tuple[Row, ...],
-    absent: Sequence[tuple[str, str]] = (),
-    seconds: float = 0.0,
-    run: str = "",
-) -> Survey:
-    """A survey of these rows of a device."""
-    identity = device.info()
-    architecture = identity.get("architecture", "")
-    return Survey(device.name, architecture, identity, seed, rows, tuple(absent), seconds, run)
-
-
-def _outcome(found: Derivation) -> Outcome:
-    """What a search came to; a device whose answers do not repeat has failed."""
-    return "derived" if found.datapath else "inconclusive" if found.again is None else "failed"
-
-
-def alone(device: Device, instruction: Instruction, derivation: Derivation, seed: int) -> Survey:
-    """A survey of one instruction that was derived already."""
-    row = Row(
-        instruction,
-        _outcome(derivation),
-        derivation.datapath,
-        derivation,
-        tiles=derivation.tiles,
-        launches=derivation.launches,
-        seconds=derivation.seconds,
-        reason=derivation.reason,
-    )
-    return survey_of(device, seed, (row,), seconds=derivation.seconds)
-
-
-def together(surveys: Sequence[Survey]) -> Survey:
-    """The rows of several surveys of one device."""
-    rows = tuple(row for each in surveys for row in each.rows)
-    return replace(surveys[0], rows=rows, seconds=sum(each.seconds for each in surveys))
 
 
 @dataclass
@@ -236,7 +153,7 @@ class Surveyor:
         found = derive(self.device, row.instruction, seed=self.seed, start=start, say=say)
         return replace(
             row,
-            outcome=_outcome(found),
+            outcome=outcome_of(found),
             datapath=found.datapath,
             derivation=found,
             tiles=row.tiles + found.tiles,

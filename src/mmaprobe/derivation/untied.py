@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
@@ -34,7 +34,6 @@ from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.polish import polish_numbers
-from mmaprobe.derivation.pool import join, take
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import tidy
 from mmaprobe.derivation.shapes import Places, Shape, normal, ordered, shapes

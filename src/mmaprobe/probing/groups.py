@@ -44,7 +44,7 @@ async def with_groups(session: Session, tree: Node) -> tuple[Node, bool]:
     kinds: dict[tuple[int, int], list[Node]] = {}
     for node in tree.walk():
         if not node.lossless:
-            kinds.setdefault((len(_lanes(node)), len(node.children)), []).append(node)
+            kinds.setdefault((len(node.lanes), len(node.children)), []).append(node)
     readings = await together(*(_alike(session, nodes) for nodes in kinds.values()))
     found = {
         id(n): r for nodes, some in zip(kinds.values(), readings, strict=True) for n, r in zip(nodes, some, strict=True)
@@ -77,7 +77,7 @@ async def _alike(session: Session, nodes: Sequence[Node]) -> list[Reading]:
         readings: list[Reading] = await together(*(_read(session, node) for node in nodes))
         return readings
     first = await _read(session, nodes[0])
-    if not first.place or len(first.groups) < len(_lanes(nodes[0])):
+    if not first.place or len(first.groups) < len(nodes[0].lanes):
         return [first, *(await together(*(_read(session, node) for node in nodes[1:])))]
     others = await together(*(_held(session, node, first) for node in nodes[1:]))
     return [first, *others]
@@ -85,7 +85,7 @@ async def _alike(session: Session, nodes: Sequence[Node]) -> list[Reading]:
 
 async def _held(session: Session, node: Node, first: Reading) -> Reading:
     """What was read of another sum without groups, where half places on all lanes are as many times one."""
-    lanes = _lanes(node)
+    lanes = node.lanes
     base, half = anchored(session, (_heads(node)[0], lanes[0])), power(session.high - first.place - 1)
     inner = [lane for lane in lanes if lane not in base]
     whole, one = await session.sums([base | dict.fromkeys(inner, half), base | {inner[0]: half}])
@@ -94,16 +94,12 @@ async def _held(session: Session, node: Node, first: Reading) -> Reading:
     return Reading(tuple((lane,) for lane in lanes), first.later, place=first.place)
 
 
-def _lanes(node: Node) -> list[int]:
-    return [child for child in node.children if isinstance(child, int)]
-
-
 def _heads(node: Node) -> list[Leaf]:
-    return [*(leaves_of(child)[0] for child in node.children if not isinstance(child, int)), *_lanes(node)]
+    return [*(leaves_of(child)[0] for child in node.children if not isinstance(child, int)), *node.lanes]
 
 
 async def _read(session: Session, node: Node) -> Reading:
-    lanes, heads = _lanes(node), _heads(node)
+    lanes, heads = node.lanes, _heads(node)
     others = len(heads) > len(lanes)
     if len(lanes) >= THREE and len(heads) >= FOUR:
         tasks = [read_groups(session, heads, lanes), kept_beside(session, (heads[0], heads[1]), lanes[-1])]
@@ -113,7 +109,7 @@ async def _read(session: Session, node: Node) -> Reading:
         return Reading()
     doubt = False
     for child, other in (node.children, node.children[::-1]):
-        inner = _lanes(child) if isinstance(child, Node) else []
+        inner = child.lanes if isinstance(child, Node) else []
         if isinstance(child, Node) and len(inner) >= THREE and not child.lossless:
             last = await joins_later(session, leaves_of(other)[0], inner)
             if last is False:

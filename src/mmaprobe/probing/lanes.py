@@ -18,12 +18,8 @@ def fused_lanes(tree: Node | None) -> tuple[list[int], bool]:
     nodes = [] if tree is None else [node for node in tree.walk() if node.fused]
     if not nodes:
         return [], False
-
-    def lanes(node: Node) -> list[int]:
-        return [child for child in node.children if isinstance(child, int)]
-
-    node = max(nodes, key=lambda node: (len(lanes(node)), "c" in node.children))
-    return lanes(node), "c" in node.children
+    node = max(nodes, key=lambda node: (len(node.lanes), "c" in node.children))
+    return node.lanes, "c" in node.children
 
 
 def beside(tree: Node, leaf: Leaf) -> Leaf:

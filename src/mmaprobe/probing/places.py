@@ -57,7 +57,7 @@ def clean_place(tree: Node, shown: Node, leaf: Leaf) -> Place | None:
 def _mates(node: Node, shown: Node, leaf: Leaf) -> set[Leaf]:
     """The leaves that are added to this one before the others of a node are."""
     near = set(shown.parent_of(leaf).leaves)
-    return {leaf} if near.issuperset(child for child in node.children if isinstance(child, int)) else near
+    return {leaf} if near.issuperset(node.lanes) else near
 
 
 def outside_leaf(tree: Node, node: Node) -> Leaf | None:

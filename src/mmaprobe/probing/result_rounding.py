@@ -54,7 +54,7 @@ async def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
     Where products reach too few exponents, C alone is the anchor, just high enough.
     """
     bits = session.d.fraction_bits
-    lanes = [child for child in tree.children if isinstance(child, int)]
+    lanes = tree.lanes
     if session.window < bits + 3 and "c" in tree.children and lanes:
         tipped = await tips(session, tree)
         place = Place(("c",), lanes[0], None, session.low + bits + 2)

@@ -86,7 +86,7 @@ async def _underflow(session: Session) -> str | None:
     shown, code = sure[0] if sure else (vectors[0], codes[0])
     session.note(shown, code, "a negative quarter of the last place")
     tree = await tree_of(session)
-    last = tree is None or any(isinstance(child, int) for child in tree.children)
+    last = tree is None or bool(tree.lanes)
     return "signed" if sure else "positive" if last else None
 
 

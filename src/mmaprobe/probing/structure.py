@@ -35,6 +35,11 @@ class Node:
         return tuple(leaf for child in self.children for leaf in leaves_of(child))
 
     @property
+    def lanes(self) -> list[int]:
+        """The children that are products."""
+        return [child for child in self.children if isinstance(child, int)]
+
+    @property
     def fused(self) -> bool:
         """Terms added before one rounding: three or more, or aligned ones."""
         return self.aligned or len(self.children) > 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.comparison import compare, telling
-from mmaprobe.derivation.survey import Survey
+from mmaprobe.derivation.surveyed import Survey
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, walk
 from mmaprobe.parameters.diff import datapath_changes, diff, in_words

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mmaprobe.derivation.survey import Outcome, Row, Survey
+from mmaprobe.derivation.surveyed import Outcome, Row, Survey
 from mmaprobe.parameters.table import to_table
 from mmaprobe.report.listing import table
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, join
 from mmaprobe.catalog.instruction import Instruction
 
 Differ = Callable[[Batch], NDArray[np.bool_]]
@@ -28,17 +28,12 @@ def shrink(instruction: Instruction, vector: Batch, differ: Differ, rounds: int 
         candidates = sorted(_simpler(instruction, current), key=lambda found: found[0])
         if not candidates:
             break
-        batch = concatenate([candidate for _, candidate in candidates])
+        batch = join([candidate for _, candidate in candidates])
         left = np.flatnonzero(differ(batch))
         if not left.size:
             break
         current = candidates[left[0]][1]
     return current
-
-
-def concatenate(batches: list[Batch]) -> Batch:
-    """One batch of all the vectors."""
-    return Batch(**{name: np.concatenate([getattr(b, name) for b in batches]) for name, _ in batches[0].items()})
 
 
 def _weight(fmt: formats.Format, code: int) -> int:
