@@ -253,12 +253,17 @@ def test_compile_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["kernels"][0]["opcodes"] == {"HMMA.16816.F32": 1}
 
 
-def test_a_bundle_says_how_to_install_it(tmp_path: Path) -> None:
-    script = bundle.write_script(tmp_path, "sm_90a").read_text()
+@pytest.mark.parametrize(
+    ("home", "wanted", "device"), [("sm_90a", "mmaprobe[driver]", "cuda:0"), ("gfx942", "mmaprobe", "hip:0")]
+)
+def test_a_bundle_says_how_to_install_it(tmp_path: Path, home: str, wanted: str, device: str) -> None:
+    script = bundle.write_script(tmp_path, home).read_text()
     assert "--no-index --find-links" in script
-    assert "--device cuda:0 --pack" in script
+    assert f"'{wanted}'" in script
+    assert f"--device {device} --pack" in script
+    assert bundle.requirement(home, str(Path(__file__).parent.parent)).endswith(wanted.removeprefix("mmaprobe"))
     with pytest.raises(UsageError, match="neither a checkout nor a wheel"):
-        bundle.requirement(str(tmp_path))
+        bundle.requirement(home, str(tmp_path))
 
 
 def test_a_bundle_without_wheels_is_no_bundle(tmp_path: Path) -> None:

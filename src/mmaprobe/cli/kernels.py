@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmaprobe.cli.terminal import Glob, Json, app, emit, out
-from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from mmaprobe.toolchain.build import Built
     from mmaprobe.toolchain.compiler import Compiler
 
 Architecture = Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200, gfx942.")]
-NvccPath = Annotated[str, typer.Option("--nvcc", help="Compile with this nvcc; default: NVRTC, of AMD clang.")]
+CompilerName = Annotated[
+    str,
+    typer.Option(
+        "--compiler", help="nvrtc, hiprtc, clang, ziglang, or the path of nvcc or clang++; default: what is here."
+    ),
+]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0)]
 Campaign = Annotated[
     bool, typer.Option("--campaign", help="The fused campaigns of the shipped datapaths as well (seconds each).")
@@ -35,7 +39,7 @@ def compile_kernels(
     instruction: Glob = "*",
     folder: Annotated[Path | None, typer.Option("--out", "-o", help="Pack to put the kernels into.")] = None,
     jobs: Jobs = 0,
-    nvcc: NvccPath = "",
+    compiler: CompilerName = "",
     campaign: Campaign = False,
     variants: Variants = False,
     as_json: Json = False,
@@ -43,11 +47,11 @@ def compile_kernels(
     """Compile kernels for an architecture, hold their disassembly against the catalog, and put them into a pack."""
     from mmaprobe.toolchain.pack import check_pack, write_pack
 
-    home, compiler = _target(architecture, nvcc)
-    stamp = compiler.version()
+    home, chosen = _target(architecture, compiler)
+    stamp = chosen.version()
     if folder is not None:
         check_pack(folder, home, stamp)
-    built = _build(home, instruction, jobs, compiler, campaign, variants)
+    built = _build(home, instruction, jobs, chosen, campaign, variants)
     if folder is not None:
         write_pack(folder, home, stamp, built)
     rows = [_row(each) for each in built]
@@ -58,9 +62,20 @@ def compile_kernels(
         for row in rows:
             if row["status"] in SHOWN:
                 out().print(f"{row['status']}: {row['instruction']}: {row['reason']}", markup=False, soft_wrap=True)
+        _unread(built)
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         out().print(f"{architecture}: {said}" + (f"; pack in {folder}" if folder else ""), markup=False)
-    return 1 if counts["changed"] else 3 if counts["refused"] else 0 if counts["compiled"] else 4
+    return (
+        1
+        if counts["changed"]
+        else 4
+        if counts["unread"]
+        else 3
+        if counts["refused"]
+        else 0
+        if counts["compiled"]
+        else 4
+    )
 
 
 @app.command("pack")
@@ -75,15 +90,12 @@ def pack(
 ) -> int:
     """Put mmaprobe, all that it needs and kernels for an architecture into a folder for a machine without network."""
     from mmaprobe.toolchain import bundle as made
-    from mmaprobe.toolchain import nvrtc
     from mmaprobe.toolchain.pack import check_pack, write_pack
 
     home, compiler = _target(architecture, "")
-    if compiler is not nvrtc:
-        raise UsageError(f"a bundle is for NVIDIA; mmaprobe compile --arch {home} --out FOLDER makes a pack")
     stamp = compiler.version()
     check_pack(bundle / made.KERNELS, home, stamp)
-    wheels = made.gather(bundle, made.requirement(source))
+    wheels = made.gather(bundle, made.requirement(home, source))
     built = _build(home, instruction, jobs, compiler, campaign, variants)
     kernels = write_pack(bundle / made.KERNELS, home, stamp, built).kernels
     script = made.write_script(bundle, home)
@@ -93,20 +105,18 @@ def pack(
         f"on the other machine: sh {script.name}",
         markup=False,
     )
-    return 1 if any(each.status == "changed" for each in built) else 0 if kernels else 4
+    _unread(built)
+    found = {each.status for each in built}
+    return 1 if "changed" in found else 4 if "unread" in found or not kernels else 0
 
 
-def _target(architecture: str, nvcc: str) -> tuple[str, Compiler]:
-    """The catalog's name of an architecture, and a compiler that knows it: the vendor's, or the nvcc at a path."""
+def _target(architecture: str, named: str) -> tuple[str, Compiler]:
+    """The catalog's name of an architecture, and a compiler that knows it: the one ``named``, or what is here."""
     from mmaprobe.catalog.lookup import architecture_base
-    from mmaprobe.toolchain.nvcc import Nvcc
-    from mmaprobe.toolchain.vendors import NVIDIA, compiler_for
+    from mmaprobe.toolchain.vendors import compiler_for, named_compiler
 
     home = architecture_base(architecture)
-    compiler = compiler_for(home)
-    if nvcc and not home.startswith(NVIDIA):
-        raise UsageError(f"{architecture}: nvcc compiles for NVIDIA architectures; leave --nvcc out")
-    compiler = Nvcc(nvcc) if nvcc else compiler
+    compiler = named_compiler(named, home) if named else compiler_for(home)
     compiler.check_architecture(home)
     return home, compiler
 
@@ -138,6 +148,13 @@ def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign:
             built.append(each)
             bar(each.instruction)
     return built
+
+
+def _unread(built: list[Built]) -> None:
+    """Say once why kernels were not looked at."""
+    reason = next((each.reason for each in built if each.status == "unread"), "")
+    if reason:
+        out().print(reason, markup=False, soft_wrap=True)
 
 
 def _row(built: Built) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The device ``hip:N``: an AMD GPU, one kernel an instruction, compiled here by clang for its exact architecture.
+"""The device ``hip:N``: an AMD GPU, one kernel an instruction, compiled here for its exact architecture.
 
 Options: ``gpu_open``.
 """
@@ -10,8 +10,8 @@ from mmaprobe.devices.gpu_open import Compiled, asked, opened
 from mmaprobe.devices.gpu_trial import command
 from mmaprobe.devices.hip_driver import open_driver
 from mmaprobe.devices.hip_machine import Machine
-from mmaprobe.toolchain.hip import Clang
 from mmaprobe.toolchain.kernels import kernel, kernel_of
+from mmaprobe.toolchain.vendors import compiler_for
 
 
 def open_hip(argument: str, machine: Machine | None = None) -> GpuDevice:
@@ -22,4 +22,5 @@ def open_hip(argument: str, machine: Machine | None = None) -> GpuDevice:
     """
     what = asked("hip", argument)
     driver = open_driver(what.index, machine or Machine())
-    return opened(driver, what, Compiled(kernel, kernel_of, Clang().version), command)
+    here = Compiled(kernel, kernel_of, lambda: compiler_for(driver.architecture).version())
+    return opened(driver, what, here, command)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.errors import NotHereError
+from mmaprobe.toolchain import rocm
 
-LIBRARIES = ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5")
 KFD, NODES = "/dev/kfd", "/sys/class/kfd/kfd/topology/nodes"
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 _VISIBLE = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
@@ -25,7 +25,7 @@ UNREAD = "not read"
 
 def _library() -> Any:
     """The HIP library; None where none is installed."""
-    for name in LIBRARIES:
+    for name in rocm.names("libamdhip64"):
         try:
             return ctypes.CDLL(name)
         except OSError:

@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, lowering
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain.compiler import Compiler, RefusedError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernels import kernel, kernel_of
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
-from mmaprobe.toolchain.vendors import compiler_for, listed
+from mmaprobe.toolchain.vendors import compiler_for, disassembler, listed
 
-Status = Literal["compiled", "changed", "refused", "open"]
+Status = Literal["compiled", "changed", "unread", "refused", "open"]
 Pair = tuple[str, str]
 """Id of an instruction and an architecture."""
 
@@ -28,7 +28,8 @@ class Built:
     """What became of an instruction on an architecture.
 
     ``compiled``: the disassembly holds the matrix instructions that the catalog's lowering states;
-    ``changed``: it does not, ``reason`` says how; ``refused`` by the compiler; ``open``: a layout of it is.
+    ``changed``: it does not, ``reason`` says how; ``unread``: no disassembler is here, so that nobody knows;
+    ``refused`` by the compiler; ``open``: a layout of it is.
     ``code`` is the hash of the disassembled instructions; ``campaign`` that of the source, where it is a campaign's.
     """
 
@@ -43,7 +44,7 @@ class Built:
 
 
 def build(pair: Pair, compiler: Compiler | None = None) -> Built:
-    """Compile and disassemble one, by the vendor's own compiler where none is given; NotHereError without tools."""
+    """Compile and disassemble one, by the vendor's own compiler where none is given; NotHereError without one."""
     name, architecture = pair
     wanted = instruction(name, architecture)
     lowering(wanted, architecture)
@@ -67,6 +68,10 @@ def _built(wanted: Instruction, architecture: str, make: Callable[[], Kernel]) -
         return Built(name, architecture, "refused", str(error).removeprefix(f"{name} on {architecture}: "))
     except UsageError as error:
         return Built(name, architecture, "open", str(error).removeprefix(f"{name}: "))
+    try:
+        disassembler(architecture)
+    except NotHereError as error:
+        return Built(name, architecture, "unread", f"not held against the catalog: {error}", made)
     seen = listed(wanted, architecture, made)
     status: Status = "changed" if seen.differs else "compiled"
     return Built(name, architecture, status, "; ".join(seen.differs), made, seen.opcodes, seen.code)

@@ -13,10 +13,9 @@ from urllib.parse import unquote, urlparse
 
 from mmaprobe.errors import CannotWriteError, NotHereError, UsageError
 from mmaprobe.evidence.files import write_bytes
+from mmaprobe.toolchain.vendors import AMD
 
 WHEELS, KERNELS, SCRIPT = "wheels", "pack", "install.sh"
-EXTRA = "driver"
-"""The extra that runs kernels with a GPU's driver alone."""
 
 INSTALL = """\
 #!/bin/sh
@@ -26,22 +25,28 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${{1:-venv}}
 python3 -m venv "$folder"
-"$folder/bin/python" -m pip install --no-index --find-links "$here/{wheels}" 'mmaprobe[{extra}]'
-echo "next: $folder/bin/mmaprobe run --device cuda:0 --pack $here/{kernels} --out evidence"
+"$folder/bin/python" -m pip install --no-index --find-links "$here/{wheels}" 'mmaprobe{extra}'
+echo "next: $folder/bin/mmaprobe run --device {device}:0 --pack $here/{kernels} --out evidence"
 """
 
 
-def requirement(source: str = "") -> str:
+def needs(architecture: str) -> tuple[str, str]:
+    """The extra that runs kernels with a GPU's driver alone, and the device: HIP's library needs no bindings."""
+    return ("", "hip") if architecture.startswith(AMD) else ("[driver]", "cuda")
+
+
+def requirement(architecture: str, source: str = "") -> str:
     """What pip makes the wheel of mmaprobe from: ``source``, the folder that it was installed from, or the index."""
+    extra, _ = needs(architecture)
     if source:
         if not (Path(source) / "pyproject.toml").exists() and not Path(source).is_file():
             raise UsageError(f"{source} is neither a checkout nor a wheel of mmaprobe")
-        return f"{Path(source).resolve()}[{EXTRA}]"
+        return f"{Path(source).resolve()}{extra}"
     told = metadata.distribution("mmaprobe").read_text("direct_url.json")
     folder = Path(unquote(urlparse(json.loads(told)["url"]).path)) if told else None
     if folder is not None and folder.exists():
-        return f"{folder}[{EXTRA}]"
-    return f"mmaprobe[{EXTRA}]=={metadata.version('mmaprobe')}"
+        return f"{folder}{extra}"
+    return f"mmaprobe{extra}=={metadata.version('mmaprobe')}"
 
 
 def gather(folder: Path, wanted: str, pip: Sequence[str] = (sys.executable, "-m", "pip")) -> list[str]:
@@ -65,10 +70,11 @@ def gather(folder: Path, wanted: str, pip: Sequence[str] = (sys.executable, "-m"
 def write_script(folder: Path, architecture: str) -> Path:
     """The script that installs the bundle, beside its wheels and kernels."""
     path = folder / SCRIPT
+    extra, device = needs(architecture)
     python, machine = f"{sys.version_info.major}.{sys.version_info.minor}", f"{platform.system()} {platform.machine()}"
     text = INSTALL.format(
         version=metadata.version("mmaprobe"), architecture=architecture, python=python, machine=machine,
-        script=SCRIPT, extra=EXTRA, wheels=WHEELS, kernels=KERNELS,
+        script=SCRIPT, extra=extra, device=device, wheels=WHEELS, kernels=KERNELS,
     )  # fmt: skip
     write_bytes(path, text.encode(), "choose another folder with --bundle")
     return path

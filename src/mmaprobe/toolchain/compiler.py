@@ -1,4 +1,5 @@
-"""What compiles a kernel: NVRTC (the module ``nvrtc``), a toolkit's nvcc (``nvcc.Nvcc``), clang (``hip.Clang``)."""
+"""What compiles a kernel: NVRTC (the module ``nvrtc``), nvcc (``nvcc.Nvcc``), hiprtc (``hiprtc.Hiprtc``), clang
+(``hip.Clang``)."""
 
 from __future__ import annotations
 

@@ -12,15 +12,18 @@ from functools import cache
 from pathlib import Path
 
 from mmaprobe.errors import NotHereError
+from mmaprobe.toolchain import zig
 from mmaprobe.toolchain.compiler import RefusedError, refusal
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 
 OVERRIDE = "MMAPROBE_CLANG"
 """The environment's name for another clang++."""
-NAMES = ("clang++-22", "/opt/rocm/llvm/bin/clang++", "clang++")
-"""Where a clang is looked for, in this order."""
+NAMES = ("clang++-22", "/opt/rocm/llvm/bin/clang++", zig.WHEEL, "clang++")
+"""Where a clang is looked for, in this order; ``ziglang`` is a wheel."""
 INSTALL = "apt-get install clang-22 lld-22 llvm-22"
+EXTRA = "pip install 'mmaprobe[rocm]'"
+"""What gets a clang without root, that of the wheel ``ziglang``."""
 SECONDS = 600
 OPTIONS = (
     "-std=c++17", "-O2", "-x", "hip", "-nogpuinc", "-nogpulib", "-c", "--cuda-device-only", "--no-gpu-bundle-output",
@@ -41,27 +44,28 @@ class Clang:
     NEWER: str = INSTALL
 
     def version(self) -> str:
-        """``clang 22.1.8``; NotHereError where none is installed."""
-        return _version(self._path())
+        """``clang 22.1.8``, ``zig clang 22.1.8``; NotHereError where none is installed."""
+        return _version(self._command())
 
     def check_architecture(self, architecture: str) -> None:
         """NotHereError where this clang does not compile for an architecture."""
-        known = _architectures(self._path())
+        known = _architectures(self._command())
         if architecture not in known:
-            listed = ", ".join(name for name in known if name.startswith(("gfx9", "gfx1"))) or "no AMD GPU"
+            listed = ", ".join(name for name in known if name.startswith(("gfx9", "gfx11", "gfx12"))) or "no AMD GPU"
             raise NotHereError(f"{self.version()} does not compile for {architecture}, only for {listed}: {INSTALL}")
 
     def compile_source(self, source: Source) -> Kernel:
         """The code object of a source for its exact architecture; RefusedError with clang's first error."""
-        stamp, path = self.version(), self._path()
+        stamp, command = self.version(), self._command()
         self.check_architecture(source.architecture)
-        wave = "-mwavefrontsize64" if source.threads == 64 else "-mno-wavefrontsize64"
         with tempfile.TemporaryDirectory(prefix="mmaprobe-") as name:
             folder = Path(name)
             (folder / "kernel.hip").write_text(source.text, encoding="utf-8")
             target = f"--offload-arch={source.architecture}"
             version = f"-mcode-object-version={GENERIC if 'generic' in source.architecture else USUAL}"
-            done = _run([path, *self.OPTIONS, target, version, wave, "-o", "kernel.co", "kernel.hip"], folder)
+            linker = zig.linker(command[0], folder) if len(command) > 1 else ()
+            given = (target, version, wave_option(source), *linker)
+            done = _run([*command, *self.OPTIONS, *given, "-o", "kernel.co", "kernel.hip"], folder)
             if done.returncode and _LINKER.search(done.stderr):
                 raise NotHereError(f"{stamp} has no linker: {INSTALL}")
             if done.returncode:
@@ -69,12 +73,27 @@ class Clang:
                 raise RefusedError(f"{source.instruction} on {source.architecture}: {said}")
             return Kernel.of(source, (folder / "kernel.co").read_bytes(), stamp)
 
-    def _path(self) -> str:
+    def _command(self) -> tuple[str, ...]:
+        """What to run: a clang++, or zig as clang."""
         given = self.path or os.environ.get(OVERRIDE, "")
-        found = given or next(filter(None, map(shutil.which, NAMES)), "")
+        if given and given != zig.WHEEL:
+            return (given,)
+        found = next(filter(None, map(_found, (given,) if given else NAMES)), ())
         if not found:
-            raise NotHereError(f"no clang is installed: {INSTALL}, or set {OVERRIDE} to a clang++")
+            raise NotHereError(f"no clang is installed: {INSTALL}, or {EXTRA}, or set {OVERRIDE} to a clang++")
         return found
+
+
+def _found(name: str) -> tuple[str, ...]:
+    if name == zig.WHEEL:
+        return zig.command()
+    path = shutil.which(name)
+    return (path,) if path else ()
+
+
+def wave_option(source: Source) -> str:
+    """The option that sets how many lanes a wave has."""
+    return "-mwavefrontsize64" if source.threads == 64 else "-mno-wavefrontsize64"
 
 
 def _run(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -85,14 +104,14 @@ def _run(command: list[str], folder: Path | None = None) -> subprocess.Completed
 
 
 @cache
-def _version(path: str) -> str:
-    found = re.search(r"clang version (\d+\.\d+\.\d+)", _run([path, "--version"]).stdout)
+def _version(command: tuple[str, ...]) -> str:
+    found = re.search(r"clang version (\d+\.\d+\.\d+)", _run([*command, "--version"]).stdout)
     if not found:
-        raise NotHereError(f"{path} is no clang: it does not say its version")
-    return f"clang {found[1]}"
+        raise NotHereError(f"{' '.join(command)} is no clang: it does not say its version")
+    return f"{'zig ' if len(command) > 1 else ''}clang {found[1]}"
 
 
 @cache
-def _architectures(path: str) -> tuple[str, ...]:
-    done = _run([path, "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"])
+def _architectures(command: tuple[str, ...]) -> tuple[str, ...]:
+    done = _run([*command, "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"])
     return tuple(re.findall(r"^\s*(gfx[\w-]+)$", done.stderr + done.stdout, re.MULTILINE))

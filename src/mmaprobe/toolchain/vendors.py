@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
-from mmaprobe.errors import UsageError
-from mmaprobe.toolchain import code_object, disassembly, nvrtc
+from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.toolchain import code_object, disassembly, hip, nvrtc, zig
 from mmaprobe.toolchain.compiler import Compiler
 from mmaprobe.toolchain.hip import Clang
+from mmaprobe.toolchain.hiprtc import Hiprtc
 from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.nvcc import Nvcc
 from mmaprobe.toolchain.tcgen05 import primed
 
 AMD, NVIDIA = "gfx", "sm_"
@@ -28,12 +32,48 @@ class Listing:
 
 
 def compiler_for(architecture: str) -> Compiler:
-    """NVRTC or clang; UsageError for an architecture that has no kernels."""
-    if architecture.startswith(AMD):
-        return Clang()
+    """NVRTC; of AMD the clang that MMAPROBE_CLANG names, else hiprtc where it serves the architecture, else clang.
+
+    UsageError for an architecture that has no kernels.
+    """
     if architecture.startswith(NVIDIA):
         return nvrtc
-    raise UsageError(f"{architecture}: kernels are compiled for GPUs (sm_90a, H200, gfx942)")
+    if not architecture.startswith(AMD):
+        raise UsageError(f"{architecture}: kernels are compiled for GPUs (sm_90a, H200, gfx942)")
+    if os.environ.get(hip.OVERRIDE):
+        return Clang()
+    try:
+        Hiprtc().check_architecture(architecture)
+    except NotHereError:
+        return Clang()
+    return Hiprtc()
+
+
+def named_compiler(name: str, architecture: str) -> Compiler:
+    """``nvrtc``, ``hiprtc``, ``clang`` or ``ziglang``, or the nvcc or clang++ at a path.
+
+    UsageError for another name, or a compiler of the other vendor.
+    """
+    file = Path(name).name
+    made: Compiler
+    if name == "nvrtc" or "nvcc" in file:
+        vendor, made = NVIDIA, nvrtc if name == "nvrtc" else Nvcc(name)
+    elif name == "hiprtc":
+        vendor, made = AMD, Hiprtc()
+    elif name in ("clang", zig.WHEEL) or "clang" in file:
+        vendor, made = AMD, Clang("" if name == "clang" else name)
+    else:
+        raise UsageError(
+            f"--compiler {name}: it must be nvrtc, hiprtc, clang or ziglang, or the path of nvcc or clang++"
+        )
+    if not architecture.startswith(vendor):
+        raise UsageError(f"{architecture}: {name} compiles for {vendor}* only; leave --compiler out")
+    return made
+
+
+def disassembler(architecture: str) -> str:
+    """The path of what reads kernels; NotHereError that says what to install."""
+    return code_object.objdump() if architecture.startswith(AMD) else disassembly.nvdisasm()
 
 
 def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:

@@ -1,0 +1,156 @@
+"""ROCm's run-time compiler: a stand-in with clang behind its functions, the real one where it is installed, and zig."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compilers import compiles_amd
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.cli import main
+from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.toolchain import code_object, hip, hiprtc, nvrtc, zig
+from mmaprobe.toolchain.build import build
+from mmaprobe.toolchain.compiler import RefusedError
+from mmaprobe.toolchain.hip import Clang
+from mmaprobe.toolchain.hiprtc import Hiprtc
+from mmaprobe.toolchain.nvcc import Nvcc
+from mmaprobe.toolchain.pack import open_pack
+from mmaprobe.toolchain.render import render
+from mmaprobe.toolchain.vendors import compiler_for, named_compiler
+
+HERE = Path(__file__).parent / "hiprtc"
+NAME = "v_mfma_f32_32x32x8f16"
+BUILT = [
+    ("gfx942", "v_smfmac_f32_16x16x32_f16{abid=3}"),
+    ("gfx1200", "v_swmmac_f32_16x16x32_f16{index_key=1,wave=64}"),
+]
+
+
+def absent() -> str:
+    """Why the real hiprtc is not here; empty where it is."""
+    try:
+        Hiprtc().version()
+    except NotHereError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMAPROBE_CACHE", "")
+    monkeypatch.delenv(hip.OVERRIDE, raising=False)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The stand-in, built here."""
+    made = tmp_path_factory.mktemp("hiprtc") / "libhiprtc.so"
+    (clang,) = Clang()._command()
+    defines = {"CLANG": clang, "HEADER": str(HERE / "header.hpp"), "UNKNOWN": "gfx1251"}
+    given = [f'-D{name}="{value}"' for name, value in defines.items()]
+    compiler = shutil.which("g++") or clang
+    subprocess.run([compiler, "-shared", "-fPIC", "-O0", *given, "-o", made, HERE / "fake.cpp"], check=True)
+    return str(made)
+
+
+@compiles_amd
+@pytest.mark.parametrize(("home", "name"), BUILT)
+def test_the_source_survives_the_header_of_hiprtc(library: str, home: str, name: str) -> None:
+    """The same code as without it."""
+    built = build((name, home), Hiprtc(library))
+    assert (built.status, built.reason) == ("compiled", "")
+    assert built.kernel is not None
+    assert built.kernel.toolchain == "hiprtc 6.3.42131, clang 22.1.8"
+    assert built.code == build((name, home), Clang()).code
+
+
+@compiles_amd
+def test_what_it_refuses_is_one_line(library: str) -> None:
+    """An error of its log; a target over which the process of the compiler ends."""
+    source, rtc = render(instruction(NAME, "gfx90a"), "gfx90a"), Hiprtc(library)
+    with pytest.raises(RefusedError, match=rf"{NAME} on gfx90a: hiprtc 6.3.42131, .* refuses it: .*'nope'"):
+        rtc.compile_source(replace(source, text="int x = nope;\n" + source.text))
+    with pytest.raises(NotHereError, match=r"does not compile for gfx1251: update ROCm, or compile with --compiler"):
+        rtc.check_architecture("gfx1251")
+
+
+@pytest.mark.skipif(bool(absent()), reason=absent())
+def test_the_real_one() -> None:
+    """Without a GPU, too; of Debian: apt-get install libamdhip64-5."""
+    built = build((NAME, "gfx90a"), Hiprtc())
+    assert (built.status, built.reason) == ("compiled", "")
+    with pytest.raises(NotHereError, match="does not compile for gfx1: update ROCm"):
+        Hiprtc().check_architecture("gfx1")
+
+
+def test_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(NotHereError, match=r"hiprtc is not installed .*; install ROCm, or compile with clang"):
+        Hiprtc(str(tmp_path / "libhiprtc.so")).version()
+
+
+@compiles_amd
+def test_which_compiler_serves(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """hiprtc where it is and knows the architecture, MMAPROBE_CLANG before it, clang after it."""
+    monkeypatch.setattr(hiprtc, "libraries", lambda: ("libhiprtc-of-no-version.so",))
+    assert compiler_for("gfx942") == Clang()
+    monkeypatch.setattr(hiprtc, "libraries", lambda: (library,))
+    assert compiler_for("gfx942") == Hiprtc()
+    assert compiler_for("gfx1251") == Clang()
+    monkeypatch.setenv(hip.OVERRIDE, "clang++-22")
+    assert compiler_for("gfx942") == Clang()
+
+
+def test_a_compiler_by_name() -> None:
+    assert named_compiler("hiprtc", "gfx942") == Hiprtc()
+    assert named_compiler("clang", "gfx942") == Clang()
+    assert named_compiler("/opt/rocm/llvm/bin/clang++", "gfx942") == Clang("/opt/rocm/llvm/bin/clang++")
+    assert named_compiler("/usr/local/cuda/bin/nvcc", "sm_90a") == Nvcc("/usr/local/cuda/bin/nvcc")
+    assert named_compiler("nvrtc", "sm_90a") is nvrtc
+    with pytest.raises(UsageError, match="--compiler gcc: it must be nvrtc, hiprtc, clang or ziglang"):
+        named_compiler("gcc", "gfx942")
+    with pytest.raises(UsageError, match=r"sm_90a: hiprtc compiles for gfx\* only; leave --compiler out"):
+        named_compiler("hiprtc", "sm_90a")
+
+
+@compiles_amd
+def test_zig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A wheel's zig is clang and its linker under other names; here a program that stands for both."""
+    monkeypatch.setattr(zig, "command", tuple)
+    with pytest.raises(NotHereError, match=r"no clang is installed: apt-get .*, or pip install 'mmaprobe\[rocm\]', or"):
+        Clang(zig.WHEEL).version()
+    fake = tmp_path / "zig"
+    fake.write_text(
+        '#!/bin/sh\ntool=$1; shift\ncase $tool in\nclang) exec clang++-22 "$@";;\nld.lld) exec ld.lld-22 "$@";;\n'
+        "*) exit 9;;\nesac\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setattr(zig, "command", lambda: (str(fake), "clang"))
+    built = build((NAME, "gfx90a"), Clang(zig.WHEEL))
+    assert (built.status, built.reason) == ("compiled", "")
+    assert built.kernel is not None
+    assert built.kernel.toolchain == "zig clang 22.1.8"
+    fake.write_text(fake.read_text().replace("exec ld.lld-22", "exit 7"))
+    with pytest.raises(RefusedError, match=r"zig clang 22\.1\.8 refuses it"):
+        Clang(zig.WHEEL).compile_source(render(instruction(NAME, "gfx90a"), "gfx90a"))
+
+
+@compiles_amd
+def test_a_pack_without_a_disassembler_claims_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(code_object, "NAMES", ("objdump-of-no-version",))
+    monkeypatch.delenv(code_object.OVERRIDE, raising=False)
+    code_object.objdump.cache_clear()
+    out = tmp_path / "pack"
+    asked = ["compile", "--arch", "gfx90a", "--instruction", NAME, "--compiler", "clang", "--out", str(out)]
+    assert main(asked) == 4
+    said = capsys.readouterr().out
+    assert "not held against the catalog: llvm-objdump is not installed: apt-get install" in said
+    assert "gfx90a: 1 unread; pack in" in said
+    held = open_pack(out).kernels[NAME]
+    assert (held.code, held.opcodes) == ("", {})
