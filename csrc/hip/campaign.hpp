@@ -7,28 +7,6 @@ MMAPROBE_DEVICE Word32 hardware() {
   return __builtin_amdgcn_s_getreg(id | first << 6 | (width - 1) << 11);
 }
 
-// The number of a compute unit, by shader engine and array and, where a GPU is of several dies, by die.
-MMAPROBE_DEVICE Word32 multiprocessor() {
-#if defined(__GFX9__)
-  constexpr int HW_ID = 4, XCC_ID = 20;
-  const Word32 inside = hardware<HW_ID, 8, 5>();  // 4 bits of the compute unit, 1 of the shader array
-#if defined(__gfx942__) || defined(__gfx950__)
-  return hardware<XCC_ID, 0, 3>() << 7 | hardware<HW_ID, 13, 2>() << 5 | inside;
-#else
-  return hardware<HW_ID, 13, 3>() << 5 | inside;
-#endif
-#else
-  constexpr int HW_ID1 = 23;
-  // Two of the four SIMDs of a workgroup processor are a compute unit.
-  const Word32 inside = hardware<HW_ID1, 16, 1>() << 5 | hardware<HW_ID1, 10, 4>() << 1 | hardware<HW_ID1, 9, 1>();
-#if defined(__GFX12__)
-  const Word32 engine = __builtin_amdgcn_s_sendmsg_rtn(0x87);  // bits 0 to 3 number it, bits 16 to 19 the die
-  return ((engine >> 16 & 7) << 7 | (engine & 7) << 6 | inside) & (MULTIPROCESSORS - 1);
-#else
-  return hardware<HW_ID1, 18, 3>() << 6 | inside;
-#endif
-#endif
-}
 MMAPROBE_DEVICE Word64 add(Word64* at, Word64 more) {
   return __hip_atomic_fetch_add(at, more, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
@@ -47,4 +25,30 @@ MMAPROBE_DEVICE int own_group() {
 MMAPROBE_DEVICE Word64 own_number() {
   return __builtin_amdgcn_workgroup_id_x() * Word64(Shape::groups) + own_group();
 }
+#endif
+
+// The number of a compute unit, by shader engine and array and, where a GPU is of several dies, by die.
+#if defined(__GFX9__)
+// 4 bits of the compute unit and 1 of its shader array, then the engine.
+constexpr int HW_ID = 4, XCC_ID = 20;
+#if defined(__gfx942__) || defined(__gfx950__) || defined(__gfx9_4_generic__)
+MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<XCC_ID, 0, 3>() << 7 | hardware<HW_ID, 8, 7>(); }
+#else
+MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<HW_ID, 8, 8>(); }
+#endif
+#elif defined(__AMDGCN__)
+// Two of the four SIMDs of a workgroup processor are a compute unit.
+constexpr int HW_ID1 = 23;
+MMAPROBE_DEVICE Word32 inside_engine() {
+  return hardware<HW_ID1, 16, 1>() << 5 | hardware<HW_ID1, 10, 4>() << 1 | hardware<HW_ID1, 9, 1>();
+}
+#if defined(__GFX12__)
+// A message's answer: the engine in the lowest bits, the die from bit 16 on.
+MMAPROBE_DEVICE Word32 multiprocessor() {
+  const Word32 engine = __builtin_amdgcn_s_sendmsg_rtn(0x87);
+  return (engine >> 16 & 7) << 7 | (engine & 7) << 6 | inside_engine();
+}
+#else
+MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<HW_ID1, 18, 3>() << 6 | inside_engine(); }
+#endif
 #endif

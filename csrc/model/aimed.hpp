@@ -175,7 +175,7 @@ MMAPROBE_HD void make_floats(const Drawn& d, const Family& family, bool special,
             if (own && put.wants_a()) put.scale_a(g, shown.a);
             if (own && put.wants_b()) put.scale_b(g, shown.b);
         }
-        const auto lane = [&](i32 k) {
+        const auto lane = [&](i32 k) MMAPROBE_INLINED {
             const Block w = d.draw(LANE, k);
             Lane aim = family.lane(t, k, w.w0, w.w3);
             if (t.space.groups)
@@ -227,7 +227,7 @@ MMAPROBE_HD void make_integers(const Target& t, i32 family, const Stream& stream
     const Drawn d(t, stream, index, part, parts);
     const u32 share = family == EXTREMES ? 4 : 1;
     const bool same = share == 4 && (d.v[0] & 1);
-    const auto lane = [&](i32 k) {
+    const auto lane = [&](i32 k) MMAPROBE_INLINED {
         const Block w = d.draw(LANE, k);
         const u64 a = (w.w0 >> 8 & 3) < share ? edge_code(t.a, same ? d.v[4] : w.w0) : raw_code(t.a, w.w1, 0);
         const u64 b = (w.w3 >> 8 & 3) < share ? edge_code(t.b, same ? d.v[5] : w.w3) : raw_code(t.b, w.w2, 0);

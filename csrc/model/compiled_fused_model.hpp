@@ -162,7 +162,7 @@ struct Fused {
     }
     // The code where C or an operand of the step is special.
     template <i64 AT>
-    MMAPROBE_CALL static u32 special(const Row& row, const Column& column, int first, u32 code, i32 level) {
+    MMAPROBE_APART static u32 special(const Row& row, const Column& column, int first, u32 code, i32 level) {
         constexpr Reading reading(operand_at(AT));
         constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
         const Item<u32> c = read_item<u32>(reading, code);

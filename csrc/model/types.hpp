@@ -23,16 +23,22 @@ typedef long long int64_t;
 #define MMAPROBE_HD __attribute__((host, device, always_inline)) inline
 #define MMAPROBE_CALL __attribute__((host, device, noinline))
 #define MMAPROBE_CONSTANT __attribute__((device)) constexpr
+#define MMAPROBE_APART MMAPROBE_HD  // few threads come here; a call would keep registers for whatever is called
+#define MMAPROBE_INLINED __attribute__((always_inline))  // a lambda, or what it captures goes to memory
 #elif defined(__CUDACC__)
 #define MMAPROBE_HD __host__ __device__ __forceinline__
 #define MMAPROBE_CALL __host__ __device__ __noinline__  // in one function the interpreter takes minutes to compile
 #define MMAPROBE_CONSTANT __device__ constexpr          // an object that device code reads
+#define MMAPROBE_APART MMAPROBE_CALL  // few threads come here
+#define MMAPROBE_INLINED
 #else
 #ifndef MMAPROBE_HD  // given where a quick build matters more than quick code
 #define MMAPROBE_HD inline __attribute__((always_inline))  // what inner loops are made of
 #endif
 #define MMAPROBE_CALL inline                               // one call a chunk
 #define MMAPROBE_CONSTANT constexpr
+#define MMAPROBE_APART MMAPROBE_CALL
+#define MMAPROBE_INLINED
 #endif
 // Loops of a GPU's thread: passes side by side, or one copy of the code, or one where few threads come.
 #if defined(__CUDACC__) || defined(__HIP__)

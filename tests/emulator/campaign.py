@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class HostCampaign:
     """The phases of one source; ``run`` is a launch."""
 
     def __init__(self, source: Source, made: Instruction) -> None:
-        self.made = made
+        self.made = replace(made, blocks=1)  # a block is a tile of its own
         self.library = host(source, EXPORTS + (STAGES if source.campaign == "staged" else ""))
         order, found, self.step, room = (ctypes.c_ulong * 4).in_dll(self.library, "campaign_bytes")
         self.library.campaign_used.restype = ctypes.c_ulong

@@ -17,7 +17,9 @@ from mmaprobe.toolchain.target import target_text
 GENERATORS, TEMPLATE = "model/vectors.hpp", "gpu/campaign.hpp"
 LANES, FUSED, STAGED = "gpu/campaign_lanes.hpp", "gpu/campaign_fused.hpp", "gpu/campaign_stages.hpp"
 WARPS = 4
-"""Groups of a CTA at most, where a group is a warp or a wave."""
+"""Warps or waves of a CTA in stages, and of a fused one on NVIDIA at most."""
+WAVES = 8
+"""Waves of a workgroup at most: what it leaves of a compute unit's shared memory is of no use to another."""
 MOST_SHARED = 64 << 10
 """Bytes of shared memory of a CTA at most; every GPU has as many (CUDA C++ guide; LLVM, AMDGPU usage)."""
 ITEM, LINE, ARRAYS = 8, 80, 160
@@ -29,14 +31,15 @@ class Family:
     """How campaigns of instructions run, whose opcodes begin with ``opcodes``.
 
     ``fused`` and ``staged`` are the templates around the shared ones; ``parts`` moves operands and
-    multiplies, None where the instruction takes a kernel of its own.  ``dynamic``: a launch gives
-    the shared memory; else it is an array of the kernel.
+    multiplies, None where the instruction takes a kernel of its own; ``groups`` make a CTA at
+    most.  ``dynamic``: a launch gives the shared memory; else it is an array of the kernel.
     """
 
     opcodes: tuple[str, ...]
     fused: tuple[str, ...]
     staged: tuple[str, ...]
     parts: Callable[[Instruction, str], Parts] | None
+    groups: int = WARPS
     dynamic: bool = True
 
 
@@ -49,12 +52,12 @@ FAMILIES = (
     ),
     Family(
         ("wgmma.",), (_CUDA, "cuda/campaign_warpgroup.cuh", FUSED, "cuda/campaign_kernel.cuh"), _CUDA_STAGED,
-        wgmma.parts,
+        wgmma.parts, groups=1,
     ),
     Family(("wmma.", "tcgen05."), (), _CUDA_STAGED, None),
     Family(
         ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"), (_HIP, LANES, FUSED, "hip/campaign_kernel.hpp"),
-        (_HIP, STAGED, "hip/campaign_stages.hpp"), matrix_core.parts, dynamic=False,
+        (_HIP, STAGED, "hip/campaign_stages.hpp"), matrix_core.parts, WAVES, dynamic=False,
     ),
 )  # fmt: skip
 
@@ -79,7 +82,7 @@ def campaign_source(
         memory = _memory(instruction, parts)
         each = parts.matrices + memory
         slack = ALIGNMENT if parts.matrices else 0  # nobody says where dynamic shared memory begins
-        groups = min((MOST_SHARED - slack) // each, 1 if parts.threads == 128 else WARPS)
+        groups = min((MOST_SHARED - slack) // each, family.groups)
         if groups:
             text = _text(instruction, architecture, target, program, parts, (groups, memory), family.fused)
             return Source(

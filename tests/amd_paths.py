@@ -1,0 +1,28 @@
+"""Datapaths for AMD forms that have no shipped parameters: sums of NVIDIA's over as many lanes and the same formats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Exact, Fused, Products, Term
+from mmaprobe.parameters.lookup import datapath_for
+
+LIKE = {
+    ("f16", "f32"): "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    ("f16", "f16"): "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+    ("bf16", "f32"): "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+    ("e4m3", "f32"): "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3",
+    ("u8", "s32"): "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
+}
+
+
+def path_like(made: Instruction) -> Datapath:
+    """One sum of all products and C."""
+    path = datapath_for("sm_90a", instruction(LIKE[made.a, made.d], "sm_90a"))
+    lanes = Products(tuple(range(made.selected)))
+    if isinstance(path.tree, Fused):
+        return replace(path, k=made.selected, tree=replace(path.tree, terms=(Term(Accumulator()), Term(lanes))))
+    assert isinstance(path.tree, Exact)
+    return replace(path, k=made.selected, tree=replace(path.tree, terms=(Accumulator(), lanes)))
