@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fake_launch import NOT_READY, FakeLaunch, Grid, Unit
 from fake_machine import machine
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
@@ -22,14 +23,11 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.cuda_driver import CudaDriver, open_driver
 from mmaprobe.devices.gpu import GpuDevice, Trial
-from mmaprobe.devices.gpu_launch import OPERANDS
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.render import render
 
 real = pytest.importorskip("cuda.bindings.driver")
 
-Unit = Callable[[Instruction, Batch], Bits]
-NOT_READY = 600
 STICKY = {"illegal": 700, "ecc": 214, "nvlink": 220, "taken": 46, "bus": 999}
 """What every call answers after a launch with this fault; a fresh context helps against the first only."""
 HEADER = struct.Struct("<4s4xB9xH28xI12x")
@@ -50,7 +48,7 @@ def model(made: Instruction, batch: Batch) -> Bits:
     return open_device("model:sm_90a").run(made, batch)
 
 
-class FakeCuda:
+class FakeCuda(FakeLaunch):
     """``cuda.bindings.driver`` with ``gpus`` GPUs."""
 
     def __init__(self, *, gpus: int = 1, init: int = 0, capability: tuple[int, int] = (9, 0), **facts: Any) -> None:
@@ -65,10 +63,9 @@ class FakeCuda:
         self.after: int = facts.pop("after", 0)  # launches that go well before the fault
         self.shared = facts.pop("shared", False)  # another library of the process holds the primary context
         assert not facts, facts
-        self.allocated: dict[int, Any] = {}
-        self.used = self.copied = self.launches = self.contexts = self.references = 0
+        super().__init__()
+        self.used = self.copied = self.contexts = self.references = 0
         self.sticky = self.ended = 0
-        self.running = False
         self.current: list[Any] = []
         self.images: dict[int, bytes] = {}
         self.configs: list[Any] = []
@@ -163,13 +160,9 @@ class FakeCuda:
         self.used -= len(held) if held else 0
         return (self._status(0 if held else 1),)
 
-    def _within(self, address: Any, size: int) -> bool:
-        return any(start <= int(address) and int(address) + size <= start + len(held)
-                   for start, held in self.allocated.items())  # fmt: skip
-
     def _moved(self, place: Any, size: int, move: Callable[[], Any]) -> tuple[Any]:
         assert not self.running, "memory is read while a kernel runs"
-        if not self.sticky and self._within(place, size):
+        if not self.sticky and self.within(place, size):
             move()
             return (real.CUresult(0),)
         return (self._status(1),)
@@ -234,55 +227,21 @@ class FakeCuda:
         if config.sharedMemBytes > self.shared_most:
             return (self._status(1),)
         assert self.current, "no context is current"
-        places = (ctypes.c_void_p * 2).from_address(kernelParams)
-        done = ctypes.c_uint64.from_address(places[1] or 0).value
-        fault = self.fault if self.launches >= self.after else ""
-        self.launches += 1
+        grid = Grid(config.blockDimX, config.gridDimX)
+        fault = self.launched(self.images[int(f)], grid, kernelParams)
         if fault == "refused":
             return (self._status(701),)
-        if fault == "hang":
-            self.running = True
-        elif fault in STICKY:
+        if fault in STICKY:
             self.sticky = STICKY[fault]
         elif fault == "failed":
             self.ended = 719
-        elif fault == "die":
-            raise SystemExit(9)
-        else:
-            self._compute(self.images[int(f)], config, places[0] or 0, done, fault)
         return (self._status(),)
 
+    def statuses(self) -> set[str]:
+        return {*STICKY, "refused", "failed"}
+
     def named(self, image: bytes) -> Instruction:
-        """The instruction of a binary."""
         return instruction(image[HEADER.size :].decode(), "sm_90a")
-
-    def answer(self, image: bytes, config: Any, batch: Batch) -> Bits:
-        """D as a launch of a binary computes it."""
-        return self.unit(self.named(image), batch)
-
-    def _compute(self, image: bytes, config: Any, operands: int, done: int, fault: str) -> None:
-        given = dict(zip((*OPERANDS, "d", "items"), (ctypes.c_uint64 * 8).from_address(operands), strict=True))
-        made, items = self.named(image), given["items"]
-        dtypes = {name: fmt.dtype for name, fmt in made.formats().items()} | {"metadata": np.dtype(np.uint8)}
-        batch = Batch(**{name: self._array(given[name], shape, dtypes[name]).copy()
-                         for name, shape in made.shapes(items).items()})  # fmt: skip
-        true = self.answer(image, config, batch)
-        d = self._array(given["d"], true.shape, true.dtype)
-        counter = self._array(done, (1,), np.dtype(np.uint64))
-        if fault == "never":
-            return
-        written = slice(0, items - 1) if fault == "canary" else slice(0, items)
-        d[written] = true[written]
-        if fault == "wrong":
-            d[-1, -1, -1] ^= 1
-        if fault == "overrun":
-            ctypes.memset(given["d"] + d.nbytes, 0, 4)
-        counter[0] += items - (fault == "count") | (1 << 63 if fault == "wait" else 0)
-
-    def _array(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        size = int(np.prod(shape)) * dtype.itemsize
-        assert self._within(address, size), "a kernel reaches beyond its arrays"
-        return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
 
 
 def driver(cuda: FakeCuda, index: int = 0, **facts: Any) -> CudaDriver:

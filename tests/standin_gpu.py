@@ -1,119 +1,47 @@
-"""A stand-in for a GPU whose launches run the kernels' own data movement around a model as tensor core.
-
-A binary is an ELF header and the kernel's source.  A launch compiles the source for the host, moves every item through
-the kernel's loads into emulated registers and shared memory, has ``unit`` compute what the instruction in the source
-makes of them, and moves D back by the kernel's stores.  So a wrong layout, address, selector or modifier in a source is
-a wrong answer, as on a GPU.  What no source can say is a fault of ``FakeCuda``, of NVML or one of those below.
-"""
+"""A stand-in for an NVIDIA GPU that runs kernels' sources: what of ``standin_source`` is NVIDIA's, and the machine."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from emulator.registers import Array
 from emulator.warp import run_warp
 from emulator.warpgroup import Statement, run_warpgroup
 from emulator.wmma import run_wmma
-from fake_cuda import HEADER, FakeCuda, Unit, cubin
+from fake_cuda import HEADER, FakeCuda, cubin
 from fake_machine import FakeNvml, machine
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.catalog.sparsity import legal_items
-from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.pack import Pack, write_pack
+from mmaprobe.toolchain.pack import Pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
-from standin_campaign import built_campaign, campaign_kernel, is_campaign, run_launch
+from standin_campaign import built_campaign, campaign_kernel
+from standin_source import RunsSources, Seed, core, pack_of, seeded
 
 TOOLCHAIN = "NVRTC 13.0"
-MULTIPROCESSORS = 132
 RUN = {"mma": run_warp, "wgmma": run_warpgroup, "wmma": run_wmma}
-Seed = tuple[str, str]
-"""A text of a source, and what stands there instead."""
 
 
-@dataclass(frozen=True)
-class Lies:
-    """One multiprocessor flips ``bit`` of the first element of D, in every ``every``-th item that it computes."""
+class StandIn(RunsSources, FakeCuda):
+    """``cuda.bindings.driver`` of a GPU that runs sources."""
 
-    multiprocessor: int
-    bit: int = 0
-    every: int = 1
+    count = 132
 
+    def loaded(self, image: bytes) -> tuple[Instruction, Source]:
+        return loaded(image)
 
-class StandIn(FakeCuda):
-    """``cuda.bindings.driver`` of a GPU that runs sources.
-
-    ``lies``: a faulty multiprocessor.  ``dead``: ids whose kernels do nothing.  ``events``: what happens before the
-    launch of a number (another process comes, an error is counted, ``fault`` is set).
-    """
-
-    def __init__(self, **facts: Any) -> None:
-        self.lies: Lies | None = facts.pop("lies", None)
-        self.dead: tuple[str, ...] = facts.pop("dead", ())
-        self.events: Mapping[int, Callable[[], Any]] = facts.pop("events", {})
-        self.lied = 0
-        super().__init__(**facts)
-
-    def cuLaunchKernelEx(self, config: Any, f: Any, kernelParams: int, extra: int) -> tuple[Any]:
-        if self.launches in self.events:
-            self.events[self.launches]()
-        return super().cuLaunchKernelEx(config, f, kernelParams, extra)
-
-    def named(self, image: bytes) -> Instruction:
-        return loaded(image)[0]
-
-    def answer(self, image: bytes, config: Any, batch: Batch) -> Bits:
-        made, source = loaded(image)
-        unit = core(stated(source, made), self.unit)
-        d: Bits = RUN[made.opcode.partition(".")[0]](source, made, batch, unit)
-        if self.lies is not None:
-            groups = config.blockDimX // source.threads
-            self._lie(self.lies, d, multiprocessors(batch.size, source.items, groups, config.gridDimX))
+    def moved(self, made: Instruction, source: Source, batch: Batch) -> Bits:
+        d: Bits = RUN[made.opcode.partition(".")[0]](source, made, batch, core(stated(source, made), self.unit))
         return d
-
-    def _lie(self, lies: Lies, d: Bits, where: Array) -> None:
-        there = np.flatnonzero(where == lies.multiprocessor)
-        chosen = there[(self.lied + np.arange(len(there))) % lies.every == lies.every - 1]
-        self.lied += len(there)
-        d[chosen, 0, 0] ^= d.dtype.type(1 << lies.bit)
-
-    def _campaign(self, image: bytes, operands: int, done: int) -> None:
-        """A launch of a fused campaign; its groups go to the multiprocessors in turn."""
-        made, source = loaded(image)
-
-        def compute(batch: Batch, number: int) -> Bits:
-            unit = core(stated(source, made), self.unit)
-            d: Bits = RUN[made.opcode.partition(".")[0]](source, made, batch, unit)
-            if self.lies is not None and self.lies.multiprocessor == number:
-                self._lie(self.lies, d, np.full(batch.size, number))
-            return d
-
-        run_launch(source, made, operands, done, compute, MULTIPROCESSORS)
-
-    def _compute(self, image: bytes, config: Any, operands: int, done: int, fault: str) -> None:
-        fault = "never" if self.named(image).id in self.dead else fault
-        if not is_campaign(image):
-            super()._compute(image, config, operands, done, fault)
-        elif not fault:
-            self._campaign(image, operands, done)
-
-
-def multiprocessors(size: int, items: int, groups: int, ctas: int) -> Array:
-    """The multiprocessor of each item of a batch: groups take items in turn, multiprocessors CTAs in turn."""
-    cta = np.arange(size) // items % (groups * ctas) // groups
-    return cta % MULTIPROCESSORS
 
 
 def loaded(image: bytes) -> tuple[Instruction, Source]:
@@ -141,35 +69,14 @@ def stated(source: Source, made: Instruction) -> Instruction:
     return instruction(f"{found[1]}{{{','.join(modifiers)}}}" if modifiers else found[1], source.architecture)
 
 
-def core(made: Instruction, unit: Unit) -> Callable[[dict[str, Array]], Array]:
-    """The tensor core of an instruction: what it sees as a batch, whose D the unit computes.
-
-    Metadata that selects nothing, which only a wrong kernel brings, selects as the lowest item.
-    """
-
-    def compute(seen: dict[str, Array]) -> Array:
-        types = {name: fmt.dtype for name, fmt in made.formats().items()} | {"metadata": np.dtype(np.uint8)}
-        codes = {name: value.astype(types[name]) for name, value in seen.items()}
-        if made.chunk:
-            legal = np.array(legal_items(made.chunk), np.uint8)
-            codes["metadata"] = np.where(np.isin(codes["metadata"], legal), codes["metadata"], legal[0])
-        return unit(made, Batch(**codes)).astype(np.uint64)
-
-    return compute
-
-
 # Kernels
 
 
 def kernel(made: Instruction, architecture: str, *seeds: Seed) -> Kernel:
     """The kernel of an instruction as the stand-in runs it; ``seeds`` are wrong texts in its source."""
     source = render(made, architecture)
-    text = source.text
-    for right, wrong in seeds:
-        assert right in text, text
-        text = text.replace(right, wrong)
     head = cubin(made, int(re.sub(r"\D", "", architecture)))[: HEADER.size]
-    return Kernel.of(source, head + text.encode(), TOOLCHAIN)
+    return Kernel.of(source, head + seeded(source, seeds).encode(), TOOLCHAIN)
 
 
 def pack(
@@ -181,12 +88,8 @@ def pack(
     toolchain: str = TOOLCHAIN,
 ) -> Pack:
     """A pack of stand-ins for binaries; ``seeds`` by id; of ``campaigns`` the fused kernel as well."""
-    built = []
-    for name in names:
-        made = kernel(instruction(name, architecture), architecture, *(seeds or {}).get(name, ()))
-        built.append(Built(name, architecture, "compiled", kernel=made))
-    built += [built_campaign(name, architecture) for name in campaigns]
-    return write_pack(folder, architecture, toolchain, built)
+    made = [built_campaign(name, architecture) for name in campaigns]
+    return pack_of(kernel, folder, names, seeds, architecture, made, toolchain)
 
 
 # The machine

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 from mmaprobe.devices.gpu_trial import main
-from standin_gpu import StandIn, plugged
+from vendors import VENDORS
 
 if __name__ == "__main__":
-    with plugged(StandIn(fault=sys.argv[1])):
+    vendor = VENDORS[sys.argv[2].partition(":")[0]]
+    with vendor.plugged(vendor.gpu(fault=sys.argv[1])):
         sys.exit(main(sys.argv[2]))

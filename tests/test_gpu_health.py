@@ -33,7 +33,7 @@ def test_a_reading() -> None:
         uncorrected=0,
         corrected=3,
         reports=(),
-        clock_sm_mhz=1980,
+        clock_core_mhz=1980,
         clock_memory_mhz=3201,
         reasons=("sw_power_cap",),
         temperature_c=41,
@@ -57,7 +57,7 @@ def test_what_nvml_refuses_is_left_out() -> None:
     )  # fmt: skip
     reading = opened(FakeNvml(refuses=refused)).health()
     assert reading.form() == {
-        "clock_sm_mhz": 1980, "clock_memory_mhz": 3201, "reasons": (), "temperature_c": 41
+        "clock_core_mhz": 1980, "clock_memory_mhz": 3201, "reasons": (), "temperature_c": 41
     }  # fmt: skip
     assert opened(None).health() == Health()
     assert changes(reading, opened(FakeNvml()).health()) == []
@@ -116,7 +116,7 @@ def test_clocks_are_noted_while_the_gpu_works() -> None:
     nvml = FakeNvml()
     watch = Watch(opened(nvml))
     nvml.clocks["SM"], nvml.reasons = 1410, POWER_CAP
-    assert watch.look() == ["cuda:0: clocks: SM 1980 -> 1410 MHz; held down by sw_power_cap"]
+    assert watch.look() == ["cuda:0: clocks: core 1980 -> 1410 MHz; held down by sw_power_cap"]
     nvml.clocks["SM"], nvml.reasons = 345, IDLE
     assert watch.look() == []
     assert Watch(opened(nvml)).opening() == []

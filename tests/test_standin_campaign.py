@@ -15,7 +15,8 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.validation import Summary, fused, validate
-from standin_gpu import Lies, StandIn, name, pack, plugged
+from standin_gpu import StandIn, name, pack, plugged
+from standin_source import Lies
 
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 GROUP = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"

@@ -25,7 +25,8 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.pack import write_pack
 from mmaprobe.validation import validate
-from standin_gpu import Lies, Seed, StandIn, kernel, multiprocessors, name, pack, plugged
+from standin_gpu import StandIn, kernel, name, pack, plugged
+from standin_source import Lies, Seed, multiprocessors
 
 W = "wgmma.mma_async.sync.aligned"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -112,8 +113,8 @@ def test_a_kernel_that_does_nothing() -> None:
 
 
 def test_items_go_to_multiprocessors_in_turn() -> None:
-    assert list(multiprocessors(12, 1, 4, 2)) == [0] * 4 + [1] * 4 + [0] * 4
-    assert multiprocessors(2000, 1, 4, 400)[4 * 131 : 4 * 133].tolist() == [131] * 4 + [0] * 4
+    assert list(multiprocessors(12, 1, 4, 2, 132)) == [0] * 4 + [1] * 4 + [0] * 4
+    assert multiprocessors(2000, 1, 4, 400, 132)[4 * 131 : 4 * 133].tolist() == [131] * 4 + [0] * 4
 
 
 def test_a_multiprocessor_that_lies_is_seen_and_no_model_is_blamed() -> None:
@@ -154,7 +155,7 @@ EVENTS: dict[str, tuple[Callable[[FakeNvml], Any], str]] = {
     "corrected": (lambda nvml: nvml.errors.update(CORRECTED=5), "cuda:0: corrected ECC errors rose by 2, to 5"),
     "clocks": (
         lambda nvml: (nvml.clocks.update(SM=1200), setattr(nvml, "reasons", 0x40)),
-        "cuda:0: clocks: SM 1980 -> 1200 MHz; held down by hw_thermal_slowdown",
+        "cuda:0: clocks: core 1980 -> 1200 MHz; held down by hw_thermal_slowdown",
     ),
     "process": (
         lambda nvml: nvml.processes.update({4242: ("/opt/train", 9 << 30), os.getpid(): ("python3", 1 << 20)}),

@@ -7,6 +7,8 @@ element to its register, bit and lane.  A place may be held in several lanes; a 
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +27,18 @@ AXES = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class WaveUnit:
     """The registers of a wave as the operands of one matrix instruction of an architecture."""
 
-    products = 1
+    made: Instruction
+    architecture: str
+    products: int = 1
 
-    def __init__(self, made: Instruction, architecture: str) -> None:
-        self.made, self.architecture = made, architecture
-        self.lanes = 64 if architecture.startswith("gfx9") else int(made.modifier.get("wave", 32))
+    @property
+    def lanes(self) -> int:
+        """How many a wave has."""
+        return 64 if self.architecture.startswith("gfx9") else int(self.made.modifier.get("wave", 32))
 
     def word(self, operand: str) -> int:
         """All registers have 32 bits."""
@@ -78,11 +84,14 @@ class WaveUnit:
 
     def gathered(self, operand: str, words: Array) -> Array:
         """The elements (steps, ...) that registers (steps, lanes, registers) hold."""
-        bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, bitorder="little")
-        bits = bits.reshape(len(words), -1)
-        place = np.arange(self.width(operand), dtype=np.uint64)
-        at = self.starts(operand, words.shape[2])[..., None] + place.astype(int)
-        copies = (bits[:, at].astype(np.uint64) << place).sum(axis=-1, dtype=np.uint64)
+        width, flat = self.width(operand), words.reshape(len(words), -1)
+        at = starts(self, operand, words.shape[2])
+        word, low = at // 32, (at % 32).astype(np.uint64)
+        copies = flat[:, word].astype(np.uint64) >> low
+        if width > 32 or (at % 32 + width > 32).any():
+            beyond = flat[:, np.minimum(word + 1, flat.shape[1] - 1)].astype(np.uint64)
+            copies |= beyond << (np.uint64(32) - low)
+        copies &= np.uint64((1 << width) - 1)
         out = np.where((copies == copies[..., :1]).all(axis=-1), copies[..., 0], np.uint64(MISSING))
         return out.reshape(len(words), *self.shape(operand))
 
@@ -100,12 +109,22 @@ class WaveUnit:
 
     def packed(self, d: Array, words: Array) -> None:
         """Write D (steps, 1, ...) into its registers; what it does not fill is left as it is."""
-        place = np.arange(self.width("d"))
-        bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, bitorder="little")
-        flat = bits.reshape(len(words), -1)
-        at = self.starts("d", words.shape[2])[:, 0, None] + place
-        flat[:, at] = d.reshape(len(d), -1, 1).astype(np.uint64) >> place.astype(np.uint64) & np.uint64(1)
-        words[:] = np.packbits(flat, axis=-1, bitorder="little").view("<u4").reshape(words.shape)
+        width, flat = self.width("d"), np.ascontiguousarray(words).reshape(len(words), -1)
+        at, values = starts(self, "d", words.shape[2])[:, 0], d.reshape(len(d), -1).astype(np.uint64)
+        for start in range(0, width, 32):
+            part = (values >> np.uint64(start)) & np.uint64((1 << min(width - start, 32)) - 1)
+            for low in np.unique(at % 32):
+                here = at % 32 == low
+                mask = ((1 << min(width - start, 32)) - 1) << int(low)
+                word = (at[here] + start) // 32
+                flat[:, word] = flat[:, word] & np.uint32(~mask & 0xFFFFFFFF) | (part[:, here] << np.uint64(low))
+        words[:] = flat.reshape(words.shape)
+
+
+@cache
+def starts(unit: WaveUnit, operand: str, registers: int) -> Array:
+    """``WaveUnit.starts``, each found once."""
+    return unit.starts(operand, registers)
 
 
 def run_wave(

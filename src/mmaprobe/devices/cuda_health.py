@@ -9,7 +9,7 @@ from typing import Any
 from mmaprobe.devices.cuda_identity import handle_of, read_or
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import Change, Health, Process
+from mmaprobe.devices.gpu_health import Change, Health, Process, is_ours
 
 _NOT_TOLD = 1 << 63
 """NVML's memory of a process whose memory it does not tell is all ones."""
@@ -50,14 +50,15 @@ class Readings:
         return Health(
             uncorrected=self._get(lambda: _errors(nvml, handle, nvml.MemoryErrorType.UNCORRECTED)),
             corrected=self._get(lambda: _errors(nvml, handle, nvml.MemoryErrorType.CORRECTED)),
-            clock_sm_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.SM))),
+            clock_core_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.SM))),
             clock_memory_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.MEM))),
             reports=None if self._events is None else self._reported(),
             reasons=self._get(lambda: _reasons(nvml, handle)),
             temperature_c=self._get(lambda: int(nvml.device_get_temperature_v(handle, nvml.TemperatureSensors.GPU))),
             power_w=None if power is None else int(power) / 1000,
-            processes=None if listed is None else tuple(p for p in listed if not self._is_ours(p.pid)),
+            processes=None if listed is None else tuple(p for p in listed if not is_ours(p.pid, self._machine.text)),
             own_unseen=bool(listed) and computing and all(p.pid != os.getpid() for p in listed),
+            see="nvidia-smi -q -d ECC",
         )
 
     def _reported(self) -> tuple[Change, ...]:
@@ -79,11 +80,6 @@ class Readings:
             if isinstance(error, getattr(self._nvml, "GpuIsLostError", ())):
                 raise LostError(f"{self._name}: NVML: {error}: the device is lost; see: dmesg, nvidia-smi -q") from None
             return None
-
-    def _is_ours(self, pid: int) -> bool:
-        """Whether a process is this one or a child of it."""
-        parent = self._machine.text(f"/proc/{pid}/stat").rpartition(")")[2].split()[1:2]
-        return str(os.getpid()) in (str(pid), *parent)
 
 
 def _errors(nvml: Any, handle: Any, kind: Any) -> int:

@@ -13,8 +13,9 @@ GPU is gone: a step's result counts once the look after it has come to an end.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mmaprobe.devices.base import Device
@@ -23,6 +24,8 @@ from mmaprobe.errors import DeviceError
 IDLE = "gpu_idle"
 NOT_LIMITS = (IDLE, "applications_clocks_setting", "display_clock_setting")
 """Reasons for a clock that are nobody's holding it down."""
+UNTOLD = 10
+"""Where nobody tells why, a clock that moves by less than this part of it is the GPU's own doing."""
 
 
 class VoidError(DeviceError):
@@ -57,29 +60,36 @@ class Health:
     ECC errors are counted since the driver was loaded; ``reports`` are what it has reported since the first reading;
     ``reasons`` say why the clocks are what they are.
     ``processes`` are those of others; with ``own_unseen`` this process is one of them and cannot be told (a
-    container's processes have other numbers outside).
+    container's processes have other numbers outside).  ``see`` is what a person types to see the errors.
     """
 
     uncorrected: int | None = None
     corrected: int | None = None
     reports: tuple[Change, ...] | None = None
-    clock_sm_mhz: int | None = None
+    clock_core_mhz: int | None = None
     clock_memory_mhz: int | None = None
     reasons: tuple[str, ...] | None = None
     temperature_c: int | None = None
     power_w: float | None = None
     processes: tuple[Process, ...] | None = None
     own_unseen: bool = False
+    see: str = field(default="", compare=False)
 
     def form(self) -> dict[str, Any]:
         """What was read, as JSON."""
-        read = {name: value for name, value in asdict(self).items() if value is not None}
-        return read if self.own_unseen else {name: value for name, value in read.items() if name != "own_unseen"}
+        left_out = {"see"} if self.own_unseen else {"see", "own_unseen"}
+        return {name: value for name, value in asdict(self).items() if value is not None and name not in left_out}
 
     @property
     def limits(self) -> tuple[str, ...]:
         """What holds the clocks down."""
         return tuple(reason for reason in self.reasons or () if reason not in NOT_LIMITS)
+
+
+def is_ours(pid: int, text: Callable[[str], str]) -> bool:
+    """Whether a process is this one or a child of it; ``text`` reads a file."""
+    parent = text(f"/proc/{pid}/stat").rpartition(")")[2].split()[1:2]
+    return str(os.getpid()) in (str(pid), *parent)
 
 
 def changes(before: Health, after: Health) -> list[Change]:
@@ -103,15 +113,19 @@ def _clocks(before: Health, after: Health) -> Iterator[Change]:
     """Clocks of a GPU that works in both readings; one that idles lowers them by itself."""
     if IDLE in (before.reasons or ()) or IDLE in (after.reasons or ()):
         return
+    told = before.reasons is not None and after.reasons is not None
     moved = [
         f"{name} {old} -> {new} MHz"
         for name, old, new in (
-            ("SM", before.clock_sm_mhz, after.clock_sm_mhz),
+            ("core", before.clock_core_mhz, after.clock_core_mhz),
             ("memory", before.clock_memory_mhz, after.clock_memory_mhz),
         )
-        if old is not None and new is not None and old != new
+        if old is not None and new is not None and old != new and (told or abs(new - old) * UNTOLD >= old)
     ]
-    if moved or before.limits != after.limits:
+    if not told:
+        if moved:
+            yield Change(f"clocks: {', '.join(moved)}")
+    elif moved or before.limits != after.limits:
         held = f"held down by {', '.join(after.limits)}" if after.limits else "held down by nothing"
         yield Change(f"clocks: {', '.join(moved) or 'as before'}; {held}")
 
@@ -162,8 +176,9 @@ class Watch:
         found = changes(before, self.reading)
         void = "; ".join(change.text for change in found if change.void)
         if void:
+            look = f"see: {self.reading.see}; then " * bool(self.reading.see)
             raise VoidError(
                 f"{self._device.name}: {void}: the results since the last reading are void, those before it stay "
-                "valid; see: nvidia-smi -q -d ECC; then the same command with --resume goes on"
+                f"valid; {look}the same command with --resume goes on"
             )
         return [f"{self._device.name}: {change.text}" for change in found]

@@ -20,6 +20,7 @@ from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.gpu_driver import HungError, StuckError
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.hip_calls import NO_DEVICE, NOT_READY, Calls, status_name
+from mmaprobe.devices.hip_health import Readings
 from mmaprobe.devices.hip_machine import OVERRIDE, UNREAD, Machine, Node
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.code_object import target
@@ -112,9 +113,13 @@ class HipDriver(Calls):
             **({"hsa_override_gfx_version": f"{given} on {self._node.architecture}"} if given else {}),
         }
 
+    @cached_property
+    def _readings(self) -> Readings:
+        return Readings(self._machine, self.name, self._node)
+
     def health(self) -> Health:
-        """Nothing: ROCm's management library is not asked."""
-        return Health()
+        """A reading of the kernel's driver; LostError where the GPU's files have gone."""
+        return self._readings.read(computing=bool(self._event))
 
     def siblings(self) -> list[str]:
         """The names of all GPUs here."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,14 @@ def _entries(path: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Node:
-    """A GPU as the kernel's driver lists it: architecture, place on the bus, compute units, number of the chip."""
+    """A GPU as the kernel's driver lists it: architecture, place on the bus, compute units, number of the chip, and the
+    ``number`` by which the driver calls it."""
 
     architecture: str
     place: str
     units: int
     chip: str
+    number: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Machine:
             pairs = (line.partition(" ") for line in self.text(f"{NODES}/{entry}/properties").splitlines())
             numbers = {name: int(value) for name, _, value in pairs if value.strip().isdecimal()}
             if numbers.get("gfx_target_version"):
-                found.append(_node(numbers))
+                found.append(replace(_node(numbers), number=self.text(f"{NODES}/{entry}/gpu_id")))
         return found
 
     def overridden(self) -> str:

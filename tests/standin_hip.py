@@ -1,0 +1,41 @@
+"""``hip:N`` on the stand-in for ROCm, by its name, and packs for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fake_hip import TOOLCHAIN, FakeHip, kernel, machine
+from mmaprobe.toolchain.pack import Pack
+from standin_source import Seed, pack_of
+
+
+def pack(
+    folder: Path,
+    names: tuple[str, ...],
+    seeds: Mapping[str, tuple[Seed, ...]] | None = None,
+    architecture: str = "gfx942",
+    toolchain: str = TOOLCHAIN,
+) -> Pack:
+    """A pack of stand-ins for code objects; ``seeds`` by id."""
+    return pack_of(kernel, folder, names, seeds, architecture, toolchain=toolchain)
+
+
+@contextmanager
+def plugged(
+    hip: FakeHip, files: dict[str, str] | None = None, child: str = "", environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """This process's ``hip:N`` are the stand-ins; a child's, for first runs, one with the fault ``child``."""
+
+    def command(device: str) -> tuple[str, ...]:
+        return (sys.executable, str(Path(__file__).with_name("standin_trial.py")), child, device)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmaprobe.devices.hip.Machine", lambda: machine(hip, files, **(environment or {})))
+        patch.setattr("mmaprobe.devices.hip.kernel", kernel)
+        patch.setattr("mmaprobe.devices.hip.command", command)
+        yield
