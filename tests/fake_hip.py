@@ -2,7 +2,7 @@
 
 A binary is an ELF magic, its target's name and the kernel's source (``standin_source``); a launch runs the source's own
 data movement on emulated waves.  ``fault``: what goes wrong in launches; ``faults``: statuses that functions answer
-instead.  The machine is a tree of files, which a test changes.
+instead; ``truth``: the claim of open layouts that is right.  The machine is a tree of files, which a test changes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from emulator.wave import run_wave
 from fake_launch import NOT_READY, Grid, Unit
 from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.catalog.claims import claimed
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.devices.gpu import GpuDevice
@@ -60,6 +61,7 @@ class FakeHip(RunsSources):
         self.memory: int = facts.pop("memory", 1 << 30)
         self.fault: str = facts.pop("fault", "")
         self.after: int = facts.pop("after", 0)
+        self.truth: str = facts.pop("truth", "")
         super().__init__(**facts)
         self.faults: dict[str, int] = {}
         self.sticky = self.ended = self.used = 0
@@ -170,7 +172,8 @@ class FakeHip(RunsSources):
 
     def moved(self, made: Instruction, source: Source, batch: Batch) -> Bits:
         stated = _stated(source, made)
-        return run_wave(source, made, batch, core(stated, self.unit), self.architecture)
+        seen = claimed(made, self.truth) if self.truth else made
+        return run_wave(source, seen, batch, core(stated, self.unit), self.architecture)
 
 
 def model(architecture: str) -> Unit:

@@ -53,6 +53,9 @@ class HostGpu:
     def run(self, made: Instruction, batch: Batch) -> Bits:
         return self.model.run(made, batch) if self.unit is None else self.unit(batch, 2)
 
+    def settled(self, instruction: Instruction) -> Instruction:
+        return instruction
+
     def prepare_campaign(self, source: Source) -> None:
         if self.lacks is not None:
             raise self.lacks

@@ -12,6 +12,7 @@ from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
+from mmaprobe.derivation.settling import probe_open, unsettled
 from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_vectors
 from mmaprobe.errors import NotHereError
@@ -98,9 +99,11 @@ def model(architecture: str, instruction: str | Instruction) -> Model:
 
 
 def probe(device: str | Device, instruction: str | Instruction, **options: Any) -> dict[str, Finding]:
-    """Ask a device every question about one instruction; findings by question."""
+    """Ask a device every question about one instruction; findings by question.  An open layout is settled first."""
     opened = _opened(device)
-    return _probe(opened, _named(opened, instruction), **options)
+    wanted = _named(opened, instruction)
+    ask = probe_open if unsettled(opened, wanted) else _probe
+    return ask(opened, wanted, **options)
 
 
 def read_tree(device: str | Device, instruction: str | Instruction, **options: Any) -> Finding:

@@ -1,12 +1,13 @@
-"""The step ``layouts``: where every form's operands go, at several sizes and every placement."""
+"""The step ``layouts``: where every form's operands go, at several sizes and every placement; open ones settled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
+from mmaprobe.bringup.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.settling import Settles, settle, unsettled
 from mmaprobe.devices.known_answer import WrongAnswerError
 from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.evidence.records import Finding
@@ -26,12 +27,27 @@ def find_layouts(room: Room) -> Work:
             if finding.status == "contradictory":
                 room.save(made, findings=(finding,))
                 room.fail(made, f"layout: {finding.text}", DEVICE_FAILED)
+            elif finding.status == "inconclusive" and unsettled(room.device, made):
+                room.fail(made, f"layout: {finding.text}", INCONCLUSIVE)
         result["text"] = _text(room, number + 1)
         yield made.id
 
 
+def recall(room: Room) -> None:
+    """Take in what earlier slices, or runs, of the step ``layouts`` settled."""
+    if not isinstance(room.device, Settles):
+        return
+    known = {made.id: made for made in room.plan.asked}
+    for name, finding in room.result("layouts").get("findings", {}).items():
+        answer = finding["answer"]
+        if name in known and isinstance(answer, dict) and answer.get("claim"):
+            room.device.layouts.settle(known[name], answer["claim"])
+
+
 def _layout(room: Room, made: Instruction) -> Finding:
     """The layout as found; where a GPU's known answer already comes out wrong, which operand it is that goes astray."""
+    if unsettled(room.device, made):
+        return settle(room.device, made, room.seed)
     try:
         return probe_layout_alone(room.device, made, room.seed)
     except WrongAnswerError:

@@ -12,6 +12,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, is_glob, lowering
 from mmaprobe.catalog.variants import asked
 from mmaprobe.derivation.frame import bare_primitive
+from mmaprobe.derivation.settling import unsettled
 from mmaprobe.devices.base import Device, Support
 from mmaprobe.errors import NotHereError, UsageError
 
@@ -84,7 +85,11 @@ def plan_of(device: Device, pattern: str) -> Plan:
 
     Raises UsageError where it names nothing, NotHereError where nothing of it runs.
     """
-    groups, absent = select(device, pattern)
+    groups, absent = select(device, pattern, unsettled)
+
+    def runs(made: Instruction) -> bool:
+        return bool(device.supports(made)) or unsettled(device, made)
+
     held: Callable[[Instruction], Support] = getattr(device, "holds", lambda made: Support(True))
     absent += [(group[0].id, held(group[0]).reason) for group in groups if not held(group[0])]
     groups = [group for group in groups if held(group[0])]
@@ -98,7 +103,7 @@ def plan_of(device: Device, pattern: str) -> Plan:
     unasked = 0
     for first, found in asked(architecture, pattern).items() if whole else ():
         if first in firsts:
-            others[first] = tuple(made for made in found if made.id != first and device.supports(made) and held(made))
+            others[first] = tuple(made for made in found if made.id != first and runs(made) and held(made))
             unasked += len(found) - 1 - len(others[first])
     return Plan(architecture, tuple(groups), others, tuple(absent), unasked)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, forms, instructions, is_glob, matches, short
@@ -11,13 +11,18 @@ from mmaprobe.catalog.states import default_state, modes
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError, UsageError, near
 
+Runs = Callable[[Device, Instruction], bool]
 
-def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]], list[tuple[str, str]]]:
+
+def select(
+    device: Device, pattern: str, runs: Runs | None = None
+) -> tuple[list[tuple[Instruction, ...]], list[tuple[str, str]]]:
     """What of the device a glob names: groups of control states that run here, and what does not run and why.
 
     An id or glob with braces names single control states, one without them
     whole instructions with all their states.  Of a form that the device lists
-    by its first instruction, it is the first that the glob names.
+    by its first instruction, it is the first that the glob names.  ``runs`` says what else than the device supports
+    will run.
     """
     states = [modes(base) for base in _listed(device, pattern)]
     groups: list[tuple[Instruction, ...]]
@@ -30,8 +35,9 @@ def select(device: Device, pattern: str) -> tuple[list[tuple[Instruction, ...]],
         raise UsageError(
             f"{device.name} has no instruction {pattern!r}{near(pattern, known)}; see: mmaprobe instructions"
         )
-    here = [group for group in groups if device.supports(group[0])]
-    absent = [(group[0].id, device.supports(group[0]).reason) for group in groups if not device.supports(group[0])]
+    said = {group[0]: device.supports(group[0]) for group in groups}
+    here = [group for group in groups if said[group[0]] or (runs and runs(device, group[0]))]
+    absent = [(group[0].id, said[group[0]].reason) for group in groups if group not in here]
     if not here:
         raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
     return here, absent

@@ -10,7 +10,7 @@ from mmaprobe.bringup.asking import answers_of, ask_questions, probe_primitives
 from mmaprobe.bringup.beginning import begun, best_device
 from mmaprobe.bringup.cpu import run_cpu
 from mmaprobe.bringup.deriving import derive_main, remember, survey_all
-from mmaprobe.bringup.layouts import find_layouts
+from mmaprobe.bringup.layouts import find_layouts, recall
 from mmaprobe.bringup.plan import Plan, plan_of
 from mmaprobe.bringup.publishing import write_results
 from mmaprobe.bringup.recording import record_all
@@ -105,6 +105,7 @@ def bring_up(
 
 def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int, list[str]]:
     """Take the steps; why that ended early and its exit code, and what was worth saying at the beginning."""
+    recall(room)
     remember(room)
     notes: list[str] = []
     try:

@@ -136,6 +136,7 @@ def facts(instruction: Instruction, architecture: str, operand: str) -> dict[str
         "chunks": k // instruction.chunk if instruction.chunk else 0,
         "scales": k // instruction.scale_size if instruction.scale_size else 0,
         "wave": int(instruction.modifier.get("wave", 32)),
+        "key_given": int(instruction.modifier.get("index_key", 0)),
     }  # fmt: skip
 
 

@@ -22,7 +22,6 @@ import numpy as np
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.base import Support
@@ -31,6 +30,7 @@ from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.gpu_launch import item_bytes, launch
 from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
+from mmaprobe.devices.open_layouts import OpenLayouts
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernels import kernel_of
@@ -82,6 +82,7 @@ class GpuDevice:
         self.name = driver.name
         self.architecture = driver.architecture
         self.resident = driver.resident
+        self.layouts = OpenLayouts(driver.name, driver.architecture)
         self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
         self._sources, self._shelf = sources, shelf or Shelf()
         self._identity = driver.identity()
@@ -114,7 +115,8 @@ class GpuDevice:
     def holds(self, instruction: Instruction) -> Support:
         """Whether the kernel is at hand, or can be compiled here; else what makes it."""
         held = self._shelf.held
-        return Support(held is None or instruction.id in held, self._shelf.advice)
+        kernels = self.layouts.claims(instruction) or (self.settled(instruction),)
+        return Support(held is None or any(each.id in held for each in kernels), self._shelf.advice)
 
     def siblings(self) -> list[str]:
         """The names of all GPUs of this kind here."""
@@ -125,12 +127,12 @@ class GpuDevice:
         return lookup.instructions(self.architecture)
 
     def supports(self, instruction: Instruction) -> Support:
-        """Yes where the catalog has a lowering for this architecture and all layouts are known, else why not."""
+        """Yes where the catalog has a lowering for this architecture and no layout is open, else why not."""
         try:
             lookup.lowering(instruction, self.architecture)
         except UsageError as error:
             return Support(False, f"this GPU lacks it: {error}")
-        reason = open_reason(instruction, self.architecture)
+        reason = self.layouts.reason(instruction)
         return Support(not reason, reason)
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
@@ -149,6 +151,7 @@ class GpuDevice:
     def run_operands(self, instruction: Instruction, given: Operands) -> Bits:
         """D of checked operands, of which some may lie on this GPU already: they are read where they are."""
         self._refuse(instruction)
+        instruction = self.settled(instruction)
         try:
             d = np.empty((*given["a"].shape[:-1], instruction.n), instruction.formats()["d"].dtype)
         except MemoryError:
@@ -158,6 +161,10 @@ class GpuDevice:
         with self._void_after_errors(instruction.id, "the batch"):
             self._checked(instruction, given, d)
         return d
+
+    def settled(self, instruction: Instruction) -> Instruction:
+        """The instruction as it runs here: where its layout was open, by the claim that was found right."""
+        return self.layouts.settled(instruction)
 
     def prepare_campaign(self, source: Source) -> None:
         """Have the kernel of a fused campaign at hand; NotHereError where there is none."""

@@ -27,6 +27,7 @@ from mmaprobe.probing.limits import anchor_exponent, fault, lost_below, lower_an
 from mmaprobe.probing.monotonicity import probe_monotonicity
 from mmaprobe.probing.nan import probe_nan
 from mmaprobe.probing.normalisation import probe_normalisation
+from mmaprobe.probing.one_hot import probe_one_hot
 from mmaprobe.probing.overflow import probe_overflow
 from mmaprobe.probing.product_label import probe_product_label
 from mmaprobe.probing.product_range import probe_product_range
@@ -108,8 +109,17 @@ def probe_on(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
 def probe_layout_alone(device: Device, instruction: Instruction, seed: int = 0) -> Finding:
     """The layout question by itself: its whole tiles need no range found out first, so that where all is in place
     it is one launch.  It is the only one that can be asked of an instruction which negates an operand."""
+    return _alone(device, instruction, probe_layout, seed)
+
+
+def probe_one_hot_alone(device: Device, instruction: Instruction, seed: int = 0) -> Finding:
+    """Where each value of A goes, one at a time (``probing.one_hot``)."""
+    return _alone(device, instruction, probe_one_hot, seed)
+
+
+def _alone(device: Device, instruction: Instruction, ask: Callable[[Session], Asking[Finding]], seed: int) -> Finding:
     bench = Bench(device, instruction, seed)
-    found = bench.run(_ask(Session(bench, "layout"), probe_layout))
+    found = bench.run(_ask(Session(bench, "layout"), ask))
     return replace(found, tiles=bench.tiles["layout"], launches=bench.launches["layout"])
 
 

@@ -62,6 +62,10 @@ class CampaignDevice(Protocol):
         """How many multiprocessors there are."""
         ...
 
+    def settled(self, instruction: Instruction) -> Instruction:
+        """The instruction as it runs there."""
+        ...
+
     def prepare_campaign(self, source: Source) -> None:
         """NotHereError where there is no kernel of this source."""
         ...
@@ -98,7 +102,7 @@ def fused(dut: Device, ref: Device, instruction: Instruction) -> Fused | None:
     path = datapath_of(ref, instruction)
     if not isinstance(dut, CampaignDevice) or path is None:
         return None
-    source = source_of(instruction, dut.architecture, path)
+    source = source_of(dut.settled(instruction), dut.architecture, path)
     if source is None:
         return None
     try:
