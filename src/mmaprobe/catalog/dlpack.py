@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
 
-HOST = (1, 3)  # kDLCPU and kDLCUDAHost (pinned memory)
+HOST = (1, 3, 11)  # kDLCPU, kDLCUDAHost and kDLROCMHost (pinned memory)
 
 _NUMBERS = {0: "int", 1: "uint", 2: "float"}
 _SMALL = {

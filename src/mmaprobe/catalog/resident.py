@@ -1,10 +1,11 @@
 """Arrays that lie in a GPU's memory and stay there.
 
 Described by DLPack where a library speaks it, else by ``__cuda_array_interface__``
-(CuPy, PyTorch, Numba).  What was begun on the array is over before a launch on
-the legacy default stream: DLPack's producer sees to it (stream 1), of the
+(CuPy, PyTorch, Numba; under ROCm, too).  What was begun on the array is over
+before a launch on the default stream: DLPack's producer sees to it, of the
 other interface the named stream is waited for.
-Source: DLPack 1.1; Numba, CUDA Array Interface version 3.
+Source: DLPack 1.1; Python array API, ``__dlpack__`` (how the default stream is
+numbered); Numba, CUDA Array Interface version 3.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 from mmaprobe.catalog import dlpack
 from mmaprobe.errors import UsageError
 
-CUDA = 2
-"""DLPack's number of CUDA memory (kDLCUDA)."""
-_DEFAULT_STREAMS = (None, 1)
+CUDA, ROCM = 2, 10
+"""DLPack's numbers of the memory of GPUs (kDLCUDA, kDLROCM)."""
+_DEFAULT_STREAM = {CUDA: 1, ROCM: 0}
+_NOT_WAITED_FOR = (None, *_DEFAULT_STREAM.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +59,20 @@ def resident(value: Any, kinds: Collection[int]) -> Resident | None:
     UsageError for one that is not contiguous or of an element type that cannot be read.
     """
     if hasattr(value, "__dlpack_device__"):
-        if value.__dlpack_device__()[0] not in kinds:
+        kind = int(value.__dlpack_device__()[0])
+        if kind not in kinds:
             return None
-        capsule = value.__dlpack__(stream=1)
+        capsule = value.__dlpack__(stream=_DEFAULT_STREAM[kind])
         found = dlpack.describe(capsule)
         return _contiguous(Resident(found.address, found.shape, found.dtype, (value, capsule)), found.strides)
-    if CUDA not in kinds or not hasattr(value, "__cuda_array_interface__"):
+    if not kinds or not hasattr(value, "__cuda_array_interface__"):
         return None
     said = value.__cuda_array_interface__
     dtype, stream = np.dtype(said["typestr"]), said.get("stream")
     steps = said.get("strides")
     strides = None if steps is None else tuple(step // dtype.itemsize for step in steps)
     made = Resident(
-        said["data"][0] or 0, tuple(said["shape"]), dtype, value, None if stream in _DEFAULT_STREAMS else stream
+        said["data"][0] or 0, tuple(said["shape"]), dtype, value, None if stream in _NOT_WAITED_FOR else stream
     )
     return _contiguous(made, strides)
 

@@ -1,7 +1,7 @@
 """How a GPU device is opened by its name, whoever made it: options, and where its kernels come from.
 
 ``KIND:0?pack=FOLDER&timeout=SECONDS&trial=no``: kernels come from a ``pack`` (``mmaprobe
-compile --out``) instead of a compiler; ``timeout`` (60) bounds each launch and the first run of
+compile --out``) instead of a compiler, or, without one, from what the package was built with; ``timeout`` (60) bounds each launch and the first run of
 each instruction in a child process, which ``trial=no`` leaves out.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,10 +17,12 @@ from mmaprobe.devices.gpu import GpuDevice, Kernels, Shelf, Sources
 from mmaprobe.devices.gpu_driver import Driver
 from mmaprobe.devices.gpu_trial import ChildTrial
 from mmaprobe.devices.options import number, split_options
-from mmaprobe.errors import UsageError
-from mmaprobe.toolchain.pack import open_pack
+from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.toolchain.pack import LIST, open_pack
 
 OPTIONS = ("pack", "timeout", "trial")
+PACKS = Path(str(files("mmaprobe"))) / "packs"
+"""Where a build with -DMMAPROBE_CUDA=ON or -DMMAPROBE_HIP=ON puts packs, a folder for each architecture."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,21 @@ def opened(driver: Driver, what: Asked, here: Compiled, command: Callable[[str],
     return GpuDevice(driver, kernels, trial, what.seconds, sources, shelf)
 
 
+def _shipped(architecture: str, here: Compiled) -> str:
+    """The pack of an architecture in the package, where no compiler is here; empty where there is none of either."""
+    folder = PACKS / architecture
+    if not (folder / LIST).exists():
+        return ""
+    try:
+        here.version()
+    except NotHereError:
+        return str(folder)
+    return ""
+
+
 def _kernels(pack: str, architecture: str, here: Compiled) -> tuple[Kernels, Sources, Shelf]:
-    """Compiled here, or those of a pack."""
+    """Those of a pack, or compiled here, or, without a compiler, of the pack that the package was built with."""
+    pack = pack or _shipped(architecture, here)
     if not pack:
         return here.kernel, here.of_source, Shelf(toolchain=lambda: {"kernels": here.version()})
     held = open_pack(Path(pack))

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.lookup import architectures
-from mmaprobe.catalog.resident import Resident
+from mmaprobe.catalog.resident import ROCM, Resident
 from mmaprobe.devices.gpu_driver import HungError, StuckError
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.hip_calls import NO_DEVICE, NOT_READY, Calls, status_name
@@ -30,6 +30,8 @@ from mmaprobe.toolchain.source import ENTRY
 LOG = logging.getLogger("mmaprobe")
 _CANNOT_LOAD = (200, 209, 218)
 _TO_DEVICE, _TO_HOST = 1, 2
+_DEVICE_ORDINAL = 9
+"""HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: a number, not a field of a structure; the same since ROCm 5.0."""
 _WITHOUT_TIMES = 2
 _ANSWERS_LATE, _AT_ONCE = 0.002, 0.0002
 
@@ -58,7 +60,7 @@ def open_driver(index: int, machine: Machine) -> HipDriver:
 class HipDriver(Calls):
     """``gpu_driver.Driver`` for AMD; made by ``open_driver``."""
 
-    resident: tuple[int, ...] = ()
+    resident = (ROCM,)
     exclusive = False
 
     def __init__(self, hip: object, index: int, machine: Machine) -> None:
@@ -167,8 +169,14 @@ class HipDriver(Calls):
     # Memory
 
     def settle(self, array: Resident) -> None:
-        """UsageError: operands in GPU memory are not taken yet."""
-        raise UsageError(f"{self.name} takes operands from host memory only; copy the array of {array.shape} there")
+        """Wait for the array's stream; UsageError where it lies on another GPU, or on none of AMD's."""
+        where = ctypes.c_int(-1)
+        if self.status("hipPointerGetAttribute", ctypes.byref(where), _DEVICE_ORDINAL, _pointer(array.address)):
+            raise UsageError(f"{self.name}: an operand lies where HIP knows no memory; copy it to the host first")
+        if where.value != self._index:
+            raise UsageError(f"an operand lies on hip:{where.value}; move it to {self.name}, or open hip:{where.value}")
+        if array.stream is not None:
+            self.call("hipStreamSynchronize", _pointer(array.stream))
 
     def room(self) -> int:
         """Free bytes."""

@@ -15,9 +15,11 @@ from mmaprobe import _native
 from mmaprobe.devices.base import open_device, schemes
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.report.listing import device_names
+from mmaprobe.toolchain.vendors import compiler_for, disassembler
 
 EXTRAS = {
     "cuda13": ("cuda.core", "cuda.bindings"),
+    "rocm": ("ziglang",),
     "plot": ("matplotlib",),
     "report": ("jinja2", "matplotlib"),
     "cluster": ("pyarrow", "duckdb"),
@@ -40,8 +42,9 @@ def doctor_rows() -> list[dict[str, Any]]:
     checks = [
         *_package(),
         *_cpu(),
-        *_cuda(),
-        *_amd(),
+        *_gpus("cuda"),
+        *_gpus("hip"),
+        *_compilers(),
     ]
     checks += [*_extras(), *_tools(), *_corpus()]
     return [asdict(check) for check in checks]
@@ -79,27 +82,35 @@ def _cpu() -> list[Check]:
     return checks + [Check("  not here", False, f"{', '.join(ids)}: {reason}") for reason, ids in absent.items()]
 
 
-def _cuda() -> list[Check]:
-    """Each NVIDIA GPU, or the one line that opening it says."""
+def _gpus(scheme: str) -> list[Check]:
+    """Each GPU of a vendor, or the one line that opening it says."""
     checks = []
-    for name in device_names("cuda"):
+    for name in device_names(scheme):
         try:
             info = open_device(name).info()
         except MmaprobeError as error:
             checks.append(Check(name, False, str(error)))
             continue
-        said = f"{info['model_name']} ({info['architecture']}), driver {info['driver']}, ECC {info['ecc']}"
-        checks.append(Check(name, True, said + (f", MIG {info['mig']}" if info["mig"] != "no" else "")))
+        said = f"{info['model_name']} ({info['architecture']}), driver {info['driver']}"
+        told = (f", {key.upper()} {info[key]}" for key in ("ecc", "mig") if info.get(key, "no") != "no")
+        checks.append(Check(name, True, said + "".join(told)))
     return checks
 
 
-def _amd() -> list[Check]:
-    here = Path("/dev/kfd").exists()
-    tool = shutil.which("rocminfo")
-    if not here and not tool:
-        return [Check("AMD GPU", False, "no device node and no rocminfo", "run on a machine with one")]
-    found = f"{'/dev/kfd' if here else 'no device node'}; rocminfo: {tool or 'not found'}"
-    return [Check("AMD GPU", False, f"{found}; this version has no AMD back end yet")]
+def _compilers() -> list[Check]:
+    """What compiles and what reads kernels, of each vendor."""
+    checks = []
+    for vendor, architecture in (("NVIDIA", "sm_90a"), ("AMD", "gfx942")):
+        for what, found in (("compiler", _compiler), ("disassembler", disassembler)):
+            try:
+                checks.append(Check(f"{what} for {vendor}", True, found(architecture)))
+            except MmaprobeError as error:
+                checks.append(Check(f"{what} for {vendor}", False, str(error)))
+    return checks
+
+
+def _compiler(architecture: str) -> str:
+    return compiler_for(architecture).version()
 
 
 def _extras() -> list[Check]:
