@@ -64,13 +64,11 @@ class FakeCuda(FakeLaunch):
         self.shared = facts.pop("shared", False)  # another library of the process holds the primary context
         assert not facts, facts
         super().__init__()
-        self.used = self.copied = self.contexts = self.references = 0
+        self.used = self.contexts = self.references = 0
         self.sticky = self.ended = 0
         self.current: list[Any] = []
         self.images: dict[int, bytes] = {}
         self.configs: list[Any] = []
-        self.foreign: dict[int, int] = {}  # addresses on other GPUs
-        self.settled: list[int] = []
         self.shared_most = 48 << 10
 
     def __getattr__(self, name: str) -> Any:
@@ -174,12 +172,6 @@ class FakeCuda(FakeLaunch):
     def cuStreamSynchronize(self, hStream: int) -> tuple[Any]:
         self.settled.append(hStream)
         return (self._status(),)
-
-    def array(self, value: Bits) -> int:
-        """The address of a copy of an array in device memory, as another library would make it."""
-        held = ctypes.create_string_buffer(value.tobytes(), max(value.nbytes, 1))
-        self.allocated[ctypes.addressof(held)] = held
-        return ctypes.addressof(held)
 
     def cuMemsetD8(self, dstDevice: Any, uc: int, N: int) -> tuple[Any]:
         return self._moved(dstDevice, N, lambda: ctypes.memset(int(dstDevice), uc, N))

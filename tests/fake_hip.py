@@ -127,7 +127,17 @@ class FakeHip(RunsSources):
 
     def _hipMemcpy(self, to: Any, start: Any, size: Any, kind: int) -> int:
         there = {1: to, 2: start}[kind].value
+        self.copied += size.value if kind == 1 else 0
         return self._moved(there, size.value, lambda: ctypes.memmove(to, start, size.value))
+
+    def _hipPointerGetAttribute(self, found: Any, attribute: int, address: Any) -> int:
+        assert attribute == 9, "HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL"
+        here = self.within(address.value, 1)
+        found._obj.value = self.foreign.get(address.value, 0) if here else -2
+        return 0 if here else 1
+
+    def _hipStreamSynchronize(self, stream: Any) -> None:
+        self.settled.append(stream.value)
 
     # Kernels
 

@@ -28,7 +28,10 @@ class Grid:
 
 
 class FakeLaunch:
-    """``fault``: what goes wrong in launches, from number ``after`` on."""
+    """``fault``: what goes wrong in launches, from number ``after`` on.
+
+    ``copied``: bytes that went to the device; ``settled``: streams that were waited for.
+    """
 
     unit: Unit
     fault: str
@@ -36,8 +39,10 @@ class FakeLaunch:
 
     def __init__(self) -> None:
         self.allocated: dict[int, Any] = {}
-        self.launches = 0
+        self.launches = self.copied = 0
         self.running = False
+        self.foreign: dict[int, int] = {}  # addresses on other GPUs
+        self.settled: list[int] = []
 
     def named(self, image: bytes) -> Instruction:
         """The instruction of a binary."""
@@ -46,6 +51,12 @@ class FakeLaunch:
     def answer(self, image: bytes, grid: Grid, batch: Batch) -> Bits:
         """D as a launch of a binary computes it."""
         return self.unit(self.named(image), batch)
+
+    def array(self, value: Bits) -> int:
+        """The address of a copy of an array in device memory, as another library would make it."""
+        held = ctypes.create_string_buffer(value.tobytes(), max(value.nbytes, 1))
+        self.allocated[ctypes.addressof(held)] = held
+        return ctypes.addressof(held)
 
     def within(self, address: Any, size: int) -> bool:
         """Whether these bytes lie in one allocation."""

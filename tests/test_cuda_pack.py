@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,11 +13,14 @@ from fake_cuda import FakeCuda, kernels, model
 from fake_machine import machine
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
+from mmaprobe.devices import gpu_open
+from mmaprobe.devices.base import open_device
 from mmaprobe.devices.cuda import open_cuda
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.pack import write_pack
+from vendors import AMD, NVIDIA, Vendor
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
@@ -46,3 +51,34 @@ def test_a_pack_for_another_gpu_is_refused_at_once(tmp_path: Path) -> None:
 def test_a_pack_is_for_gpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--device", "cpu", "--pack", str(tmp_path)]) == 2
     assert "--pack holds kernels for a GPU; cpu is none" in capsys.readouterr().err
+
+
+def absent(*_: object) -> str:
+    raise NotHereError("no compiler")
+
+
+@pytest.mark.parametrize(
+    ("vendor", "compiler", "none"),
+    [
+        (NVIDIA, "mmaprobe.toolchain.nvrtc.version", absent),
+        (AMD, "mmaprobe.devices.hip.compiler_for", lambda _: SimpleNamespace(version=absent)),
+    ],
+    ids=["cuda", "hip"],
+)
+def test_a_pack_of_the_package_serves_without_a_compiler(
+    vendor: Vendor, compiler: str, none: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a build puts it there; with a compiler kernels are compiled."""
+    vendor.pack(tmp_path / vendor.architecture, (vendor.signed,))
+    monkeypatch.setattr(gpu_open, "PACKS", tmp_path)
+    name = f"{vendor.scheme}:0?trial=no"
+    signed, half = (instruction(name, vendor.architecture) for name in (vendor.signed, vendor.half))
+    with vendor.plugged(vendor.gpu()):
+        batch = random_batch(half, 1, 4)
+        assert (open_device(name).run(half, batch) == vendor.model(half, batch)).all()
+        monkeypatch.setattr(compiler, none)
+        opened, batch = open_device(name), random_batch(signed, 2, 4)
+        assert opened.toolchain() == {"kernels": vendor.toolchain}
+        assert (opened.run(signed, batch) == vendor.model(signed, batch)).all()
+        with pytest.raises(UsageError, match=rf"the pack {tmp_path}/.* has no"):
+            opened.run(half, random_batch(half, 1, 4))

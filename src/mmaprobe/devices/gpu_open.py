@@ -1,8 +1,9 @@
 """How a GPU device is opened by its name, whoever made it: options, and where its kernels come from.
 
 ``KIND:0?pack=FOLDER&timeout=SECONDS&trial=no``: kernels come from a ``pack`` (``mmaprobe
-compile --out``) instead of a compiler, or, without one, from what the package was built with; ``timeout`` (60) bounds each launch and the first run of
-each instruction in a child process, which ``trial=no`` leaves out.
+compile --out``) instead of a compiler, or, without one, from what the package was built with;
+``timeout`` (60) bounds each launch and the first run of each instruction in a child process,
+which ``trial=no`` leaves out.
 """
 
 from __future__ import annotations
