@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,6 +108,45 @@ def test_one_spelling_names_two_instructions() -> None:
     assert builtin(instruction(new, "gfx942"), "gfx942") == "__builtin_amdgcn_mfma_f32_32x32x4bf16_1k"
     assert old not in {form.first.opcode for form in forms("gfx942")}
     assert refused(old, "gfx90a", "gfx942")
+
+
+@compiles_amd
+@pytest.mark.parametrize(
+    ("home", "registers", "read"),
+    [
+        ("gfx90a", "a[0:15], v0, v1, a[0:15]", "v_mfma_f32_32x32x4bf16"),
+        ("gfx942", "a[0:31], v[0:1], v[2:3], a[0:31]", "v_mfma_f32_32x32x4_2b_bf16"),
+    ],
+)
+def test_the_assembler_reads_one_spelling_as_two(home: str, registers: str, read: str, tmp_path: Path) -> None:
+    """Which is why a kernel names the builtin, and the disassembly is held against the target's own spelling."""
+    (tmp_path / "one.s").write_text(f"v_mfma_f32_32x32x4bf16 {registers}\n")
+    target = ["--target=amdgcn-amd-amdhsa", f"-mcpu={home}"]
+    out = tmp_path / "one.o"
+    subprocess.run([*Clang()._command(), *target, "-c", tmp_path / "one.s", "-o", out], check=True)
+    assert [each.mnemonic for each in matrices(disassemble(out.read_bytes(), 64))] == [read]
+
+
+@compiles_amd
+@pytest.mark.parametrize(
+    ("name", "home", "elsewhere"),
+    [
+        ("v_mfma_f32_16x16x8_xf32", "gfx942", "gfx950"),
+        ("v_mfma_f64_16x16x4f64", "gfx90a", "gfx908"),
+        ("v_wmma_f32_16x16x16_f16", "gfx1100", "gfx1200"),
+    ],
+)
+def test_the_front_end_lets_other_targets_pass(name: str, home: str, elsewhere: str, tmp_path: Path) -> None:
+    """It finds nothing wrong; the back end, which must select an instruction, does."""
+    source = replace(render(instruction(name, home), home), architecture=elsewhere)
+    (tmp_path / "kernel.hip").write_text(source.text)
+    options = [option for option in hip.OPTIONS if option != "-c"]
+    target = [f"--offload-arch={elsewhere}", "-fsyntax-only", tmp_path / "kernel.hip"]
+    if source.threads == 64:
+        target.insert(0, "-mwavefrontsize64")
+    subprocess.run([*Clang()._command(), *options, *target], check=True)
+    with pytest.raises(RefusedError, match="Cannot select"):
+        Clang().compile_source(source)
 
 
 def builtin(made: Instruction, home: str) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from emulator.batches import random_batch
 from fake_hip import FakeHip, device, machine
+from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
@@ -17,7 +20,7 @@ from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, 
 from mmaprobe.devices.hip import open_hip
 from mmaprobe.devices.hip_driver import open_driver
 from mmaprobe.devices.hip_machine import Machine
-from mmaprobe.devices.known_answer import WrongAnswerError
+from mmaprobe.devices.known_answer import WrongAnswerError, known_answer
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.validation.stream import validate
@@ -73,6 +76,43 @@ def test_identity() -> None:
     }  # fmt: skip
     assert opened.toolchain() == {"kernels": "clang 22.1.8"}
     assert opened.siblings() == ["hip:0"]
+
+
+SWAPPED = {"e4m3fnuz": "e4m3", "e5m2fnuz": "e5m2", "e4m3": "e4m3fnuz", "e5m2": "e5m2fnuz"}
+
+
+@pytest.mark.parametrize(
+    ("home", "name"),
+    [
+        ("gfx942", "v_mfma_f32_16x16x32_fp8_fp8"),
+        ("gfx942", "v_mfma_f32_32x32x16_bf8_fp8"),
+        ("gfx950", "v_mfma_f32_16x16x32_bf8_bf8"),
+        ("gfx950", "v_mfma_f32_16x16x128_f8f6f4"),
+        ("gfx1200", "v_wmma_f32_16x16x16_fp8_bf8"),
+    ],
+)
+def test_a_gpu_that_reads_other_8_bit_floats_is_found(home: str, name: str) -> None:
+    """FNUZ and OCP floats have one opcode; a known answer tells them apart, each value being twice another."""
+
+    def unit(read: dict[str, str]) -> Callable[[Instruction, Batch], Bits]:
+        def product(made: Instruction, batch: Batch) -> Bits:
+            assert batch.c is not None
+            a, b = (_values(read.get(fmt, fmt), codes) for fmt, codes in ((made.a, batch.a), (made.b, batch.b)))
+            d: Bits = (a @ b + batch.c.view(np.float32)).astype(np.float32).view(np.uint32)
+            return d
+
+        return product
+
+    made = instruction(name, home)
+    batch, expected = known_answer(made, 2, 3)
+    assert (device(FakeHip(home, unit({}))).run(made, batch) == expected).all()
+    with pytest.raises(WrongAnswerError, match="wrong known answer before the batch"):
+        device(FakeHip(home, unit(SWAPPED))).run(made, batch)
+
+
+def _values(fmt: str, codes: Bits) -> NDArray[np.float64]:
+    got = formats.decode(formats.get(fmt), codes)
+    return np.where(got.negative, -1.0, 1.0) * got.significand * np.exp2(got.exponent.astype(float))
 
 
 def test_an_open_layout_is_refused() -> None:

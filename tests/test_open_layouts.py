@@ -19,6 +19,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.sparsity import kept_positions
+from mmaprobe.cli import main
 from mmaprobe.derivation import settling
 from mmaprobe.derivation.settling import settle, unsettled
 from mmaprobe.devices.gpu import GpuDevice
@@ -26,6 +27,7 @@ from mmaprobe.devices.known_answer import WrongAnswerError
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.report.findings import findings_code
+from standin_hip import plugged
 
 
 def exact(made: Instruction, batch: Batch) -> Bits:
@@ -38,8 +40,7 @@ def exact(made: Instruction, batch: Batch) -> Bits:
     assert batch.metadata is not None
     a = np.zeros((*batch.a.shape[:-1], made.k))
     np.put_along_axis(a, kept_positions(made, batch.metadata), values("a"), -1)
-    d = np.nan_to_num(a @ values("b") + values("c")).astype(np.int64)
-    d = np.clip(d, -(1 << 31), (1 << 31) - 1)
+    d = np.clip(np.nan_to_num(a @ values("b") + values("c")), -(2.0**31), 2.0**31 - 1).astype(np.int64)
     fmt = made.formats()["d"]
     return formats.encode(fmt, d < 0, np.abs(d), np.zeros_like(d), overflow="ieee" if fmt.is_float else "largest")
 
@@ -105,6 +106,16 @@ def test_two_that_answer_right_settle_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert found.status == "inconclusive"
     assert found.text == "consecutive and chunks both answer right: nothing here tells them apart"
     assert unsettled(opened, instruction(HALF, "gfx950"))
+
+
+def test_probe_command_settles_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a refusal tells one to type."""
+    with plugged(FakeHip("gfx950", exact, truth="chunks")):
+        assert main(["derive", HALF, "--device", "hip:0?trial=no"]) == 3
+        refused = " ".join(capsys.readouterr().err.split())
+        assert "--question layout settles it here" in refused
+        assert main(["probe", HALF, "--device", "hip:0?trial=no", "--question", "layout"]) == 0
+        assert "settled here: layout=chunks, not consecutive" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_run_settles_it_and_goes_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 from mmaprobe.bringup.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
 from mmaprobe.catalog.instruction import Instruction
@@ -38,7 +39,7 @@ def recall(room: Room) -> None:
     if not isinstance(room.device, Settles):
         return
     known = {made.id: made for made in room.plan.asked}
-    for name, finding in room.result("layouts").get("findings", {}).items():
+    for name, finding in _findings(room).items():
         answer = finding["answer"]
         if name in known and isinstance(answer, dict) and answer.get("claim"):
             room.device.layouts.settle(known[name], answer["claim"])
@@ -61,9 +62,18 @@ def _layout(room: Room, made: Instruction) -> Finding:
         return finding
 
 
+def _findings(room: Room) -> dict[str, Any]:
+    found: dict[str, Any] = room.result("layouts").get("findings", {})
+    return found
+
+
 def _text(room: Room, done: int) -> str:
-    statuses = [each["status"] for each in room.result("layouts")["findings"].values()]
+    statuses = [each["status"] for each in _findings(room).values()]
     wrong = statuses.count("contradictory")
-    return f"{done} of {len(room.plan.asked)} asked, {wrong} wrong" + (
-        f", {room.plan.unasked} more do not run here" if room.plan.unasked else ""
+    settled = sum(
+        "claim" in (each["answer"] or ()) and each["status"] == "bounded" for each in _findings(room).values()
     )
+    said = [f"{done} of {len(room.plan.asked)} asked, {wrong} wrong"]
+    said += [f"{settled} open ones settled"] * bool(settled)
+    said += [f"{room.plan.unasked} more do not run here"] * bool(room.plan.unasked)
+    return ", ".join(said)

@@ -207,7 +207,8 @@ def layout(instruction: Instruction, architecture: str, operand: str) -> Fragmen
     refuse_absent(instruction, known)
     found = candidates(instruction, architecture, operand)
     if found and found[0].status == "open" and found[0].claim not in claim_of(instruction):
-        raise UsageError(f"{instruction.id}: the layout of {operand} is open: {found[0].note}")
+        names = ", ".join(one.claim for one in found)
+        raise UsageError(f"{instruction.id}: the layout of {operand} is open: {found[0].note}; claims: {names}")
     if len(found) == 1:
         return found[0]
     if found:

@@ -78,10 +78,15 @@ def _built(wanted: Instruction, architecture: str, make: Callable[[], Kernel]) -
 
 
 def refused(name: str, home: str, architecture: str) -> bool:
-    """Whether the compiler refuses the source of an instruction, as it is for ``home``, for another architecture."""
+    """Whether the compiler refuses the source of an instruction, as it is for ``home``, for another architecture: with
+    the group of lanes that it is for, and with one of 32, since some targets know no other."""
     source = replace(render(instruction(name, home), home), architecture=architecture)
+    return all(_refused(replace(source, threads=threads)) for threads in dict.fromkeys((source.threads, 32)))
+
+
+def _refused(source: Source) -> bool:
     try:
-        compiler_for(architecture).compile_source(source)
+        compiler_for(source.architecture).compile_source(source)
     except RefusedError:
         return True
     return False
