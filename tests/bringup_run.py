@@ -76,3 +76,12 @@ def breaks(gpu: Any, launch: int, fault: str) -> Any:
     """The GPU has a fault from a launch on."""
     gpu.events = at(launch, lambda: setattr(gpu, "fault", fault))
     return gpu
+
+
+def failed(run: Run) -> str:
+    """What the evidence says of the signed instruction, which failed, the other one being finished."""
+    parts = run.store.parts
+    others = [part for other, part in parts.items() if other != run.vendor.signed]
+    assert [(part.status, part.vectors) for part in others] == [("finished", VECTORS)] * len(others)
+    assert parts[run.vendor.signed].status == "partial"
+    return str(parts[run.vendor.signed].validation["error"])

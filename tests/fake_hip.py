@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from emulator.wave import run_wave
+from emulator.wave import WaveUnit, run_wave
 from fake_launch import NOT_READY, Grid, Unit
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.claims import claimed
@@ -185,6 +185,11 @@ class FakeHip(RunsSources):
         seen = claimed(made, self.truth) if self.truth else made
         return run_wave(source, seen, batch, core(stated, self.unit), self.architecture)
 
+    def moved_tiles(self, made: Instruction, source: Source, tiles: Batch) -> Bits:
+        """Tiles are the blocks of one item."""
+        item = Batch(**{name: value.reshape(made.shapes(1)[name]) for name, value in tiles.items()})
+        return self.moved(made, source, item).reshape(-1, made.m, made.n)
+
 
 def model(architecture: str) -> Unit:
     """The matrix unit as the shipped parameters have it."""
@@ -196,9 +201,7 @@ def _loaded(image: bytes) -> tuple[Instruction, Source]:
     text = image.partition(b"\0")[2].decode()
     name, home = text.partition("\n")[0].removeprefix("// ").split(" on ")
     made = instruction(name, home)
-    lanes = re.search(r"constexpr int LANES = (\d+)", text)
-    assert lanes, "the source does not say its wave"
-    return made, Source(name, home, text, threads=int(lanes[1]))
+    return made, Source(name, home, text, threads=WaveUnit(made, home).lanes)
 
 
 @cache
@@ -228,6 +231,11 @@ def kernel(made: Instruction, architecture: str, *seeds: Seed, target: str = "")
     """The kernel of an instruction as the stand-in runs it; ``seeds`` are wrong texts in its source."""
     source = render(made, architecture)
     return Kernel.of(source, binary(source, seeded(source, seeds), target), TOOLCHAIN)
+
+
+def campaign_kernel(source: Source) -> Kernel:
+    """The kernel of a campaign's source as the stand-in runs it."""
+    return Kernel.of(source, binary(source), TOOLCHAIN)
 
 
 # The machine

@@ -28,7 +28,7 @@ class Grid:
 
 
 class FakeLaunch:
-    """``fault``: what goes wrong in launches, from number ``after`` on.
+    """``fault``: what goes wrong in launches, from number ``after`` on; ``KIND of ID`` in those of one instruction.
 
     ``copied``: bytes that went to the device; ``settled``: streams that were waited for.
     """
@@ -67,7 +67,8 @@ class FakeLaunch:
         """A launch with the addresses of its two parameters; the fault that the driver's answer has to say."""
         places = (ctypes.c_void_p * 2).from_address(parameters)
         done = ctypes.c_uint64.from_address(places[1] or 0).value
-        fault = self.fault if self.launches >= self.after else ""
+        kind, _, of = self.fault.partition(" of ")
+        fault = kind if self.launches >= self.after and of in ("", self.named(image).id) else ""
         self.launches += 1
         if fault == "die":
             raise SystemExit(9)

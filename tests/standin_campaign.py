@@ -1,4 +1,4 @@
-"""Fused campaigns on the stand-in GPU: their own phases, loads and stores around the tensor core."""
+"""Fused campaigns on the stand-in GPU: their own phases, loads and stores around the matrix unit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 
 from emulator.campaign import HostCampaign
-from fake_cuda import HEADER, cubin
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
@@ -57,16 +56,9 @@ def run_launch(
         counter.value = tiles
 
 
-def campaign_kernel(source: Source) -> Kernel:
-    """The kernel of a campaign's source as the stand-in runs it."""
-    number = int("".join(filter(str.isdigit, source.architecture)))
-    head = cubin(instruction(source.instruction, source.architecture), number)[: HEADER.size]
-    return Kernel.of(source, head + source.text.encode(), "NVRTC 13.0")
-
-
-def built_campaign(name: str, architecture: str) -> Built:
+def built_campaign(name: str, architecture: str, kernel: Callable[[Source], Kernel]) -> Built:
     """The campaign of an instruction with the shipped datapath, for a pack."""
     made = instruction(name, architecture)
     source = source_of(made, architecture, datapath_for(architecture, made))
     assert source is not None
-    return Built(made.id, architecture, "compiled", kernel=campaign_kernel(source), campaign=source.hash)
+    return Built(made.id, architecture, "compiled", kernel=kernel(source), campaign=source.hash)

@@ -24,7 +24,7 @@ from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.pack import Pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
-from standin_campaign import built_campaign, campaign_kernel
+from standin_campaign import built_campaign
 from standin_source import RunsSources, Seed, core, pack_of, seeded
 
 TOOLCHAIN = "NVRTC 13.0"
@@ -79,6 +79,13 @@ def kernel(made: Instruction, architecture: str, *seeds: Seed) -> Kernel:
     return Kernel.of(source, head + seeded(source, seeds).encode(), TOOLCHAIN)
 
 
+def campaign_kernel(source: Source) -> Kernel:
+    """The kernel of a campaign's source as the stand-in runs it."""
+    number = int("".join(filter(str.isdigit, source.architecture)))
+    head = cubin(instruction(source.instruction, source.architecture), number)[: HEADER.size]
+    return Kernel.of(source, head + source.text.encode(), TOOLCHAIN)
+
+
 def pack(
     folder: Path,
     names: tuple[str, ...],
@@ -88,7 +95,7 @@ def pack(
     toolchain: str = TOOLCHAIN,
 ) -> Pack:
     """A pack of stand-ins for binaries; ``seeds`` by id; of ``campaigns`` the fused kernel as well."""
-    made = [built_campaign(name, architecture) for name in campaigns]
+    made = [built_campaign(name, architecture, campaign_kernel) for name in campaigns]
     return pack_of(kernel, folder, names, seeds, architecture, made, toolchain)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fake_hip import TOOLCHAIN, FakeHip, kernel, machine
+from fake_hip import TOOLCHAIN, FakeHip, campaign_kernel, kernel, machine
 from mmaprobe.toolchain.pack import Pack
+from standin_campaign import built_campaign
 from standin_source import Seed, pack_of
 
 
@@ -19,10 +20,12 @@ def pack(
     names: tuple[str, ...],
     seeds: Mapping[str, tuple[Seed, ...]] | None = None,
     architecture: str = "gfx942",
+    campaigns: tuple[str, ...] = (),
     toolchain: str = TOOLCHAIN,
 ) -> Pack:
-    """A pack of stand-ins for code objects; ``seeds`` by id."""
-    return pack_of(kernel, folder, names, seeds, architecture, toolchain=toolchain)
+    """A pack of stand-ins for code objects; ``seeds`` by id; of ``campaigns`` the fused kernel as well."""
+    made = [built_campaign(name, architecture, campaign_kernel) for name in campaigns]
+    return pack_of(kernel, folder, names, seeds, architecture, made, toolchain)
 
 
 @contextmanager
@@ -37,5 +40,6 @@ def plugged(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmaprobe.devices.hip.Machine", lambda: machine(hip, files, **(environment or {})))
         patch.setattr("mmaprobe.devices.hip.kernel", kernel)
+        patch.setattr("mmaprobe.devices.hip.kernel_of", campaign_kernel)
         patch.setattr("mmaprobe.devices.hip.command", command)
         yield

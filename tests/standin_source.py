@@ -64,6 +64,10 @@ class RunsSources(FakeLaunch):
         """D by the source's own loads and stores around the unit."""
         raise NotImplementedError
 
+    def moved_tiles(self, made: Instruction, source: Source, tiles: Batch) -> Bits:
+        """D of the tiles of one step of a campaign."""
+        return self.moved(made, source, tiles)
+
     def launched(self, image: bytes, grid: Grid, parameters: int) -> str:
         if self.launches in self.events:
             self.events[self.launches]()
@@ -91,7 +95,7 @@ class RunsSources(FakeLaunch):
         made, source = self.loaded(image)
 
         def compute(batch: Batch, number: int) -> Bits:
-            d = self.moved(made, source, batch)
+            d = self.moved_tiles(made, source, batch)
             if self.lies is not None and self.lies.multiprocessor == number:
                 self._lie(self.lies, d, np.full(batch.size, number))
             return d

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bringup_run import Run
+from bringup_run import LATER, Run, breaks, failed
+from fake_hip import FakeHip
 from mmaprobe.bringup.stepwise import STEPS
+from standin_hip import pack
 from vendors import AMD, Sysfs
 
 FORMS = (
@@ -32,3 +36,52 @@ def test_the_kinds_of_cdna3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert set(parts) == set(FORMS)
     assert {part.comparison["outcome"] for part in parts.values()} <= {"same", "equivalent"}
     assert {(part.vectors >= 2048, part.mismatch_count) for part in parts.values()} == {(True, 0)}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(AMD, tmp_path)
+
+
+def test_a_memory_fault_ends_the_child(run: Run) -> None:
+    """ROCm's runtime ends the whole process; that is the instruction's failure, and the bring-up goes on."""
+    run, gpu = run.both(), FakeHip()
+    assert run(gpu, glob=AMD.both, trial="yes", child=f"abort of {AMD.signed}") == 5
+    said = failed(run)
+    assert "its first run on hip:0, in a child: process" in said
+    assert "ended by SIGABRT after 0 bytes of its answer; its standard error ends: Memory access fault by GPU" in said
+    assert run.store.parts[AMD.unsigned].status == "finished"
+
+
+def test_a_failure_that_stays(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where every call answers it from there on, the run ends and no other instruction is blamed."""
+    run = run.both()
+    assert run(breaks(FakeHip(), LATER, "illegal"), glob=AMD.both) == 5
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "since a launch failed ROCm does nothing more in this process; the same command with --resume goes on" in said
+    )
+    assert "hipErrorIllegalAddress (700)" in run.store.parts[AMD.signed].validation["error"]
+    assert AMD.unsigned not in run.store.parts
+    assert run(None, "--resume", glob=AMD.both) == 5
+    assert "hipErrorIllegalAddress (700)" in failed(run)
+
+
+def test_a_pack_for_another_gpu(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(FakeHip("gfx90a")) == 2
+    said = capsys.readouterr().err.strip()
+    assert "is for gfx942, this GPU is gfx90a; mmaprobe compile --arch gfx90a --out FOLDER makes one for it" in said
+    assert "\n" not in said
+    assert not run.out.exists()
+
+
+def test_an_override_is_told_and_stamped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """RDNA3 under another target's name, waves of 32 lanes: the evidence says which chip it is, and of what name."""
+    rdna3 = replace(AMD, gpu=partial(FakeHip, "gfx1100"), pack=partial(pack, architecture="gfx1100"),
+                    signed="v_wmma_i32_16x16x16_iu8")  # fmt: skip
+    run = Run(rdna3, tmp_path)
+    assert run(None, around=Sysfs("gfx1101"), HSA_OVERRIDE_GFX_VERSION="11.0.0") == 0
+    assert "hip:0 is gfx1101; HSA_OVERRIDE_GFX_VERSION makes it gfx1100" in caplog.text
+    identity = run.store.header.identity
+    assert (identity["architecture"], identity["hsa_override_gfx_version"]) == ("gfx1100", "11.0.0 on gfx1101")
+    assert run(None, "--resume", around=Sysfs("gfx1100")) == 2

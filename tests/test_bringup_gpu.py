@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bringup_run import LATER, VECTORS, Run, at, breaks
+from bringup_run import LATER, VECTORS, Run, at, breaks, failed
+from mmaprobe.bringup import validating
 from mmaprobe.bringup.stepwise import STEPS
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.validation import fused, stream
 from standin_source import Lies
@@ -167,15 +169,6 @@ def test_another_driver_or_gpu_does_not_go_on(run: Run, capsys: pytest.CaptureFi
 # What is wrong with one instruction
 
 
-def failed(run: Run) -> str:
-    """What the evidence says of the signed instruction, which failed, the other one being finished."""
-    parts = run.store.parts
-    others = [part for other, part in parts.items() if other != run.vendor.signed]
-    assert [(part.status, part.vectors) for part in others] == [("finished", VECTORS)] * len(others)
-    assert parts[run.vendor.signed].status == "partial"
-    return str(parts[run.vendor.signed].validation["error"])
-
-
 def test_a_kernel_that_does_nothing(run: Run) -> None:
     run = run.both()
     assert run(run.vendor.gpu(dead=(run.vendor.signed,)), glob=run.vendor.both) == 5
@@ -223,18 +216,21 @@ def test_a_multiprocessor_that_lies(run: Run) -> None:
 
 
 def test_a_multiprocessor_that_begins_to_lie_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After all was derived: the fused campaign compares, and says where it was computed wrong."""
     monkeypatch.setattr(stream, "LEAST", 1000)
     monkeypatch.setattr(stream, "ALONE", 100)
+    monkeypatch.setattr(validating, "EACH", 0)
     monkeypatch.setattr(fused, "PROOF", 5)
     monkeypatch.setattr(fused, "SABOTAGED", 3)
-    run = Run(NVIDIA, tmp_path)
-    NVIDIA.pack(run.pack, (), campaigns=(NVIDIA.signed,))
-    assert run(None, steps="layouts,survey", vectors=12_000) == 4
-    assert run(NVIDIA.gpu(lies=Lies(multiprocessor=20, bit=3)), "--resume", vectors=12_000) == 5
-    (found,) = run.store.parts[NVIDIA.signed].validation["runs"]
+    vendor = run.vendor
+    made = instruction(vendor.signed, vendor.architecture)
+    vectors = 94 * made.m * made.n
+    vendor.pack(run.pack, (), campaigns=(vendor.signed,))
+    assert run(None, steps="layouts,survey", vectors=vectors) == 4
+    assert run(vendor.gpu(lies=Lies(multiprocessor=20, bit=3)), "--resume", vectors=vectors) == 5
+    (found,) = run.store.parts[vendor.signed].validation["runs"]
     assert list(found["multiprocessors"]["wrong"]) == ["20"]
     said = " ".join(capsys.readouterr().out.split())
     assert f"; {found['multiprocessors']['wrong']['20']} wrong on multiprocessor 20" in said

@@ -17,7 +17,7 @@ from functools import cached_property
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.catalog.resident import ROCM, Resident
-from mmaprobe.devices.gpu_driver import HungError, StuckError
+from mmaprobe.devices.gpu_driver import HungError, LostError, StuckError
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.hip_calls import NO_DEVICE, NOT_READY, Calls, status_name
 from mmaprobe.devices.hip_health import Readings
@@ -71,7 +71,7 @@ class HipDriver(Calls):
         self._event = 0
         self._modules: list[int] = []
         self._memory: set[int] = set()
-        self._pending = False
+        self._pending = self._failed = False
 
     # What it is
 
@@ -139,8 +139,23 @@ class HipDriver(Calls):
                 "--showpids; then the same command with --resume goes on"
             )
         if not self._event:
-            with self.current():
+            with self._after_failures(), self.current():
                 self._event = self.handle("hipEventCreateWithFlags", _WITHOUT_TIMES)
+
+    @contextlib.contextmanager
+    def _after_failures(self) -> Iterator[None]:
+        """StuckError where nothing works since a launch failed: no instruction that follows is to blame."""
+        try:
+            yield
+        except LostError:
+            raise
+        except DeviceError as error:
+            if not self._failed:
+                raise
+            raise StuckError(
+                f"{error}: since a launch failed ROCm does nothing more in this process; the same command with "
+                "--resume goes on"
+            ) from error
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
@@ -239,7 +254,7 @@ class HipDriver(Calls):
         counter = ctypes.c_uint64(done)
         parameters = (ctypes.c_void_p * 2)(ctypes.addressof(given), ctypes.addressof(counter))
         grid = (groups, 1, 1, kernel.threads * kernel.groups, 1, 1, kernel.shared)
-        self._pending = True
+        self._pending = self._failed = True
         self.call("hipModuleLaunchKernel", _pointer(function), *grid, None, parameters, None)
         self.call("hipEventRecord", _pointer(self._event), None)
 
@@ -255,6 +270,7 @@ class HipDriver(Calls):
         self._pending = False
         if status:
             raise self.failure("hipEventQuery", status)
+        self._failed = False
 
 
 def _pointer(address: int) -> ctypes.c_void_p:
