@@ -24,7 +24,6 @@ from mmaprobe.models.model import run_tiles
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.build import build_campaign
-from mmaprobe.toolchain.code_object import number
 from mmaprobe.toolchain.hip import Clang
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation.fused import checksum, source_of
@@ -101,9 +100,10 @@ DOWN = 2 * 5
 """Towards minus infinity, of binary32 and of binary64 and binary16."""
 COMPILED = [
     # id, target, what computes the model's sums, the rounding of all of it
-    ("v_mfma_f64_16x16x4f64", "gfx90a", "v_fma", NEAREST),
+    ("v_mfma_f32_16x16x16f16", "gfx90a", "v_pk_mul_f32", NEAREST),
     ("v_mfma_i32_16x16x4_4b_i8", "gfx942", "v_dot4", None),
-    ("v_mfma_f32_16x16x16_f16", "gfx950", "v_fma", DOWN),
+    ("v_smfmac_f32_32x32x32_fp8_bf8", "gfx942", "v_fma", DOWN),
+    ("v_mfma_f64_4x4x4_4b_f64", "gfx950", "v_fma", NEAREST),
     ("v_wmma_f32_16x16x16_f16{wave=64}", "gfx1100", "v_fma", DOWN),
     ("v_swmmac_i32_16x16x32_iu8", "gfx1201", "v_dot4", None),
     ("v_wmma_i32_16x16x64_iu8", "gfx1250", "v_dot4", None),
@@ -121,9 +121,10 @@ def test_clang_compiles_it(name: str, architecture: str, by: str, rounding: int 
     assert (built.status, built.reason, source.campaign, source.shared) == ("compiled", "", "fused", 0)
     assert built.kernel is not None
     code = built.kernel.binary
-    assert number(code, "private_segment_fixed_size") == number(code, "vgpr_spill_count") == 0
+    assert built.resources["local_bytes"] == built.resources["spilled_vgprs"] == 0
     assert source.groups > 1
-    assert 0 < number(code, "group_segment_fixed_size") <= 64 << 10
+    assert 0 < built.resources["shared_bytes"] <= 64 << 10
+    assert ("agprs" in built.resources) == architecture.startswith("gfx9")
     starts = starting_modes(code)
     assert starts == {"round_mode_32": 0, "round_mode_16_64": 0, "denorm_mode_32": 3, "denorm_mode_16_64": 3}
     lines = modes(code, source.threads)

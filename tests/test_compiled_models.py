@@ -56,6 +56,9 @@ FORMS = [
         "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         "sm_120a", "GROUPED",
     ),
+    ("v_mfma_f32_16x16x16_f16", "gfx942", "TWO_STAGE"),
+    ("v_smfmac_f32_16x16x64_fp8_bf8", "gfx942", "TWO_STAGE"),
+    ("v_mfma_f32_32x32x4bf16", "gfx90a", "PAIRS"),
 ]  # fmt: skip
 COUNT = 200  # vectors of each family
 

@@ -30,17 +30,17 @@ MMAPROBE_DEVICE Word64 own_number() {
 // The number of a compute unit, by shader engine and array and, where a GPU is of several dies, by die.
 #if defined(__GFX9__)
 // 4 bits of the compute unit and 1 of its shader array, then the engine.
-constexpr int HW_ID = 4, XCC_ID = 20;
+constexpr int place = 4, die = 20;  // HW_ID, XCC_ID: names that HIP defines
 #if defined(__gfx942__) || defined(__gfx950__) || defined(__gfx9_4_generic__)
-MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<XCC_ID, 0, 3>() << 7 | hardware<HW_ID, 8, 7>(); }
+MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<die, 0, 3>() << 7 | hardware<place, 8, 7>(); }
 #else
-MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<HW_ID, 8, 8>(); }
+MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<place, 8, 8>(); }
 #endif
 #elif defined(__AMDGCN__)
 // Two of the four SIMDs of a workgroup processor are a compute unit.
-constexpr int HW_ID1 = 23;
+constexpr int place = 23;  // HW_ID1
 MMAPROBE_DEVICE Word32 inside_engine() {
-  return hardware<HW_ID1, 16, 1>() << 5 | hardware<HW_ID1, 10, 4>() << 1 | hardware<HW_ID1, 9, 1>();
+  return hardware<place, 16, 1>() << 5 | hardware<place, 10, 4>() << 1 | hardware<place, 9, 1>();
 }
 #if defined(__GFX12__)
 // A message's answer: the engine in the lowest bits, the die from bit 16 on.
@@ -49,6 +49,6 @@ MMAPROBE_DEVICE Word32 multiprocessor() {
   return (engine >> 16 & 7) << 7 | (engine & 7) << 6 | inside_engine();
 }
 #else
-MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<HW_ID1, 18, 3>() << 6 | inside_engine(); }
+MMAPROBE_DEVICE Word32 multiprocessor() { return hardware<place, 18, 3>() << 6 | inside_engine(); }
 #endif
 #endif

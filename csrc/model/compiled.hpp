@@ -13,6 +13,8 @@
 #include "compiled_fused_model.hpp"
 #include "compiled_integer.hpp"
 #include "compiled_interpreter.hpp"
+#include "compiled_pairs.hpp"
+#include "compiled_two_stage.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -34,9 +36,13 @@ struct Either<true, Fast> {
 template <class Any>
 struct Choice<FUSED, Any> : Either<FusedForm<Any>::FITS, Fused<FusedForm<Any>>> {};
 template <class Any>
+struct Choice<TWO_STAGE, Any> : Either<TwoStageForm<Any>::FITS, TwoStage<TwoStageForm<Any>>> {};
+template <class Any>
 struct Choice<INTEGER_WRAPS, Any> : Either<Integers<false>::FITS, Integers<false>> {};
 template <class Any>
 struct Choice<INTEGER_SATURATES, Any> : Either<Integers<true>::FITS, Integers<true>> {};
+template <class Any>
+struct Choice<PAIRS, Any> : Either<true, Pairs<Any>> {};
 template <class Any>
 struct Choice<CHAIN, Any> : Chains<int(of_operand(Header::a, OperandRow::bytes))> {};
 

@@ -19,10 +19,12 @@ constexpr i32 SPECIAL_FROM = 2047 + BIAS, INFINITE_FROM = 4000, NAN_FROM = 10300
 static_assert(INFINITE_FROM < INFINITE_LEVEL && 2 * INFINITE_LEVEL < NAN_FROM &&
               NAN_FROM <= NAN_LEVEL + ZERO_POWER + BIAS);
 
-template <class = void>
-struct FusedForm {
-    MMAPROBE_HD static constexpr i64 rule(FusedRow::Column column) {
-        return FusedRow{PROGRAM + RULES}[column];
+// Operands of a sum of products cut at a common place, whose kernel has the rules `Rules`.  `Any` keeps what a datapath
+// lacks from being looked for.
+template <class Rules, class Any>
+struct Sides {
+    MMAPROBE_HD static constexpr i64 rule(typename Rules::Column column) {
+        return Rules{PROGRAM + RULES}[column];
     }
     MMAPROBE_HD static constexpr i32 of(i64 operand, OperandRow::Column column) {
         return i32(operand_at(operand)[column]);
@@ -34,23 +36,32 @@ struct FusedForm {
     MMAPROBE_HD static constexpr i32 above(i64 operand) {  // every finite value is below 2^above
         return (1 << of(operand, OperandRow::exponent_bits)) - of(operand, OperandRow::bias);
     }
-    static constexpr i64 A = header(Header::a), B = header(Header::b), CARRY = rule(FusedRow::carry);
+    static constexpr i64 A = header(Header::a), B = header(Header::b), CARRY = rule(Rules::carry);
     static constexpr i64 C = HAS_C ? header(Header::c) : CARRY, SCALE = SCALED ? header(Header::scale) : A;
-    static constexpr int STEP = int(rule(FusedRow::step)), F = int(rule(FusedRow::fraction_bits));
-    static constexpr EncodeRow TO{PROGRAM + rule(FusedRow::encode)};
-    // The lowest labels of a product and of C: where nothing has a label, the sum is zero whatever E is.
+    static constexpr int STEP = int(rule(Rules::step)), F = int(rule(Rules::fraction_bits));
+    // The lowest labels of a product: where nothing has a label, the sum is zero whatever E is.
     static constexpr i32 SCALE_LOW = SCALED ? 2 * least(SCALE) : 0, SCALE_ABOVE = SCALED ? 2 * above(SCALE) : 0;
     static constexpr i32 PRODUCT_LOW = least(A) + least(B) + SCALE_LOW;
     static constexpr i32 PRODUCT_ABOVE = above(A) + above(B) + SCALE_ABOVE;
-    static constexpr i32 C_LOW = least(C) < least(CARRY) ? least(C) : least(CARRY);
-    static constexpr i32 LOWEST = C_LOW < PRODUCT_LOW ? C_LOW : PRODUCT_LOW;
-    static constexpr i32 ZERO = i32(rule(FusedRow::zero_exponent)), FLOOR = ZERO > LOWEST ? ZERO : LOWEST;
     static constexpr i32 LINE_ABOVE = (above(A) > above(B) ? above(A) : above(B)) + SCALE_ABOVE / 2;
-    // Whether the values, zeros and units of this form are what the rules here need.
-    static constexpr bool FITS = of(A, OperandRow::fraction_bits) <= 20 && of(B, OperandRow::fraction_bits) <= 20 &&
-                                 LIVE % 4 == 0 && STEP % 4 == 0 && LIVE <= 256 && FLOOR - F > -700 &&
-                                 LINE_ABOVE + ZERO_LEVEL - BIAS + 1 < FLOOR - F && PRODUCT_ABOVE < BIAS &&
-                                 PRODUCT_LOW > ZERO_LEVEL - BIAS;
+    // Whether values, zeros and units are what the rules here need, where no label is below `floor`.
+    MMAPROBE_HD static constexpr bool fit(i32 floor) {
+        return of(A, OperandRow::fraction_bits) <= 20 && of(B, OperandRow::fraction_bits) <= 20 && LIVE % 4 == 0 &&
+               STEP % 4 == 0 && LIVE <= 256 && floor - F > -700 &&
+               LINE_ABOVE + ZERO_LEVEL - BIAS + 1 < floor - F && PRODUCT_ABOVE < BIAS &&
+               PRODUCT_LOW > ZERO_LEVEL - BIAS;
+    }
+};
+
+template <class Any = void>
+struct FusedForm : Sides<FusedRow, Any> {
+    using Of = Sides<FusedRow, Any>;
+    static constexpr EncodeRow TO{PROGRAM + Of::rule(FusedRow::encode)};
+    static constexpr i32 C_LOW = Of::least(Of::C) < Of::least(Of::CARRY) ? Of::least(Of::C) : Of::least(Of::CARRY);
+    static constexpr i32 LOWEST = C_LOW < Of::PRODUCT_LOW ? C_LOW : Of::PRODUCT_LOW;
+    static constexpr i32 ZERO = i32(Of::rule(FusedRow::zero_exponent)), FLOOR = ZERO > LOWEST ? ZERO : LOWEST;
+    static constexpr int PARTS = 1;
+    static constexpr bool FITS = Of::fit(FLOOR);
 };
 
 // An operand of a dot product: high words of its values, levels by two, signs as bits.

@@ -165,5 +165,6 @@ def _row(built: Built) -> dict[str, Any]:
         "reason": built.reason,
         "opcodes": built.opcodes,
         "code": built.code,
+        "resources": built.resources,
         "bytes": len(built.kernel.binary) if built.kernel else 0,
     }

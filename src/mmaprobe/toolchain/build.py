@@ -30,7 +30,8 @@ class Built:
     ``compiled``: the disassembly holds the matrix instructions that the catalog's lowering states;
     ``changed``: it does not, ``reason`` says how; ``unread``: no disassembler is here, so that nobody knows;
     ``refused`` by the compiler; ``open``: a layout of it is.
-    ``code`` is the hash of the disassembled instructions; ``campaign`` that of the source, where it is a campaign's.
+    ``code`` is the hash of the disassembled instructions; ``campaign`` that of the source, where it is a campaign's;
+    ``resources`` are what the kernel takes of a multiprocessor: registers, of AMD also spills and memory in bytes.
     """
 
     instruction: str
@@ -41,6 +42,7 @@ class Built:
     opcodes: dict[str, int] = field(default_factory=dict)
     code: str = ""
     campaign: str = ""
+    resources: dict[str, int] = field(default_factory=dict)
 
 
 def build(pair: Pair, compiler: Compiler | None = None) -> Built:
@@ -74,7 +76,9 @@ def _built(wanted: Instruction, architecture: str, make: Callable[[], Kernel]) -
         return Built(name, architecture, "unread", f"not held against the catalog: {error}", made)
     seen = listed(wanted, architecture, made)
     status: Status = "changed" if seen.differs else "compiled"
-    return Built(name, architecture, status, "; ".join(seen.differs), made, seen.opcodes, seen.code)
+    return Built(
+        name, architecture, status, "; ".join(seen.differs), made, seen.opcodes, seen.code, resources=seen.resources
+    )
 
 
 def refused(name: str, home: str, architecture: str) -> bool:

@@ -70,6 +70,19 @@ def number(code: bytes, key: str) -> int:
     return int.from_bytes(code[first + 1 : first + 1 + size], "big") if size else code[first]
 
 
+RESOURCES = {
+    "vgprs": "vgpr_count", "agprs": "agpr_count", "sgprs": "sgpr_count", "spilled_vgprs": "vgpr_spill_count",
+    "spilled_sgprs": "sgpr_spill_count", "local_bytes": "private_segment_fixed_size",
+    "shared_bytes": "group_segment_fixed_size",
+}  # fmt: skip
+"""What a kernel takes, and the metadata that tell it; only gfx9 has AGPRs, which are counted in ``vgprs`` as well."""
+
+
+def resources(code: bytes) -> dict[str, int]:
+    """What a kernel takes of a compute unit: registers of each kind, those spilled, and memory in bytes."""
+    return {name: number(code, key) for name, key in RESOURCES.items() if key != "agpr_count" or b".agpr_count" in code}
+
+
 def disassemble(code: bytes, wave: int) -> list[str]:
     """The instructions of a code object for waves of ``wave`` lanes, which llvm-objdump cannot tell by itself."""
     tool = objdump()

@@ -12,6 +12,7 @@ from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain import code_object, disassembly, hip, nvrtc, zig
 from mmaprobe.toolchain.compiler import Compiler
+from mmaprobe.toolchain.cubin import registers
 from mmaprobe.toolchain.hip import Clang
 from mmaprobe.toolchain.hiprtc import Hiprtc
 from mmaprobe.toolchain.kernel import Kernel
@@ -24,11 +25,15 @@ AMD, NVIDIA = "gfx", "sm_"
 
 @dataclass(frozen=True)
 class Listing:
-    """Of a disassembly: its matrix instructions and how often each, the code's hash, and what differs (catalog)."""
+    """Of a disassembly: its matrix instructions and how often each, the code's hash, and what differs (catalog).
+
+    ``resources`` are what the kernel takes of a multiprocessor, as its binary tells.
+    """
 
     opcodes: dict[str, int]
     code: str
     differs: list[str]
+    resources: dict[str, int]
 
 
 def compiler_for(architecture: str) -> Compiler:
@@ -86,8 +91,9 @@ def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:
         wave = code_object.number(made.binary, "wavefront_size")
         if wave != made.threads:
             differs.append(f"waves of {wave} lanes, the catalog says {made.threads}")
-        return Listing(opcodes, code_object.code_hash(lines), differs)
+        return Listing(opcodes, code_object.code_hash(lines), differs, code_object.resources(made.binary))
     text = disassembly.disassemble(made.binary)
     opcodes = disassembly.matrix_opcodes(text)
     way, before = lowering(wanted, architecture), int(primed(wanted))
-    return Listing(opcodes, disassembly.code_hash(text), disassembly.differences(way, opcodes, before))
+    differs = disassembly.differences(way, opcodes, before)
+    return Listing(opcodes, disassembly.code_hash(text), differs, {"registers": registers(made.binary)})
