@@ -22,6 +22,7 @@ from mmaprobe.toolchain.nvcc import Nvcc
 from mmaprobe.toolchain.pack import open_pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.vendors import compiler_for, named_compiler
+from mmaprobe.validation.fused import shipped_campaigns
 
 HERE = Path(__file__).parent / "hiprtc"
 NAME = "v_mfma_f32_32x32x8f16"
@@ -67,6 +68,19 @@ def test_the_source_survives_the_header_of_hiprtc(library: str, home: str, name:
     assert built.kernel is not None
     assert built.kernel.toolchain == "hiprtc 6.3.42131, clang 22.1.8"
     assert built.code == build((name, home), Clang()).code
+
+
+@compiles_amd
+def test_a_campaign_survives_it_too(tmp_path: Path) -> None:
+    """As far as its types and names go: clang alone reads the source behind the header."""
+    (source,) = shipped_campaigns([NAME], "gfx90a")
+    path = tmp_path / "campaign.hip"
+    path.write_text(source.text, encoding="utf-8")
+    (clang,) = Clang()._command()
+    options = ["-fsyntax-only", "-std=c++17", "-x", "hip", "-nogpuinc", "-nogpulib", "--cuda-device-only"]
+    given = ["--offload-arch=gfx90a", "-D__HIPCC_RTC__", "-include", HERE / "header.hpp"]
+    done = subprocess.run([clang, *options, *given, path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @compiles_amd

@@ -10,6 +10,9 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(most) __attribute__((amdgpu_flat_work_group_size(1, most)))
 #define HIP_INCLUDE_HIP_HIP_RUNTIME_H
+#define HW_ID 4
+#define HW_ID_CU_ID_SIZE 4
+#define XCC_ID 20
 typedef signed char int8_t;
 typedef signed short int16_t;
 typedef signed int int32_t;
