@@ -13,6 +13,7 @@ import mmaprobe
 from by_hand import code, exact, p
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.lookup import architectures, instructions
+from mmaprobe.cli import main
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.devices.model import open_model
 from mmaprobe.devices.replay import record
@@ -147,8 +148,24 @@ def test_what_is_not_known_is_said(arch: str) -> None:
     for made in unknown:
         reason = device.supports(made).reason
         assert reason.startswith(f"no datapath is known for {made.id} on {arch}")
-        assert f"run `mmaprobe derive --device ... '{made.id}'`" in reason
+        assert reason.endswith(f"where that hardware is: mmaprobe derive --device hip:0 '{made.id}'")
         assert made.d != "s32"
+
+
+def test_what_is_not_known_is_said_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with what to type where such a GPU is."""
+    assert main(["instructions", "gfx950"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "50 of 68 forms have no datapath, neither published nor measured; where that hardware is:" in said
+    assert "mmaprobe run --device hip:0" in said
+    name = "v_mfma_f32_16x16x16_f16"
+    for words, status in (
+        (["explain", "gfx950", name, "1"], 2),
+        (["run", "--device", "model:gfx950", "--instruction", name], 3),
+    ):
+        assert main(words) == status
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"where that hardware is: mmaprobe derive --device hip:0 '{name}'" in line
 
 
 def test_bases() -> None:

@@ -116,7 +116,7 @@ def test_what_is_unknown_says_so() -> None:
     assert not answer
     assert answer.reason.startswith("no datapath is known for v_wmma_f32_16x16x16_f16")
     assert "(native: " in answer.reason
-    assert "run `mmaprobe derive --device" in answer.reason
+    assert "mmaprobe derive --device hip:0 'v_wmma" in answer.reason
     with pytest.raises(UsageError, match="no datapath is known"):
         device.run(unknown, Batch(np.zeros((1, 16, 16), np.uint16), np.zeros((1, 16, 16), np.uint16)))
     assert "sm_90a has no x86.dpps; x86-64 has" in open_model("sm_90a").supports(instruction("x86.dpps")).reason

@@ -240,7 +240,7 @@ def test_tcgen05_is_the_wider_unit_of_its_architecture() -> None:
             datapath_for("sm_100a", instruction(f"{plain}{{{inside}}}"))
     for form in (TC.format("mxf4.block_scale.block32", 96, "f32.e2m1.e2m1.ue8m0"),
                  TC.format("f8f6f4", 64, "f32.e4m3.e4m3")):  # fmt: skip
-        with pytest.raises(UsageError, match=r"no datapath is known for .*; run `mmaprobe derive"):
+        with pytest.raises(UsageError, match=r"no datapath is known for .*: mmaprobe derive --device cuda:0"):
             datapath_for("sm_107a", instruction(form))
 
 

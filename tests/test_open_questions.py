@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -117,6 +118,24 @@ def test_a_device_that_follows_none(name: str, pattern: str, change: str, says: 
     assert says in answer.finding
     refuted = {claim for shown in answer.witnesses for claim, d in shown.claims if d != shown.witness.d}
     assert refuted == {claim.name for claim in question.claims_on("sm_90a")}
+
+
+@pytest.mark.parametrize("claim", ["of each group", "of the whole wave", "other"])
+def test_which_blocks_of_a_feed_others(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit by the manuals' rule, which differs but for a full broadcast, and one by neither."""
+    (question,) = named(("cbsz-abid",))
+    device = open_device("model:gfx942")
+    instruction = match("gfx942", "v_mfma_f32_4x4x1_16b_f32{abid=1,cbsz=2}")[0]
+    plain = match("gfx942", "v_mfma_f32_4x4x1_16b_f32")[0]
+    if claim != "of each group":
+        block = np.arange(16)
+        fed = block % 4 + 4 if claim == "of the whole wave" else block ^ 1
+        run = type(device).run
+        moved = partial(run, device, plain)
+        monkeypatch.setattr(type(device), "run", lambda _, made, batch: moved(replace(batch, a=batch.a[:, fed])))
+    answer = ask_about(device, question, instruction)
+    assert answer.status == "settled"
+    assert answer.claim == next((each.name for each in question.claims if each.outcome == claim), "")
 
 
 def test_a_finding_comes_as_a_simple_vector() -> None:

@@ -1,8 +1,9 @@
-"""Experiments that no probe makes and no datapath says: the order in which sparse metadata names lanes."""
+"""Experiments that no probe makes and no datapath says: the order of sparse metadata, blocks of A that feed others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
-from mmaprobe.probing.terms import code_of
+from mmaprobe.probing.terms import code_of, values_of
 
 
 @dataclass(frozen=True)
@@ -88,4 +89,35 @@ def _met(instruction: Instruction, vectors: Batch, metadata: Bits) -> Bits:
     return found
 
 
-EXPERIMENTS: dict[str, Callable[[Device, Instruction, int], Outcome]] = {"metadata order": metadata_order}
+def blocks_of_a(device: Device, instruction: Instruction, seed: int) -> Outcome:
+    """Which block of A each block of D is made of: A is the number of its block, B is 1, C is 0.
+
+    ``of each group``: ``(b >> cbsz << cbsz) + abid``.  ``of the whole wave``: lane l has A of lane
+    ``l % S + S abid``, S = 64 >> cbsz; so block b that of ``b % (S / M) + S / M abid``.  ``other``: anything else.
+    A known answer goes by the first, so none is asked for.
+    """
+    numbers = {key: int(instruction.modifier.get(key, "0")) for key in ("cbsz", "abid")}
+    block = np.arange(instruction.blocks)
+    few = (64 >> numbers["cbsz"]) // instruction.m
+    named = {
+        "of each group": (block >> numbers["cbsz"] << numbers["cbsz"]) + numbers["abid"],
+        "of the whole wave": block % few + few * numbers["abid"],
+    }
+    fmt = instruction.formats()
+    codes = np.array([code_of(fmt["a"], Fraction(int(number))) for number in block], fmt["a"].dtype)
+    shapes = instruction.shapes(1)
+    a = np.broadcast_to(codes[:, None, None], shapes["a"]).copy()
+    b = np.full(shapes["b"], fmt["b"].one, fmt["b"].dtype)
+    unproven = getattr(device, "unproven", nullcontext)
+    with unproven():
+        d = device.run(instruction, Batch(a, b, np.zeros(shapes["c"], fmt["c"].dtype)))
+    seen = [values_of(fmt["d"], np.unique(each)) for each in d[0]]
+    found = [int(one[0]) if len(one) == 1 and one[0] is not None else -1 for one in seen]
+    outcome = next((name for name, blocks in named.items() if blocks.tolist() == found), "other")
+    return Outcome(outcome, f"{outcome}: blocks of D are made of {' '.join(map(str, found))}", vectors=d.size)
+
+
+EXPERIMENTS: dict[str, Callable[[Device, Instruction, int], Outcome]] = {
+    "metadata order": metadata_order,
+    "blocks of A": blocks_of_a,
+}

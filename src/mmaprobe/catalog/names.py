@@ -39,6 +39,7 @@ class Names:
     generations: Mapping[str, tuple[str, ...]]
     products: Mapping[str, str]
     spelled: Mapping[str, str]
+    devices: Mapping[str, str]
 
 
 @cache
@@ -52,7 +53,12 @@ def names() -> Names:
     lists: list[Mapping[str, Any]] = [{k: v for k, v in group.items() if k != "source"} for group in data["products"]]
     products = {_plain(name): arch for group in lists for arch, listed in group.items() for name in listed}
     spelled = {_plain(name): name for group in lists for listed in group.values() for name in listed}
-    return Names(targets, {k: tuple(v) for k, v in data["generations"].items()}, products, spelled)
+    return Names(targets, {k: tuple(v) for k, v in data["generations"].items()}, products, spelled, data["devices"])
+
+
+def device_of(architecture: str) -> str:
+    """The device that runs an architecture's instructions where it is: ``hip:0``; empty for an unknown kind."""
+    return next((device for begins, device in names().devices.items() if architecture.startswith(begins)), "")
 
 
 def _plain(name: str) -> str:

@@ -46,7 +46,11 @@ def instructions(
         return 0
     brief = [row | {"instruction": lookup.short(row["instruction"])} for row in rows]
     out().print(table(brief, (*report.COLUMNS, *here)))
-    out().print("\n".join(["", *report.option_lines(rows), ""]), markup=False, soft_wrap=True)
+    out().print(
+        "\n".join(["", *report.option_lines(rows), *report.unknown_lines(rows, architecture), ""]),
+        markup=False,
+        soft_wrap=True,
+    )
     out().print(table(counts, ("family", *report.COUNTS)))
     return 0
 

@@ -12,7 +12,7 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import agreed, lowering, parts
 from mmaprobe.catalog.lowering import Lowering
-from mmaprobe.catalog.names import architecture_of
+from mmaprobe.catalog.names import architecture_of, device_of
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
@@ -192,6 +192,6 @@ class _Shipped(dict[str, Mapping[str, Entry]]):
 def _unknown(instruction: Instruction, architecture: str, way: Lowering) -> str:
     made_of = " + ".join(way.primitives)
     return (
-        f"{instruction.id} on {architecture} ({way.kind}: {made_of}); "
-        f"run `mmaprobe derive --device ... '{instruction.id}'` on that hardware"
+        f"{instruction.id} on {architecture} ({way.kind}: {made_of}), neither published nor measured; "
+        f"where that hardware is: mmaprobe derive --device {device_of(architecture)} '{instruction.id}'"
     )

@@ -12,6 +12,7 @@ from mmaprobe.catalog import lookup, wording
 from mmaprobe.catalog.catalog import Form
 from mmaprobe.catalog.lowering import KINDS
 from mmaprobe.catalog.modifiers import unmodified
+from mmaprobe.catalog.names import device_of
 from mmaprobe.catalog.states import default_state
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.errors import NotHereError, UsageError, near
@@ -164,6 +165,19 @@ def architecture_counts(chosen: Selection) -> list[Row]:
             parts.append({"architecture": name} | numbers)
             every.update(numbers)
     return [*parts, {"architecture": "all", **{name: every[name] for name in COUNTS}}]
+
+
+def unknown_lines(rows: Iterable[Mapping[str, Any]], architecture: str) -> list[str]:
+    """In one line how many forms nothing is known of, and what finds it out; [] where there are none."""
+    found = list(rows)
+    unknown = sum(row["basis"] == NO_MODEL for row in found)
+    if not unknown:
+        return []
+    device = device_of(lookup.parts(architecture)[0])
+    return [
+        f"{unknown} of {len(found)} forms have no datapath, neither published nor measured; "
+        f"where that hardware is: mmaprobe run --device {device}"
+    ]
 
 
 def option_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
