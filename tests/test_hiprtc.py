@@ -89,7 +89,7 @@ def test_what_it_refuses_is_one_line(library: str) -> None:
     source, rtc = render(instruction(NAME, "gfx90a"), "gfx90a"), Hiprtc(library)
     with pytest.raises(RefusedError, match=rf"{NAME} on gfx90a: hiprtc 6.3.42131, .* refuses it: .*'nope'"):
         rtc.compile_source(replace(source, text="int x = nope;\n" + source.text))
-    with pytest.raises(NotHereError, match=r"does not compile for gfx1251: update ROCm, or compile with --compiler"):
+    with pytest.raises(NotHereError, match=r"does not compile for gfx1251: update ROCm, or set MMAPROBE_CLANG"):
         rtc.check_architecture("gfx1251")
 
 

@@ -50,11 +50,14 @@ class Hiprtc:
 
     library: str = ""
     OPTIONS: tuple[str, ...] = OPTIONS
-    NEWER: str = "update ROCm, or compile with --compiler clang"
+    NEWER: str = "update ROCm, or set MMAPROBE_CLANG to a newer clang++"
 
     def version(self) -> str:
         """``hiprtc 6.3.42131, clang 18.0.0``; NotHereError where it is not installed or does not work."""
-        return _version(self._libraries())
+        stamp, missing = _version(self._libraries())
+        if missing:
+            raise NotHereError(missing)
+        return stamp
 
     def check_architecture(self, architecture: str) -> None:
         """NotHereError where it does not compile for an architecture."""
@@ -81,17 +84,19 @@ class Hiprtc:
 
 
 @cache
-def _version(where: tuple[str, ...]) -> str:
-    code, said = _compiled(where, PROBE, (f"--offload-arch={PLAIN}", *OPTIONS))
+def _version(where: tuple[str, ...]) -> tuple[str, str]:
+    """The versions, or, where it does not work, why."""
+    try:
+        code, said = _compiled(where, PROBE, (f"--offload-arch={PLAIN}", *OPTIONS))
+    except NotHereError as error:
+        return "", str(error)
     if not code:
-        raise NotHereError(
-            f"hiprtc does not work: {said}; a part of ROCm may be missing: apt-get install libamd-comgr2"
-        )
+        return "", f"hiprtc does not work: {said}; a part of ROCm may be missing: apt-get install libamd-comgr2"
     found = _SAID.search(code)
     if not found:
-        raise NotHereError("hiprtc does not say its version")
+        return "", "hiprtc does not say its version"
     version, clang = found[1].decode(), found[2].decode()
-    return f"hiprtc {version}, clang {clang}" if version[0].isdecimal() else f"hiprtc, clang {clang}"
+    return (f"hiprtc {version}, clang {clang}" if version[0].isdecimal() else f"hiprtc, clang {clang}"), ""
 
 
 @cache
