@@ -66,6 +66,7 @@ _ROLES: dict[str, Callable[[Instruction, Chosen], dict[str, Choices]]] = {
     "matrix_formats": lambda made, chosen: dict.fromkeys(("matrix_a_fmt", "matrix_b_fmt"), MATRIX_NAMES),
     "scale_bytes": lambda made, chosen: dict.fromkeys(("op_sel", "op_sel_hi"), _bits(0, 1)),
     "scale_rows": lambda made, chosen: dict.fromkeys(("matrix_a_scale", "matrix_b_scale"), SCALE_ROWS),
+    "scale_row_b": lambda made, chosen: {"matrix_b_scale": SCALE_ROWS},  # 32 rows of A take the scales of all lanes
     "scale_formats": lambda made, chosen: dict.fromkeys(
         ("matrix_a_scale_fmt", "matrix_b_scale_fmt"), tuple(SCALE_FORMATS)
     ),
