@@ -13,7 +13,7 @@ from compilers import compiles_amd
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import code_object, hip, hiprtc, nvrtc, zig
+from mmaprobe.toolchain import code_object, hip, hiprtc, nvrtc, rocm, zig
 from mmaprobe.toolchain.build import build
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.hip import Clang
@@ -100,6 +100,21 @@ def test_the_real_one() -> None:
     assert (built.status, built.reason) == ("compiled", "")
     with pytest.raises(NotHereError, match="does not compile for gfx1: update ROCm"):
         Hiprtc().check_architecture("gfx1")
+
+
+def test_where_rocm_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the process has already, whatever its version; by the loader, in ROCm's folder, in AMD's wheel."""
+    found = rocm.opened("libc")
+    assert found is not None
+    assert found._name == "libc.so.6"
+    assert rocm.opened("libnobody") is None
+    (tmp_path / rocm.WHEEL).mkdir()
+    (tmp_path / rocm.WHEEL / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(rocm.ROOT, "/somewhere")
+    names = rocm.names("libhiprtc")
+    places = ["libhiprtc.so", "/somewhere/lib/libhiprtc.so.7", str(tmp_path / rocm.WHEEL / "lib" / "libhiprtc.so.10")]
+    assert [each for each in names if each in places] == places
 
 
 def test_what_is_missing(tmp_path: Path) -> None:

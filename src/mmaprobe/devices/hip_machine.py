@@ -7,7 +7,6 @@ structures, whose fields move from version to version.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,12 +24,7 @@ UNREAD = "not read"
 
 def _library() -> Any:
     """The HIP library; None where none is installed."""
-    for name in rocm.names("libamdhip64"):
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
+    return rocm.opened("libamdhip64")
 
 
 def _text(path: str) -> str:
