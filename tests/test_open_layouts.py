@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compilers import compiles_amd
 from emulator.batches import random_batch
 from fake_hip import FakeHip, device
 from mmaprobe import formats
@@ -24,9 +25,10 @@ from mmaprobe.derivation import settling
 from mmaprobe.derivation.settling import settle, unsettled
 from mmaprobe.devices.gpu import GpuDevice
 from mmaprobe.devices.known_answer import WrongAnswerError
-from mmaprobe.errors import NotHereError
+from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.report.findings import findings_code
+from mmaprobe.toolchain.pack import open_pack
 from standin_hip import plugged
 
 
@@ -129,6 +131,25 @@ def test_a_run_settles_it_and_goes_on(tmp_path: Path) -> None:
     again = gpu("gfx950", "chunks")
     bring_up(again, steps=("layouts", "recording"), resume=True, **given)
     assert not unsettled(again, instruction(BYTES, "gfx950"))
+    told = device(FakeHip("gfx950", exact, truth="chunks"), options=f"&layouts={tmp_path}/steps/layouts.json")
+    assert told.supports(instruction(BYTES, "gfx950"))
+    assert not told.supports(instruction(HALF, "gfx950"))
+    (tmp_path / "steps" / "layouts.json").write_text(json.dumps(step).replace('"claim": "chunks"', '"claim": "plain"'))
+    with pytest.raises(UsageError, match=r"claim.* consecutive, chunks"):
+        device(FakeHip("gfx950", exact), options=f"&layouts={tmp_path}/steps/layouts.json")
+
+
+@compiles_amd
+def test_a_pack_holds_every_claim(tmp_path: Path) -> None:
+    """So that a machine without a compiler settles it too."""
+    assert main(["compile", "--arch", "gfx950", "--instruction", HALF, "--jobs", "1", "--out", str(tmp_path)]) == 0
+    made = instruction(HALF, "gfx950")
+    kernels = open_pack(tmp_path).kernels
+    assert sorted(kernels) == sorted(each.id for each in claims(made, "gfx950"))
+    assert {tuple(each.opcodes) for each in kernels.values()} == {(HALF,)}
+    packed = device(FakeHip("gfx950", exact), options=f"&pack={tmp_path}")
+    assert packed.holds(made)
+    assert unsettled(packed, made)
 
 
 def test_a_run_leaves_out_what_it_cannot_settle(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 A fragment record applies where each of its predicates holds: an instruction's
 opcode, shape, formats and the operand's width against a value, a list of
-values or a glob.  Exactly one record may apply to an operand; of an open one
-every record has the name of its claim (``catalog.claims``).
+values or a glob.  One record may apply to an operand; where it is open several,
+each by the name of its claim (``catalog.claims``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from math import prod
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.catalog.claims import claim_of, claimed, unclaimed
+from mmaprobe.catalog.claims import claim_of, claimed
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
@@ -177,8 +177,8 @@ def open_reason(instruction: Instruction, architecture: str) -> str:
     """Why an instruction cannot be run yet: the first operand whose layout no source tells; empty if none."""
     for operand in operands(instruction):
         known = facts(instruction, architecture, operand)
-        found = [*_applying("absent", known), *_applying("fragment", known)]
-        opened = [record for record in found if record.get("status") == "open"]
+        every = (*_applying("absent", known), *_applying("fragment", known))
+        opened = [record for record in every if record.get("status") == "open"]
         if opened and not {record.get("claim") for record in opened} & set(claim_of(instruction)):
             return f"the layout of {operand} is open: {opened[0].get('reason') or opened[0]['note']}"
     return ""
@@ -186,13 +186,14 @@ def open_reason(instruction: Instruction, architecture: str) -> str:
 
 def claims(instruction: Instruction, architecture: str) -> tuple[Instruction, ...]:
     """An instruction whose layout is open by each claim of a source; () where none is open, or one without a claim."""
+    if claim_of(instruction):
+        return ()
     sets: dict[tuple[str, ...], None] = {}
     for operand in operands(instruction):
-        known = facts(unclaimed(instruction), architecture, operand)
+        known = facts(instruction, architecture, operand)
         if _applying("absent", known):
             return ()
-        opened = [record["claim"] for record in _applying("fragment", known) if record.get("status") == "open"]
-        if opened:
+        if opened := [one["claim"] for one in _applying("fragment", known) if one.get("status") == "open"]:
             sets[tuple(opened)] = None
     return tuple(claimed(instruction, ".".join(names)) for names in itertools.product(*sets) if names)
 

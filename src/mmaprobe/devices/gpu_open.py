@@ -3,7 +3,8 @@
 ``KIND:0?pack=FOLDER&timeout=SECONDS&trial=no``: kernels come from a ``pack`` (``mmaprobe
 compile --out``) instead of a compiler, or, without one, from what the package was built with;
 ``timeout`` (60) bounds each launch and the first run of each instruction in a child process,
-which ``trial=no`` leaves out.
+which ``trial=no`` leaves out.  ``layouts=FILE``: open layouts as a run settled them, the
+``steps/layouts.json`` of its evidence.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mmaprobe.devices.options import number, split_options
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain.pack import LIST, open_pack
 
-OPTIONS = ("pack", "timeout", "trial")
+OPTIONS = ("pack", "timeout", "trial", "layouts")
 PACKS = Path(str(files("mmaprobe"))) / "packs"
 """Where a build with -DMMAPROBE_CUDA=ON or -DMMAPROBE_HIP=ON puts packs, a folder for each architecture."""
 
@@ -61,7 +62,10 @@ def opened(driver: Driver, what: Asked, here: Compiled, command: Callable[[str],
     tried = what.options.get("trial") != "no"
     trial = ChildTrial(driver.name, child, what.seconds + 30) if tried else None
     kernels, sources, shelf = _kernels(what.options.get("pack", ""), driver.architecture, here)
-    return GpuDevice(driver, kernels, trial, what.seconds, sources, shelf)
+    made = GpuDevice(driver, kernels, trial, what.seconds, sources, shelf)
+    if "layouts" in what.options:
+        made.layouts.read(Path(what.options["layouts"]))
+    return made
 
 
 def _shipped(architecture: str, here: Compiled) -> str:

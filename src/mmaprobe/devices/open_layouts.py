@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mmaprobe.catalog.claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import claims, open_reason
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.modifiers import unmodified
+from mmaprobe.evidence.files import read_json
 
 
 class OpenLayouts:
@@ -18,6 +22,16 @@ class OpenLayouts:
     def settle(self, made: Instruction, name: str) -> None:
         """From here on an instruction runs by the claim of this name."""
         self._settled[_key(made)] = name
+
+    def read(self, path: Path) -> None:
+        """Take in what a run settled (the ``steps/layouts.json`` of its evidence); UsageError where it is none."""
+        findings = read_json(path)["result"]["findings"]
+        for name in findings.typed(dict):
+            answer = findings[name]["answer"]
+            if isinstance(answer.value, dict) and answer.value.get("claim"):
+                made = instruction(name, self._architecture)
+                answer["claim"].one_of(*(each.modifier[KEY] for each in claims(made, self._architecture)))
+                self.settle(made, answer["claim"].text)
 
     def settled(self, made: Instruction) -> Instruction:
         """An instruction as it runs here: by the claim that was found right, else itself."""
