@@ -70,7 +70,7 @@ struct TwoStageSum : Lines<Form> {
         const i64 kept = products.sum * (1 << BELOW) >> (far < 63 ? far : 63);
         i64 sum = kept + (gap > Form::CUTOFF ? 0 : i64(addend) * (1 << BELOW));
         const i32 lowest = label - F - BELOW, top = lowest + count_bits(u64(sum < 0 ? -sum : sum)) - 1;
-        const i32 cut = (top > -126 ? top : -126) - Form::FIRST - lowest, by = cut < 0 ? 0 : cut < 62 ? cut : 62;
+        const i32 cut = (top > -126 ? top : -126) - Form::FIRST - lowest, by = cut < 0 ? 0 : cut < 53 ? cut : 53;
         sum = i64(u64(sum >> by) << by);
         return write_any<Form>(sum, lowest);
     }
