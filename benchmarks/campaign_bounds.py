@@ -118,6 +118,7 @@ def unrolled(source: Source, family: str) -> Source:
     made, mark, rest = source.text.partition("namespace compiled {")
     made = re.sub(r"MMAPROBE_ROLLED (?=for)", "MMAPROBE_UNROLLED ", made)  # what walks over specials stays rolled
     text = (made + mark + rest).replace("#pragma unroll 1\n", "#pragma unroll\n")
+    text = text.replace('_Pragma("unroll 8")', '_Pragma("unroll")')
     text = text.replace("thread / makers, parts, put", "0, parts, put")  # a count that the compiler knows
     text = text.replace("of.family", str(FAMILIES.index(family)))
     return replace(source, text=text)

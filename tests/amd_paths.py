@@ -18,9 +18,13 @@ LIKE = {
 }
 
 
+SCALED = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0"
+
+
 def path_like(made: Instruction) -> Datapath:
     """One sum of all products and C."""
-    path = datapath_for("sm_90a", instruction(LIKE[made.a, made.d], "sm_90a"))
+    home, name = ("sm_120a", SCALED) if made.scale else ("sm_90a", LIKE[made.a, made.d])
+    path = datapath_for(home, instruction(name, home))
     lanes = Products(tuple(range(made.selected)))
     if isinstance(path.tree, Fused):
         return replace(path, k=made.selected, tree=replace(path.tree, terms=(Term(Accumulator()), Term(lanes))))

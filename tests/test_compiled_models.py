@@ -57,7 +57,6 @@ FORMS = [
         "sm_120a", "GROUPED",
     ),
     ("v_mfma_f32_16x16x16_f16", "gfx942", "TWO_STAGE"),
-    ("v_smfmac_f32_16x16x64_fp8_bf8", "gfx942", "TWO_STAGE"),
     ("v_mfma_f32_32x32x4bf16", "gfx90a", "PAIRS"),
 ]  # fmt: skip
 COUNT = 200  # vectors of each family

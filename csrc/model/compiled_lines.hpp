@@ -88,7 +88,7 @@ struct Lines {
         u32 pairs[M * N];
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) pairs[i] = u32(Form::FLOOR + 2 * BIAS) * 0x10001;
-        MMAPROBE_UNROLLED
+        MMAPROBE_STEPPED
         for (int k = first; k < first + STEP; k += 2)
             MMAPROBE_UNROLLED
             for (int i = 0; i < M * N; ++i)
@@ -103,7 +103,7 @@ struct Lines {
     template <int M, int N>
     MMAPROBE_HD static void add_products(const Row* const* rows, const Column* const* columns, int first,
                                          double (*total)[PARTS]) {
-        MMAPROBE_UNROLLED
+        MMAPROBE_STEPPED
         for (int k = first; k < first + STEP; k += 4) {
             Quad a[M], b[M * N];
             MMAPROBE_UNROLLED

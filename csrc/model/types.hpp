@@ -40,13 +40,19 @@ typedef long long int64_t;
 #define MMAPROBE_APART MMAPROBE_CALL
 #define MMAPROBE_INLINED
 #endif
-// Loops of a GPU's thread: passes side by side, or one copy of the code, or one where few threads come.
+// Loops of a GPU's thread: passes side by side, a few of them, or one copy of the code, or one where few threads come.
 #if defined(__CUDACC__) || defined(__HIP__)
 #define MMAPROBE_UNROLLED _Pragma("unroll")
+#if defined(__HIP__)  // whose scheduler loads everything first
+#define MMAPROBE_STEPPED _Pragma("unroll 8")
+#else
+#define MMAPROBE_STEPPED MMAPROBE_UNROLLED
+#endif
 #define MMAPROBE_ROLLED _Pragma("unroll 1")
 #define MMAPROBE_SELDOM _Pragma("unroll 1")
 #else
 #define MMAPROBE_UNROLLED
+#define MMAPROBE_STEPPED
 #define MMAPROBE_ROLLED
 #define MMAPROBE_SELDOM
 #endif
