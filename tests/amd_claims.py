@@ -1,8 +1,8 @@
 """The layouts that sources claim for operands where they are open, element to (register, lowest bit, lane).
 
-Written apart from the shipped formulas, as the sources have them: for SMFMAC of gfx950 what AMD's test of fpsan loads
-into each lane, inverted; for SWMMAC of gfx1250 the functions of AMD's emulator.  ``neither`` is one that nobody claims,
-for a unit on which every claim is wrong.
+Written apart from the shipped formulas, as the sources have them: for SMFMAC of gfx950 what the tests of
+ROCm/hip-fpsan load into each lane, inverted; for SWMMAC of gfx1250 the functions of AMD's emulator.  ``neither`` is one
+that nobody claims, for a unit on which every claim is wrong.
 """
 
 from __future__ import annotations

@@ -120,6 +120,24 @@ def test_every_open_layout_has_claims_of_sources(home: str) -> None:
         assert len(places) == len(claims)
 
 
+@pytest.mark.parametrize(("name", "half"), [("v_swmmac_f32_16x16x64_f16", 8), ("v_swmmac_f32_16x16x128_fp8_fp8", 16)])
+def test_two_sources_of_one_claim(name: str, half: int) -> None:
+    """ROCm/hip-fpsan has gfx1250's ``halves`` with other names of k: the same places of A, B and index belong together.
+
+    Of each group q of four dense k: the lanes and number of its pair in A, of its four in B, of its index.
+    """
+    theirs = {(q % 2, q // 2, q % 2, q // 2, 2 * q // half // 2, half // 2 * (q % 2) + q // 2 % (half // 2))
+              for q in range(2 * half)}  # fmt: skip
+    made = instruction(f"{name}{{layout=halves}}", "gfx1250")
+    places = {}
+    for operand, row, axis, wide in (("a", "m", "k", 2), ("b", "n", "k", 4), ("metadata", "m", "chunk", 1)):
+        index = layouts.layout(made, "gfx1250", operand).coordinates()
+        for lane, slot in np.argwhere((index[row] == 0) & (index[axis] % wide == 0)).tolist():
+            places[operand, int(index[axis][lane, slot]) // wide] = (lane // 16, slot // wide)
+    ours = {places["a", q] + places["b", q] + places["metadata", q] for q in range(2 * half)}
+    assert ours == theirs
+
+
 BLGP = [
     lambda lane: lane, lambda lane: lane % 32, lambda lane: lane % 32 + 32, lambda lane: (lane + 16) % 64,
     lambda lane: lane % 16, lambda lane: lane % 16 + 16, lambda lane: lane % 16 + 32, lambda lane: lane % 16 + 48,
