@@ -33,6 +33,7 @@ class HostGpu:
     """A GPU of four multiprocessors; ``unit`` answers tiles on one of them, as the model does where it is None."""
 
     name, architecture, multiprocessors = "cuda:0", "sm_90a", 4
+    multiprocessor = "multiprocessor"
 
     def __init__(
         self, unit: Unit | None = None, *, lacks: MmaprobeError | None = None, judges: bool = True, seed: int = 0

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fake_hip
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.source import Source
 from mmaprobe.validation import Summary, fused, validate
 from standin_gpu import StandIn, name, pack, plugged
-from standin_source import Lies
+from standin_source import Lies, Seed, seeded
+from vendors import AMD, NVIDIA, Vendor
 
+AMD_HALF, AMD_BLOCKS = "v_mfma_f32_16x16x16_f16", "v_mfma_f32_4x4x4_16b_bf16"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 GROUP = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
 STAGED = "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32"
@@ -32,19 +38,50 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "SABOTAGED", 3)
 
 
-def validated(cuda: StandIn, identifier: str = HALF, family: str = "cancel", **options: Any) -> Summary:
-    made = instruction(identifier, "sm_90a")
-    reference = DatapathDevice(made, datapath_for("sm_90a", made))
-    with plugged(cuda):
-        return validate(open_device(name(**options)), reference, made, VECTORS, generators=[family])
+def validated(
+    gpu: Any, identifier: str = HALF, family: str = "cancel", vendor: Vendor = NVIDIA, **options: Any
+) -> Summary:  # fmt: skip
+    made = instruction(identifier, vendor.architecture)
+    reference = DatapathDevice(made, datapath_for(vendor.architecture, made))
+    given = "&".join(f"{key}={value}" for key, value in {"trial": "no", **options}.items())
+    with vendor.plugged(gpu):
+        return validate(open_device(f"{vendor.scheme}:0?{given}"), reference, made, VECTORS, generators=[family])
 
 
-@pytest.mark.parametrize("identifier", [HALF, GROUP, STAGED])
-def test_vectors_are_compared(identifier: str) -> None:
-    summary = validated(StandIn(), identifier)
+FORMS = [(NVIDIA, HALF), (NVIDIA, GROUP), (NVIDIA, STAGED), (AMD, AMD_HALF), (AMD, AMD_BLOCKS)]
+
+
+@pytest.mark.parametrize(("vendor", "identifier"), FORMS, ids=lambda value: str(getattr(value, "scheme", value)))
+def test_vectors_are_compared(vendor: Vendor, identifier: str) -> None:
+    summary = validated(vendor.gpu(), identifier, vendor=vendor)
     assert (summary.vectors, summary.mismatches, summary.exit_code) == (VECTORS, 0, 0)
     assert summary.screening is not None
-    assert summary.screening.present == 132
+    assert summary.screening.present == vendor.gpu.count
+    assert f"{vendor.multiprocessor}s compared vectors; wrong: none" in str(summary.screening)
+
+
+@pytest.mark.parametrize(
+    ("seed", "said"),
+    [
+        (
+            ("if (d != right) report", "if (false) report"),
+            "was told to take one output for wrong and finds 0 mismatches, 0 without",
+        ),
+        (("checksum += Word64(right)", "checksum += Word64(right + 1)"), "are not those of the CPU: nothing it says"),
+    ],
+)
+def test_a_kernel_of_amd_that_proves_nothing(seed: Seed, said: str) -> None:
+    """One that never finds a fault, one with another model: no vector counts."""
+    made = instruction(AMD_HALF, "gfx942")
+
+    def kernel(source: Source) -> Kernel:
+        return fake_hip.campaign_kernel(replace(source, text=seeded(source, (seed,))))
+
+    with AMD.plugged(AMD.gpu()), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmaprobe.devices.hip.kernel_of", kernel)
+        device = open_device("hip:0?trial=no")
+        with pytest.raises(DeviceError, match=said):
+            validate(device, open_device("model:gfx942"), made, VECTORS, generators=["cancel"])
 
 
 def test_the_command_tells_the_multiprocessors(capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,6 +130,7 @@ class Vendor:
     fraction_bits: int
     driver: str
     toolchain: str
+    multiprocessor: str
     who: str
     errors: str
     slower: str
@@ -154,6 +155,7 @@ NVIDIA = Vendor(
     fraction_bits=24,
     driver="580.65.06",
     toolchain=standin_gpu.TOOLCHAIN,
+    multiprocessor="multiprocessor",
     who="nvidia-smi",
     errors="nvidia-smi -q -d ECC",
     slower="clocks: core 1980 -> 1200 MHz; held down by hw_thermal_slowdown",
@@ -177,6 +179,7 @@ AMD = Vendor(
     fraction_bits=30,
     driver="6.8.5",
     toolchain=fake_hip.TOOLCHAIN,
+    multiprocessor="compute unit",
     who="rocm-smi --showpids",
     errors="amd-smi metric --ecc, rocm-smi --showrasinfo all",
     slower="clocks: core 1980 -> 1200 MHz",

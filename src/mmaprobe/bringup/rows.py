@@ -132,11 +132,13 @@ def _kept_detail(part: Part, where: str) -> str:
 def _places(part: Part) -> str:
     """Where a fused campaign found mismatches: the multiprocessors, where they are few."""
     wrong: Counter[str] = Counter()
-    for run in part.validation.get("runs", ()):
-        wrong.update(run.get("multiprocessors", {}).get("wrong", {}))
+    called = "multiprocessor"
+    for screened in (run.get("multiprocessors", {}) for run in part.validation.get("runs", ())):
+        wrong.update(screened.get("wrong", {}))
+        called = screened.get("called", called)
     if len(wrong) > FEW_PLACES:
-        return f"; on {len(wrong)} multiprocessors"
-    return "".join(f"; {count:,} wrong on multiprocessor {number}" for number, count in sorted(wrong.items()))
+        return f"; on {len(wrong)} {called}s"
+    return "".join(f"; {count:,} wrong on {called} {number}" for number, count in sorted(wrong.items()))
 
 
 def _mismatch(example: Mismatch) -> str:

@@ -60,6 +60,7 @@ class CudaDriver(Calls):
     """``gpu_driver.Driver`` for NVIDIA; made by ``open_driver``."""
 
     resident = (CUDA,)
+    multiprocessor = "multiprocessor"
 
     def __init__(self, cuda: Any, index: int, machine: Machine) -> None:
         super().__init__(cuda, f"cuda:{index}")

@@ -82,6 +82,7 @@ class GpuDevice:
         self.name = driver.name
         self.architecture = driver.architecture
         self.resident = driver.resident
+        self.multiprocessor = driver.multiprocessor
         self.layouts = OpenLayouts(driver.name, driver.architecture)
         self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
         self._sources, self._shelf = sources, shelf or Shelf()

@@ -56,6 +56,11 @@ class Driver(Protocol):
         ...
 
     @property
+    def multiprocessor(self) -> str:
+        """What the vendor calls a multiprocessor."""
+        ...
+
+    @property
     def multiprocessors(self) -> int:
         """How many multiprocessors there are."""
         ...

@@ -62,6 +62,7 @@ class HipDriver(Calls):
 
     resident = (ROCM,)
     exclusive = False
+    multiprocessor = "compute unit"
 
     def __init__(self, hip: object, index: int, machine: Machine) -> None:
         super().__init__(hip, f"hip:{index}")

@@ -53,9 +53,10 @@ KEPT = 64
 
 @runtime_checkable
 class CampaignDevice(Protocol):
-    """A GPU that runs fused campaigns."""
+    """A GPU that runs fused campaigns; ``multiprocessor`` is what its vendor calls one."""
 
     architecture: str
+    multiprocessor: str
 
     @property
     def multiprocessors(self) -> int:
@@ -159,7 +160,8 @@ class Fused:
     def screening(self) -> Screening:
         """What every multiprocessor computed so far."""
         wrong = {str(number): int(count) for number, count in enumerate(self.wrong) if count}
-        return Screening(self.device.multiprocessors, int(np.count_nonzero(self.vectors)), wrong, tuple(self.first))
+        covered = int(np.count_nonzero(self.vectors))
+        return Screening(self.device.multiprocessors, covered, wrong, tuple(self.first), self.device.multiprocessor)
 
     def _named(self, family: str, seed: int, start: int, place: Place) -> tuple[str, int, int, int]:
         """A mismatch by its recipe: where it was computed, both codes."""

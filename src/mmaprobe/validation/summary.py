@@ -24,23 +24,26 @@ class FamilyCount:
 class Screening:
     """Of a fused campaign: multiprocessors that the GPU has, those that compared anything, and mismatches by number.
 
-    ``first``: recipes of the first mismatches, each with the multiprocessor, its code and the expected one.
+    ``first``: recipes of the first mismatches, each with the multiprocessor, its code and the expected one; ``called``:
+    what the vendor calls a multiprocessor.
     """
 
     present: int
     covered: int
     wrong: dict[str, int]
     first: tuple[tuple[str, int, int, int], ...] = ()
+    called: str = "multiprocessor"
 
     def __str__(self) -> str:
         wrong = ", ".join(f"{count:,} by number {number}" for number, count in self.wrong.items())
-        return f"{self.covered} of {self.present} multiprocessors compared vectors; wrong: {wrong or 'none'}"
+        return f"{self.covered} of {self.present} {self.called}s compared vectors; wrong: {wrong or 'none'}"
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it."""
         names = ("recipe", "multiprocessor", "d", "expected")
         first = [dict(zip(names, (recipe, number, hex(d), hex(e)), strict=True)) for recipe, number, d, e in self.first]
-        return {"present": self.present, "covered": self.covered, "wrong": self.wrong, "first": first}
+        counts = {"called": self.called, "present": self.present, "covered": self.covered}
+        return {**counts, "wrong": self.wrong, "first": first}
 
 
 @dataclass(frozen=True)
