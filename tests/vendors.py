@@ -107,10 +107,11 @@ class Sysfs:
 
 @dataclass(frozen=True)
 class Vendor:
-    """``signed`` and ``unsigned``, which the glob ``both`` names, are soon derived; ``half`` is not.
+    """``signed`` and ``unsigned``, which the glob ``both`` names, are soon derived.
 
     ``rows`` is a wrong text of ``signed``, by which A's first element reaches the outputs ``lies_at``; ``other`` is
-    a mutant of ``half``; ``who`` and ``errors`` are commands that messages name, ``slower`` what a note says of clocks.
+    a mutant of ``changed``, of whose derivation the report ``says`` a word; ``who`` and ``errors`` are commands that
+    messages name, ``slower`` what a note says of clocks.
     """
 
     scheme: str
@@ -122,12 +123,12 @@ class Vendor:
     signed: str
     unsigned: str
     both: str
-    half: str
+    changed: str
     rows: Seed
     lies_at: list[str]
     model: fake_cuda.Unit
     other: str
-    fraction_bits: int
+    says: str
     driver: str
     toolchain: str
     multiprocessor: str
@@ -147,12 +148,12 @@ NVIDIA = Vendor(
     signed="mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32",
     unsigned="mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32",
     both="mma.m16n8k16.s32.[su]8.s8.s32",
-    half="mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    changed="mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
     rows=("8 * ((slot / 4) & 1)", "8 * (1 - ((slot / 4) & 1))"),
     lies_at=["8,*"],
     model=fake_cuda.model,
     other="mutant:sm_90a/HMMA.16816.F32[f16,f16->f32]/tree.fraction_bits=24",
-    fraction_bits=24,
+    says="F=24",
     driver="580.65.06",
     toolchain=standin_gpu.TOOLCHAIN,
     multiprocessor="multiprocessor",
@@ -171,12 +172,12 @@ AMD = Vendor(
     signed="v_mfma_i32_32x32x16_i8",
     unsigned="v_mfma_i32_16x16x32_i8",
     both="v_mfma_i32_??x??x??_i8",
-    half="v_mfma_f32_16x16x16_f16",
+    changed="v_mfma_f64_4x4x4_4b_f64",
     rows=("(lane % 32) * 16", "(31 - lane % 32) * 16"),
     lies_at=["31,*"],
     model=fake_hip.model("gfx942"),
-    other="mutant:gfx942/MFMA.F16[f16,f16->f32,k16]/tree.terms.0.fraction_bits=30",
-    fraction_bits=30,
+    other="mutant:gfx942/MFMA.F64[f64,f64->f64,k4]/tree.to.rounding=RZ",
+    says="RZ",
     driver="6.8.5",
     toolchain=fake_hip.TOOLCHAIN,
     multiprocessor="compute unit",
