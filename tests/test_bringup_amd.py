@@ -27,7 +27,7 @@ QUESTIONS = {"minus-zero-amd", "cdna3-sum", "nan-amd", "tf32-low-bits", "integer
 
 
 def test_the_kinds_of_cdna3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All steps in order, exit code 0: each kind's datapath is the shipped one, and what is open about CDNA3 is settled."""
+    """All steps in order, exit code 0: each kind's datapath is the shipped one, what is open is settled."""
     run = Run(AMD, tmp_path, FORMS)
     assert run(None, "--json", around=Sysfs(), glob="v_*", steps="all", vectors=2048) == 0
     found = json.loads(capsys.readouterr().out)

@@ -123,6 +123,7 @@ class Vendor:
     signed: str
     unsigned: str
     both: str
+    half: str
     changed: str
     rows: Seed
     lies_at: list[str]
@@ -148,6 +149,7 @@ NVIDIA = Vendor(
     signed="mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32",
     unsigned="mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32",
     both="mma.m16n8k16.s32.[su]8.s8.s32",
+    half="mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
     changed="mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
     rows=("8 * ((slot / 4) & 1)", "8 * (1 - ((slot / 4) & 1))"),
     lies_at=["8,*"],
@@ -172,6 +174,7 @@ AMD = Vendor(
     signed="v_mfma_i32_32x32x16_i8",
     unsigned="v_mfma_i32_16x16x32_i8",
     both="v_mfma_i32_??x??x??_i8",
+    half="v_mfma_f32_16x16x16_f16",
     changed="v_mfma_f64_4x4x4_4b_f64",
     rows=("(lane % 32) * 16", "(31 - lane % 32) * 16"),
     lies_at=["31,*"],
