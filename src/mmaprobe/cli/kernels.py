@@ -135,11 +135,15 @@ def _build(home: str, instruction: str, jobs: int, compiler: Compiler, campaign:
     names = [form.first.id for form in forms(home, instruction)]
     if not names:
         names = [instruction_of(instruction, home).id]
-    sources = list(shipped_campaigns(names, home)) if campaign else []
+
+    def by_claims(plain: list[str]) -> list[str]:
+        return [*plain, *(made.id for name in plain for made in claims(instruction_of(name, home), home))]
+
+    sources = list(shipped_campaigns(by_claims(names), home)) if campaign else []
     if variants:
         more = [made.id for found in asked(home, instruction).values() for made in found]
         names = list(dict.fromkeys((*names, *more)))
-    names += [made.id for name in names for made in claims(instruction_of(name, home), home)]
+    names = by_claims(names)
     workers = jobs or os.cpu_count() or 1
     with KernelProgress(len(names) + len(sources)) as bar:
         built = []
