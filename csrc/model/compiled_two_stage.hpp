@@ -38,9 +38,9 @@ struct TwoStageSum : Lines<Form> {
     static constexpr i64 C = Form::C, CARRY = Form::CARRY;
     static constexpr int PARTS = Form::PARTS, F = Form::F;
 
-    // The products' sum in units of 2^(label - F).
+    // The products' sum in units of 2^(label - F), as two's complement: of special items it is anything.
     struct Products {
-        i64 sum;
+        u64 sum;
         i32 label;
     };
     MMAPROBE_HD static Products together(const double* total, const i32* level) {
@@ -56,7 +56,7 @@ struct TwoStageSum : Lines<Form> {
         MMAPROBE_UNROLLED
         for (int part = 0; part < PARTS; ++part) {
             const i32 short_of = made.label - (level[part] - 2 * BIAS);
-            made.sum += sum[part] >> (short_of <= 0 ? 0 : short_of < 63 ? short_of : 63);
+            made.sum += u64(sum[part] >> (short_of <= 0 ? 0 : short_of < 63 ? short_of : 63));
         }
         return made;
     }
@@ -67,12 +67,11 @@ struct TwoStageSum : Lines<Form> {
         const i32 label = products.label > c_label ? products.label : c_label;
         const i32 far = label - products.label, gap = label - c_label;
         const i32 addend = ((c >> 31 ? -significand : significand) * (1 << (F - 23))) >> (gap < 31 ? gap : 31);
-        const i64 kept = products.sum * (1 << BELOW) >> (far < 63 ? far : 63);
-        i64 sum = kept + (gap > Form::CUTOFF ? 0 : i64(addend) * (1 << BELOW));
-        const i32 lowest = label - F - BELOW, top = lowest + count_bits(u64(sum < 0 ? -sum : sum)) - 1;
+        const i64 kept = i64(products.sum << BELOW) >> (far < 63 ? far : 63);
+        const u64 whole = u64(kept) + (gap > Form::CUTOFF ? 0 : u64(i64(addend)) << BELOW);
+        const i32 lowest = label - F - BELOW, top = lowest + count_bits(whole >> 63 ? 0 - whole : whole) - 1;
         const i32 cut = (top > -126 ? top : -126) - Form::FIRST - lowest, by = cut < 0 ? 0 : cut < 53 ? cut : 53;
-        sum = i64(u64(sum >> by) << by);
-        return write_any<Form>(sum, lowest);
+        return write_any<Form>(i64(u64(i64(whole) >> by) << by), lowest);
     }
     // The code where C or an operand of the step is special, or a product may be beyond binary32; else that of the sum.
     MMAPROBE_APART static u32 special(const Row& row, const Column& column, int first, u32 c, i32 level, u32 code) {

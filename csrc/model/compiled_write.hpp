@@ -50,7 +50,7 @@ template <class Form>
 MMAPROBE_HD u32 write_any(i64 sum, i32 lowest) {
     constexpr Writing w(Form::TO, u32(header(Header::nan_code)));
     const bool negative = sum < 0;
-    const u64 size = u64(negative ? -sum : sum);
+    const u64 size = negative ? 0 - u64(sum) : u64(sum);
     const i32 top = lowest + count_bits(size) - 1, base = top > w.min_exponent ? top : w.min_exponent;
     const i32 shift = base - w.fraction_bits - lowest;
     const u64 rounded = shift > 0 ? rounded_right(size, shift, negative, w.table) : size << -shift;
