@@ -62,5 +62,5 @@ def packed(device: str | None, pack: Path | None) -> str | None:
     if pack is None:
         return device
     if device is None or not device.startswith(("cuda", "hip")):
-        raise UsageError(f"--pack holds kernels for a GPU; {device or 'cpu'} is none: --device cuda:0")
+        raise UsageError(f"--pack holds kernels for a GPU; {device or 'cpu'} is none: --device cuda:0, hip:0")
     return f"{device}{'&' if '?' in device else '?'}pack={quote(str(pack.resolve()))}"
