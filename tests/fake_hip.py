@@ -182,7 +182,7 @@ class FakeHip(RunsSources):
 
     def moved(self, made: Instruction, source: Source, batch: Batch) -> Bits:
         stated = _stated(source, made)
-        seen = claimed(made, self.truth) if self.truth else made
+        seen = claimed(stated, self.truth) if self.truth else stated
         return run_wave(source, seen, batch, core(stated, self.unit), self.architecture)
 
     def moved_tiles(self, made: Instruction, source: Source, tiles: Batch) -> Bits:

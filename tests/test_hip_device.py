@@ -24,6 +24,7 @@ from mmaprobe.devices.known_answer import WrongAnswerError, known_answer
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.validation.stream import validate
+from standin_source import Seed
 
 MADE = instruction("v_mfma_f32_16x16x16_f16", "gfx942")
 
@@ -37,6 +38,9 @@ FORMS = [
     ("gfx942", "v_mfma_f32_16x16x32_fp8_bf8"),
     ("gfx942", "v_mfma_f32_16x16x8_xf32"),
     ("gfx942", "v_mfma_f64_16x16x4_f64{neg=101}"),
+    ("gfx942", "v_smfmac_f32_16x16x32_f16{abid=1}"),
+    ("gfx1100", "v_wmma_i32_16x16x16_iu8{neg_lo=100}"),
+    ("gfx1100", "v_wmma_i32_16x16x16_iu8{wave=64}"),
 ]
 
 
@@ -160,9 +164,20 @@ def test_a_kernel_that_never_ran() -> None:
         device(hip).run(MADE, random_batch(MADE, 2, 1))
 
 
-def test_a_wrong_layout_is_a_wrong_known_answer() -> None:
+WRONG = [
+    (MADE.id, ("lane % 16", "15 - lane % 16")),
+    (MADE.id, ("mfma_f32_16x16x16f16", "mfma_f32_16x16x16bf16_1k")),
+    ("v_smfmac_f32_16x16x32_f16{abid=1}", (", 0, 1)", ", 0, 0)")),
+    ("v_mfma_f64_16x16x4_f64{neg=101}", (", 0, 0, 5)", ", 0, 0, 0)")),
+]
+
+
+@pytest.mark.parametrize(("name", "seed"), WRONG)
+def test_a_wrong_source_is_a_wrong_known_answer(name: str, seed: Seed) -> None:
+    """A layout, an opcode, a set of indices, a sign."""
+    made = instruction(name, "gfx942")
     with pytest.raises(WrongAnswerError, match="wrong known answer before the batch"):
-        device(FakeHip(), ("lane % 16", "15 - lane % 16")).run(MADE, random_batch(MADE, 1, 1))
+        device(FakeHip(), seed).run(made, random_batch(made, 1, 1))
 
 
 def test_a_code_object_for_another_gpu() -> None:
