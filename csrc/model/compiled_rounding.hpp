@@ -75,7 +75,7 @@ inline float truncated(double x) {
 MMAPROBE_HD int ones(u32 x) { return __builtin_popcount(x); }
 #endif
 
-// The rounding of binary32 and binary64 in force between the two.  Operands of what is rounded are read from memory after
+// The rounding of binary32 and binary64 (register 1, MODE, bits 0 to 3) in force between the two.  Operands of what is rounded are read from memory after
 // the first, and what becomes of it goes into `counted`, which the second waits for: the compiler moves no operation out,
 // folds none, and none of before or after comes in.
 #if defined(__HIP__)
@@ -87,13 +87,13 @@ template <Mode MODE>
 MMAPROBE_HD void begin_rounding() {
     constexpr int numbers[] = {0, 3, 2, 1};
     if constexpr (MODE != Mode::NEAREST)
-        asm volatile("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), %0" ::"n"(numbers[int(MODE)] * 5) : "memory");
+        asm volatile("s_setreg_imm32_b32 hwreg(1, 0, 4), %0" ::"n"(numbers[int(MODE)] * 5) : "memory");
 }
 template <Mode MODE, class... Counted>
 MMAPROBE_HD void end_rounding(Counted&... counted) {
     if constexpr (MODE != Mode::NEAREST) {
         (wait_for(counted), ...);
-        asm volatile("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0" ::: "memory");
+        asm volatile("s_setreg_imm32_b32 hwreg(1, 0, 4), 0" ::: "memory");
     }
 }
 #else
