@@ -75,9 +75,9 @@ inline float truncated(double x) {
 MMAPROBE_HD int ones(u32 x) { return __builtin_popcount(x); }
 #endif
 
-// The rounding of binary32 and binary64 (register 1, MODE, bits 0 to 3) in force between the two.  Operands of what is rounded are read from memory after
-// the first, and what becomes of it goes into `counted`, which the second waits for: the compiler moves no operation out,
-// folds none, and none of before or after comes in.
+// The rounding of binary32 and binary64 in force between the two (AMD: bits 0 to 3 of register 1, MODE).  Operands of
+// what is rounded are read from memory after the first, and what becomes of it goes into `counted`, which the second
+// waits for: the compiler moves no operation out, folds none, and none of before or after comes in.
 #if defined(__HIP__)
 template <class Value>
 MMAPROBE_HD void wait_for(Value& value) {
