@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from compilers import compiles_amd
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.report.doctor import doctor_rows
 from mmaprobe.toolchain import code_object, hip, hiprtc, nvrtc, rocm, zig
 from mmaprobe.toolchain.build import build
 from mmaprobe.toolchain.compiler import RefusedError
@@ -132,6 +134,15 @@ def test_which_compiler_serves(library: str, monkeypatch: pytest.MonkeyPatch) ->
     assert compiler_for("gfx1251") == Clang()
     monkeypatch.setenv(hip.OVERRIDE, "clang++-22")
     assert compiler_for("gfx942") == Clang()
+
+
+@compiles_amd
+def test_the_doctor_shows_it(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hiprtc, "libraries", lambda: (library,))
+    found = {row["subject"]: row for row in doctor_rows()}
+    assert found["compiler for AMD"]["found"] == "hiprtc 6.3.42131, clang 22.1.8"
+    assert found["disassembler for AMD"]["found"] == code_object.objdump()
+    assert found["extra [rocm]"]["ok"] == (find_spec("ziglang") is not None)
 
 
 def test_a_compiler_by_name() -> None:
