@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from mmaprobe.cli import main
 from mmaprobe.derivation import settling
 from mmaprobe.derivation.settling import settle, unsettled
 from mmaprobe.devices.gpu import GpuDevice
+from mmaprobe.devices.gpu_trial import serve
 from mmaprobe.devices.known_answer import WrongAnswerError
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
@@ -137,6 +139,17 @@ def test_a_run_settles_it_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "steps" / "layouts.json").write_text(json.dumps(step).replace('"claim": "chunks"', '"claim": "plain"'))
     with pytest.raises(UsageError, match=r"claim.* consecutive, chunks"):
         device(FakeHip("gfx950", exact), options=f"&layouts={tmp_path}/steps/layouts.json")
+
+
+def test_the_first_run_of_each_claim_is_in_a_child() -> None:
+    """It answers which claim gives known answers; the id without one is refused there, too."""
+    asked = io.StringIO("\n".join([*(each.id for each in claims(instruction(HALF, "gfx950"), "gfx950")), HALF]))
+    answered = io.StringIO()
+    serve(gpu("gfx950", "chunks"), "gfx950", asked, answered)
+    _, consecutive, chunks, plain = answered.getvalue().splitlines()
+    assert consecutive.startswith("wrong ")
+    assert chunks == "ok 1"
+    assert plain.startswith("error 3 ")
 
 
 @compiles_amd
