@@ -1,8 +1,9 @@
 // The fused campaign: a group of threads makes the vectors of a tile, runs the instruction on them, evaluates the model
 // of every output and compares.  Nothing leaves the multiprocessor but counts and the places of mismatches.
 //
-// The rendered source gives Shape (m, n, k, live, chunks, scales of a row, tiles and threads of a group, the
-// blocks of the instruction, the types of the arrays' items), TARGET (what the generators must know), and the datapath compiled in (compiled::Model).
+// The rendered source gives Shape (m, n, k, live, chunks, scales of a row, tiles and threads of a group, the blocks of the
+// instruction, the types of the arrays' items), TARGET (what the generators must know), and the datapath compiled in
+// (compiled::Model).
 // A tile is Shape::side vectors from its first one on: row i of A is the a of vector i, column j of B the b of vector
 // j, and C[i, j] the c of vector i where i + j is even, else of vector j (generators/tiles.py).
 
