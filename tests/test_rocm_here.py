@@ -1,4 +1,4 @@
-"""ROCm's own libraries where no GPU is: those that ``MMAPROBE_ROCM`` names a folder of, which CI unpacks, else installed.
+"""ROCm's own libraries where no GPU is: in the folder ``MMAPROBE_ROCM``, which CI unpacks, else as installed.
 
 Everything runs in a process of its own, which alone finds them.
 """

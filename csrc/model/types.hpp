@@ -4,15 +4,7 @@
 // is_zero, is_negative (two's complement), low (the low 64 bits), and + - on itself.
 // Shift counts are 0 <= n < width<W>() unless said otherwise.
 #pragma once
-#if defined(__CUDACC_RTC__)
-typedef signed char int8_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef int int32_t;
-typedef unsigned long long uint64_t;
-typedef long long int64_t;
-#elif !defined(__HIP__)
+#if !defined(__CUDACC_RTC__) && !defined(__HIP__)
 #include <stdint.h>
 #endif
 #if defined(__AVX512CD__)
@@ -72,7 +64,7 @@ typedef long long int64_t;
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
-#if defined(__HIP__)  // in here: hiprtc may have its own outside
+#if defined(__CUDACC_RTC__) || defined(__HIP__)  // in here: hiprtc may have its own outside
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;

@@ -31,6 +31,8 @@ Variants = Annotated[
     bool, typer.Option("--variants", help="Of each form other sizes and every placement and modifier, as a run asks.")
 ]
 SHOWN = ("changed", "refused", "open")
+ENDS = (("changed", 1), ("unread", 4), ("refused", 3), ("compiled", 0))
+"""The exit code of a compilation: that of the first status which some kernel has."""
 
 
 @app.command("compile")
@@ -55,7 +57,7 @@ def compile_kernels(
     if folder is not None:
         write_pack(folder, home, stamp, built)
     rows = [_row(each) for each in built]
-    counts = Counter(each.status for each in built)
+    counts: Counter[str] = Counter(each.status for each in built)
     if as_json:
         emit({"architecture": architecture, "kernels": rows, "counts": dict(counts)})
     else:
@@ -65,17 +67,7 @@ def compile_kernels(
         _unread(built)
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         out().print(f"{architecture}: {said}" + (f"; pack in {folder}" if folder else ""), markup=False)
-    return (
-        1
-        if counts["changed"]
-        else 4
-        if counts["unread"]
-        else 3
-        if counts["refused"]
-        else 0
-        if counts["compiled"]
-        else 4
-    )
+    return next((code for status, code in ENDS if counts[status]), 4)
 
 
 @app.command("pack")

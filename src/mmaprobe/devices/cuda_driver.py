@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
-import time
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -20,16 +19,15 @@ from mmaprobe.devices.cuda_calls import Calls, status_name
 from mmaprobe.devices.cuda_health import Readings
 from mmaprobe.devices.cuda_identity import architecture, identity
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import HungError, StuckError, TakenError
+from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TakenError, await_end
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.cubin import architecture_number
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY
 
-_NOT_READY, _UNAVAILABLE = 600, 46
+_UNAVAILABLE = 46
 _CANNOT_LOAD = (200, 209, 218, 222, 300)
-_ANSWERS_LATE, _AT_ONCE = 0.002, 0.0002
 
 
 def open_driver(index: int, machine: Machine) -> CudaDriver:
@@ -178,7 +176,7 @@ class CudaDriver(Calls):
             return
         cuda = self._cuda
         cuda.cuCtxPushCurrent(self._context)
-        if self._pending and int(cuda.cuEventQuery(self._event)[0]) == _NOT_READY:
+        if self._pending and int(cuda.cuEventQuery(self._event)[0]) == NOT_READY:
             cuda.cuCtxPopCurrent()
             return
         for address in self._memory:
@@ -287,16 +285,7 @@ class CudaDriver(Calls):
 
     def wait(self, seconds: float) -> None:
         """Until the launch has ended; HungError after ``seconds``."""
-        begun = time.monotonic()
-        while True:
-            status = int(self._cuda.cuEventQuery(self._event)[0])
-            passed = time.monotonic() - begun
-            if status != _NOT_READY:
-                break
-            if passed > seconds:
-                raise HungError(f"{self.name}: hung: the launch did not end within {seconds:g} s")
-            if passed > _AT_ONCE:
-                time.sleep(_ANSWERS_LATE if passed > 10 * _ANSWERS_LATE else _AT_ONCE)
+        status = await_end(self.name, lambda: int(self._cuda.cuEventQuery(self._event)[0]), seconds)
         self._pending = False
         if status:
             raise self.failure("cuEventQuery", status)

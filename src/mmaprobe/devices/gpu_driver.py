@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -10,6 +12,10 @@ from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.toolchain.kernel import Kernel
+
+NOT_READY = 600
+"""What both vendors' drivers answer of a launch that has not ended."""
+_ANSWERS_LATE, _AT_ONCE = 0.002, 0.0002
 
 
 class TakenError(NotHereError):
@@ -133,3 +139,15 @@ class Driver(Protocol):
     def wait(self, seconds: float) -> None:
         """Until the launch has ended; HungError at the time limit."""
         ...
+
+
+def await_end(name: str, status: Callable[[], int], seconds: float) -> int:
+    """The status of a launch that has ended; HungError where that takes more than ``seconds``."""
+    begun = time.monotonic()
+    while (found := status()) == NOT_READY:
+        passed = time.monotonic() - begun
+        if passed > seconds:
+            raise HungError(f"{name}: hung: the launch did not end within {seconds:g} s")
+        if passed > _AT_ONCE:
+            time.sleep(_ANSWERS_LATE if passed > 10 * _ANSWERS_LATE else _AT_ONCE)
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 from mmaprobe.devices.gpu_driver import LostError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
 
-NO_DEVICE, NOT_READY = (100, 101), 600
+NO_DEVICE = (100, 101)
 """Statuses of a machine without a GPU: ROCm 5.2 starts with the second and counts with the first."""
 _OUT_OF_MEMORY = 2
 _LOST = {

@@ -10,16 +10,15 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
-import time
 from collections.abc import Iterator
 from functools import cached_property
 
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.catalog.resident import ROCM, Resident
-from mmaprobe.devices.gpu_driver import HungError, LostError, StuckError
+from mmaprobe.devices.gpu_driver import NOT_READY, LostError, StuckError, await_end
 from mmaprobe.devices.gpu_health import Health
-from mmaprobe.devices.hip_calls import NO_DEVICE, NOT_READY, Calls, status_name
+from mmaprobe.devices.hip_calls import NO_DEVICE, Calls, status_name
 from mmaprobe.devices.hip_health import Readings
 from mmaprobe.devices.hip_machine import OVERRIDE, UNREAD, Machine, Node
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
@@ -33,7 +32,6 @@ _TO_DEVICE, _TO_HOST = 1, 2
 _DEVICE_ORDINAL = 9
 """HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: a number, not a field of a structure; the same since ROCm 5.0."""
 _WITHOUT_TIMES = 2
-_ANSWERS_LATE, _AT_ONCE = 0.002, 0.0002
 
 
 def open_driver(index: int, machine: Machine) -> HipDriver:
@@ -261,13 +259,7 @@ class HipDriver(Calls):
 
     def wait(self, seconds: float) -> None:
         """Until the launch has ended; HungError after ``seconds``."""
-        begun = time.monotonic()
-        while (status := self.status("hipEventQuery", _pointer(self._event))) == NOT_READY:
-            passed = time.monotonic() - begun
-            if passed > seconds:
-                raise HungError(f"{self.name}: hung: the launch did not end within {seconds:g} s")
-            if passed > _AT_ONCE:
-                time.sleep(_ANSWERS_LATE if passed > 10 * _ANSWERS_LATE else _AT_ONCE)
+        status = await_end(self.name, lambda: self.status("hipEventQuery", _pointer(self._event)), seconds)
         self._pending = False
         if status:
             raise self.failure("hipEventQuery", status)

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -15,13 +14,13 @@ from pathlib import Path
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.toolchain.compiler import run_tool
 from mmaprobe.toolchain.hip import INSTALL
 from mmaprobe.toolchain.inline import UNPRINTED
 
 OVERRIDE = "MMAPROBE_LLVM_OBJDUMP"
 """The environment's name for another llvm-objdump."""
 NAMES = ("llvm-objdump-22", "/opt/rocm/llvm/bin/llvm-objdump", "llvm-objdump")
-SECONDS = 120
 ORDER = ("d", "a", "b", "c", "metadata", "scale_a", "scale_b")
 
 _MATRIX = re.compile(r"^\s*(v_(?:mfma|smfmac|wmma|swmmac)\w*)\s+(.*)$")
@@ -91,10 +90,7 @@ def disassemble(code: bytes, wave: int) -> list[str]:
         path.write_bytes(code)
         lanes = f"--mattr={'+' if wave == 64 else '-'}wavefrontsize64"
         command = [tool, "-d", "--no-show-raw-insn", "--no-leading-addr", lanes, str(path)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise NotHereError(f"{tool} did not run: {error}") from error
+        done = run_tool(command)
     if done.returncode:
         said = done.stderr.strip().splitlines()
         raise NotHereError(f"{tool} does not read the kernel: {said[-1] if said else 'no reason given'}: {INSTALL}")

@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 from typing import Protocol
 
-from mmaprobe.errors import MmaprobeError
+from mmaprobe.errors import MmaprobeError, NotHereError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
+
+SECONDS = 600
+"""How long a compiler may take."""
 
 
 class RefusedError(MmaprobeError):
@@ -45,3 +50,11 @@ def refusal(said: str, stamp: str) -> str:
         return f"needs PTX {needed[1]}, {stamp} has less"
     first = next((line for line in said.splitlines() if re.search(r"error\s*:|: error", line)), said)
     return f"{stamp} refuses it: {first.strip()}"
+
+
+def run_tool(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """What a program of a toolchain says; NotHereError where it does not run."""
+    try:
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotHereError(f"{command[0]} did not run: {error}") from error

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
@@ -15,10 +14,10 @@ from pathlib import Path
 
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.errors import NotHereError
+from mmaprobe.toolchain.compiler import run_tool
 
 OVERRIDE = "MMAPROBE_NVDISASM"
 """The environment's name for another nvdisasm: that of CUDA 13 does not read sm_70, 12.8 does."""
-SECONDS = 120
 
 _MATRIX = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+MMA[\w.]*)", re.MULTILINE)
 _PLACE = re.compile(r"\.STEP\d|\.2CTA|\.WS\b|\.64x\d+x\d+|\.SF_\w+$")
@@ -48,10 +47,7 @@ def disassemble(cubin: bytes) -> str:
     with tempfile.TemporaryDirectory(prefix="mmaprobe-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        try:
-            done = subprocess.run([tool, "-c", str(path)], capture_output=True, text=True, timeout=SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise NotHereError(f"{tool} did not run: {error}") from error
+        done = run_tool([tool, "-c", str(path)])
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise NotHereError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain import zig
-from mmaprobe.toolchain.compiler import RefusedError, refusal
+from mmaprobe.toolchain.compiler import RefusedError, refusal, run_tool
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 
@@ -24,7 +23,6 @@ NAMES = ("clang++-22", "/opt/rocm/llvm/bin/clang++", zig.WHEEL, "clang++")
 INSTALL = "apt-get install clang-22 lld-22 llvm-22"
 EXTRA = "pip install 'mmaprobe[rocm]'"
 """What gets a clang without root, that of the wheel ``ziglang``."""
-SECONDS = 600
 OPTIONS = (
     "-std=c++17", "-O2", "-x", "hip", "-nogpuinc", "-nogpulib", "-c", "--cuda-device-only", "--no-gpu-bundle-output",
 )  # fmt: skip
@@ -65,7 +63,7 @@ class Clang:
             version = f"-mcode-object-version={GENERIC if 'generic' in source.architecture else USUAL}"
             linker = zig.linker(command[0], folder) if len(command) > 1 else ()
             given = (target, version, wave_option(source), *linker)
-            done = _run([*command, *self.OPTIONS, *given, "-o", "kernel.co", "kernel.hip"], folder)
+            done = run_tool([*command, *self.OPTIONS, *given, "-o", "kernel.co", "kernel.hip"], folder)
             if done.returncode and _LINKER.search(done.stderr):
                 raise NotHereError(f"{stamp} has no linker: {INSTALL}")
             if done.returncode:
@@ -96,16 +94,9 @@ def wave_option(source: Source) -> str:
     return "-mwavefrontsize64" if source.threads == 64 else "-mno-wavefrontsize64"
 
 
-def _run(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotHereError(f"{command[0]} did not run: {error}") from error
-
-
 @cache
 def _version(command: tuple[str, ...]) -> str:
-    found = re.search(r"clang version (\d+\.\d+\.\d+)", _run([*command, "--version"]).stdout)
+    found = re.search(r"clang version (\d+\.\d+\.\d+)", run_tool([*command, "--version"]).stdout)
     if not found:
         raise NotHereError(f"{' '.join(command)} is no clang: it does not say its version")
     return f"{'zig ' if len(command) > 1 else ''}clang {found[1]}"
@@ -113,5 +104,5 @@ def _version(command: tuple[str, ...]) -> str:
 
 @cache
 def _architectures(command: tuple[str, ...]) -> tuple[str, ...]:
-    done = _run([*command, "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"])
+    done = run_tool([*command, "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"])
     return tuple(re.findall(r"^\s*(gfx[\w-]+)$", done.stderr + done.stdout, re.MULTILINE))

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain import hiprtc_child, rocm
-from mmaprobe.toolchain.compiler import RefusedError, refusal
-from mmaprobe.toolchain.hip import GENERIC, SECONDS, wave_option
+from mmaprobe.toolchain.compiler import SECONDS, RefusedError, refusal
+from mmaprobe.toolchain.hip import GENERIC, wave_option
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY, Source
 

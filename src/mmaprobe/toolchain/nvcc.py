@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain.compiler import RefusedError, refusal
+from mmaprobe.toolchain.compiler import RefusedError, refusal, run_tool
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
-
-SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -43,23 +40,16 @@ class Nvcc:
             folder = Path(name)
             (folder / "kernel.cu").write_text(source.text, encoding="utf-8")
             target = f"-arch={source.architecture}"
-            done = _run([self.path, "-cubin", target, *self.OPTIONS, "-o", "kernel.cubin", "kernel.cu"], folder)
+            done = run_tool([self.path, "-cubin", target, *self.OPTIONS, "-o", "kernel.cubin", "kernel.cu"], folder)
             if done.returncode:
                 said = refusal(done.stderr + done.stdout, stamp)
                 raise RefusedError(f"{source.instruction} on {source.architecture}: {said}")
             return Kernel.of(source, (folder / "kernel.cubin").read_bytes(), stamp)
 
 
-def _run(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotHereError(f"{command[0]} did not run: {error}") from error
-
-
 @cache
 def _version(path: str) -> str:
-    said = _run([path, "--version"]).stdout
+    said = run_tool([path, "--version"]).stdout
     found = re.search(r"V(\d+\.\d+\.\d+)", said)
     if not found:
         raise NotHereError(f"{path} is no nvcc: it does not say its version")
@@ -68,5 +58,5 @@ def _version(path: str) -> str:
 
 @cache
 def _architectures(path: str) -> tuple[str, ...]:
-    said = _run([path, "--list-gpu-code"]).stdout
+    said = run_tool([path, "--list-gpu-code"]).stdout
     return tuple(sorted(set(re.findall(r"sm_\d+", said)), key=lambda name: int(name.removeprefix("sm_"))))
