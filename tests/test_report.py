@@ -118,6 +118,18 @@ def test_the_table_fits_and_loses_nothing(width: int) -> None:
         assert "subnormals flushed, sign kept" in " ".join(text.split())
 
 
+def test_what_is_not_here_is_a_line_a_reason_and_never_a_wall() -> None:
+    """Named: six instructions of each of three reasons; the rest are counted."""
+    missing = [(f"one{n}", "needs amx-tile") for n in range(9)] + [(f"two{n}", f"reason {n}") for n in range(50)]
+    text = rendered(replace(SUMMARY, not_here=tuple(missing)), 200)
+    assert [line.rstrip() for line in text.splitlines() if "not here" in line] == [
+        "not here: one0, one1, one2, one3, one4, one5 and 3 more: needs amx-tile",
+        "not here: two0: reason 0",
+        "not here: two1: reason 1",
+        "not here: 48 more; --json gives every reason",
+    ]
+
+
 def test_counts_lose_nothing() -> None:
     assert [short_count(n) for n in (0, 999, 1000, 1250000, 1234567, 10**9)] == [
         "0", "999", "1 k", "1.25 M", "1,234,567", "1 G",

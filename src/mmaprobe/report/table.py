@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -21,6 +23,8 @@ _HEADINGS = {
     "subnormals": "subnormals",
     "specials": "special values",
 }
+REASONS, NAMES = 3, 6
+"""Why instructions do not run: so many reasons, and instructions of each, are named."""
 _NUMBERS = {"vectors": 10, "mismatches": 12, "time": 7}
 """Headings of the numbers and the least width of each."""
 
@@ -117,9 +121,22 @@ def _footer(summary: Summary) -> list[RenderableType]:
     ]
     if changed:
         lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
-    if summary.not_here:
-        missing = ", ".join(f"{name} ({reason})" for name, reason in summary.not_here)
-        lines.append(Text(f"not here: {missing}", style="dim"))
+    lines += [Text(f"not here: {line}", style="dim") for line in _not_here(summary.not_here)]
     if summary.evidence:
         lines.append(Text(f"evidence: {summary.evidence}"))
     return [*lines, Text(MEANING, style="dim")]
+
+
+def _not_here(missing: Iterable[tuple[str, str]]) -> list[str]:
+    """What does not run, a line for each of the first reasons."""
+    groups: dict[str, list[str]] = {}
+    for name, reason in missing:
+        groups.setdefault(reason, []).append(name)
+    lines = [f"{_first(names)}: {reason}" for reason, names in groups.items()]
+    rest = sum(map(len, list(groups.values())[REASONS:]))
+    return lines[:REASONS] + ([f"{rest} more; --json gives every reason"] if rest else [])
+
+
+def _first(names: list[str]) -> str:
+    left = len(names) - NAMES
+    return ", ".join(names[:NAMES]) + (f" and {left} more" if left > 0 else "")
