@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from followers import Follower, follower
 from mmaprobe.bringup.answers import Answer, answer_from_json, answer_to_json
-from mmaprobe.bringup.claims import Question, from_text, named, questions
-from mmaprobe.bringup.contest import Rival
+from mmaprobe.bringup.claims import Question, named, questions
 from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.questions import ask, ask_about, instructions_of, rivals_of
 from mmaprobe.catalog.batch import Batch, Bits
@@ -21,9 +21,6 @@ from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
 from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.model import DatapathDevice
-from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.files import Field
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Datapath
@@ -31,33 +28,6 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from standin_gpu import StandIn, plugged
 from standin_gpu import name as cuda
-
-
-class Follower(DatapathDevice):
-    """A device of an architecture whose one instruction computes one datapath."""
-
-    architecture = "sm_90a"
-
-    def info(self) -> dict[str, str]:
-        return {"architecture": self.architecture}
-
-
-class Says(Follower):
-    """One that answers one word, whatever the operands."""
-
-    word = 0
-
-    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
-        return np.full_like(super().run_vectors(instruction, vectors), self.word)
-
-
-def follower(architecture: str, instruction: Instruction, rival: Rival) -> DatapathDevice:
-    base = datapath_for(architecture, instruction)
-    if rival.datapath is None:
-        kind = type("Says", (Says,), {"architecture": architecture, "word": rival.word})
-        return kind(instruction, base, rival.name)  # type: ignore[no-any-return]
-    kind = type("Follower", (Follower,), {"architecture": architecture})
-    return kind(instruction, rival.datapath, rival.name)  # type: ignore[no-any-return]
 
 
 def asked_of(question: Question) -> Iterator[tuple[str, Instruction]]:
@@ -176,64 +146,6 @@ def test_a_claimed_tree_has_its_own_order() -> None:
     assert believed == {instruction.id: low_first}
 
 
-def test_a_device_without_the_instruction() -> None:
-    hopper = {(a.question, a.status) for a in ask(open_device("model:sm_90a"), names=["cdna3-sum", "step-tf32"])}
-    assert hopper == {("cdna3-sum", "not here"), ("step-tf32", "settled")}
-    lone = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
-    device = Follower(lone, datapath_for("sm_90a", lone))
-    answers = list(ask(device, names=["f64-order"]))
-    assert {answer.status for answer in answers} == {"not here"}
-    assert all(f"only {lone.id}" in answer.finding for answer in answers)
-
-
-class Unsteady(Follower):
-    """Its last bit is another one in every second call."""
-
-    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
-        self.calls[0] += 1
-        return super().run_vectors(instruction, vectors) ^ (self.calls[0] & 1)
-
-    calls = [0]  # noqa: RUF012
-
-
-class Broken(Follower):
-    """It breaks down."""
-
-    wrong: DeviceError = DeviceError("the kernel hung")
-
-    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
-        raise self.wrong
-
-
-class Lost(Broken):
-    """It is gone."""
-
-    wrong = LostError("the GPU is gone")
-
-
-@pytest.mark.parametrize(("kind", "says"), [(Unsteady, "two answers"), (Broken, "the kernel hung")])
-@pytest.mark.parametrize("name", ["precision-f32-result", "nan-f32"])
-def test_a_device_that_fails(kind: type[Follower], says: str, name: str) -> None:
-    instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
-    device = kind(instruction, datapath_for("sm_90a", instruction))
-    (answer,) = (found for found in ask(device, names=[name]) if found.instruction == instruction.id)
-    assert answer.status == "failed"
-    assert says in answer.finding or "cannot be relied on" in answer.finding or "gave" in answer.finding
-
-
-@pytest.mark.parametrize("kind", ["zeros", "c"])
-def test_a_device_that_does_nothing(kind: str) -> None:
-    answers = list(ask(open_device(f"misbehaving:{kind}?of=model:sm_90a"), names=["zero-exponent-f16", "tf32-nan"]))
-    assert {answer.status for answer in answers} == {"failed"}
-    assert "a plain sum that is 0x3c00 by every claim came out as 0x0" in answers[0].finding
-
-
-def test_a_device_that_is_gone_ends_the_questions() -> None:
-    instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
-    with pytest.raises(LostError, match="the GPU is gone"):
-        list(ask(Lost(instruction, datapath_for("sm_90a", instruction)), names=["precision-f32-result"]))
-
-
 def test_on_a_stand_in_gpu() -> None:
     """The kernels' own loads and stores around a model; one that does nothing fails, and the next question is asked."""
     dead = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16{scale_d=0}"
@@ -313,17 +225,6 @@ def test_the_published_ladders(name: str, pattern: str, words: dict[str, list[in
         if rival.name in words:
             assert rival.datapath is not None
             assert evaluate(rival.datapath, ladder).tolist() == words[rival.name]
-
-
-@pytest.mark.parametrize(("text", "says"), [
-    ("schema = 2\nquestion = []", "schema"),
-    ('schema = 1\n[[question]]\nname = "x"\ntopik = "y"', "topik"),
-    ('schema = 1\n[[question]]\nname = "x"\ntopic = ""\nasks = ""\nmatters = ""\narchitectures = []\ninstructions = []',
-     "two claims"),
-])  # fmt: skip
-def test_a_wrong_file(text: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        from_text(text)
 
 
 def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,65 +14,16 @@ from mmaprobe.bringup import cpu, stepwise
 from mmaprobe.bringup.recording import ARCHIVE
 from mmaprobe.bringup.result import Report
 from mmaprobe.bringup.room import Room
-from mmaprobe.bringup.rows import summary_of
 from mmaprobe.bringup.steps import LONGEST, Step
 from mmaprobe.catalog.lookup import forms
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.catalog.variants import asked, variants
 from mmaprobe.devices.base import Support, open_device
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import Health
-from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import read
 from mmaprobe.probing import QUESTIONS
-from mmaprobe.report import junit
-
-MODEL = "model:sm_90a"
-F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-FEW: dict[str, Any] = {"instruction": "mma.m16n8k*.f32.f16.f16.f32", "vectors": 3000, "seed": 3}
-ONE = FEW | {"instruction": F16}
-PLAIN = ["layouts", "main", "survey", "validation"]
-NAMES = [step.name for step in stepwise.STEPS]
-
-
-class Ticking:
-    """A clock that moves by one second each time it is read."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1
-        return self.now
-
-
-class Heard:
-    """A listener that notes the slices, and does something at one of them."""
-
-    def __init__(self) -> None:
-        self.steps: list[str] = []
-        self.left: list[float | None] = []
-
-    def step(self, name: str, purpose: str) -> None:
-        self.steps.append(name)
-
-    def at(self, text: str, left: float | None) -> None:
-        self.left.append(left)
-
-    def compared(self, vectors: int) -> None: ...
-
-
-class Changed:
-    """The model, of which some attributes are others."""
-
-    def __init__(self, **others: Any) -> None:
-        self.inner, self.others = open_device(MODEL), others
-        self.resident: Any
-        self.run_operands: Any
-
-    def __getattr__(self, name: str) -> Any:
-        return self.others[name] if name in self.others else getattr(self.inner, name)
+from stepping import F16, FEW, MODEL, NAMES, ONE, Changed, Heard, Ticking
 
 
 @pytest.fixture(scope="module")
@@ -140,122 +90,6 @@ def test_killed_anywhere(tmp_path: Path, pieces: int) -> None:
     Store.open(tmp_path / "e")
     report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, steps=steps, **ONE)
     assert (report.exit_code, report.vectors) == (0, 3000)
-
-
-def test_an_interrupt_keeps_what_was_found(tmp_path: Path) -> None:
-    class Interrupts(Heard):
-        def step(self, name: str, purpose: str) -> None:
-            super().step(name, purpose)
-            if name == "survey":
-                raise KeyboardInterrupt
-
-    steps = ["layouts", "main", "survey"]
-    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", listener=Interrupts(), steps=steps, **ONE)
-    assert (report.exit_code, report.ended) == (130, "interrupted")
-    statuses = {name: step.status for name, step in Store.open(tmp_path / "e").steps.items()}
-    assert statuses == {"layouts": "finished", "main": "finished"}
-
-
-def test_a_wrong_layout_leaves_the_form_out(tmp_path: Path) -> None:
-    """Rows of A that come out one further: named, not derived, and another form is the main one."""
-
-    class Shifted(Changed):
-        def run(self, made: Any, batch: Any) -> Any:
-            if made.id == F16:
-                batch = replace(batch, a=batch.a[:, [*range(1, 16), 0]])
-            return self.inner.run(made, batch)
-
-    report = mmaprobe.bring_up(Shifted(name="shifted"), out=tmp_path / "e", steps=PLAIN, **FEW)
-    assert report.exit_code == 5
-    parts = Store.open(tmp_path / "e").parts
-    assert parts[F16].validation["error"] == "layout: elements of a reach other outputs"
-    assert parts[F16].findings[0].answer["a"]["1,0"] == ["0,*"]
-    assert parts[F16].datapath is None
-    assert list(Store.open(tmp_path / "e").steps["main"].result["rows"]) == [F16.replace("k16", "k8")]
-    assert all(part.status == "finished" for name, part in parts.items() if name != F16)
-
-
-def test_a_device_that_breaks_ends_the_instruction(tmp_path: Path) -> None:
-    class Breaks(Changed):
-        def run(self, made: Any, batch: Any) -> Any:
-            if made.id == F16:
-                raise DeviceError("cuda:0: illegal address; the batch is void")
-            return self.inner.run(made, batch)
-
-    report = mmaprobe.bring_up(Breaks(name="breaks"), out=tmp_path / "e", steps=PLAIN, **FEW)
-    assert (report.exit_code, report.ended) == (5, "")
-    parts = Store.open(tmp_path / "e").parts
-    assert parts[F16].validation["error"].startswith("cuda:0: illegal address")
-    assert {part.status for name, part in parts.items() if name != F16} == {"finished"}
-
-
-@pytest.mark.parametrize("kind", ["flaky"])
-def test_devices_that_misbehave(tmp_path: Path, kind: str) -> None:
-    """A device that lies is never equal."""
-    name = f"misbehaving:{kind}?p=0.02&of={MODEL}"
-    report = mmaprobe.bring_up(name, out=tmp_path / "e", steps=["main", "validation"], **ONE)
-    assert report.exit_code in (1, 4, 5)
-    assert not any(result.exit_code == 0 for result in report.results)
-
-
-def test_a_lost_device_ends_the_run(tmp_path: Path) -> None:
-    """Exit 5, the steps before it are whole, and the run goes on where the device is back."""
-
-    class Lost(Changed):
-        def run_vectors(self, made: Any, vectors: Any) -> Any:
-            raise LostError("cuda:0: the device is lost; --resume goes on")
-
-    report = mmaprobe.bring_up(Lost(name=MODEL), out=tmp_path / "e", steps=PLAIN, **ONE)
-    assert report.exit_code == 5
-    assert "--resume goes on" in report.ended
-    steps = Store.open(tmp_path / "e").steps
-    assert (steps["layouts"].status, steps["main"].status) == ("finished", "partial")
-    assert "the device is lost" in steps["main"].slices[-1].notes[0]
-    again = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, steps=PLAIN, **ONE)
-    assert (again.exit_code, again.ended) == (0, "")
-
-
-def test_memory_errors_void_the_slice(tmp_path: Path) -> None:
-    """An uncorrectable error read after a slice: nothing of the slice is kept, the one before is."""
-    readings: Iterator[int] = iter((0, 0, 1, 1))
-    device = Changed(health=lambda: Health(uncorrected=next(readings), temperature_c=40))
-    report = mmaprobe.bring_up(device, out=tmp_path / "e", **FEW)
-    assert report.exit_code == 5
-    assert "uncorrected ECC errors rose by 1" in report.ended
-    store = Store.open(tmp_path / "e")
-    first, second, third = NAMES[:3]
-    assert [store.steps[name].status for name in (first, second)] == ["finished", "partial"]
-    assert store.steps[first].slices[0].before == {"uncorrected": 0, "temperature_c": 40}
-    assert (store.steps[second].result, store.parts, third in store.steps) == ({}, {}, False)
-
-
-def test_nothing_is_handed_on_of_what_is_void(tmp_path: Path) -> None:
-    readings = iter((0, 1))
-    device = Changed(health=lambda: Health(uncorrected=next(readings)))
-    report = mmaprobe.bring_up(device, out=tmp_path / "e", steps=["survey"], **ONE)
-    assert (report.exit_code, report.results) == (5, ())
-    assert sorted(path.name for path in (tmp_path / "e").iterdir()) == ["manifest.json", "steps", "summary.json"]
-    assert 'errors="1"' in junit.to_junit(summary_of(report))
-
-
-def test_another_driver_is_refused(tmp_path: Path) -> None:
-    info = open_device(MODEL).info()
-    mmaprobe.bring_up(Changed(info=lambda: info | {"driver": "550.54"}), out=tmp_path / "e", steps=["layouts"], **ONE)
-    with pytest.raises(UsageError, match=r"driver was 550.54, is now 560.28; start anew with another --out"):
-        mmaprobe.bring_up(Changed(info=lambda: info | {"driver": "560.28"}), out=tmp_path / "e", resume=True, **ONE)
-
-
-def test_a_step_that_is_damaged_is_refused(tmp_path: Path) -> None:
-    """A named step without its file, or with another run's, makes the folder unreadable, and the error says which."""
-    mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["layouts"], **ONE)
-    path = tmp_path / "e" / "steps" / "layouts.json"
-    kept = json.loads(path.read_text())
-    path.write_text(json.dumps(kept | {"run": "0"}))
-    with pytest.raises(UsageError, match=r"layouts\.json: key run is '0'"):
-        Store.open(tmp_path / "e")
-    path.unlink()
-    with pytest.raises(UsageError, match=r"layouts\.json: No such file"):
-        mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **ONE)
 
 
 def test_steps_are_bounded_and_named(tmp_path: Path) -> None:
@@ -368,10 +202,3 @@ def test_kernels_that_are_not_held_are_not_asked(tmp_path: Path) -> None:
     assert report.steps[0].text == "1 of 1 asked, 0 wrong, 9 more do not run here"
     with pytest.raises(NotHereError, match="mmaprobe compile"):
         mmaprobe.bring_up(Changed(holds=lambda made: Support(False, absent)), out=tmp_path / "n", **few)
-
-
-def test_another_compiler_is_refused(tmp_path: Path) -> None:
-    made = Changed(toolchain=lambda: {"kernels": "NVRTC 13.0"})
-    mmaprobe.bring_up(made, out=tmp_path / "e", steps=["layouts"], **ONE)
-    with pytest.raises(UsageError, match=r"another toolchain: kernels was NVRTC 13\.0, is now NVRTC 13\.1"):
-        mmaprobe.bring_up(Changed(toolchain=lambda: {"kernels": "NVRTC 13.1"}), out=tmp_path / "e", resume=True, **ONE)

@@ -14,11 +14,11 @@ from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import bundle, compiler, disassembly, kernels, nvrtc
-from mmaprobe.toolchain.build import build, build_all
+from mmaprobe.toolchain import compiler, disassembly, kernels, nvrtc
+from mmaprobe.toolchain.build import build
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.nvcc import Nvcc
-from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
+from mmaprobe.toolchain.pack import open_pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
 
@@ -39,9 +39,6 @@ def _no_shared_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.CACHE, str(tmp_path / "cache"))
 
 
-# --- what a disassembly says
-
-
 def test_matrix_opcodes_are_counted_as_primitives_spell_them() -> None:
     found = disassembly.matrix_opcodes(SASS)
     assert found == {"HGMMA.F32": 1, "HMMA.16816.F32": 2, "HMMA.884.F32.F32": 1, "UTCHMMA": 1}
@@ -58,9 +55,6 @@ def test_a_lowering_that_differs_is_named() -> None:
 def test_the_hash_of_code_is_that_of_its_instructions() -> None:
     assert disassembly.code_hash(SASS) == disassembly.code_hash("// other names\n" + SASS)
     assert disassembly.code_hash(SASS) != disassembly.code_hash(SASS.replace("R16", "R18"))
-
-
-# --- what is missing
 
 
 def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,9 +97,6 @@ def test_architectures_beyond_the_compiler_are_told_apart() -> None:
         nvrtc.check_architecture("sm_999a")
     with pytest.raises(NotHereError, match=r"does not compile for sm_35.*mmaprobe\[cuda12\]"):
         nvrtc.check_architecture("sm_35")
-
-
-# --- compiled
 
 
 @compiles
@@ -157,9 +148,6 @@ def test_an_older_compiler_is_told_from_what_is_lacking(monkeypatch: pytest.Monk
     assert built.reason == expected
 
 
-# --- kept
-
-
 @compiles
 def test_the_cache_is_used_and_never_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted, runs = instruction(F16), []
@@ -191,47 +179,6 @@ def test_without_room_for_the_cache_kernels_are_compiled_all_the_same(
         assert kernels.kernel(instruction(F16), "sm_80").binary
 
 
-# --- packed
-
-
-@compiles
-def test_a_pack_gives_the_same_kernels_back(tmp_path: Path) -> None:
-    built = list(build_all([(F16, "sm_90a"), (FP8, "sm_90a")], 2))
-    written = write_pack(tmp_path / "pack", "sm_90a", nvrtc.version(), built[:1])
-    written = write_pack(tmp_path / "pack", "sm_90a", nvrtc.version(), built[1:])
-    read = open_pack(tmp_path / "pack")
-    assert read == written
-    assert [read.kernel(each.instruction) for each in built] == [each.kernel for each in built]
-    with pytest.raises(UsageError, match=r"has no mma\.nothing.*mmaprobe compile --arch sm_90a"):
-        read.kernel("mma.nothing")
-    with pytest.raises(UsageError, match="holds a pack of sm_90a"):
-        write_pack(tmp_path / "pack", "sm_80", nvrtc.version(), [])
-
-
-@compiles
-def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
-    (built,) = build_all([(F16, "sm_90a")])
-    write_pack(tmp_path, "sm_90a", nvrtc.version(), [built])
-    (binary,) = tmp_path.glob("*.cubin")
-    whole = binary.read_bytes()
-    binary.write_bytes(whole[:-1])
-    with pytest.raises(UsageError, match="damaged or changed"):
-        open_pack(tmp_path).kernel(F16)
-    binary.unlink()
-    with pytest.raises(UsageError, match="the pack is not whole"):
-        open_pack(tmp_path).kernel(F16)
-    table = json.loads((tmp_path / LIST).read_text())
-    for broken in ({**table, "schema": 7}, {**table, "kernels": {F16: {}}}, {**table, "kind": "x"}):
-        (tmp_path / LIST).write_text(json.dumps(broken))
-        with pytest.raises(UsageError, match=LIST):
-            open_pack(tmp_path)
-    with pytest.raises(UsageError, match="No such file"):
-        open_pack(tmp_path / "nothing")
-
-
-# --- the commands
-
-
 @compiles
 def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "pack"
@@ -251,27 +198,6 @@ def test_compile_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)
     assert told["counts"] == {"compiled": 1}
     assert told["kernels"][0]["opcodes"] == {"HMMA.16816.F32": 1}
-
-
-@pytest.mark.parametrize(
-    ("home", "wanted", "device"), [("sm_90a", "mmaprobe[driver]", "cuda:0"), ("gfx942", "mmaprobe", "hip:0")]
-)
-def test_a_bundle_says_how_to_install_it(tmp_path: Path, home: str, wanted: str, device: str) -> None:
-    script = bundle.write_script(tmp_path, home).read_text()
-    assert "--no-index --find-links" in script
-    assert f"'{wanted}'" in script
-    assert f"--device {device} --pack" in script
-    assert bundle.requirement(home, str(Path(__file__).parent.parent)).endswith(wanted.removeprefix("mmaprobe"))
-    with pytest.raises(UsageError, match="neither a checkout nor a wheel"):
-        bundle.requirement(home, str(tmp_path))
-
-
-def test_a_bundle_without_wheels_is_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(NotHereError, match="could not gather mmaprobe: no such package"):
-        bundle.gather(tmp_path, "mmaprobe", ("sh", "-c", "echo no such package >&2; exit 1"))
-
-
-# --- with a toolkit's nvcc
 
 
 def fake_nvcc(folder: Path, compile_step: str) -> Nvcc:
