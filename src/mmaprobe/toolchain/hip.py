@@ -23,8 +23,10 @@ NAMES = ("clang++-22", "/opt/rocm/llvm/bin/clang++", zig.WHEEL, "clang++")
 INSTALL = "apt-get install clang-22 lld-22 llvm-22"
 EXTRA = "pip install 'mmaprobe[rocm]'"
 """What gets a clang without root, that of the wheel ``ziglang``."""
+LANGUAGE = ("-std=c++17", "-O2", "-ffp-contract=off")
+"""What every compiler for AMD is told: a product and a sum that the source rounds one by one stay two operations."""
 OPTIONS = (
-    "-std=c++17", "-O2", "-x", "hip", "-nogpuinc", "-nogpulib", "-c", "--cuda-device-only", "--no-gpu-bundle-output",
+    *LANGUAGE, "-x", "hip", "-nogpuinc", "-nogpulib", "-c", "--cuda-device-only", "--no-gpu-bundle-output",
 )  # fmt: skip
 """What clang is told beside the architecture and the wave."""
 USUAL, GENERIC = 5, 6

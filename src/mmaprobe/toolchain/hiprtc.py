@@ -19,12 +19,10 @@ from pathlib import Path
 from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain import hiprtc_child, rocm
 from mmaprobe.toolchain.compiler import SECONDS, RefusedError, refusal
-from mmaprobe.toolchain.hip import GENERIC, wave_option
+from mmaprobe.toolchain.hip import GENERIC, LANGUAGE, wave_option
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY, Source
 
-OPTIONS = ("-std=c++17", "-O2")
-"""What hiprtc is told beside the architecture and the wave."""
 PLAIN = "gfx90a"
 """An architecture that every hiprtc from ROCm 5 on compiles for."""
 PROBE = f"""\
@@ -49,7 +47,7 @@ class Hiprtc:
     """The hiprtc in a library; empty: the first that is installed."""
 
     library: str = ""
-    OPTIONS: tuple[str, ...] = OPTIONS
+    OPTIONS: tuple[str, ...] = LANGUAGE
     NEWER: str = "update ROCm, or set MMAPROBE_CLANG to a newer clang++"
 
     def version(self) -> str:
@@ -87,7 +85,7 @@ class Hiprtc:
 def _version(where: tuple[str, ...]) -> tuple[str, str]:
     """The versions, or, where it does not work, why."""
     try:
-        code, said = _compiled(where, PROBE, (f"--offload-arch={PLAIN}", *OPTIONS))
+        code, said = _compiled(where, PROBE, (f"--offload-arch={PLAIN}", *LANGUAGE))
     except NotHereError as error:
         return "", str(error)
     if not code:
@@ -101,7 +99,7 @@ def _version(where: tuple[str, ...]) -> tuple[str, str]:
 
 @cache
 def _serves(where: tuple[str, ...], architecture: str) -> bool:
-    return bool(_compiled(where, PROBE, (f"--offload-arch={architecture}", *OPTIONS))[0])
+    return bool(_compiled(where, PROBE, (f"--offload-arch={architecture}", *LANGUAGE))[0])
 
 
 def _compiled(where: tuple[str, ...], text: str, options: tuple[str, ...]) -> tuple[bytes, str]:
