@@ -7,6 +7,7 @@ import json
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -182,18 +183,19 @@ def test_a_full_disk_or_an_interrupt_keeps_what_was_saved(
     assert set(Store.open(folder).parts) == {PART.instruction, "x86.dpps"}
 
 
-@pytest.fixture
+@contextmanager
 def tiny_files() -> Iterator[None]:
-    """The kernel itself refuses to grow a file beyond 1000 bytes."""
+    """The kernel itself refuses to grow a file beyond 1000 bytes, that of the tests' own output included."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.usefixtures("tiny_files")
 def test_a_file_that_the_kernel_refuses_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(CannotWriteError, match="File too large"):
+    with pytest.raises(CannotWriteError, match="File too large"), tiny_files():
         files.write_bytes(tmp_path / "x", bytes(5000))
     assert not list(tmp_path.iterdir())
 
