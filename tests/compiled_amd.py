@@ -129,7 +129,9 @@ def main() -> int:
     said = ", ".join(f"{total[status]} {status}" for status in STATUSES)
     also = f"{len(by_claim)} by a claim of an open layout, {len(others)} with a modifier"
     print(f"turn {given.turn}: {len(plain)} of {len(pairs)} pairs, {also}: {said}")
-    print(f"{len(chosen) - wrong} of {len(absent)} builtins refused by targets that lack them")
+    print(
+        f"{len(chosen) - wrong} of {len(chosen)} builtins refused by targets that lack them ({len(absent)} pairs in all)"
+    )
     return int(bool(total["changed"] or total["refused"] or wrong))
 
 

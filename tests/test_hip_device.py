@@ -202,7 +202,7 @@ def no_gpu(status: int = 101, **environment: str) -> Machine:
 
 
 MISSING = [
-    (machine(None), r"^hip:0: no ROCm \(libamdhip64.so.7, .6 or .5\); install AMD's, or Debian's: apt-get install"),
+    (machine(None), r"^hip:0: no ROCm: libamdhip64.so is neither .* or /opt/rocm; install AMD's, or Debian's: apt-get"),
     (replace(no_gpu(), exists=lambda path: False), r"no AMD GPU is \(/dev/kfd is missing\).*--device /dev/kfd"),
     (replace(no_gpu(), usable=lambda path: False), r"/dev/kfd may not be opened; .* usermod -a -G render,video"),
     (no_gpu(HIP_VISIBLE_DEVICES=""), "HIP_VISIBLE_DEVICES='' hides every GPU; type: unset HIP_VISIBLE_DEVICES"),

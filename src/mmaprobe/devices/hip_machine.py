@@ -69,7 +69,8 @@ class Machine:
         found = self.library()
         if found is None:
             raise NotHereError(
-                "no ROCm (libamdhip64.so.7, .6 or .5); install AMD's, or Debian's: apt-get install libamdhip64-5"
+                "no ROCm: libamdhip64.so is neither where the loader looks nor in ROCM_PATH or /opt/rocm; install "
+                "AMD's, or Debian's: apt-get install libamdhip64-5"
             )
         return found
 

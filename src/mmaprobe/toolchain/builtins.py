@@ -133,6 +133,15 @@ def _signed(given: Arguments, *operands: str) -> None:
         given.operands(name)
 
 
+def _factors(given: Arguments) -> None:
+    """A, B and C; integer A and B each behind its sign."""
+    if given.made.d == "s32":
+        _signed(given, "a", "b")
+        given.operands("c")
+    else:
+        given.operands("a", "b", "c")
+
+
 def _wave(given: Arguments) -> int:
     return given.fragments["d"].lanes
 
@@ -140,14 +149,11 @@ def _wave(given: Arguments) -> int:
 def _gfx11(given: Arguments) -> str:
     """WMMA: a, b, c[, op_sel]; of integers signs before A and B, clamp behind C."""
     made = given.made
+    _factors(given)
     if made.d == "s32":
-        _signed(given, "a", "b")
-        given.operands("c")
         given.numbers(given.number("clamp"))
-    else:
-        given.operands("a", "b", "c")
-        if made.d != "f32":
-            given.numbers(given.bit("op_sel", 2))
+    elif made.d != "f32":
+        given.numbers(given.bit("op_sel", 2))
     tied = "_tied" if "tied" in made.modifier else ""
     return f"{made.opcode.removeprefix('v_')}{tied}_w{_wave(given)}"
 
@@ -155,11 +161,7 @@ def _gfx11(given: Arguments) -> str:
 def _gfx12(given: Arguments) -> str:
     """WMMA and SWMMAC: a, b, c[, index]; of integers signs before A and B, clamp last."""
     made = given.made
-    if made.d == "s32":
-        _signed(given, "a", "b")
-        given.operands("c")
-    else:
-        given.operands("a", "b", "c")
+    _factors(given)
     if made.chunk:
         given.texts.append(_index(given))
     if made.d == "s32":
