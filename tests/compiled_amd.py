@@ -130,7 +130,7 @@ def main() -> int:
     also = f"{len(by_claim)} by a claim of an open layout, {len(others)} with a modifier"
     print(f"turn {given.turn}: {len(plain)} of {len(pairs)} pairs, {also}: {said}")
     print(
-        f"{len(chosen) - wrong} of {len(chosen)} builtins refused by targets that lack them ({len(absent)} pairs in all)"
+        f"{len(chosen) - wrong} of {len(chosen)} builtins, of {len(absent)} in all, refused by targets that lack them"
     )
     return int(bool(total["changed"] or total["refused"] or wrong))
 
