@@ -17,6 +17,7 @@ from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_vectors
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding
+from mmaprobe.generators.seeds import seed_of
 from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
 from mmaprobe.probing import probe as _probe
@@ -130,13 +131,13 @@ def validate(
     ref: str | Device,
     instruction: str | Instruction,
     vectors: int = 1_000_000,
-    seed: int = 0,
+    seed: int | None = None,
     generators: Sequence[str] | None = None,
     **options: Any,
 ) -> Summary:
-    """Run vectors through two devices and compare every bit."""
+    """Run vectors through two devices and compare every bit; without a ``seed`` one is drawn (``Summary.seed``)."""
     tested = _opened(dut)
-    return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed, generators, **options)
+    return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed_of(seed), generators, **options)
 
 
 def validate_witnesses(dut: str | Device, ref: str | Device, instructions: str = "*") -> list[Summary]:

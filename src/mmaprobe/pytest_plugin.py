@@ -8,12 +8,18 @@ never green.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
+
 import pytest
 
 from mmaprobe.devices.base import Device, open_device, schemes
 from mmaprobe.errors import NotHereError, UsageError, near
+from mmaprobe.generators.seeds import fixed, seed_of
 
 GPU_SCHEMES = ("cuda", "hip")
+DRAWN = pytest.StashKey[bool]()
+"""Whether nobody fixed the seed of the session."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,12 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("mmaprobe", "matrix units under test")
     group.addoption("--device", default="cpu", metavar="NAME", help="device under test (default: cpu)")
     group.addoption("--ref", default=None, metavar="NAME", help="reference device (default: the model that fits)")
-    group.addoption("--seed", default=0, type=int, metavar="N", help="seed of everything random (default: 0)")
+    group.addoption("--seed", default=None, type=int, metavar="N", help="seed of everything random (default: drawn)")
     group.addoption("--require-gpu", action="store_true", help="fail, instead of skipping, without a GPU device")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a device that nobody registered, and ``--require-gpu`` with a device that is no GPU."""
+    """Refuse a device that nobody registered, and ``--require-gpu`` with a device that is no GPU; draw the seed."""
     known = schemes()
     for option in ("--device", "--ref"):
         name = config.getoption(option)
@@ -36,6 +42,21 @@ def pytest_configure(config: pytest.Config) -> None:
     scheme = name.partition(":")[0]
     if config.getoption("--require-gpu") and scheme not in GPU_SCHEMES:
         raise pytest.UsageError(f"--require-gpu needs --device cuda:N or hip:N, not {name}")
+    try:
+        config.stash[DRAWN] = fixed(config.option.seed) is None
+        config.option.seed = seed_of(config.option.seed)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Print a seed that was drawn, with the command that repeats it, where a test takes it: quiet runs too."""
+    config, terminal = session.config, session.config.pluginmanager.getplugin("terminalreporter")
+    if terminal is None or not config.stash[DRAWN]:
+        return
+    if any("seed" in getattr(item, "fixturenames", ()) for item in session.items):
+        words = ["pytest", *map(str, config.invocation_params.args), "--seed", str(config.option.seed)]
+        terminal.write_line(f"seed {config.option.seed}; the same vectors again: {shlex.join(words)}")
 
 
 def device_of(config: pytest.Config, option: str = "--device") -> Device:
@@ -74,6 +95,8 @@ def reference(pytestconfig: pytest.Config, device: Device) -> Device | None:
 
 
 @pytest.fixture(scope="session")
-def seed(pytestconfig: pytest.Config) -> int:
-    """``--seed``."""
-    return int(pytestconfig.getoption("--seed"))
+def seed(pytestconfig: pytest.Config, record_testsuite_property: Callable[[str, object], None]) -> int:
+    """``--seed``, else that of ``MMAPROBE_SEED``, else one that was drawn; JUnit has it as a property."""
+    number = int(pytestconfig.getoption("--seed"))
+    record_testsuite_property("seed", number)
+    return number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import mmaprobe
 from mmaprobe.devices.base import Device, ReadsGpuMemory, open_device, schemes
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Header, Store
+from mmaprobe.generators.seeds import seed_of
 
 PREFERRED = ("cuda:0", "hip:0", "cpu")
 OF_THE_MOMENT = "clock_"
@@ -34,8 +36,10 @@ def goes_by_steps(device: Device) -> bool:
     return isinstance(device, ReadsGpuMemory)
 
 
-def begun(device: Device, out: str | Path | None, seed: int, settings: Mapping[str, Any], resume: bool) -> Store:
+def begun(device: Device, out: str | Path | None, seed: int | None, settings: Mapping[str, Any], resume: bool) -> Store:
     """The evidence folder of a run: a new one, or with ``resume`` one begun by the same device, options and package.
+
+    Without a seed the run takes that of the folder it goes on in, else ``seeds.seed_of``.
 
     UsageError where it was begun with another device, driver, toolchain or option, naming both.
     """
@@ -44,13 +48,14 @@ def begun(device: Device, out: str | Path | None, seed: int, settings: Mapping[s
         device=device.name,
         identity=device.info(),
         version=mmaprobe.__version__,
-        seed=seed,
+        seed=seed_of(seed),
         toolchain=getattr(device, "toolchain", dict)(),
         settings=settings,
     )
     if not resume or not (folder / "manifest.json").exists():
         return Store.create(folder, header)
     store = Store.open(folder)
+    header = replace(header, seed=store.header.seed) if seed is None else header
     for name in ("device", "identity", "version", "seed", "toolchain", "settings"):
         before, now = (_lasting(getattr(of, name)) for of in (store.header, header))
         if before != now:

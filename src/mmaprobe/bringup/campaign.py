@@ -40,7 +40,7 @@ def run(
     *,
     instruction: str = "*",
     vectors: int = 10_000_000,
-    seed: int = 0,
+    seed: int | None = None,
     out: str | Path | None = None,
     budget: float | None = None,
     resume: bool = False,
@@ -50,7 +50,8 @@ def run(
     """Probe, derive and validate every supported instruction that ``instruction`` (an id or glob) names.
 
     ``vectors`` are compared per instruction, divided among its control states
-    (at least 10**5 each).  ``budget`` minutes end the run cleanly; ``resume`` goes
+    (at least 10**5 each).  Without a ``seed`` one is drawn (``Report.seed``).
+    ``budget`` minutes end the run cleanly; ``resume`` goes
     on in ``out``; with ``check`` a datapath that is not the shipped one is a
     failure (exit code 1).  Evidence is written as each part ends.
 
@@ -64,7 +65,7 @@ def run(
     settings = {"instruction": instruction, "vectors": vectors}
     store = begun(opened, out, seed, settings, resume)
     deadline = None if budget is None else time.monotonic() + 60 * budget
-    campaign = _Campaign(serial(opened), store, vectors, seed, deadline, listener, check)
+    campaign = _Campaign(serial(opened), store, vectors, store.header.seed, deadline, listener, check)
     return campaign.run(chosen, absent)
 
 

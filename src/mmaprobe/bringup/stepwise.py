@@ -49,7 +49,7 @@ def bring_up(
     *,
     instruction: str = "*",
     vectors: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     out: str | Path | None = None,
     budget: float | None = None,
     resume: bool = False,
@@ -60,9 +60,9 @@ def bring_up(
 ) -> Report:
     """Run the steps (all, or those named) on what an id or glob names of a device, within ``budget`` minutes.
 
-    ``vectors`` bound the validation of each instruction.  Slices of at most three minutes go round the
-    steps; every slice is written as it ends, and ``resume`` goes on in ``out`` where the last one ended, on the same
-    device with the same driver, kernels and options.
+    ``vectors`` bound the validation of each instruction; without a ``seed`` one is drawn (``Report.seed``).
+    Slices of at most three minutes go round the steps; every slice is written as it ends, and ``resume`` goes on in
+    ``out`` where the last one ended, on the same device with the same driver, kernels and options.
 
     Raises UsageError, NotHereError, CannotWriteError; what the device does wrong is in the report.
     """
@@ -73,6 +73,7 @@ def bring_up(
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     plan = plan_of(opened, instruction)
     store = begun(opened, out, seed, {"instruction": instruction, "vectors": vectors, "plan": "steps"}, resume)
+    seed = store.header.seed
     end = None if budget is None else begin + 60 * budget - min(RESERVE, 3 * budget)
     room = Room(opened, store, plan, instruction, seed, vectors, clock, listener, end)
     ended, code, notes = _take(room, taken)

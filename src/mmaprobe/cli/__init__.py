@@ -11,7 +11,7 @@ import sys
 import typer
 
 from mmaprobe.cli import ask, derive, files, kernels, look, trees
-from mmaprobe.cli.terminal import app
+from mmaprobe.cli.terminal import app, typed
 from mmaprobe.errors import MmaprobeError
 
 __all__ = ["ask", "derive", "files", "kernels", "look", "main", "trees"]
@@ -19,6 +19,7 @@ __all__ = ["ask", "derive", "files", "kernels", "look", "main", "trees"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; every error is one line on standard error and an exit code."""
+    typed[:] = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments, standalone_mode=False)
     except MmaprobeError as error:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import mmaprobe
-from mmaprobe.cli.terminal import Device, Glob, Json, Pack, Seed, Vectors, app, emit, out, packed
+from mmaprobe.cli.terminal import Device, DrawnSeed, Glob, Json, Pack, Seed, Vectors, app, drawn, emit, out, packed
 from mmaprobe.errors import UsageError
 
 
@@ -19,7 +19,7 @@ def run(
     vectors: Annotated[
         int | None, typer.Option("--vectors", "-n", help="Vectors of each instruction; by steps at most so many.")
     ] = None,
-    seed: Seed = 0,
+    seed: DrawnSeed = None,
     out_folder: Annotated[Path | None, typer.Option("--out", "-o", help="Evidence folder.")] = None,
     budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends cleanly.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
@@ -44,7 +44,12 @@ def run(
         raise UsageError("--resume needs the folder to go on in: --out FOLDER")
     name = packed(device, pack)
     opened = best_device() if name is None else open_device(name)
-    given: dict[str, Any] = {"instruction": instruction, "seed": seed, "out": out_folder, "budget": budget}
+    given: dict[str, Any] = {
+        "instruction": instruction,
+        "seed": seed if resume else drawn(seed),
+        "out": out_folder,
+        "budget": budget,
+    }
     given |= {"resume": resume, "check": check}
     if steps is not None or goes_by_steps(opened):
         names = () if steps in (None, "all") else tuple(str(steps).split(","))
@@ -133,7 +138,7 @@ def validate(
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64.")],
     instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob, all without one.")] = "",
     vectors: Vectors = 1_000_000,
-    seed: Seed = 0,
+    seed: DrawnSeed = None,
     generator: Annotated[list[str] | None, typer.Option("--generator", "-g", help="Only this family.")] = None,
     nan: Annotated[str, typer.Option(help="bits, or any: two NaNs are equal.")] = "bits",
     plan: Annotated[str, typer.Option(help="witnesses: the few vectors that tell near datapaths apart.")] = "",
@@ -146,6 +151,7 @@ def validate(
         return _validate_plan(dut, ref, instruction or "*", plan, as_json)
     if not instruction:
         raise UsageError("name an instruction, or compare all on their witnesses: --plan witnesses")
+    seed = drawn(seed)
     with progress.CountProgress(vectors) as bar:
         summary = mmaprobe.validate(dut, ref, instruction, vectors, seed, generator or None, nan=nan, progress=bar)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,8 +33,15 @@ Device = Annotated[str | None, typer.Option("--device", "-d", help="cpu, model:A
 Pack = Annotated[Path | None, typer.Option("--pack", help="Kernels from this pack, for cuda:N; no compiler needed.")]
 Glob = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
 Seed = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0)]
+DrawnSeed = Annotated[
+    int | None, typer.Option("--seed", help="Names the vectors; without one it is drawn and printed.", min=0)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Vectors = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to compare.")]
+
+
+typed: list[str] = []
+"""The words of the command under way."""
 
 
 def out() -> Console:
@@ -44,6 +52,19 @@ def out() -> Console:
 def emit(value: Any) -> None:
     """Print a JSON document."""
     sys.stdout.write(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def drawn(seed: int | None) -> int:
+    """The seed of a command; drawn where nobody fixed one: then standard error gets the command that repeats it."""
+    from mmaprobe.generators.seeds import fixed, seed_of
+
+    known = fixed(seed)
+    if known is not None:
+        return known
+    seed = seed_of(None)
+    again = shlex.join(["mmaprobe", *typed[:1], "--seed", str(seed), *typed[1:]])
+    print(f"seed {seed}; the same vectors again: {again}", file=sys.stderr)
+    return seed
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) -> int:
