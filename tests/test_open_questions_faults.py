@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import mmaprobe
 from followers import Follower
 from mmaprobe.bringup.claims import from_text
 from mmaprobe.bringup.questions import ask
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
-from mmaprobe.devices.base import open_device
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.devices.base import open_device, run_vectors
+from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError, TakenError
+from mmaprobe.devices.gpu_health import VoidError
+from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
+from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.lookup import datapath_for
+from stepping import FEW, MODEL, Changed
 
 
 def test_a_device_without_the_instruction() -> None:
@@ -39,16 +46,10 @@ class Unsteady(Follower):
 class Broken(Follower):
     """It breaks down."""
 
-    wrong: DeviceError = DeviceError("the kernel hung")
+    wrong: MmaprobeError = DeviceError("the kernel hung")
 
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
         raise self.wrong
-
-
-class Lost(Broken):
-    """It is gone."""
-
-    wrong = LostError("the GPU is gone")
 
 
 @pytest.mark.parametrize(("kind", "says"), [(Unsteady, "two answers"), (Broken, "the kernel hung")])
@@ -68,10 +69,45 @@ def test_a_device_that_does_nothing(kind: str) -> None:
     assert "a plain sum that is 0x3c00 by every claim came out as 0x0" in answers[0].finding
 
 
-def test_a_device_that_is_gone_ends_the_questions() -> None:
+@pytest.mark.parametrize("kind", [LostError, StuckError, TakenError, OutOfMemoryError, VoidError])
+def test_a_device_that_answers_nothing_more_ends_the_questions(kind: type[MmaprobeError]) -> None:
+    """No question failed: it is the device that is gone, stuck or another's."""
     instruction = match("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")[0]
-    with pytest.raises(LostError, match="the GPU is gone"):
-        list(ask(Lost(instruction, datapath_for("sm_90a", instruction)), names=["precision-f32-result"]))
+    device = Broken(instruction, datapath_for("sm_90a", instruction))
+    device.wrong = kind("the GPU is gone")
+    with pytest.raises(kind, match="the GPU is gone"):
+        list(ask(device, names=["precision-f32-result"]))
+
+
+@pytest.mark.parametrize("calls", [0, 5])
+def test_a_stuck_device_ends_the_step_and_going_on_asks_the_rest(tmp_path: Path, calls: int) -> None:
+    """What hangs is an answer, once; what it kept from being asked is asked by the run that goes on."""
+
+    class Hangs(Changed):
+        left, hung = calls, False
+
+        def run_vectors(self, made: Instruction, vectors: Batch) -> Bits:
+            if self.hung:
+                raise StuckError("cuda:0: a launch that hung still runs")
+            self.left, self.hung = self.left - 1, self.left <= 0
+            if self.hung:
+                raise HungError("cuda:0: hung")
+            return run_vectors(self.inner, made, vectors)
+
+    given: dict[str, Any] = FEW | {"out": tmp_path / "e", "steps": ["questions"]}
+    report = mmaprobe.bring_up(Hangs(name=MODEL), **given)
+    assert (report.exit_code, report.ended) == (5, "cuda:0: a launch that hung still runs")
+    (failed,) = (answer for answer in report.answers if answer.status == "failed")
+    result = Store.open(tmp_path / "e").steps["questions"].result
+    assert set(result["asked"]) <= {answer.question for answer in report.answers}
+    again = mmaprobe.bring_up(MODEL, resume=True, **given)
+    whole = mmaprobe.bring_up(MODEL, **given | {"out": tmp_path / "w"})
+    found, every = ({(each.question, each.instruction) for each in of.answers} for of in (again, whole))
+    assert {question for question, _ in found} == {question for question, _ in every}
+    assert [answer for answer in again.answers if answer.status == "failed"] == [failed]
+    left = f"left out: {failed.finding}"
+    assert {answer.finding for answer in again.answers if answer.instruction == failed.instruction} >= {left}
+    assert (again.ended, again.exit_code) == ("", 5)
 
 
 @pytest.mark.parametrize(("text", "says"), [

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from mmaprobe.bringup.answers import Answer, answer_from_json, answer_to_json
 from mmaprobe.bringup.claims import named
 from mmaprobe.bringup.questions import ask, never
 from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.devices.base import Device, Serial, Support
+from mmaprobe.devices.gpu_driver import StuckError
 from mmaprobe.evidence.files import Field
 from mmaprobe.evidence.store import Store
 from mmaprobe.probing import probe
@@ -32,7 +38,8 @@ class Sound(Serial):
 def ask_questions(room: Room) -> Work:
     """Put every open question to the device; one that a slice cut short is asked again, to its end.
 
-    Claims change what was derived so far, and what questions before have settled.
+    Each answer is kept as it comes: where the device answers nothing more, those after it are asked by a later run,
+    and the one that broke it is not.  Claims change what was derived so far, and what questions before have settled.
     """
     result = room.result("questions")
     believed = {made.id: row.datapath for made, row in room.surveyor.rows.items() if row.datapath is not None}
@@ -41,25 +48,40 @@ def ask_questions(room: Room) -> Work:
     for question in named(()):
         while question.name not in asked:
             whole = question.name in cut
-            stop = never if whole else room.late
-            sound = Sound(room.device, room)
-            found = list(ask(sound, seed=room.seed, stop=stop, names=[question.name], believed=believed))
+            known = {(each["question"], each["instruction"]) for each in answers}
+            found = ask(Sound(room.device, room), seed=room.seed, stop=never if whole else room.late,
+                        names=[question.name], believed=believed, known=known)  # fmt: skip
+            with _blaming(room, answers):
+                for answer in found:
+                    if room.late() and not whole and answer.status != "failed":
+                        break
+                    answers.append(answer_to_json(answer))
+                    _say(result, answer)
             if room.late() and not whole:
                 cut.add(question.name)
                 yield f"{question.name}: begun"
                 continue
-            answers += [answer_to_json(each) for each in found]
             asked.append(question.name)
-            _say(room, found)
             yield question.name
 
 
-def _say(room: Room, found: list[Answer]) -> None:
-    result = room.result("questions")
+@contextmanager
+def _blaming(room: Room, answers: list[dict[str, Any]]) -> Iterator[None]:
+    """Where the device is stuck since an instruction failed, the last that was asked, this is left out from then on."""
+    try:
+        yield
+    except StuckError:
+        last = next((each for each in reversed(answers) if each["status"] != "not here"), None)
+        if last is not None and last["status"] == "failed":
+            room.fail(lookup(last["instruction"], room.architecture), last["finding"], DEVICE_FAILED)
+        raise
+
+
+def _say(result: dict[str, Any], answer: Answer) -> None:
     statuses = [each["status"] for each in result["answers"]]
     words = [f"{statuses.count(word)} {word}" for word in ("settled", "open", "failed", "not here") if word in statuses]
     result["text"] = ", ".join(words)
-    if any(each.status == "failed" for each in found):
+    if answer.status == "failed":
         result["exit_code"] = DEVICE_FAILED
 
 

@@ -7,7 +7,7 @@ experiment answers, its finding is held against them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import VoidError
+from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Datapath
@@ -46,14 +45,16 @@ def ask(
     stop: Stop = never,
     names: Sequence[str] = (),
     believed: dict[str, Datapath] | None = None,
+    known: Container[tuple[str, str]] = (),
 ) -> Iterator[Answer]:
     """The answer to each open question (all, or those of these ``names``), about each instruction that it names.
 
     Of a glob the first instruction that the device runs.  A claim changes what is ``believed`` of the
     instruction (datapaths by id, as a derivation found them; what a question settles is put there), else the
-    shipped datapath.  ``stop`` is looked at before each answer and each round of a search.  What the device
-    does wrong is an answer (``failed``); LostError and VoidError where the device is gone or its results are
-    worth nothing, UsageError for an unknown name.
+    shipped datapath.  ``stop`` is looked at before each answer and each round of a search.  The question and
+    instruction of an answer that is ``known`` are not asked again.  What the device does wrong is an answer
+    (``failed``); one of ``ENDS_ALL`` where it answers nothing more or its results are worth nothing, UsageError
+    for an unknown name.
     """
     believed = {} if believed is None else believed
     for question in named(tuple(names)):
@@ -68,6 +69,8 @@ def ask(
             if stop():
                 return
             here = [instruction for instruction in some if device.supports(instruction)]
+            if (question.name, (here or some)[0].id) in known:
+                continue
             if here:
                 yield ask_about(device, question, here[0], seed, stop, believed)
             else:
@@ -89,7 +92,7 @@ def ask_about(
         if not _of_datapaths(question):
             return _by_probe(device, question, instruction, seed)
         return _by_contest(device, question, instruction, seed, stop, {} if believed is None else believed)
-    except (LostError, VoidError):
+    except ENDS_ALL:
         raise
     except UsageError as error:
         return Answer(question.name, instruction.id, "open", finding=f"it cannot be asked: {error}")

@@ -11,8 +11,7 @@ from mmaprobe.bringup.plan import Plan
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.survey import Surveyor
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu_driver import LostError, OutOfMemoryError, StuckError, TakenError
-from mmaprobe.devices.gpu_health import VoidError
+from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.errors import CannotWriteError, MmaprobeError, UsageError
 from mmaprobe.evidence.store import Part, Store
 
@@ -20,9 +19,7 @@ Clock = Callable[[], float]
 Work = Iterator[str | None]
 """A step at work: after each piece a line that says what it is at; None where it must wait for another step."""
 
-NO_ROOM = (StuckError, TakenError, OutOfMemoryError)
-"""What keeps this process from launching anything more; what it has found is as good as ever."""
-ENDS_THE_RUN = (LostError, *NO_ROOM, VoidError, CannotWriteError)
+ENDS_THE_RUN = (*ENDS_ALL, CannotWriteError)
 """What no other instruction will fare better with."""
 INCONCLUSIVE, DEVICE_FAILED = 4, 5
 """Exit codes."""

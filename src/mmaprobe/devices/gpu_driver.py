@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.resident import Resident
-from mmaprobe.devices.gpu_health import Health
+from mmaprobe.devices.gpu_health import Health, VoidError
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.toolchain.kernel import Kernel
 
@@ -36,6 +36,12 @@ class StuckError(HungError):
 
 class LostError(DeviceError):
     """The device itself is gone: uncorrectable memory error, fallen off the bus."""
+
+
+NO_ROOM = (StuckError, TakenError, OutOfMemoryError)
+"""What keeps this process from launching anything more; what it has found is as good as ever."""
+ENDS_ALL = (LostError, *NO_ROOM, VoidError)
+"""What is no single instruction's failure, and what no other one will fare better with."""
 
 
 class Driver(Protocol):
