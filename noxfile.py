@@ -136,9 +136,11 @@ def recovery(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """The kill matrix: seeded single-field faults against the generators."""
-    session.install(".[test]")
-    session.run("pytest", "tests/test_mutants.py", *session.posargs)
+    """The kill matrix: single-field faults of datapaths against the generators; then faults of the project's own text,
+    each against the tests that must notice. Arguments go to ``tests/mutants/run.py`` (``--only``, ``--seconds``)."""
+    session.install(".[test]", "cmake", "ninja", "pybind11")
+    session.run("pytest", "tests/test_mutants.py")
+    session.run("python", "tests/mutants/run.py", "--jobs", str(os.cpu_count() or 1), *session.posargs)
 
 
 @nox.session
