@@ -20,7 +20,7 @@ from mmaprobe.devices.base import Device, Support, open_device
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence import files
 from mmaprobe.evidence.store import Store
-from mmaprobe.parameters.files import read, save
+from mmaprobe.parameters.files import read, to_text
 
 MODEL = "model:x86-64+intel"
 QUICK: dict[str, Any] = {"instruction": "x86.vpdpbusd*", "vectors": 2000, "seed": 3}
@@ -134,10 +134,10 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write, left = files._write_through, iter(range(100))
 
-    def full(path: Path, content: bytes) -> None:
+    def full(folder: int, name: str, content: bytes) -> None:
         if next(left) >= 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(path, content)
+        write(folder, name, content)
 
     monkeypatch.setattr(files, "_write_through", full)
     with pytest.raises(CannotWriteError, match="No space left"):
@@ -152,7 +152,7 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest
 def test_parameters_from_evidence(tmp_path: Path) -> None:
     mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
     derived = parameter_file(Store.open(tmp_path / "e"))
-    save(derived, tmp_path / "x86-64+intel.toml")
+    (tmp_path / "x86-64+intel.toml").write_text(to_text(derived))
     assert read(tmp_path / "x86-64+intel.toml").entries.keys() == derived.entries.keys()
     assert {entry.basis for entry in derived.entries.values()} == {"measured"}
 

@@ -92,13 +92,14 @@ def parameters_write(
 ) -> int:
     """Turn the evidence of a run into a parameter file; print what changes, in meaning."""
     from mmaprobe.derivation.publish import parameter_file
+    from mmaprobe.evidence.files import write_bytes
     from mmaprobe.evidence.store import Store
-    from mmaprobe.parameters.files import save
+    from mmaprobe.parameters.files import to_text
     from mmaprobe.report import listing
 
     derived = parameter_file(Store.open(evidence))
     lines = listing.file_changes(out_file, derived)
     out().print("\n".join(lines) or "no change", markup=False)
     if not check:
-        save(derived, out_file)
+        write_bytes(out_file, to_text(derived).encode(), "choose another file with --out")
     return 1 if check and lines else 0

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:
     """What a parameter file would say anew, in sentences: ``write``'s, else the shipped one; written unless checked."""
     from mmaprobe.derivation.entries import updated
-    from mmaprobe.parameters.files import ParameterFile, save
+    from mmaprobe.evidence.files import write_bytes
+    from mmaprobe.parameters.files import ParameterFile, to_text
     from mmaprobe.parameters.lookup import read_file
     from mmaprobe.report import changes
 
@@ -21,5 +22,5 @@ def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:
     before = read_file(write) if write.exists() else ParameterFile(found.architecture)
     after, runs = updated(before, found)
     if not check and before.entries != after.entries:
-        save(after, write)
+        write_bytes(write, to_text(after).encode(), "choose another file with --write")
     return changes.change_lines(before, after, runs, found.seed)

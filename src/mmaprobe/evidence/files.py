@@ -2,36 +2,82 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.errors import CannotWriteError, UsageError
 
+TEMPORARY = ".new"
+LOCK = ".lock"
+SEAL = "sha256"
 
-def write_bytes(path: Path, content: bytes, advice: str = "choose another folder with --out") -> None:
-    """Put ``content`` at ``path``: into a temporary name beside it, flushed to disk, then renamed.
 
-    A reader sees the old file or the new one, never a part.  Raises
-    CannotWriteError (path, reason, ``advice`` = the next command) and leaves
-    no temporary file behind, on an interrupt too.
+def write_bytes(
+    path: Path, content: bytes, advice: str = "choose another folder with --out", root: Path | None = None
+) -> None:
+    """Put ``content`` at ``path``: into a new file of an unpredictable name beside it, flushed to disk, then renamed.
+
+    A reader sees the old file or the new one, never a part.  No link is followed below ``root`` (by default the
+    file's own folder): a link in the place of a folder is refused, one in the place of the file is replaced.  Raises
+    CannotWriteError (path, reason, ``advice`` = the next command) and leaves no temporary file behind, on an
+    interrupt too.
     """
-    temporary = path.with_name(f".{path.name}.new")
+    root = path.parent if root is None else root
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_through(temporary, content)
-        os.replace(temporary, path)
+        root.mkdir(parents=True, exist_ok=True)
+        with _folder(root, path.parent.relative_to(root).parts) as folder:
+            _put(folder, path.name, content)
     except OSError as error:
         raise CannotWriteError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
+
+
+@contextmanager
+def _folder(root: Path, below: Iterable[str]) -> Iterator[int]:
+    """A descriptor of a folder below ``root``, made where it is missing; OSError where a link is on the way."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in below:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=folder)
+            if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+                raise OSError(errno.ELOOP, f"{name} is a link, which may lead anywhere")
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            inner = os.open(name, flags, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
     finally:
-        _discard(temporary)
+        os.close(folder)
 
 
-def _write_through(path: Path, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+def _put(folder: int, name: str, content: bytes) -> None:
+    temporary = f".{secrets.token_hex(16)}{TEMPORARY}"
+    try:
+        _write_through(folder, temporary, content)
+        with suppress(FileNotFoundError):
+            mode = os.lstat(name, dir_fd=folder).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+                raise OSError(errno.EINVAL, "there is something that is no file")
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        with suppress(OSError):  # renamed already, or the folder is unreachable, which the caller is told
+            os.unlink(temporary, dir_fd=folder)
+
+
+def _write_through(folder: int, name: str, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(name, flags, 0o666, dir_fd=folder)
     try:
         rest = memoryview(content)
         while rest:
@@ -41,11 +87,78 @@ def _write_through(path: Path, content: bytes) -> None:
         os.close(handle)
 
 
-def _discard(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return  # the folder itself is unreachable, which the caller is already reporting
+def sweep(*folders: Path) -> None:
+    """Remove the temporary files that killed runs left in folders of which this process holds the lock."""
+    for folder in folders:
+        for path in folder.glob(f".{'[0-9a-f]' * 32}{TEMPORARY}"):
+            path.unlink(missing_ok=True)
+
+
+class Lock:
+    """That this process alone writes into a folder; held until ``release``, or until the process ends in any way."""
+
+    def __init__(self, folder: Path, advice: str = "wait for it, or choose another folder with --out") -> None:
+        self._path = folder / LOCK
+        self._handle = -1
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            while self._handle < 0:
+                self._handle = self._taken(advice)
+        except OSError as error:
+            raise CannotWriteError(f"cannot write {self._path}: {error.strerror or error}; {advice}") from error
+
+    def _taken(self, advice: str) -> int:
+        """The lock's file, locked; -1 where its last holder took it away meanwhile.  UsageError naming who holds it."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(handle).st_nlink == 0:
+                os.close(handle)
+                return -1
+            os.ftruncate(handle, 0)
+            os.write(handle, f"{os.getpid()}\n".encode())
+        except BlockingIOError:
+            said = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "another"
+            os.close(handle)
+            raise UsageError(f"{self._path.parent}: process {said} is writing there; {advice}") from None
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+    def release(self) -> None:
+        """Give it up; the file goes while it is still held, so that nobody waits for a file without a name."""
+        if self._handle >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with ``SEAL``: the SHA-256 of ``json_text`` of all its other keys."""
+    rest = {key: value for key, value in document.items() if key != SEAL}
+    return rest | {SEAL: digest_of(json_text(rest).encode("utf-8", "surrogatepass"))}
+
+
+def check_seal(document: Field, schema: int) -> bool:
+    """Whether the document has a seal, which must be right; one of this ``schema`` or a later one must have one."""
+    given = document.typed(dict)
+    if SEAL not in given and document["schema"].whole < schema:
+        return False
+    if document[SEAL].text != sealed(given)[SEAL]:
+        raise document[SEAL].wrong("is not that of the rest of the file: something was changed or damaged")
+    return True
 
 
 def json_text(value: Any) -> str:
@@ -53,9 +166,11 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_json(path: Path, value: Any, advice: str = "choose another folder with --out") -> None:
+def write_json(
+    path: Path, value: Any, advice: str = "choose another folder with --out", root: Path | None = None
+) -> None:
     """``json_text(value)`` at ``path``, by ``write_bytes``."""
-    write_bytes(path, json_text(value).encode(), advice)
+    write_bytes(path, json_text(value).encode(), advice, root)
 
 
 @dataclass(frozen=True)
@@ -116,10 +231,27 @@ _SPOKEN = {dict: "a table", list: "a list", str: "a text", int: "a whole number"
 def read_json(path: Path) -> Field:
     """The JSON document at ``path``; UsageError naming the file (and line) where it is not one."""
     try:
-        return Field(path, "", json.loads(path.read_bytes()))
+        return parse_json(path, path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
+
+
+def parse_json(path: Path, content: bytes) -> Field:
+    """The JSON document in ``content``, which came from ``path``; a key that occurs twice makes it none."""
+    try:
+        return Field(path, "", json.loads(content, object_pairs_hook=_table, parse_constant=_constant))
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}: line {error.lineno}: {error.msg}; truncated, or not JSON") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: not a JSON text") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not a JSON text: {error!s:.80}") from error
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return table
+
+
+def _constant(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import tomli_w
 
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Witness
-from mmaprobe.errors import CannotWriteError, UsageError, near
+from mmaprobe.errors import UsageError, near
 from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import Table, from_table, to_table
@@ -83,17 +82,6 @@ def to_text(file: ParameterFile) -> str:
     head |= {key: value for key in ("toolchain", "source") if (value := getattr(file, key))}
     primitives = [_entry_table(entry) for entry in file.entries.values()]
     return tomli_w.dumps(head | {"primitive": primitives, "end": {"primitives": len(primitives)}}, indent=2)
-
-
-def save(file: ParameterFile, path: Path) -> None:
-    """Write the file's text to a temporary name, then move it into place; CannotWriteError if that fails."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(to_text(file), "utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise CannotWriteError(f"cannot write {path}: {error.strerror}") from None
 
 
 def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:

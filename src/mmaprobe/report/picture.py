@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
-from mmaprobe.errors import CannotWriteError, NotHereError, UsageError
+from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.evidence.files import write_bytes
 from mmaprobe.report.tree import Branch
 
 INK, SOFT, PAPER = "#1f2933", "#7b8794", "#ffffff"
@@ -233,12 +234,8 @@ def _edge(axes: Any, x0: float, y0: float, x1: float, y1: float) -> None:
 def _save(figure: Any, path: Path) -> None:
     from matplotlib import rc_context
 
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    held = io.BytesIO()
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-    try:
-        with rc_context({"svg.hashsalt": "mmaprobe"}):  # the same picture is the same file
-            figure.savefig(temporary, dpi=160, metadata=metadata)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise CannotWriteError(f"cannot write {path}: {error.strerror}") from None
+    with rc_context({"svg.hashsalt": "mmaprobe"}):  # the same picture is the same file
+        figure.savefig(held, format=path.suffix[1:], dpi=160, metadata=metadata)
+    write_bytes(path, held.getvalue(), "choose another file with --picture")
