@@ -44,6 +44,12 @@ def test_equal_devices(instruction: Instruction) -> None:
 def test_nothing_compared() -> None:
     summary = validate(MODEL, MODEL, DOT, 0)
     assert (summary.vectors, summary.exit_code, summary.verdict) == (0, 4, "nothing compared")
+    assert not summary, "nothing compared is not true"
+
+
+@pytest.mark.parametrize(("name", "true"), [("hang?seconds=0", True), ("zeros", False), ("flaky?p=0.01", False)])
+def test_a_summary_is_true_where_it_is_equal(name: str, true: bool) -> None:
+    assert bool(wrong(name, vectors=2000)) is true
 
 
 @pytest.mark.parametrize(("options", "message"), [

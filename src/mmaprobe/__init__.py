@@ -3,7 +3,7 @@
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
-from mmaprobe.errors import CannotWriteError, DeviceError, MmaprobeError, NotHereError, UsageError
+from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 
 if TYPE_CHECKING:
     from mmaprobe.api import (
@@ -24,6 +24,7 @@ __version__ = metadata.version("mmaprobe")
 __all__ = [
     "CannotWriteError",
     "DeviceError",
+    "InternalError",
     "MmaprobeError",
     "NotHereError",
     "UsageError",

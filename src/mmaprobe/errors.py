@@ -36,6 +36,12 @@ class CannotWriteError(MmaprobeError):
     exit_code = 6
 
 
+class InternalError(MmaprobeError):
+    """An error of mmaprobe itself, which nobody foresaw; its message says where the traceback is."""
+
+    exit_code = 70
+
+
 def near(name: str, choices: Iterable[str], count: int = 4) -> str:
     """``"; did you mean a, b?"`` for the choices closest to ``name``, or all of a few, or nothing."""
     options = list(choices)

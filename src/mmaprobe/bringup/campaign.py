@@ -17,13 +17,16 @@ from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.devices.base import Device, open_device, serial
 from mmaprobe.devices.model import DatapathDevice
-from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
+from mmaprobe.errors import MmaprobeError, UsageError
+from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.probing import probe
 from mmaprobe.validation import validate
 
 LEAST_PER_MODE = 100_000
+INCONCLUSIVE = 4
+"""Exit code."""
 
 
 class Listener(Protocol):
@@ -146,8 +149,8 @@ class _Campaign:
             findings = probe(self.device, state, seed=self.seed) if start is None and not state.chunk else {}
             derivation = derive(self.device, state, seed=self.seed, start=start, findings=findings, say=say)
             comparison = compare_with_shipped(self.device.info()["architecture"], state, derivation, self.seed)
-        except MmaprobeError as error:
-            return Result(state, seconds=time.monotonic() - begin, error=str(error), error_code=error.exit_code)
+        except Exception as error:
+            return self._failed(Result(state, seconds=time.monotonic() - begin), error)
         finally:
             if self.listener:
                 self.listener.derived(state)
@@ -175,6 +178,12 @@ class _Campaign:
                 progress=self.listener.compared if self.listener else None,
                 stop=self._stop,
             )
-        except DeviceError as error:
-            return replace(result, error=str(error), error_code=error.exit_code)
+        except Exception as error:
+            return self._failed(result, error)
         return replace(result, summary=summary)
+
+    def _failed(self, result: Result, error: Exception) -> Result:
+        """What went wrong with one instruction is its result, an error that nobody foresaw too; the others go on."""
+        said = error if isinstance(error, MmaprobeError) else unforeseen(error, self.store.path)
+        code = INCONCLUSIVE if isinstance(said, UsageError) else said.exit_code
+        return replace(result, error=str(said), error_code=code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from mmaprobe.devices.base import Device
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.report.rows import PRECEDENCE
+from mmaprobe.report.rows import worst
 from mmaprobe.validation import Summary
 
 
@@ -43,7 +42,7 @@ class Result:
             return self.error_code
         if self.resumed is not None:
             return int(self.resumed.validation.get("exit_code", 0))
-        codes = [self.summary.exit_code if self.summary else 4]
+        codes = [self.summary.exit_code if self.summary is not None else 4]
         if self.derivation is None or self.derivation.datapath is None:
             codes.append(4 if self.derivation is None or self.derivation.again is None else 5)
         return worst(codes)
@@ -92,23 +91,18 @@ class Report:
         return worst([*codes, 1] if self.check and any(result.changed for result in self.results) else codes)
 
 
-def worst(codes: Sequence[int]) -> int:
-    """Of several outcomes the first of 5, 1, 6, 4, 3, 0."""
-    return next((code for code in PRECEDENCE if code in codes), max(codes, default=4))
-
-
 def vectors_of(result: Result) -> int:
     """Vectors compared of one result, in this run or before it was resumed."""
     if result.resumed is not None:
         return result.resumed.vectors
-    return result.summary.vectors if result.summary else 0
+    return result.summary.vectors if result.summary is not None else 0
 
 
 def mismatches_of(result: Result) -> int:
     """Mismatches of one result, in this run or before it was resumed."""
     if result.resumed is not None:
         return result.resumed.mismatch_count
-    return result.summary.mismatches if result.summary else 0
+    return result.summary.mismatches if result.summary is not None else 0
 
 
 def to_part(result: Result) -> Part:
@@ -121,10 +115,10 @@ def to_part(result: Result) -> Part:
         findings=tuple(derivation.findings.values()) if derivation else (),
         datapath=derivation.form() if derivation else None,
         comparison=result.comparison.form() if result.comparison else None,
-        validation={**(result.summary.form() if result.summary else {}), "exit_code": result.exit_code}
+        validation={**(result.summary.form() if result.summary is not None else {}), "exit_code": result.exit_code}
         | ({"error": result.error} if result.error else {}),
         vectors=vectors_of(result),
         mismatch_count=mismatches_of(result),
-        mismatches=result.summary.examples if result.summary else (),
+        mismatches=result.summary.examples if result.summary is not None else (),
         witnesses=derivation.witnesses if derivation else (),
     )

@@ -13,6 +13,7 @@ from mmaprobe.derivation.survey import Surveyor
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.errors import CannotWriteError, MmaprobeError, UsageError
+from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Part, Store
 
 Clock = Callable[[], float]
@@ -111,6 +112,9 @@ class Room:
             raise
         except MmaprobeError as error:
             self.fail(made, str(error), INCONCLUSIVE if isinstance(error, UsageError) else error.exit_code)
+        except Exception as error:
+            said = unforeseen(error, self.store.path)
+            self.fail(made, str(said), said.exit_code)
 
     def compared(self, vectors: int) -> None:
         """So many vectors more were compared."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import mmaprobe
 from mmaprobe.bringup.answers import answer_to_json
-from mmaprobe.bringup.result import Report, Result, mismatches_of, vectors_of, worst
+from mmaprobe.bringup.result import Report, Result, mismatches_of, vectors_of
 from mmaprobe.catalog.states import default_state
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.evidence.store import Part
@@ -16,10 +16,12 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.json import to_json
 from mmaprobe.report.phrases import describe
-from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary
+from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary, worst
 from mmaprobe.report.vectors import vector_text
 
-OUTCOMES: dict[int, Outcome] = {0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten"}
+OUTCOMES: dict[int, Outcome] = {
+    0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
+}  # fmt: skip
 FEW_PLACES = 4
 PARAMETERS = ("changed", "unknown", "not derived", "equivalent", "same")
 """How states compare with the shipped file; a group is what the first of these that occurs says."""

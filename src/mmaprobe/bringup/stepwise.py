@@ -22,7 +22,8 @@ from mmaprobe.bringup.validating import validate_all
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.gpu_driver import TakenError
 from mmaprobe.devices.gpu_health import Watch
-from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
+from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.files import write_json
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Store
@@ -38,7 +39,7 @@ STEPS = (
     Step("recording", "answers to vectors named by recipes", 60, record_all),
 )
 """In this order, so that the first minutes answer the most."""
-INTERRUPTED, FAILURES = 130, (5, 1, 3)
+INTERRUPTED, FAILURES = 130, (70, 5, 1, 3)
 """Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
 RESERVE = 10.0
 """Seconds of the budget kept for the report, or a twentieth of it where that is less."""
@@ -117,6 +118,11 @@ def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int, list[str]]:
         return str(error), error.exit_code, notes
     except KeyboardInterrupt:
         return "interrupted", INTERRUPTED, notes
+    except Exception as error:
+        if isinstance(error, MmaprobeError):
+            raise
+        said = unforeseen(error, room.store.path)
+        return str(said), said.exit_code, notes
 
 
 def _results(plan: Plan, store: Store) -> list[Result]:

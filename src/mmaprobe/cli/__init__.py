@@ -6,36 +6,64 @@ in the words of a command cost no more than reading them.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 import typer
 
 from mmaprobe.cli import ask, derive, files, kernels, look, trees
 from mmaprobe.cli.terminal import app, typed
-from mmaprobe.errors import MmaprobeError
+from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError
+from mmaprobe.evidence.ending import interrupting, unforeseen
 
 __all__ = ["ask", "derive", "files", "kernels", "look", "main", "trees"]
 
+INTERRUPTED = 130
+FULL = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Why a stream takes no more."""
+
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; every error is one line on standard error and an exit code."""
+    """Run a command; every error is one line on standard error and an exit code.
+
+    SIGTERM and SIGHUP end it as Ctrl-C does.  An error that nobody foresaw is 70, with its traceback in a file.
+    """
+    with interrupting():
+        try:
+            code = _run(arguments)
+            sys.stdout.flush()
+        except MmaprobeError as error:
+            return _fail(str(error), error.exit_code)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except Exception as error:
+            if hasattr(error, "format_message"):  # a click usage error
+                return _fail(error.format_message(), UsageError.exit_code)
+            if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
+                return _cannot_print(error)
+            return _fail(str(unforeseen(error)), InternalError.exit_code)
+    return _fail("interrupted", INTERRUPTED) if code == INTERRUPTED else code
+
+
+def _run(arguments: list[str] | None) -> int:
+    """The exit code of a command; typer's own ends as errors."""
     typed[:] = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments, standalone_mode=False)
-    except MmaprobeError as error:
-        return _fail(str(error), error.exit_code)
     except typer.Exit as error:
         return int(error.exit_code)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 6
-    except Exception as error:
-        if hasattr(error, "format_message"):  # a click usage error
-            return _fail(error.format_message(), 2)
-        raise
+    except SystemExit as error:  # how typer ends where nobody reads standard output any more
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
     return code if isinstance(code, int) else 0
+
+
+def _cannot_print(error: OSError) -> int:
+    """Standard output takes no more; nothing is left for the interpreter to write at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:  # as head does: not worth a line
+        return CannotWriteError.exit_code
+    return _fail(f"cannot write to standard output: {error.strerror}", CannotWriteError.exit_code)
 
 
 def _fail(message: str, code: int) -> int:

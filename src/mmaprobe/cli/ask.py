@@ -162,8 +162,8 @@ def validate(
 
 
 def _validate_plan(dut: str, ref: str, instruction: str, plan: str, as_json: bool) -> int:
-    from mmaprobe.bringup.result import worst
     from mmaprobe.report import findings
+    from mmaprobe.report.rows import worst
 
     if plan != "witnesses":
         raise UsageError(f"no plan {plan!r}; it must be witnesses")

@@ -17,10 +17,11 @@ from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child
 from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
 from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
-from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError
+from mmaprobe.errors import DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
+from mmaprobe.evidence.ending import unforeseen
 
 HELLO = "mmaprobe-trial"
-_ERRORS: dict[int, type[MmaprobeError]] = {2: UsageError, 3: NotHereError, 5: DeviceError}
+_ERRORS: dict[int, type[MmaprobeError]] = {2: UsageError, 3: NotHereError, 5: DeviceError, 70: InternalError}
 
 
 class ChildTrial:
@@ -68,6 +69,9 @@ def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) ->
             answer = f"wrong {' '.join(str(error).split())}"
         except MmaprobeError as error:
             answer = f"error {error.exit_code} {' '.join(str(error).split())}"
+        except Exception as error:
+            said = unforeseen(error)
+            answer = f"error {said.exit_code} {said}"
         if isinstance(device, GpuDevice):
             device.close()
         print(answer, file=answered, flush=True)

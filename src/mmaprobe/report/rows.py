@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Outcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten"]
+Outcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
 
 EXIT_CODES: dict[Outcome, int] = {
     "equal": 0,
@@ -15,11 +15,19 @@ EXIT_CODES: dict[Outcome, int] = {
     "inconclusive": 4,
     "failed": 5,
     "unwritten": 6,
+    "internal": 70,
 }
 """What each outcome of an instruction makes the command return; ``changed`` (the derived datapath is not the shipped
 one) returns 1 under ``--check``."""
 
-PRECEDENCE = (5, 1, 6, 4, 3, 0)
+PRECEDENCE = (70, 5, 1, 6, 4, 3, 0)
+
+
+def worst(codes: Collection[int]) -> int:
+    """Of several outcomes the first of 70, 5, 1, 6, 4, 3, 0; what is none of them (an interrupt) comes before all."""
+    others = [code for code in codes if code not in PRECEDENCE]
+    return max(others) if others else next((code for code in PRECEDENCE if code in codes), 4)
+
 
 MEANING = (
     "Equal means: every vector compared gave the same bits on the device and in the model derived from it. "
@@ -89,7 +97,7 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """The first of 5, 1, 6, 4, 3, 0 among the rows; 4 where nothing was compared, 3 where nothing is here."""
+        """The first of 70, 5, 1, 6, 4, 3, 0 among the rows; 4 where nothing was compared, 3 where nothing is here."""
         if self.failure == 130:
             return 130
         if not self.rows:
@@ -97,4 +105,4 @@ class Summary:
         codes = {EXIT_CODES[row.outcome] for row in self.rows} | (set() if self.vectors else {4})
         codes |= {self.failure} if self.failure else set()
         codes |= {1} if self.check and any(row.outcome == "changed" for row in self.rows) else set()
-        return next(code for code in PRECEDENCE if code in codes)
+        return worst(codes)

@@ -71,6 +71,10 @@ class Summary:
     stopped: bool = False
     screening: Screening | None = None
 
+    def __bool__(self) -> bool:
+        """True only where something was compared, nothing differs and the device gave no two answers."""
+        return bool(self.vectors) and not self.mismatches and not self.unstable
+
     @property
     def unstable(self) -> bool:
         """True where the device gave another answer to the same vector on a retest."""
