@@ -28,8 +28,16 @@ from mmaprobe.toolchain.render import render
 
 real = pytest.importorskip("cuda.bindings.driver")
 
-STICKY = {"illegal": 700, "ecc": 214, "nvlink": 220, "taken": 46, "bus": 999}
-"""What every call answers after a launch with this fault; a fresh context helps against the first only."""
+LOST = {"ecc": 214, "nvlink": 220, "taken": 46, "bus": 999}
+"""What every call answers from a launch with this fault on."""
+BREAKS = {
+    "contained": 226, "illegal": 700, "timeout": 702, "stack": 714, "instruction": 715, "misaligned": 716, "space": 717,
+    "pc": 718, "failed": 719, "leak": 721, "external": 911,
+}  # fmt: skip
+"""What asking for a launch with this fault answers, and every call from there on: "This leaves the process in an
+inconsistent state and any further CUDA work will return the same error" (the driver's text of these statuses)."""
+ASSERT = 710
+"""The same until the context is destroyed (its text again); other libraries may keep it."""
 HEADER = struct.Struct("<4s4xB9xH28xI12x")
 
 
@@ -127,7 +135,7 @@ class FakeCuda(FakeLaunch):
             self.images.clear()
             self.used = 0
             self.ended = 0
-            if self.sticky == STICKY["illegal"]:
+            if self.sticky == ASSERT:
                 self.sticky = 0
         return (real.CUresult(0),)
 
@@ -212,7 +220,8 @@ class FakeCuda(FakeLaunch):
         return (self._status(),)
 
     def cuEventQuery(self, hEvent: Any) -> tuple[Any]:
-        return (self._status(NOT_READY if self.running else self.ended),)
+        self.sticky = self.sticky or self.ended
+        return (self._status(NOT_READY if self.running else 0),)
 
     def cuLaunchKernelEx(self, config: Any, f: Any, kernelParams: int, extra: int) -> tuple[Any]:
         self.configs.append(config)
@@ -223,14 +232,14 @@ class FakeCuda(FakeLaunch):
         fault = self.launched(self.images[int(f)], grid, kernelParams)
         if fault == "refused":
             return (self._status(701),)
-        if fault in STICKY:
-            self.sticky = STICKY[fault]
-        elif fault == "failed":
-            self.ended = 719
+        if fault in LOST:
+            self.sticky = LOST[fault]
+        elif fault in self.statuses():
+            self.ended = BREAKS.get(fault, ASSERT)
         return (self._status(),)
 
     def statuses(self) -> set[str]:
-        return {*STICKY, "refused", "failed"}
+        return {*LOST, *BREAKS, "refused", "assert"}
 
     def named(self, image: bytes) -> Instruction:
         return instruction(image[HEADER.size :].decode(), "sm_90a")

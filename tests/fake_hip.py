@@ -53,6 +53,7 @@ class FakeHip(RunsSources):
     """``libamdhip64`` with ``gpus`` GPUs; what is not said here does nothing well."""
 
     count = 304
+    version = 60_241_133
 
     def __init__(self, architecture: str = "gfx942", unit: Unit | None = None, **facts: Any) -> None:
         self.architecture, self.unit = architecture, unit or model(architecture)
@@ -90,7 +91,7 @@ class FakeHip(RunsSources):
         text.value = self.name
 
     def _hipRuntimeGetVersion(self, number: Any) -> None:
-        number._obj.value = 60_241_133
+        number._obj.value = self.version
 
     def _hipGetDevice(self, index: Any) -> None:
         index._obj.value = self.current

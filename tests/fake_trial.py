@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from fake_cuda import FakeCuda, device
+import fake_cuda
+import fake_hip
+from mmaprobe.devices.gpu import GpuDevice
 from mmaprobe.devices.gpu_trial import serve
 
+
+def gpu(scheme: str, fault: str = "", after: int = 0) -> GpuDevice:
+    """A device of a vendor with a fault, from a launch on, and a short time limit."""
+    if scheme == "cuda":
+        return fake_cuda.device(fake_cuda.FakeCuda(fault=fault, after=after), seconds=0.05)
+    return fake_hip.device(fake_hip.FakeHip(fault=fault, after=after), options="&timeout=0.05")
+
+
 if __name__ == "__main__":
-    serve(device(FakeCuda(fault=sys.argv[1]), seconds=0.05), "sm_90a", sys.stdin, sys.stdout)
+    device = gpu("cuda", sys.argv[1])
+    sys.exit(serve(device, device.architecture, sys.stdin, sys.stdout))

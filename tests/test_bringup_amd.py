@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bringup_run import LATER, Run, breaks, failed
+from bringup_run import Run, failed
 from fake_hip import FakeHip
 from mmaprobe.bringup.stepwise import STEPS
 from standin_hip import pack
@@ -54,20 +54,6 @@ def test_a_memory_fault_ends_the_child(run: Run) -> None:
     assert "its first run on hip:0, in a child: process" in said
     assert "ended by SIGABRT after 0 bytes of its answer; its standard error ends: Memory access fault by GPU" in said
     assert run.store.parts[AMD.unsigned].status == "finished"
-
-
-def test_a_failure_that_stays(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where every call answers it from there on, the run ends and no other instruction is blamed."""
-    run = run.both()
-    assert run(breaks(FakeHip(), LATER, "illegal"), glob=AMD.both) == 5
-    said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "since a launch failed ROCm does nothing more in this process; the same command with --resume goes on" in said
-    )
-    assert "hipErrorIllegalAddress (700)" in run.store.parts[AMD.signed].validation["error"]
-    assert AMD.unsigned not in run.store.parts
-    assert run(None, "--resume", glob=AMD.both) == 5
-    assert "hipErrorIllegalAddress (700)" in failed(run)
 
 
 def test_a_pack_for_another_gpu(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

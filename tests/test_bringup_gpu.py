@@ -94,6 +94,22 @@ def test_a_launch_that_hangs_and_goes_on_running(run: Run, capsys: pytest.Captur
     assert "did not end within 0.05 s" in failed(run)
 
 
+def test_a_failure_that_stays(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where every call answers it from there on, the run ends and no other instruction is blamed."""
+    run, vendor = run.both(), run.vendor
+    assert run(breaks(vendor.gpu(), LATER, "illegal"), glob=vendor.both) == 5
+    said = " ".join(capsys.readouterr().out.split())
+    runtime = {"cuda": "CUDA", "hip": "ROCm"}[vendor.scheme]
+    assert (
+        f"since a launch failed {runtime} does nothing more in this process; the same command with --resume goes on"
+        in said
+    )
+    assert "(700)" in run.store.parts[vendor.signed].validation["error"]
+    assert vendor.unsigned not in run.store.parts
+    assert run(None, "--resume", glob=vendor.both) == 5
+    assert "(700)" in failed(run)
+
+
 def test_another_process_takes_the_memory(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """No instruction is to blame: once there is room again the run goes on."""
     gpu = run.vendor.gpu()
@@ -147,6 +163,17 @@ def test_what_happens_beside_the_run_is_in_its_evidence(run: Run) -> None:
         f"{run.name}: {run.vendor.slower}",
         f"{run.name}: another process uses the GPU now: pid 4242 (train, 1024 MiB)",
     ]
+
+
+def test_a_driver_that_refuses_a_newer_compiler_s_binaries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Within a major version they load; where they do not it is said once, and no form is blamed."""
+    run = Run(NVIDIA, tmp_path)
+    shutil.rmtree(run.pack)
+    NVIDIA.pack(run.pack, (NVIDIA.signed,), toolchain="NVRTC 13.5")
+    assert run(NVIDIA.gpu(fault="no binary")) == 3
+    assert "the driver serves CUDA 13.0 and cannot load" in " ".join(capsys.readouterr().out.split())
+    assert run.store.parts == {}
+    assert run(NVIDIA.gpu(), "--resume") == 0
 
 
 def test_another_driver_or_gpu_does_not_go_on(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,6 +230,22 @@ def test_a_first_run_that_hangs(run: Run) -> None:
     assert run(gpu, trial="yes&timeout=0.05", child="hang") == 5
     assert "hung" in failed(run)
     assert not gpu.launches
+
+
+def test_a_first_run_that_hangs_condemns_no_other(run: Run) -> None:
+    """Its child ends with it: the forms after it get answers, in this run."""
+    run, vendor = run.both(), run.vendor
+    assert run(None, trial="yes&timeout=0.05", child=f"hang of {vendor.signed}", glob=vendor.both) == 5
+    assert "first run in a child process: " in failed(run)
+    assert "hung" in failed(run)
+
+
+def test_a_gpu_lost_in_a_child_ends_the_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """No form is blamed for it; once the GPU is back the run goes on."""
+    assert run(None, trial="yes", child="ecc") == 5
+    assert "uncorrectable ECC error" in " ".join(capsys.readouterr().out.split())
+    assert run.store.parts == {}
+    assert run(None, "--resume", trial="no") == 0
 
 
 def test_first_runs_in_a_child(run: Run) -> None:

@@ -12,11 +12,12 @@ import pytest
 
 from emulator.batches import random_batch
 from emulator.warp import run_warp
-from fake_cuda import FakeCuda, Interfaced, device, model, real
+from fake_cuda import BREAKS, FakeCuda, Interfaced, device, model, real
 from mmaprobe.api import OpenDevice
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.devices.cuda_calls import ENDS_THE_PROCESS
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError
 from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
@@ -27,6 +28,7 @@ MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")
 SPARSE = instruction("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")
 BATCH = random_batch(MADE, 21, 1)
+BATCH_OF_OTHER = random_batch(OTHER, 5, 1)
 
 
 def run(cuda: FakeCuda, batch: Batch = BATCH, **more: Any) -> Bits:
@@ -99,15 +101,19 @@ LIES = {
     "wait": r"hung: a wait inside the kernel ran out",
     "refused": r"cuLaunchKernelEx answers CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES \(701\)",
     "failed": r"cuEventQuery answers CUDA_ERROR_LAUNCH_FAILED \(719\)",
-    "illegal": r"CUDA_ERROR_ILLEGAL_ADDRESS \(700\)",
+    "illegal": r"cuEventQuery answers CUDA_ERROR_ILLEGAL_ADDRESS \(700\)",
+    "leak": r"cuEventQuery answers CUDA_ERROR_TENSOR_MEMORY_LEAK \(721\)",
+    "assert": r"cuEventQuery answers CUDA_ERROR_ASSERT \(710\)",
 }
+STUCK = "since a launch failed CUDA does nothing more in this process; the same command with --resume goes on"
 AFTERWARDS = {"never": "counts 0", "count": "counts 20", "canary": "item 20", "wrong": "wrong known answer after"}
 
 
 @pytest.mark.parametrize("fault", LIES)
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_lie_is_no_result(fault: str, after: int) -> None:
-    """In the first known answer or in the batch: one line of exit code 5, and the next batch on a fresh context."""
+    """In the first known answer or in the batch: one line of exit code 5, and the next batch on a fresh context; after
+    what breaks CUDA for the process no instruction is blamed, and what was found stays."""
     cuda = FakeCuda(fault=fault, after=after)
     opened = device(cuda)
     said = AFTERWARDS.get(fault, LIES[fault]) if after else LIES[fault]
@@ -120,8 +126,27 @@ def test_a_lie_is_no_result(fault: str, after: int) -> None:
     assert cuda.references == 0
     assert not cuda.current
     cuda.fault = ""
+    if fault in BREAKS:
+        for _ in range(2):
+            with pytest.raises(StuckError, match=STUCK):
+                opened.run(OTHER, BATCH_OF_OTHER)
+        return
     assert (opened.run(MADE, BATCH) == model(MADE, BATCH)).all()
     assert cuda.contexts == 2
+
+
+@pytest.mark.parametrize("fault", BREAKS)
+def test_every_error_that_ends_the_process_is_known(fault: str) -> None:
+    """By the text that the bindings hold of each status: none is cured by giving the context up."""
+    texts = {int(status): " ".join((status.__doc__ or "").split()) for status in real.CUresult}
+    if texts[2].startswith("The API call failed"):  # older bindings hold no texts
+        said = {status for status, text in texts.items() if "any further CUDA work will return the same error" in text}
+        assert said == set(BREAKS.values()) == ENDS_THE_PROCESS
+    opened = device(FakeCuda(fault=fault, shared=True))
+    with pytest.raises(DeviceError, match=rf"\({BREAKS[fault]}\); the batch is void"):
+        opened.run(MADE, BATCH)
+    with pytest.raises(StuckError, match=rf"\({BREAKS[fault]}\): since a launch failed CUDA does nothing more"):
+        opened.run(MADE, BATCH)
 
 
 def test_a_wrong_known_answer_after_the_batch_voids_it() -> None:
@@ -130,13 +155,15 @@ def test_a_wrong_known_answer_after_the_batch_voids_it() -> None:
 
 
 def test_a_context_that_others_hold_is_dead_for_us_too() -> None:
-    """The driver's error stays where another library keeps the context: no batch looks like a result."""
-    cuda = FakeCuda(fault="illegal", shared=True)
+    """The driver's error stays where another library keeps the context: no later instruction is blamed for it."""
+    cuda = FakeCuda(fault="assert", shared=True)
     opened = device(cuda)
+    with pytest.raises(DeviceError, match="ASSERT"):
+        opened.run(MADE, BATCH)
+    cuda.fault = ""
     for _ in range(2):
-        with pytest.raises(DeviceError, match="ILLEGAL_ADDRESS"):
-            opened.run(MADE, BATCH)
-        cuda.fault = ""
+        with pytest.raises(StuckError, match=STUCK):
+            opened.run(OTHER, BATCH_OF_OTHER)
 
 
 def test_a_hang_ends_and_keeps_its_context_until_the_launch_does() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator.batches import random_batch
-from fake_cuda import FakeCuda, cubin, device, driver, kernels
+from fake_cuda import FakeCuda, cubin, device, driver, kernels, model
 from fake_machine import FakeNvml, machine
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.lookup import instruction
@@ -17,10 +18,13 @@ from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.cuda import open_cuda
 from mmaprobe.devices.cuda_machine import Machine
+from mmaprobe.devices.gpu_driver import TooOldError
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.report.doctor import doctor_rows
 from mmaprobe.report.listing import device_rows
+from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.nvrtc import compile_source
+from mmaprobe.toolchain.pack import write_pack
 from mmaprobe.toolchain.render import render
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
@@ -92,10 +96,58 @@ def test_a_gpu_that_another_process_has() -> None:
 
 
 def test_a_driver_too_old_for_the_binary() -> None:
-    with pytest.raises(NotHereError, match=r"serves CUDA 12\.4 and cannot load .*update the driver, or pip install 'm"):
+    with pytest.raises(
+        TooOldError, match=r"serves CUDA 12\.4 and loads no .*to 580 or newer, or pip install 'mmaprobe"
+    ):
         run(FakeCuda(version=12040))
-    with pytest.raises(NotHereError, match=r"cannot load .*NO_BINARY_FOR_GPU"):
+    with pytest.raises(NotHereError, match=r"cannot load .*NO_BINARY_FOR_GPU.*or make the kernel anew") as failed:
         run(FakeCuda(fault="no binary"))
+    assert not isinstance(failed.value, TooOldError), "of the same version: that one binary is to blame"
+
+
+AGES = [  # what made the kernels, what the driver serves, and why it loads none of them
+    ("NVRTC 13.5", 13000, ""),
+    ("NVRTC 12.9", 13000, ""),
+    ("NVRTC 12.9", 12040, ""),
+    ("nvcc 11.8", 12040, ""),
+    ("NVRTC 13.5", 12090, r"update the driver to 580 or newer, or pip install 'mmaprobe\[cuda12\]'"),
+    ("nvcc 13.0", 12040, r"serves CUDA 12.4 and loads no kernel made by nvcc 13.0; update the driver to 580 or newer"),
+    ("NVRTC 12.8", 11080, r"update the driver to 525 or newer(; then make the pack anew|$)"),
+    ("NVRTC 14.1", 13050, r"update the driver, or pip install 'mmaprobe\[cuda13\]'"),
+]
+
+
+@pytest.mark.parametrize(("made", "serves", "said"), AGES)
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_old_driver_is_noticed_as_the_device_opens(
+    made: str, serves: int, said: str, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a major version of CUDA any driver loads any binary; nothing is compiled or launched to find out."""
+    cuda = FakeCuda(version=serves)
+    monkeypatch.setattr("mmaprobe.toolchain.nvrtc.version", lambda: pytest.fail("asked") if packed else made)
+    name = "0"
+    if packed:
+        kernel = replace(kernels(MADE, "sm_90a"), toolchain=made)
+        write_pack(tmp_path, "sm_90a", made, [Built(MADE.id, "sm_90a", "compiled", kernel=kernel)])
+        name = f"0?trial=no&pack={tmp_path}"
+    if not said:
+        opened = open_cuda(name, machine(cuda))
+        assert not packed or (opened.run(MADE, BATCH) == model(MADE, BATCH)).all()
+        return
+    with pytest.raises(TooOldError, match=said) as failed:
+        open_cuda(name, machine(cuda))
+    assert failed.value.exit_code == 3
+    assert ("; then make the pack anew: mmaprobe compile --arch sm_90a" in str(failed.value)) == packed
+    assert (cuda.contexts, "\n" in str(failed.value)) == (0, False)
+
+
+def test_a_newer_compiler_whose_binary_is_refused() -> None:
+    """What minor versions promise may fail; then it fails for every kernel, and the line says how to get others."""
+    for serves, wheel in ((13000, "nvidia-cuda-nvrtc==13.0.*"), (12040, "nvidia-cuda-nvrtc-cu12==12.4.*")):
+        made = f"NVRTC {serves // 1000}.9"
+        with pytest.raises(TooOldError, match=re.escape(f"made by {made} (CUDA_ERROR_NO_BINARY_FOR_GPU)")) as failed:
+            run(FakeCuda(fault="no binary", version=serves), toolchain=made)
+        assert f"pip install '{wheel}', or with its nvcc: mmaprobe compile --arch sm_90a" in str(failed.value)
 
 
 def test_a_binary_for_another_architecture() -> None:

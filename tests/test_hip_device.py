@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from emulator.batches import random_batch
-from fake_hip import FakeHip, device, machine
+from fake_hip import FakeHip, device, kernel, machine
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError
+from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError, TooOldError
 from mmaprobe.devices.hip import open_hip
 from mmaprobe.devices.hip_driver import open_driver
 from mmaprobe.devices.hip_machine import Machine
 from mmaprobe.devices.known_answer import WrongAnswerError, known_answer
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.toolchain.build import Built
+from mmaprobe.toolchain.code_object import code_object_version
+from mmaprobe.toolchain.pack import write_pack
 from mmaprobe.validation.stream import validate
 from standin_source import Seed
 
@@ -134,7 +138,7 @@ def test_an_open_layout_is_refused() -> None:
         ("hipModuleLaunchKernel", 719, DeviceError, r"hipModuleLaunchKernel answers hipErrorLaunchFailure \(719\)"),
         ("hipMemcpy", 214, LostError, "the device is lost: uncorrectable ECC error"),
         ("hipMalloc", 2, OutOfMemoryError, r"hipErrorOutOfMemory \(2\): out of memory"),
-        ("hipModuleLoadData", 209, NotHereError, "ROCm 6.2 cannot load v_mfma_.*, made by clang 22.1.8 for gfx942"),
+        ("hipModuleLoadData", 209, TooOldError, "ROCm 6.2 cannot load v_mfma_.*, made by clang 22.1.8 for gfx942"),
         ("hipEventQuery", 700, DeviceError, "hipEventQuery answers"),
     ],
 )
@@ -144,6 +148,36 @@ def test_every_status_is_checked(function: str, status: int, expected: type[Exce
     hip.faults = {function: status}
     with pytest.raises(expected, match=said):
         opened.run(MADE, random_batch(MADE, 2, 1))
+
+
+def packed(folder: Path, version: int, toolchain: str) -> str:
+    """The name of a device with a pack whose code object is of a version."""
+    made = kernel(MADE, "gfx942")
+    code = made.binary[:4] + bytes([2, 1, 1, 0x40, version - 2, 0]) + made.binary[4:]
+    built = Built(MADE.id, "gfx942", "compiled", kernel=replace(made, binary=code))
+    write_pack(folder, "gfx942", toolchain, [built])
+    return f"0?trial=no&pack={folder}"
+
+
+@pytest.mark.parametrize(("version", "rocm", "there"), [(5, 62, True), (5, 57, True), (6, 63, True), (6, 70, True),
+                                                        (6, 62, False), (6, 57, False)])  # fmt: skip
+def test_an_old_rocm_is_noticed_as_the_device_opens(version: int, rocm: int, there: bool, tmp_path: Path) -> None:
+    """ROCm loads code objects of version 6 from 6.3 on; those of version 5, which clang makes here, before."""
+    hip = FakeHip()
+    hip.version = rocm // 10 * 10_000_000 + rocm % 10 * 100_000
+    name, where = packed(tmp_path, version, "hiprtc 7.0.1, clang 20.0.0"), machine(hip)
+    if there:
+        assert open_hip(name, where).toolchain() == {"kernels": "hiprtc 7.0.1, clang 20.0.0"}
+        return
+    said = rf"ROCm {rocm // 10}.{rocm % 10} loads no code object of version 6, .*update ROCm to 6.3 or newer, or make"
+    with pytest.raises(TooOldError, match=f"{said}.*; then make the pack anew: mmaprobe compile --arch gfx942"):
+        open_hip(name, where)
+    assert not hip.images
+
+
+def test_a_code_object_tells_its_version() -> None:
+    assert code_object_version(b"\x7fELF\x02\x01\x01\x40\x03") == 5
+    assert code_object_version(b"\x7fELF\x02\x01\x01\x00\x03") == code_object_version(b"") == 0
 
 
 def test_a_launch_that_hangs() -> None:

@@ -20,7 +20,7 @@ from mmaprobe.bringup.rows import document_of
 from mmaprobe.bringup.steps import Step, Turns, chosen
 from mmaprobe.bringup.validating import validate_all
 from mmaprobe.devices.base import Device, open_device
-from mmaprobe.devices.gpu_driver import TakenError
+from mmaprobe.devices.gpu_driver import TakenError, TooOldError
 from mmaprobe.devices.gpu_health import Watch
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
@@ -114,7 +114,7 @@ def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int, list[str]]:
         watch = Watch(room.device)
         notes = watch.opening()
         return Turns(room, taken, watch, notes=list(notes)).run(), 0, notes
-    except (DeviceError, TakenError) as error:
+    except (DeviceError, TakenError, TooOldError) as error:
         return str(error), error.exit_code, notes
     except KeyboardInterrupt:
         return "interrupted", INTERRUPTED, notes

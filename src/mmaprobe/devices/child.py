@@ -17,6 +17,15 @@ from typing import IO
 from mmaprobe.errors import DeviceError, NotHereError
 
 _TAIL = 600  # characters of standard error that a message carries
+_LAST_BREATH = 30.0  # seconds that a killed child may take: a driver ends what it has on the device first
+
+
+class LateError(DeviceError):
+    """A child did not answer within its time limit."""
+
+
+class EndlessError(DeviceError):
+    """A killed child does not end: the kernel's driver holds it."""
 
 
 class Child:
@@ -85,7 +94,8 @@ class Child:
                 left = deadline - time.monotonic()
                 ready = selector.select(left) if left > 0 else []
                 if not ready:
-                    raise self.failure(f"no complete answer within {self._timeout:g} s ({len(answer)} bytes came)")
+                    said = f"no complete answer within {self._timeout:g} s ({len(answer)} bytes came)"
+                    raise self.failure(said, LateError)
                 for key, _ in ready:
                     if key.fileobj is stdin:
                         rest = _write(stdin, rest)
@@ -111,7 +121,7 @@ class Child:
             return "closed its pipes"
         return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
-    def failure(self, what: str) -> DeviceError:
+    def failure(self, what: str, kind: type[DeviceError] = DeviceError) -> DeviceError:
         """Stop the child; the error to raise, with the tail of its standard error."""
         self.stop()
         tail = ""
@@ -119,13 +129,16 @@ class Child:
             self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _TAIL))
             tail = self._stderr.read().decode("utf-8", "replace").strip()
         said = f"; its standard error ends: {tail}" if tail else ""
-        return DeviceError(f"process {shlex.join(self._command)}: {what}{said}")
+        return kind(f"process {shlex.join(self._command)}: {what}{said}")
 
     def stop(self) -> None:
-        """End the child now, if it runs."""
-        if self._process is not None:
-            _end(self._process)
-            self._process = None
+        """End the child now, if it runs; EndlessError where it cannot be ended."""
+        process, self._process = self._process, None
+        if process is not None and not _end(process):
+            raise EndlessError(
+                f"process {shlex.join(self._command)}: killed, it has not ended within {_LAST_BREATH:g} s; the "
+                f"kernel's driver holds it; see: ps -o pid,stat,wchan -p {process.pid}"
+            )
 
 
 def _write(stdin: IO[bytes], rest: memoryview) -> memoryview:
@@ -136,10 +149,15 @@ def _write(stdin: IO[bytes], rest: memoryview) -> memoryview:
         return rest[:0]
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> bool:
+    """Kill a child; whether it ended."""
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if pipe is not None:
                 pipe.close()
     process.kill()
-    process.wait()
+    try:
+        process.wait(_LAST_BREATH)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

@@ -18,6 +18,8 @@ _LOST = {
     999: "the driver does not know why; a GPU fallen off the bus looks so",
 }
 """Statuses (CUresult) after which no context of this GPU works."""
+ENDS_THE_PROCESS = frozenset({226, 700, 702, *range(714, 720), 721, 911})
+"""Statuses of which the driver's text says that the process must be terminated and relaunched to go on with CUDA."""
 
 
 def status_name(cuda: Any, status: int) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.resident import CUDA, Resident
-from mmaprobe.devices.cuda_calls import Calls, status_name
+from mmaprobe.devices.cuda_calls import ENDS_THE_PROCESS, Calls, status_name
 from mmaprobe.devices.cuda_health import Readings
 from mmaprobe.devices.cuda_identity import architecture, identity
 from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TakenError, await_end
+from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TakenError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.cubin import architecture_number
@@ -28,6 +28,8 @@ from mmaprobe.toolchain.source import ENTRY
 
 _UNAVAILABLE = 46
 _CANNOT_LOAD = (200, 209, 218, 222, 300)
+_LEAST = {12: 525, 13: 580}
+"""The oldest drivers of major versions of CUDA (NVIDIA, CUDA Compatibility, table 1)."""
 
 
 def open_driver(index: int, machine: Machine) -> CudaDriver:
@@ -69,7 +71,12 @@ class CudaDriver(Calls):
         self._event: Any = None
         self._modules: list[Any] = []
         self._memory: set[int] = set()
-        self._pending = False
+        self._pending = self._failed = False
+
+    def failure(self, function: str, status: int) -> DeviceError:
+        """The error of a status that is not success; after some, nothing more may go well in this process."""
+        self._failed = self._failed or status in ENDS_THE_PROCESS
+        return super().failure(function, status)
 
     def _attribute(self, name: str) -> int:
         attributes = self._cuda.CUdevice_attribute
@@ -127,11 +134,19 @@ class CudaDriver(Calls):
     # A context
 
     def start(self) -> None:
-        """A context, unless there is one; StuckError while a launch of before still runs in it."""
+        """A context, unless there is one; StuckError while a launch of before still runs in it.
+
+        StuckError, too, where one failed and CUDA answers nothing else since: giving the context up cures some
+        errors, of others the driver's text says that the process must end.
+        """
         if self._pending:
             self._await_the_old()
-        if self._context is not None:
-            return
+        if self._context is None:
+            with stuck_if(self._failed, "CUDA"):
+                self._retain()
+
+    def _retain(self) -> None:
+        """A context and an event in it, which is asked once: that brings out what failed in a context of others."""
         status, context = self._cuda.cuDevicePrimaryCtxRetain(self._device)
         if int(status) == _UNAVAILABLE:
             raise TakenError(f"{self.name}: {self._taken()}")
@@ -140,6 +155,7 @@ class CudaDriver(Calls):
         self._context = context
         with self.current():
             self._event = self.call("cuEventCreate", int(self._cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+            self.call("cuEventQuery", self._event)
 
     def _taken(self) -> str:
         mode = self._attribute("COMPUTE_MODE")
@@ -242,12 +258,11 @@ class CudaDriver(Calls):
                 f"{self.name} is {self.architecture}, but the kernel of {kernel.instruction} was made for "
                 f"{kernel.architecture} and its binary is for sm_{number}"
             )
-        made = re.search(r"(\d+)\.\d+", kernel.toolchain)
-        if made and int(made[1]) > self.cuda_version[0]:
-            raise NotHereError(self._too_old(kernel))
+        if reason := self.unserved(kernel.toolchain):
+            raise TooOldError(f"{kernel.instruction}: {reason}")
         status, module = self._cuda.cuModuleLoadData(kernel.binary)
         if int(status) in _CANNOT_LOAD:
-            raise NotHereError(f"{self._too_old(kernel)} ({status_name(self._cuda, int(status))})")
+            raise self._unloadable(kernel, int(status))
         if int(status):
             raise self.failure("cuModuleLoadData", int(status))
         self._modules.append(module)
@@ -257,11 +272,35 @@ class CudaDriver(Calls):
             self.call("cuFuncSetAttribute", function, attribute, kernel.shared)
         return function
 
-    def _too_old(self, kernel: Kernel) -> str:
-        serves = ".".join(map(str, self.cuda_version))
+    def unserved(self, toolchain: str, binary: bytes = b"") -> str:
+        """Empty where the toolchain is of the driver's major version of CUDA or an older one.
+
+        Binaries, unlike PTX, load on any driver of the same major version (NVIDIA, CUDA Compatibility: minor version
+        compatibility, from CUDA 11 on) and on every newer one.
+        """
+        made, serves = _version(toolchain), self.cuda_version
+        if made[0] <= serves[0]:
+            return ""
+        least = f" to {_LEAST[made[0]]} or newer" if made[0] in _LEAST else ""
+        other = f", or pip install 'mmaprobe[cuda{serves[0]}]' in an environment of its own" if serves[0] >= 12 else ""
         return (
-            f"{self.name}: the driver serves CUDA {serves} and cannot load {kernel.instruction}, "
-            f"made by {kernel.toolchain}; update the driver, or pip install 'mmaprobe[cuda{self.cuda_version[0]}]'"
+            f"{self.name}: the driver serves CUDA {serves[0]}.{serves[1]} and loads no kernel made by {toolchain}; "
+            f"update the driver{least}{other}"
+        )
+
+    def _unloadable(self, kernel: Kernel, status: int) -> NotHereError:
+        """The error of a binary that the driver refuses; of a newer toolchain it refuses the others as well."""
+        serves = ".".join(map(str, self.cuda_version))
+        said = (
+            f"{self.name}: the driver serves CUDA {serves} and cannot load {kernel.instruction}, made by "
+            f"{kernel.toolchain} ({status_name(self._cuda, status)}); update the driver"
+        )
+        if _version(kernel.toolchain) <= self.cuda_version:
+            return NotHereError(f"{said}, or make the kernel anew")
+        wheel = "nvidia-cuda-nvrtc-cu12" if self.cuda_version[0] == 12 else "nvidia-cuda-nvrtc"
+        return TooOldError(
+            f"{said}, or make the kernels by a compiler of CUDA {serves}: pip install '{wheel}=={serves}.*', or with "
+            f"its nvcc: mmaprobe compile --arch {self.architecture} --compiler PATH --out FOLDER"
         )
 
     def launch(self, function: Any, kernel: Kernel, groups: int, operands: bytes, done: int) -> None:
@@ -279,7 +318,7 @@ class CudaDriver(Calls):
             size = attribute.value.clusterDim
             size.x, size.y, size.z = kernel.cluster, 1, 1
             config.attrs, config.numAttrs = [attribute], 1
-        self._pending = True
+        self._pending = self._failed = True
         self.call("cuLaunchKernelEx", config, function, ctypes.addressof(parameters), 0)
         self.call("cuEventRecord", self._event, 0)
 
@@ -289,3 +328,10 @@ class CudaDriver(Calls):
         self._pending = False
         if status:
             raise self.failure("cuEventQuery", status)
+        self._failed = False
+
+
+def _version(toolchain: str) -> tuple[int, int]:
+    """(13, 5) of ``NVRTC 13.5``; zeros of what tells none."""
+    found = re.search(r"(\d+)\.(\d+)", toolchain)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

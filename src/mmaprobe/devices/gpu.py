@@ -59,12 +59,14 @@ class Trial(Protocol):
 
 @dataclass(frozen=True)
 class Shelf:
-    """Where kernels come from: the ids of those ``held`` (None: any is compiled here), what made them, and how to get
-    one that is missing."""
+    """Where kernels come from: the ids of those ``held`` (None: any is compiled here), what made them, how to get one
+    that is missing; ``sample``: one binary, where there is one; ``anew``: what to do once another toolchain is here."""
 
     held: Container[str] | None = None
     toolchain: Callable[[], Mapping[str, str]] = dict
     advice: str = ""
+    sample: Callable[[], bytes] = bytes
+    anew: str = ""
 
 
 class GpuDevice:
@@ -105,9 +107,7 @@ class GpuDevice:
         try:
             return self._driver.health()
         except LostError as error:
-            self.close()
-            self._lost = str(error)
-            raise LostError(f"{error}; {GO_ON}") from error
+            raise self._losing(error) from error
 
     def toolchain(self) -> dict[str, str]:
         """What made the kernels: part of what a run is."""
@@ -234,6 +234,17 @@ class GpuDevice:
         self._functions.clear()
         self._driver.stop()
 
+    def rest(self) -> None:
+        """Give up the context where one process alone may have one: another's turn."""
+        if self._driver.exclusive:
+            self.close()
+
+    def _losing(self, error: LostError) -> LostError:
+        """From here on the GPU is lost; the error to raise."""
+        self.close()
+        self._lost = str(error)
+        return LostError(f"{error}; {GO_ON}")
+
     def _refuse_lost(self) -> None:
         if self._lost:
             raise LostError(f"{self._lost}; {GO_ON}")
@@ -248,9 +259,11 @@ class GpuDevice:
         """The instruction's first run, in a child process; it has the GPU to itself where one process alone may."""
         if self._trial is None or instruction.id in self._tried or not self._proves:
             return
-        if self._driver.exclusive:
-            self.close()
-        self._trial.check(instruction)
+        self.rest()
+        try:
+            self._trial.check(instruction)
+        except LostError as error:
+            raise self._losing(error) from error
         self._tried.add(instruction.id)
 
     def _checked(self, instruction: Instruction, given: Operands, d: Bits) -> None:

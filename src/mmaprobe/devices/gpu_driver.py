@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from mmaprobe.catalog.batch import Bits
@@ -22,6 +22,10 @@ class TakenError(NotHereError):
     """Another process has the device for itself."""
 
 
+class TooOldError(NotHereError):
+    """The driver loads no kernel of the toolchain that made them."""
+
+
 class OutOfMemoryError(DeviceError):
     """The device has no room for an allocation; a smaller one may fit."""
 
@@ -31,14 +35,18 @@ class HungError(DeviceError):
 
 
 class StuckError(HungError):
-    """A launch that hung still runs: this process cannot launch another one."""
+    """A launch that hung still runs, or one failed for good: this process cannot launch another one."""
+
+
+class NoChildError(DeviceError):
+    """No child process opens the device any more: no instruction can be tried."""
 
 
 class LostError(DeviceError):
     """The device itself is gone: uncorrectable memory error, fallen off the bus."""
 
 
-NO_ROOM = (StuckError, TakenError, OutOfMemoryError)
+NO_ROOM = (StuckError, NoChildError, TakenError, TooOldError, OutOfMemoryError)
 """What keeps this process from launching anything more; what it has found is as good as ever."""
 ENDS_ALL = (LostError, *NO_ROOM, VoidError)
 """What is no single instruction's failure, and what no other one will fare better with."""
@@ -94,8 +102,13 @@ class Driver(Protocol):
         """The names of all GPUs of this vendor that are seen."""
         ...
 
+    def unserved(self, toolchain: str, binary: bytes = b"") -> str:
+        """Why this driver loads nothing that a toolchain makes (one binary, where there is one), and what to type;
+        empty where nothing is known against it."""
+        ...
+
     def start(self) -> None:
-        """A fresh context, unless there is one; StuckError while a launch of before still runs."""
+        """A fresh context, unless there is one; StuckError while a launch of before still runs, or has broken all."""
         ...
 
     def current(self) -> AbstractContextManager[None]:
@@ -157,3 +170,19 @@ def await_end(name: str, status: Callable[[], int], seconds: float) -> int:
         if passed > _AT_ONCE:
             time.sleep(_ANSWERS_LATE if passed > 10 * _ANSWERS_LATE else _AT_ONCE)
     return found
+
+
+@contextmanager
+def stuck_if(failed: bool, runtime: str) -> Iterator[None]:
+    """StuckError for a DeviceError inside where a launch before ``failed``: no instruction that follows is to blame."""
+    try:
+        yield
+    except LostError:
+        raise
+    except DeviceError as error:
+        if not failed:
+            raise
+        raise StuckError(
+            f"{error}: since a launch failed {runtime} does nothing more in this process; the same command with "
+            "--resume goes on"
+        ) from error

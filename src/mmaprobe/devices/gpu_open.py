@@ -9,6 +9,7 @@ which ``trial=no`` leaves out.  ``layouts=FILE``: open layouts as a run settled 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,11 +17,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mmaprobe.devices.gpu import GpuDevice, Kernels, Shelf, Sources
-from mmaprobe.devices.gpu_driver import Driver
+from mmaprobe.devices.gpu_driver import Driver, TooOldError
 from mmaprobe.devices.gpu_trial import ChildTrial
 from mmaprobe.devices.options import number, split_options
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain.pack import LIST, open_pack
+from mmaprobe.toolchain.pack import LIST, Pack, open_pack
 
 OPTIONS = ("pack", "timeout", "trial", "layouts")
 PACKS = Path(str(files("mmaprobe"))) / "packs"
@@ -56,16 +57,36 @@ def asked(kind: str, argument: str) -> Asked:
 
 
 def opened(driver: Driver, what: Asked, here: Compiled, command: Callable[[str], tuple[str, ...]]) -> GpuDevice:
-    """The device of a driver; UsageError where the pack is for another architecture."""
+    """The device of a driver; UsageError where the pack is for another architecture, TooOldError where the driver
+    loads nothing that the compiler here makes, or made of the pack."""
     options = {**what.options, "trial": "no"}
     child = command(f"{driver.name}?" + "&".join(f"{key}={quote(value)}" for key, value in options.items()))
     tried = what.options.get("trial") != "no"
     trial = ChildTrial(driver.name, child, what.seconds + 30) if tried else None
     kernels, sources, shelf = _kernels(what.options.get("pack", ""), driver.architecture, here)
+    _check_age(driver, shelf)
     made = GpuDevice(driver, kernels, trial, what.seconds, sources, shelf)
     if "layouts" in what.options:
         made.layouts.read(Path(what.options["layouts"]))
     return made
+
+
+def _check_age(driver: Driver, shelf: Shelf) -> None:
+    """Hold the driver against what makes kernels before anything waits for one."""
+    try:
+        toolchain = shelf.toolchain()["kernels"]
+    except NotHereError:  # no compiler: said of the first kernel that is wanted
+        return
+    if reason := driver.unserved(toolchain, shelf.sample()):
+        raise TooOldError(f"{reason}{shelf.anew}")
+
+
+def _sample(held: Pack) -> bytes:
+    """The first binary of a pack that is whole."""
+    for name in held.kernels:
+        with contextlib.suppress(UsageError):
+            return held.kernel(name).binary
+    return b""
 
 
 def _shipped(architecture: str, here: Compiled) -> str:
@@ -92,5 +113,6 @@ def _kernels(pack: str, architecture: str, here: Compiled) -> tuple[Kernels, Sou
             f"mmaprobe compile --arch {architecture} --out FOLDER makes one for it"
         )
     advice = f"not in the pack {pack}; mmaprobe compile --arch {architecture} --variants --out {pack} adds it"
-    shelf = Shelf(held.kernels, lambda: {"kernels": held.toolchain}, advice)
+    anew = f"; then make the pack anew: mmaprobe compile --arch {architecture} --variants --out FOLDER"
+    shelf = Shelf(held.kernels, lambda: {"kernels": held.toolchain}, advice, lambda: _sample(held), anew)
     return lambda instruction, _: held.kernel(instruction.id), held.campaign, shelf

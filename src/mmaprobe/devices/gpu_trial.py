@@ -1,9 +1,9 @@
 """The first run of an instruction on a GPU, in a child process with a time limit.
 
 The child opens the same device and answers each line of its standard input, an
-instruction's id, with ``ok`` where the known answer comes out, ``wrong MESSAGE``
-where another one does, else with ``error CODE MESSAGE``, CODE an exit code of ours.  A child that hangs or dies
-is a DeviceError; the next instruction gets a fresh one.
+instruction's id, with ``ok 1`` where the known answer comes out, else with
+``error CLASS MESSAGE``, CLASS a name in ``CLASSES``.  After an error it ends,
+and so does one that hangs or dies: the next instruction gets a fresh child.
 """
 
 from __future__ import annotations
@@ -14,14 +14,35 @@ from typing import TextIO
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device
-from mmaprobe.devices.child import Child
+from mmaprobe.devices.child import Child, EndlessError, LateError
 from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
+from mmaprobe.devices.gpu_driver import (
+    HungError,
+    LostError,
+    NoChildError,
+    OutOfMemoryError,
+    StuckError,
+    TakenError,
+    TooOldError,
+)
 from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
-from mmaprobe.errors import DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
+from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.ending import unforeseen
 
 HELLO = "mmaprobe-trial"
-_ERRORS: dict[int, type[MmaprobeError]] = {2: UsageError, 3: NotHereError, 5: DeviceError, 70: InternalError}
+CLASSES: dict[str, type[MmaprobeError]] = {
+    kind.__name__: kind
+    for kind in (
+        MmaprobeError, UsageError, NotHereError, TakenError, TooOldError, CannotWriteError, InternalError,
+        DeviceError, WrongAnswerError, HungError, LostError, OutOfMemoryError,
+    )
+}  # fmt: skip
+"""What a child may raise, by name; of a class that is not here its nearest base that is.
+
+A child that is stuck is none the parent need care about: it ends, and counts as one that hung.
+"""
+OWN = (HungError, LostError, OutOfMemoryError)
+"""What no instruction of before brings about: the child ends after each error, and every launch was waited for."""
 
 
 class ChildTrial:
@@ -31,19 +52,71 @@ class ChildTrial:
         self._device, self._child = device, Child(command, seconds)
 
     def check(self, instruction: Instruction) -> None:
-        """The known answer of an instruction in the child; the child's own error, or DeviceError for its end."""
+        """The known answer of an instruction in the child; the child's own error, or DeviceError for its end.
+
+        NoChildError where no child opens the device, StuckError where one cannot be ended.  What goes wrong in a child
+        that ran others before may be their doing: it is asked again of a fresh one, whose answer counts.
+        """
+        fresh = not self._child.running
         try:
-            if not self._child.running and (hello := self._child.start().strip()) != HELLO:
-                raise self._child.failure(f"says {hello!r} first, not {HELLO!r}")
+            self._ask(instruction)
+        except OWN:
+            raise
+        except DeviceError:
+            if fresh:
+                raise
+            self._ask(instruction)
+
+    def _ask(self, instruction: Instruction) -> None:
+        """One question to the child; after an error it is ended."""
+        where = f"{instruction.id}: its first run on {self._device}, in a child"
+        try:
+            if not self._child.running:
+                self._start()
             answer = self._child.exchange(f"{instruction.id}\n".encode(), lines=0).decode("utf-8", "replace")
+            if not answer.startswith("ok "):
+                self._child.stop()
+        except EndlessError as error:
+            raise StuckError(f"{where}: {error}; once it is gone, the same command with --resume goes on") from error
+        except LateError as error:
+            raise HungError(f"{where}: {error}") from error
+        except (NoChildError, LostError):
+            raise
         except DeviceError as error:
-            raise DeviceError(f"{instruction.id}: its first run on {self._device}, in a child: {error}") from error
-        word, _, rest = answer.strip().partition(" ")
-        if word == "wrong":
-            raise WrongAnswerError(f"first run in a child process: {rest}")
-        if word == "error":
-            code, _, said = rest.partition(" ")
-            raise _ERRORS.get(int(code), DeviceError)(f"first run in a child process: {said}")
+            raise DeviceError(f"{where}: {error}") from error
+        if not answer.startswith("ok "):
+            raise _said(answer, "first run in a child process")
+
+    def _start(self) -> None:
+        """Start a child; TakenError or LostError where it says so, NoChildError for anything else that it meets."""
+        try:
+            hello = self._child.start().strip()
+            if hello == HELLO:
+                return
+            self._child.stop()
+        except (DeviceError, NotHereError) as error:
+            raise NoChildError(f"{self._device}: no child process opens it: {error}; {_GO_ON}") from error
+        said = _said(hello, f"{self._device}: a child process cannot open it")
+        raise said if isinstance(said, (TakenError, LostError)) else NoChildError(f"{said}; {_GO_ON}")
+
+
+_GO_ON = "what was recorded stays valid; the same command with --resume goes on"
+
+
+def _said(answer: str, where: str) -> MmaprobeError:
+    """The error of a child's line; DeviceError for a line that is none."""
+    word, _, rest = answer.strip().partition(" ")
+    name, _, said = rest.partition(" ")
+    if word != "error" or name not in CLASSES:
+        return DeviceError(f"{where}: it answers {answer.strip()[:200]!r}")
+    return CLASSES[name](f"{where}: {said}")
+
+
+def _told(error: MmaprobeError, answered: TextIO) -> int:
+    """Answer with an error; its exit code."""
+    name = next(kind.__name__ for kind in type(error).__mro__ if CLASSES.get(kind.__name__) is kind)
+    print(f"error {name} {' '.join(str(error).split())}", file=answered, flush=True)
+    return error.exit_code
 
 
 def command(device: str) -> tuple[str, ...]:
@@ -51,11 +124,10 @@ def command(device: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "mmaprobe.devices.gpu_trial", device)
 
 
-def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) -> None:
-    """Answer every line of ``asked``, until there is none.
+def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) -> int:
+    """Answer every line of ``asked``, until there is none or one ends in an error, whose exit code is returned.
 
-    A GPU's context is given up before the answer: where one process alone may
-    have one, the parent's is next.
+    A GPU that one process alone may have is given up before the answer: the parent's is next.
     """
     print(HELLO, file=answered, flush=True)
     for line in asked:
@@ -64,17 +136,14 @@ def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) ->
             batch, expected = known_answer(made, KNOWN_ITEMS, 1)
             if not answers(made, device.run(made, batch), expected):
                 raise WrongAnswerError(f"{made.id}: wrong known answer")
-            answer = "ok 1"
-        except WrongAnswerError as error:
-            answer = f"wrong {' '.join(str(error).split())}"
         except MmaprobeError as error:
-            answer = f"error {error.exit_code} {' '.join(str(error).split())}"
+            return _told(error, answered)
         except Exception as error:
-            said = unforeseen(error)
-            answer = f"error {said.exit_code} {said}"
+            return _told(unforeseen(error), answered)
         if isinstance(device, GpuDevice):
-            device.close()
-        print(answer, file=answered, flush=True)
+            device.rest()
+        print("ok 1", file=answered, flush=True)
+    return 0
 
 
 def main(name: str) -> int:
@@ -83,10 +152,8 @@ def main(name: str) -> int:
     try:
         device = open_device(name)
     except MmaprobeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    serve(device, device.info()["architecture"], sys.stdin, answered)
-    return 0
+        return _told(error, answered)
+    return serve(device, device.info()["architecture"], sys.stdin, answered)
 
 
 if __name__ == "__main__":

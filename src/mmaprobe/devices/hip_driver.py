@@ -16,18 +16,21 @@ from functools import cached_property
 from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.catalog.resident import ROCM, Resident
-from mmaprobe.devices.gpu_driver import NOT_READY, LostError, StuckError, await_end
+from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.hip_calls import NO_DEVICE, Calls, status_name
 from mmaprobe.devices.hip_health import Readings
 from mmaprobe.devices.hip_machine import OVERRIDE, UNREAD, Machine, Node
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
-from mmaprobe.toolchain.code_object import target
+from mmaprobe.toolchain.code_object import code_object_version, target
+from mmaprobe.toolchain.hip import INSTALL
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY
 
 LOG = logging.getLogger("mmaprobe")
 _CANNOT_LOAD = (200, 209, 218)
+_FIRST = {6: (6, 3)}
+"""The first ROCm that loads a version of code objects, where an older one is still met (LLVM, pull request 130963)."""
 _TO_DEVICE, _TO_HOST = 1, 2
 _DEVICE_ORDINAL = 9
 """HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: a number, not a field of a structure; the same since ROCm 5.0."""
@@ -94,10 +97,14 @@ class HipDriver(Calls):
         return max(self._node.units, 1)
 
     @cached_property
+    def _version(self) -> tuple[int, int]:
+        number = self.number("hipRuntimeGetVersion")
+        return number // 10_000_000, number // 100_000 % 100
+
+    @property
     def rocm_version(self) -> str:
         """``6.2``: the version of HIP's runtime."""
-        number = self.number("hipRuntimeGetVersion")
-        return f"{number // 10_000_000}.{number // 100_000 % 100}"
+        return ".".join(map(str, self._version))
 
     def identity(self) -> dict[str, str]:
         """Name, number of the chip, architecture, versions of the drivers and, where the kernel tells, VBIOS."""
@@ -138,23 +145,8 @@ class HipDriver(Calls):
                 "--showpids; then the same command with --resume goes on"
             )
         if not self._event:
-            with self._after_failures(), self.current():
+            with stuck_if(self._failed, "ROCm"), self.current():
                 self._event = self.handle("hipEventCreateWithFlags", _WITHOUT_TIMES)
-
-    @contextlib.contextmanager
-    def _after_failures(self) -> Iterator[None]:
-        """StuckError where nothing works since a launch failed: no instruction that follows is to blame."""
-        try:
-            yield
-        except LostError:
-            raise
-        except DeviceError as error:
-            if not self._failed:
-                raise
-            raise StuckError(
-                f"{error}: since a launch failed ROCm does nothing more in this process; the same command with "
-                "--resume goes on"
-            ) from error
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
@@ -236,9 +228,11 @@ class HipDriver(Calls):
                 f"{kernel.architecture} and its code object is for {made}"
             )
         module = ctypes.c_void_p()
+        if reason := self.unserved(kernel.toolchain, kernel.binary):
+            raise TooOldError(f"{kernel.instruction}: {reason}")
         status = self.status("hipModuleLoadData", ctypes.byref(module), kernel.binary)
         if status in _CANNOT_LOAD:
-            raise NotHereError(
+            raise TooOldError(
                 f"{self.name}: ROCm {self.rocm_version} cannot load {kernel.instruction}, made by {kernel.toolchain} "
                 f"for {made} ({status_name(self._hip, status)}); update ROCm"
             )
@@ -246,6 +240,17 @@ class HipDriver(Calls):
             raise self.failure("hipModuleLoadData", status)
         self._modules.append(module.value or 0)
         return self.handle("hipModuleGetFunction", module, ENTRY.encode())
+
+    def unserved(self, toolchain: str, binary: bytes = b"") -> str:
+        """Empty but for a code object of a version that came after this ROCm; clang makes the older one here."""
+        version = code_object_version(binary)
+        first = _FIRST.get(version, (0, 0))
+        if self._version >= first:
+            return ""
+        return (
+            f"{self.name}: ROCm {self.rocm_version} loads no code object of version {version}, as {toolchain} makes "
+            f"them; update ROCm to {first[0]}.{first[1]} or newer, or make them with clang: {INSTALL}"
+        )
 
     def launch(self, function: int, kernel: Kernel, groups: int, operands: bytes, done: int) -> None:
         """Start ``groups`` workgroups of the kernel on its two parameters."""

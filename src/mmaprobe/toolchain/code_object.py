@@ -23,6 +23,7 @@ OVERRIDE = "MMAPROBE_LLVM_OBJDUMP"
 NAMES = ("llvm-objdump-22", "/opt/rocm/llvm/bin/llvm-objdump", "llvm-objdump")
 ORDER = ("d", "a", "b", "c", "metadata", "scale_a", "scale_b")
 
+_AMDHSA = b"\x40"
 _MATRIX = re.compile(r"^\s*(v_(?:mfma|smfmac|wmma|swmmac)\w*)\s+(.*)$")
 _REGISTERS = re.compile(r"^[avs](?:\d+|\[(\d+):(\d+)\])$")
 _TARGET = re.compile(rb"amdgcn-amd-amdhsa--(gfx[0-9a-f]+(?:-[0-9a-z]+)*)")
@@ -52,6 +53,11 @@ def target(code: bytes) -> str:
     if code[:4] != b"\x7fELF" or len(found) != 1:
         raise DeviceError(f"{len(code)} bytes that begin {code[:8]!r} are no AMD code object; compile the kernel again")
     return str(found.pop().decode())
+
+
+def code_object_version(code: bytes) -> int:
+    """5 of a code object V5; 0 of what tells none (LLVM 22, AMDGPU usage: EI_ABIVERSION is 2 less, from V4 on)."""
+    return code[8] + 2 if code[:4] == b"\x7fELF" and code[7:8] == _AMDHSA and code[8] in (2, 3, 4) else 0
 
 
 def number(code: bytes, key: str) -> int:
