@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 import re
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from mmaprobe.catalog.lookup import (
     modes,
     short,
 )
+from mmaprobe.catalog.lowering import Application, Lowering
 from mmaprobe.catalog.row import Segment
 from mmaprobe.errors import UsageError
 
@@ -236,3 +238,19 @@ def test_lowerings_say_what_happens_around_a_primitive() -> None:
     assert (int4.kind, int4.applications, int4.count) == ("emulated", (), 2)
     assert int4.primitives == int4.unplaced == ("IMMA.16832.S8.U8[s8,u8->s32]",)
     assert lowering(instruction("mma.sp.m16n8k16.f32.f16.f16.f32"), "sm_100a").sort == "sm_10x_hmma_mdata_m16n8k16"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "said"),
+    [
+        ("native", {"convert": "f16"}, "native means primitives and nothing else"),
+        ("split", {"add": "FADD"}, "split means primitives and nothing else"),
+        ("native", {"unplaced": ("IMMA",)}, "native means primitives and nothing else"),
+        ("emulated", {"unplaced": ("IMMA",)}, "placed on lanes or unplaced, not both"),
+        ("partly", {}, "it is one of native, split, emulated"),
+        ("native", {"targets": "some"}, "one of all, family, none"),
+    ],
+)
+def test_a_lowering_that_contradicts_itself_is_refused(kind: Any, more: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Lowering("op", "sm_90a", kind, (Application("HMMA", (0, 1), "c"),), "ptxas", **more)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib import resources
+
 from mmaprobe.catalog.lookup import architectures, instruction
 from mmaprobe.derivation.classes import number_classes
-from mmaprobe.parameters.classes import classes_of
+from mmaprobe.parameters.classes import FILE, classes_of, digest
 from mmaprobe.parameters.lookup import datapath_for, load
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.report.known import parameter_rows
@@ -26,6 +29,21 @@ def test_the_shipped_classes_are_those_of_the_shipped_datapaths() -> None:
     paths = sorted({entry.datapath for arch in architectures() for entry in load(arch).entries.values()}, key=repr)
     assert all(classes_of(path) == number_classes(path) for path in paths[::10])
     assert sum(bool(classes_of(path)) for path in paths) > len(paths) // 3
+
+
+def test_the_file_of_classes_knows_every_shipped_datapath_and_no_other() -> None:
+    """A shipped number that changes, by whatever hand, shows here, also where no vector can tell it apart."""
+    data = tomllib.loads((resources.files("mmaprobe.parameters") / "data" / FILE).read_text("utf-8"))
+    known = {row["digest"]: row["primitive"] for row in data["datapath"]} | dict.fromkeys(data["end"]["none"], "")
+    shipped = {
+        digest(entry.datapath): f"{arch} {name}"
+        for arch in (*architectures(), "x86-64+amd", "x86-64+intel")
+        for name, entry in load(arch).entries.items()
+    }
+    changed = [name for key, name in shipped.items() if key not in known]
+    gone = [name or key for key, name in known.items() if key not in shipped]
+    assert not changed, f"python benchmarks/shipped_classes.py; changed: {changed}"
+    assert not gone, f"python benchmarks/shipped_classes.py; no longer shipped: {gone}"
 
 
 def test_a_changed_datapath_has_no_shipped_class() -> None:

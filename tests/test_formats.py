@@ -129,6 +129,7 @@ def test_ue4m3_ignores_the_top_bit() -> None:
     low, e4m3 = formats.decode(formats.get("ue4m3"), codes), formats.decode(formats.get("e4m3"), codes & 0x7F)
     for ours, theirs in zip(low, e4m3, strict=True):
         assert (ours == theirs).all()
+    assert formats.get("ue4m3").code_limit == 256, "a code with the top bit set is taken, not refused"
 
 
 def test_wide_integers() -> None:

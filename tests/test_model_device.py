@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,6 +182,23 @@ def test_diff_speaks_of_meaning() -> None:
         str, diff(shared, intel)
     )
     assert in_words("tree.y.to.rounding") == "rounding of the result of the second operand of the sum"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"follows": ("ftz",)}, "control state obeyed: rounding -> ftz"),
+        ({"follows": ()}, "control state obeyed: rounding -> nothing"),
+        ({"basis": "recorded"}, "basis: published -> recorded"),
+    ],
+)
+def test_diff_speaks_of_control_state_and_basis(change: dict[str, Any], said: str) -> None:
+    name = "VFMADDSD[f64,f64->f64]"
+    entry = replace(load("x86-64").entries[name], follows=("rounding",), basis="published")
+    old = ParameterFile("x86-64", entries={name: entry})
+    new = ParameterFile("x86-64", entries={name: replace(entry, **change)})
+    assert [str(line) for line in diff(old, new)] == [f"{name}: {said}"]
+    assert diff(old, old) == diff(new, new) == []
 
 
 def test_a_model_of_other_parameters() -> None:

@@ -17,7 +17,7 @@ from mmaprobe.generators import families_for, regenerate
 from mmaprobe.generators.families import VERSIONS
 from mmaprobe.report.listing import vector_rows
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.shrink import _simpler
+from mmaprobe.validation.shrink import _simpler, shrink
 from validated import AMX, DOT, FMA, GPU, HMMA, MODEL, TILE, Changed
 
 
@@ -177,3 +177,27 @@ def test_nan_any_lets_payloads_differ_and_nothing_else() -> None:
     found = validate(Changed(worse), MODEL, DOT, 30_000, nan="any")
     assert found.exit_code == 1
     assert all(example.shrunk and example.shrunk.d == 0x80000000 for example in found.examples)
+
+
+def test_nan_any_is_of_two_nans() -> None:
+    """A number in place of a NaN, or a NaN in place of a number, is a mismatch that stays one."""
+
+    def number(instruction: Instruction, batch: Batch, d: Bits) -> Bits:
+        return np.where(formats.decode(formats.get("f32"), d).kind == formats.NAN, 0x3F800000, d).astype(d.dtype)
+
+    def nan(instruction: Instruction, batch: Batch, d: Bits) -> Bits:
+        return np.where(d == 0, 0x7FC00000, d).astype(d.dtype)
+
+    for change in (number, nan):
+        found = validate(Changed(change), MODEL, DOT, 5_000, nan="any")
+        assert found.exit_code == 1
+        assert all(example.stable for example in found.examples)
+
+
+def test_shrinking_drops_signs_that_do_not_matter() -> None:
+    """What differs wherever a's first code is 3.14 or -3.14 shrinks to 3.14 and zeros."""
+    vector = Batch(np.array([[0xC049, 0xBF80]], np.uint16), np.array([[0xBF80, 0x3F80]], np.uint16),
+                   np.array([0x80000000], np.uint32))  # fmt: skip
+    small = shrink(DOT, vector, lambda found: (found.a[:, 0] & 0x7FFF) == 0x4049)
+    assert small.c is not None
+    assert (small.a.tolist(), small.b.tolist(), small.c.tolist()) == ([[0x4049, 0]], [[0, 0]], [0])

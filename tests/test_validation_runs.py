@@ -17,7 +17,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators import generate, generate_tiles, regenerate
 from mmaprobe.generators.tiles import vector_at, with_vectors
-from mmaprobe.validation import validate
+from mmaprobe.validation import stream, validate
 from validated import AMX, DOT, FMA, GPU, MODEL, TILE, Changed
 
 
@@ -62,6 +62,26 @@ def test_vectors_of_a_tile() -> None:
         assert (vector_at(back, 0, 2, 3).a == one.a).all()
 
 
+@pytest.mark.parametrize("instruction", [TILE, AMX], ids=lambda known: known.id)
+def test_the_recipe_of_a_late_tile_names_the_vector_that_differs(instruction: Instruction) -> None:
+    """One output of the seventh tile of one family is wrong: the recipe of the mismatch leads to that vector."""
+    side = max(instruction.m, instruction.n)
+    tile = generate_tiles(instruction, "clustered", 0, 6 * side, 1)
+    row, column = tile.a[0, 3], tile.b[0, :, 5]
+
+    def fault(known: Instruction, batch: Batch, d: Bits) -> Bits:
+        rows, columns = (batch.a == row).all(-1), (batch.b == column[:, None]).all(1)
+        return np.where(rows[:, :, None] & columns[:, None, :], d ^ 1, d).astype(d.dtype)
+
+    model = GPU if instruction is TILE else MODEL
+    summary = validate(Changed(fault, model), model, instruction, 40_000, generators=["clustered"])
+    assert (summary.exit_code, len(summary.examples)) == (1, 1)
+    vector = regenerate(summary.examples[0].recipe)
+    assert (vector.a[0] == row).all()
+    assert (vector.b[0] == column).all()
+    assert f"/{6 * side}@3,5" in summary.examples[0].recipe
+
+
 def test_a_place_outside_the_tile_is_refused() -> None:
     with pytest.raises(UsageError, match="16 rows, 8 columns"):
         regenerate(f"{TILE.id}/tie.1/0/17@3,8")
@@ -82,6 +102,20 @@ def test_a_recording_is_compared_as_it_is(tmp_path: Path) -> None:
     bad = validate(flipped, replay, DOT, 1000)
     assert bad.mismatches == 1
     assert "recorded vector 7" in bad.examples[0].recipe
+
+
+def test_a_recording_is_compared_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it has more vectors than a chunk: the last one is wrong."""
+    monkeypatch.setattr(stream, "CHUNK", 64)
+    write_corpus(tmp_path / "c", record(MODEL, [(DOT, generate(DOT, "uniform", 3, 0, 200))]), "a test")
+    last = generate(DOT, "uniform", 3, 199, 1)
+
+    def fault(known: Instruction, batch: Batch, d: Bits) -> Bits:
+        return np.where((batch.a == last.a[:, None]).all(-1)[..., None], d ^ 1, d).astype(d.dtype)
+
+    bad = validate(Changed(fault), open_device(f"replay:{tmp_path / 'c'}"), DOT, 1000)
+    assert (bad.vectors, bad.mismatches) == (200, 1)
+    assert "recorded vector 199" in bad.examples[0].recipe
 
 
 def test_ctrl_c_keeps_what_was_compared() -> None:
