@@ -48,6 +48,10 @@ class FakeLaunch:
         """The instruction of a binary."""
         raise NotImplementedError
 
+    def concerns(self, of: str, image: bytes) -> bool:
+        """Whether a binary is one whose launches have a fault."""
+        return of in ("", self.named(image).id)
+
     def answer(self, image: bytes, grid: Grid, batch: Batch) -> Bits:
         """D as a launch of a binary computes it."""
         return self.unit(self.named(image), batch)
@@ -68,7 +72,7 @@ class FakeLaunch:
         places = (ctypes.c_void_p * 2).from_address(parameters)
         done = ctypes.c_uint64.from_address(places[1] or 0).value
         kind, _, of = self.fault.partition(" of ")
-        fault = kind if self.launches >= self.after and of in ("", self.named(image).id) else ""
+        fault = kind if self.launches >= self.after and self.concerns(of, image) else ""
         self.launches += 1
         if fault == "die":
             raise SystemExit(9)

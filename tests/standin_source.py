@@ -73,6 +73,10 @@ class RunsSources(FakeLaunch):
             self.events[self.launches]()
         return super().launched(image, grid, parameters)
 
+    def concerns(self, of: str, image: bytes) -> bool:
+        """``campaigns``: those of the fused campaigns alone."""
+        return super().concerns(of, image) or (of == "campaigns" and is_campaign(image))
+
     def named(self, image: bytes) -> Instruction:
         return self.loaded(image)[0]
 

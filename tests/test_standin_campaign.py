@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation import Summary, fused, validate
@@ -39,13 +41,16 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def validated(
-    gpu: Any, identifier: str = HALF, family: str = "cancel", vendor: Vendor = NVIDIA, **options: Any
+    gpu: Any, identifier: str = HALF, family: str = "cancel", vendor: Vendor = NVIDIA,
+    said: Callable[[str], None] | None = None, **options: Any,
 ) -> Summary:  # fmt: skip
     made = instruction(identifier, vendor.architecture)
     reference = DatapathDevice(made, datapath_for(vendor.architecture, made))
     given = "&".join(f"{key}={value}" for key, value in {"trial": "no", **options}.items())
     with vendor.plugged(gpu):
-        return validate(open_device(f"{vendor.scheme}:0?{given}"), reference, made, VECTORS, generators=[family])
+        return validate(
+            open_device(f"{vendor.scheme}:0?{given}"), reference, made, VECTORS, generators=[family], said=said
+        )
 
 
 FORMS = [(NVIDIA, HALF), (NVIDIA, GROUP), (NVIDIA, STAGED), (AMD, AMD_HALF), (AMD, AMD_BLOCKS)]
@@ -71,7 +76,7 @@ def test_vectors_are_compared(vendor: Vendor, identifier: str) -> None:
     ],
 )
 def test_a_kernel_of_amd_that_proves_nothing(seed: Seed, said: str) -> None:
-    """One that never finds a fault, one with another model: no vector counts."""
+    """One that never finds a fault, one with another model: nothing it says counts, the ordinary way compares."""
     made = instruction(AMD_HALF, "gfx942")
 
     def kernel(source: Source) -> Kernel:
@@ -80,8 +85,8 @@ def test_a_kernel_of_amd_that_proves_nothing(seed: Seed, said: str) -> None:
     with AMD.plugged(AMD.gpu()), pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmaprobe.devices.hip.kernel_of", kernel)
         device = open_device("hip:0?trial=no")
-        with pytest.raises(DeviceError, match=said):
-            validate(device, open_device("model:gfx942"), made, VECTORS, generators=["cancel"])
+        summary = validate(device, open_device("model:gfx942"), made, VECTORS, generators=["cancel"])
+    check_fell_back(summary, said)
 
 
 def test_the_command_tells_the_multiprocessors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,12 +119,36 @@ def test_a_multiprocessor_that_lies_is_named() -> None:
     assert summary.exit_code in (1, 5)
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [("refused", "cuLaunchKernelEx"), ("hang", "hung"), ("illegal", "ILLEGAL"), ("never", "counts 0")],
-)
+def check_fell_back(summary: Summary, why: str) -> None:
+    """Everything was compared without the fused kernel, and a note says why."""
+    assert (summary.vectors, summary.mismatches, summary.exit_code) == (VECTORS, 0, 0)
+    assert summary.screening is None
+    (note,) = summary.form()["notes"]
+    assert note.startswith("compared the ordinary way, not by the fused kernel: ")
+    assert why in note
+
+
+@pytest.mark.parametrize(("fault", "message"), [("refused", "cuLaunchKernelEx"), ("never", "counts 0")])
 def test_a_launch_that_fails_is_void(fault: str, message: str) -> None:
-    cuda = StandIn(fault=fault, after=5)
-    with pytest.raises(DeviceError, match=message) as raised:
-        validated(cuda, timeout=0.3)
-    assert "is void" in str(raised.value)
+    """A fused kernel's failure is none of the instruction's, which is compared the ordinary way."""
+    summary = validated(StandIn(fault=f"{fault} of campaigns"))
+    check_fell_back(summary, message)
+    assert "is void" in summary.notes[0]
+
+
+@pytest.mark.parametrize(("fault", "message"), [("hang", "still runs"), ("illegal", "ILLEGAL"), ("bus", "lost")])
+def test_a_device_that_breaks_in_a_campaign(fault: str, message: str) -> None:
+    """What came of the campaign is told before the device answers nothing more."""
+    told: list[str] = []
+    with pytest.raises(DeviceError, match=message):
+        validated(StandIn(fault=fault, after=5), timeout=0.3, said=told.append)
+    assert len(told) == (fault != "bus")
+
+
+def test_a_compiler_that_refuses_a_campaign() -> None:
+    def refuses(source: Source) -> Kernel:
+        raise RefusedError("NVRTC: too many registers")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("standin_gpu.campaign_kernel", refuses)
+        check_fell_back(validated(StandIn()), "too many registers")

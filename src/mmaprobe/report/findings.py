@@ -121,6 +121,8 @@ def print_summary(console: Console, summary: Summary) -> None:
         console.print(table(rows, ("generator", "vectors", "mismatches")))
     if summary.screening is not None:
         console.print(str(summary.screening), markup=False)
+    for note in summary.notes:
+        console.print(note, markup=False, soft_wrap=True)
     for example in summary.examples:
         print_mismatch(console, example)
 

@@ -17,12 +17,13 @@ from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
-from mmaprobe.errors import UsageError, near
+from mmaprobe.devices.gpu_driver import ENDS_ALL
+from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.validation.examine import Example, examine
-from mmaprobe.validation.fused import ALONE, LEAST, Fused, fused
+from mmaprobe.validation.fused import ALONE, LEAST, Fused, UnsteadyError, fused
 from mmaprobe.validation.native import Pipeline, pipeline
 from mmaprobe.validation.summary import FamilyCount, Summary
 
@@ -58,12 +59,22 @@ class _Job:
     instruction: Instruction
     seed: int
     nan: str
+    said: Callable[[str], None] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     recorded: Batch | None = None
     native: Pipeline | None = None
     fused: Fused | None = None
+    fell_back: str = ""
+    undone: list[_Chunk] = field(default_factory=list)
     counts: dict[str, FamilyCount] = field(default_factory=dict)
     examples: list[tuple[str, int, list[Example]]] = field(default_factory=list)
+
+    def fall_back(self, why: str) -> None:
+        """The fused way is not taken from here on; ``said`` is told why, once."""
+        if not self.fell_back:
+            self.fell_back = f"compared the ordinary way, not by the fused kernel: {why}"
+            if self.said is not None:
+                self.said(self.fell_back)
 
     def answer(self, device: Device, vectors: Batch) -> Bits:
         """d of separate vectors."""
@@ -103,6 +114,8 @@ def validate(
     threads: int = THREADS,
     progress: Progress | None = None,
     stop: Stop | None = None,
+    said: Callable[[str], None] | None = None,
+    campaign: bool = True,
 ) -> Summary:
     """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
 
@@ -111,19 +124,25 @@ def validate(
     NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
     the run with what was compared so far (``Summary.interrupted``).
 
+    A fused ``campaign`` that fails is no failure of the instruction's: what it has not compared is compared the
+    ordinary way, ``said`` is told why at once, and ``Summary.notes`` keep it.
+
     Raises UsageError for an unknown family or option, DeviceError when a device fails.
     """
     if nan not in ("bits", "any"):
         raise UsageError(f"nan is {nan!r}; it must be bits or any")
     if vectors < 0:
         raise UsageError(f"vectors is {vectors}; it must not be negative")
-    job = _Job(serial(dut), serial(ref), instruction, seed, nan, recorded=_recording(dut, ref, instruction))
+    job = _Job(serial(dut), serial(ref), instruction, seed, nan, said, recorded=_recording(dut, ref, instruction))
     if job.recorded is None:
         job.native = pipeline(dut, ref, instruction)
-        job.fused = fused(dut, ref, instruction) if nan == "bits" and vectors >= LEAST else None
+        if campaign and nan == "bits" and vectors >= LEAST:
+            job.fused = fused(dut, ref, instruction, job.fall_back)
     begin = time.monotonic()
     chunks = _chunks(job, vectors, generators)
     ended = _drain(job, chunks, 1 if job.fused else threads, progress, stop)
+    if job.undone and not ended:
+        ended = _drain(job, _ordinary(job), threads, progress, stop)
     mismatches = sum(count.mismatches for count in job.counts.values())
     return Summary(
         instruction=instruction.id,
@@ -139,7 +158,8 @@ def validate(
         nan=nan,
         interrupted=bool(ended),
         stopped=ended == "stopped",
-        screening=job.fused.screening() if job.fused else None,
+        screening=job.fused.screening() if job.fused and job.fused.vectors.any() else None,
+        notes=(job.fell_back,) if job.fell_back else (),
     )
 
 
@@ -180,6 +200,16 @@ def _family(job: _Job, family: str, start: int, count: int) -> Iterator[_Chunk]:
         launch = min(tiles, here.tiles())
         yield _Chunk(family, start, launch * here.outputs, launch, fused=True)
         start, tiles = start + launch * side, tiles - launch
+
+
+def _ordinary(job: _Job) -> Iterator[_Chunk]:
+    """The whole tiles that the fused kernel was to compare and did not."""
+    made, outputs = job.instruction, job.instruction.m * job.instruction.n
+    most = max(1, _size(job) // outputs)
+    for chunk in job.undone:
+        for done in range(0, chunk.tiles, most):
+            here = min(most, chunk.tiles - done)
+            yield _Chunk(chunk.family, chunk.start + done * max(made.m, made.n), here * outputs, here)
 
 
 def _size(job: _Job) -> int:
@@ -232,7 +262,12 @@ def _collect(done: set[Future[int]], progress: Progress | None) -> None:
 
 
 def _run_chunk(job: _Job, chunk: _Chunk) -> int:
-    bad, where = _compare(job, chunk)
+    """How many vectors of a chunk were compared: all, or none where that was the fused kernel's, which fails."""
+    found = _by_fused(job, chunk) if chunk.fused else _compare(job, chunk)
+    if found is None:
+        job.undone.append(chunk)
+        return 0
+    bad, where = found
     examples = [(_tile_example if chunk.tiles else _example)(job, chunk, int(index)) for index in where[:EXAMPLES]]
     with job.lock:
         job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + FamilyCount(chunk.count, bad)
@@ -241,11 +276,25 @@ def _run_chunk(job: _Job, chunk: _Chunk) -> int:
     return chunk.count
 
 
+def _by_fused(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]] | None:
+    """The same as ``_compare`` by the fused kernel; None where that fails, or failed before.
+
+    ``ENDS_ALL`` and UnsteadyError where it is not the kernel that fails.
+    """
+    if job.fused is None or job.fell_back:
+        return None
+    try:
+        return job.fused.compare(chunk.family, job.seed, chunk.start, chunk.tiles)
+    except (*ENDS_ALL, UnsteadyError):
+        raise
+    except (DeviceError, NotHereError) as error:
+        job.fall_back(str(error))
+        return None
+
+
 def _compare(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]]:
     """How many results of a chunk differ, and the indices of the first few."""
     native = job.native
-    if chunk.fused and job.fused is not None:
-        return job.fused.compare(chunk.family, job.seed, chunk.start, chunk.tiles)
     if native is not None and native.asked is None:
         return _compare_native(job, native, chunk, None)
     vectors, answer = (_tiles(job, chunk), job.answer_tiles) if chunk.tiles else (_vectors(job, chunk), job.answer)

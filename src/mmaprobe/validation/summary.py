@@ -54,6 +54,7 @@ class Summary:
     was asked for, ``vectors`` what was compared.  ``nan`` names the comparison
     of NaN results: ``bits`` or ``any``.  ``interrupted``: it ended early, by
     Ctrl-C or, where ``stopped``, because its caller asked for that (a budget).
+    ``notes``: what a reader should know of how it was compared, a line each.
     """
 
     instruction: str
@@ -70,6 +71,7 @@ class Summary:
     interrupted: bool = False
     stopped: bool = False
     screening: Screening | None = None
+    notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """True only where something was compared, nothing differs and the device gave no two answers."""
@@ -109,7 +111,9 @@ class Summary:
             "families": {name: _family(name, count) for name, count in self.families},
             "nan": self.nan,
             "interrupted": self.interrupted,
-        } | ({"multiprocessors": self.screening.form()} if self.screening else {})
+            **({"multiprocessors": self.screening.form()} if self.screening else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
+        }
 
 
 def _family(name: str, count: FamilyCount) -> dict[str, int]:
