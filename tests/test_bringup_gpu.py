@@ -279,6 +279,28 @@ def test_a_multiprocessor_that_begins_to_lie_is_named(
     assert f"; {found['multiprocessors']['wrong']['20']} wrong on {vendor.multiprocessor} 20" in said
 
 
+@pytest.mark.parametrize(("fault", "ends"), [("never", 0), ("hang", 5)])
+def test_a_campaign_that_fails_condemns_no_form(
+    run: Run, fault: str, ends: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was to compare is compared the ordinary way, by the run that goes on where this one could not."""
+    monkeypatch.setattr(stream, "LEAST", 1000)
+    monkeypatch.setattr(stream, "ALONE", 100)
+    monkeypatch.setattr(validating, "EACH", 0)
+    vendor = run.vendor
+    vendor.pack(run.pack, (), campaigns=(vendor.signed,))
+    gpu = vendor.gpu(fault=f"{fault} of campaigns")
+    assert run(gpu, vectors=10_000, trial="no&timeout=0.3") == ends
+    assert "compared the ordinary way, not by the fused kernel" in " ".join(capsys.readouterr().out.split())
+    part = run.store.parts[vendor.signed]
+    assert "error" not in part.validation
+    assert "the fused kernel" in part.validation["ordinary"]
+    assert run(vendor.gpu(fault="die of campaigns"), "--resume", vectors=10_000, trial="no&timeout=0.3") == 0
+    part = run.store.parts[vendor.signed]
+    assert (part.status, part.vectors, part.mismatch_count) == ("finished", 10_000, 0)
+    assert not any("multiprocessors" in each for each in part.validation["runs"])
+
+
 def test_a_unit_that_is_not_the_shipped_one(
     vendor: Vendor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip

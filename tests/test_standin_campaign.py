@@ -42,12 +42,12 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def validated(
     gpu: Any, identifier: str = HALF, family: str = "cancel", vendor: Vendor = NVIDIA,
-    said: Callable[[str], None] | None = None, **options: Any,
+    said: Callable[[str], None] | None = None, child: str = "", **options: Any,
 ) -> Summary:  # fmt: skip
     made = instruction(identifier, vendor.architecture)
     reference = DatapathDevice(made, datapath_for(vendor.architecture, made))
     given = "&".join(f"{key}={value}" for key, value in {"trial": "no", **options}.items())
-    with vendor.plugged(gpu):
+    with vendor.plugged(gpu, child=child):
         return validate(
             open_device(f"{vendor.scheme}:0?{given}"), reference, made, VECTORS, generators=[family], said=said
         )
@@ -134,6 +134,25 @@ def test_a_launch_that_fails_is_void(fault: str, message: str) -> None:
     summary = validated(StandIn(fault=f"{fault} of campaigns"))
     check_fell_back(summary, message)
     assert "is void" in summary.notes[0]
+
+
+@pytest.mark.parametrize(("vendor", "made", "fault", "message"), [
+    (NVIDIA, HALF, "hang", "the launch did not end within 1 s"),
+    (AMD, AMD_HALF, "die", "ended with exit code 9"),
+    pytest.param(NVIDIA, HALF, "never", "the kernel counts 0 tiles, of 5 ordered", marks=pytest.mark.long),
+    pytest.param(AMD, AMD_HALF, "illegal", "hipErrorIllegalAddress (700)", marks=pytest.mark.long),
+])  # fmt: skip
+def test_a_first_launch_that_fails_in_the_child(vendor: Vendor, made: str, fault: str, message: str) -> None:
+    """Nothing of it reaches this process's GPU; the ordinary way compares, and a note says why."""
+    gpu, limit = vendor.gpu(fault="die of campaigns"), 1 if fault == "hang" else 60
+    summary = validated(gpu, made, vendor=vendor, trial="yes", timeout=limit, child=f"{fault} of campaigns")
+    check_fell_back(summary, message)
+    assert "first" in summary.notes[0]
+
+
+@pytest.mark.long
+def test_a_first_launch_that_goes_well_in_the_child() -> None:
+    assert validated(StandIn(), trial="yes").screening is not None
 
 
 @pytest.mark.parametrize(("fault", "message"), [("hang", "still runs"), ("illegal", "ILLEGAL"), ("bus", "lost")])

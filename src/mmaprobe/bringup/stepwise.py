@@ -18,7 +18,7 @@ from mmaprobe.bringup.result import Report, Result
 from mmaprobe.bringup.room import Clock, Listener, Room
 from mmaprobe.bringup.rows import document_of
 from mmaprobe.bringup.steps import Step, Turns, chosen
-from mmaprobe.bringup.validating import validate_all
+from mmaprobe.bringup.validating import ordinary, validate_all
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.gpu_driver import TakenError, TooOldError
 from mmaprobe.devices.gpu_health import Watch
@@ -83,7 +83,7 @@ def bring_up(
     if code not in (0, INTERRUPTED):
         room = Room(opened, store, plan, instruction, seed, vectors, clock, None)  # without what is void
         remember(room)
-    notes += write_results(room)
+    notes += write_results(room) + ordinary(room)
     codes = [code, *(int(step.result.get("exit_code", 0)) for step in store.steps.values())]
     report = Report(
         device=opened,

@@ -11,7 +11,7 @@ from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.lookup import load
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.fused import LEAST, CampaignDevice, fused
+from mmaprobe.validation.fused import LEAST, CampaignDevice, fused, instead
 
 EACH, DISTINCT, MAIN = 10**6, 10**9, 10**11
 """Vectors of each form, of each distinct family, formats and K, and of each main form."""
@@ -21,6 +21,9 @@ CALL_SECONDS, QUICKER = 5.0, 64
 """Of a fused kernel's call most is overhead: the next one is ``QUICKER`` times as large, if that is more."""
 RISING = (10**7, 10**8, DISTINCT)
 EXAMPLES = 4
+ORDINARY, GIVE_UP = "ordinary", 3
+"""A validation's word on why no fused kernel compares the instruction; after so many of them none is asked, unless one
+went well."""
 ALIKE = ("same", "equivalent")
 """Outcomes of a comparison with the shipped file in which no vector tells the two apart."""
 
@@ -57,10 +60,13 @@ def validate_up_to(room: Room, made: Instruction, weight: int, step: str) -> Wor
             reference = reference or _reference(room, made, weight)
             if reference is None:
                 return
-            quick = quick or (weight > EACH and fused(room.device, reference, made) is not None)
+            quick = weight > EACH and _has_campaign(room, made, reference)
             count = min(max(count, LEAST if quick else 0), weight - before.vectors)
             seed = room.seed + 1 + len(before.validation.get("runs", ()))
-            summary = validate(room.device, reference, made, count, seed, progress=room.compared, stop=room.late)
+            summary = validate(
+                room.device, reference, made, count, seed, progress=room.compared, stop=room.late,
+                said=lambda why: room.merge(made, {ORDINARY: why}), campaign=campaigns(room, made),
+            )  # fmt: skip
             _count(room, made, summary, weight)
         if summary is None or (summary.vectors < count and not summary.stopped):
             return
@@ -76,8 +82,32 @@ def _is_quick(room: Room, made: Instruction, weight: int) -> bool:
     if not room.left_out(made):
         with room.asking(made):
             reference = _reference(room, made, weight)
-            found = reference is not None and fused(room.device, reference, made) is not None
+            found = reference is not None and _has_campaign(room, made, reference)
     return found
+
+
+def campaigns(room: Room, made: Instruction) -> bool:
+    """Whether fused kernels are asked: not one that failed, and none at all where several did and none went well."""
+    if ORDINARY in room.part(made).validation:
+        return False
+    failed = sum(ORDINARY in part.validation for part in room.parts.values())
+    return failed < GIVE_UP or any("multiprocessors" in run for part in room.parts.values()
+                                   for run in part.validation.get("runs", ()))  # fmt: skip
+
+
+def ordinary(room: Room) -> list[str]:
+    """The instructions whose fused kernels failed and why, a line each."""
+    return [f"{name}: {part.validation[ORDINARY]}" for name, part in sorted(room.parts.items())
+            if ORDINARY in part.validation]  # fmt: skip
+
+
+def _has_campaign(room: Room, made: Instruction, reference: Device) -> bool:
+    """Whether a fused kernel is at hand and asked; what a compiler says against it is kept with the instruction."""
+
+    def refused(why: str) -> None:
+        room.merge(made, {ORDINARY: instead(why)})
+
+    return campaigns(room, made) and fused(room.device, reference, made, refused) is not None
 
 
 def _reference(room: Room, made: Instruction, weight: int) -> Device | None:

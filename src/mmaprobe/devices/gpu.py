@@ -56,6 +56,10 @@ class Trial(Protocol):
         """DeviceError where it does not come to a good end."""
         ...
 
+    def check_campaign(self, source: Source, order: Order) -> None:
+        """The same of a fused campaign's first launch."""
+        ...
+
 
 @dataclass(frozen=True)
 class Shelf:
@@ -173,7 +177,7 @@ class GpuDevice:
             self._campaigns[source.text] = self._sources(source)
 
     def run_campaign(self, source: Source, order: Order) -> Found:
-        """What a launch of a fused campaign found; its instruction must have run before.
+        """What a launch of a fused campaign found, the first one of its source in a child process before.
 
         NotHereError where there is no kernel of this source (a pack may lack it) or the driver cannot
         load it, DeviceError where anything went wrong: then nothing was found.
@@ -181,6 +185,7 @@ class GpuDevice:
         made = instruction_of(source.instruction, self.architecture)
         self._refuse(made)
         self.prepare_campaign(source)
+        self._first(source.text, lambda trial: trial.check_campaign(source, order))
         with self._void_after_errors(source.instruction, "the launch"):
             self._driver.start()
             with self._driver.current():
@@ -256,15 +261,20 @@ class GpuDevice:
             raise NotHereError(f"{instruction.id}: {support.reason}; see `mmaprobe instructions {self.architecture}`")
 
     def _try_first(self, instruction: Instruction) -> None:
-        """The instruction's first run, in a child process; it has the GPU to itself where one process alone may."""
-        if self._trial is None or instruction.id in self._tried or not self._proves:
+        """The instruction's first run, in a child process."""
+        if self._proves:
+            self._first(instruction.id, lambda trial: trial.check(instruction))
+
+    def _first(self, key: str, check: Callable[[Trial], None]) -> None:
+        """What is tried once in a child process, which has the GPU to itself where one process alone may."""
+        if self._trial is None or key in self._tried:
             return
         self.rest()
         try:
-            self._trial.check(instruction)
+            check(self._trial)
         except LostError as error:
             raise self._losing(error) from error
-        self._tried.add(instruction.id)
+        self._tried.add(key)
 
     def _checked(self, instruction: Instruction, given: Operands, d: Bits) -> None:
         self._driver.start()

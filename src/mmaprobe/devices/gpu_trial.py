@@ -2,13 +2,17 @@
 
 The child opens the same device and answers each line of its standard input, an
 instruction's id, with ``ok 1`` where the known answer comes out, else with
-``error CLASS MESSAGE``, CLASS a name in ``CLASSES``.  After an error it ends,
-and so does one that hangs or dies: the next instruction gets a fresh child.
+``error CLASS MESSAGE``, CLASS a name in ``CLASSES``; a line ``campaign JSON``,
+the source and the order of a launch, with the same of a fused campaign that
+judges every tile.  After an error it ends, and so does one that hangs or dies:
+the next instruction gets a fresh child.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 from typing import TextIO
 
 from mmaprobe.catalog.instruction import Instruction
@@ -16,6 +20,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child, EndlessError, LateError
 from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
+from mmaprobe.devices.gpu_campaign import Order
 from mmaprobe.devices.gpu_driver import (
     HungError,
     LostError,
@@ -28,8 +33,9 @@ from mmaprobe.devices.gpu_driver import (
 from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.ending import unforeseen
+from mmaprobe.toolchain.source import Source
 
-HELLO = "mmaprobe-trial"
+HELLO, CAMPAIGN = "mmaprobe-trial", "campaign"
 CLASSES: dict[str, type[MmaprobeError]] = {
     kind.__name__: kind
     for kind in (
@@ -57,23 +63,31 @@ class ChildTrial:
         NoChildError where no child opens the device, StuckError where one cannot be ended.  What goes wrong in a child
         that ran others before may be their doing: it is asked again of a fresh one, whose answer counts.
         """
+        self._check(f"{instruction.id}: its first run", instruction.id)
+
+    def check_campaign(self, source: Source, order: Order) -> None:
+        """A launch of a fused campaign in the child; the errors of ``check``."""
+        asked = json.dumps({"source": asdict(source), "order": asdict(order)})
+        self._check(f"{source.instruction}: its fused kernel's first launch", f"{CAMPAIGN} {asked}")
+
+    def _check(self, what: str, line: str) -> None:
         fresh = not self._child.running
         try:
-            self._ask(instruction)
+            self._ask(what, line)
         except OWN:
             raise
         except DeviceError:
             if fresh:
                 raise
-            self._ask(instruction)
+            self._ask(what, line)
 
-    def _ask(self, instruction: Instruction) -> None:
+    def _ask(self, what: str, line: str) -> None:
         """One question to the child; after an error it is ended."""
-        where = f"{instruction.id}: its first run on {self._device}, in a child"
+        where = f"{what} on {self._device}, in a child"
         try:
             if not self._child.running:
                 self._start()
-            answer = self._child.exchange(f"{instruction.id}\n".encode(), lines=0).decode("utf-8", "replace")
+            answer = self._child.exchange(f"{line}\n".encode(), lines=0).decode("utf-8", "replace")
             if not answer.startswith("ok "):
                 self._child.stop()
         except EndlessError as error:
@@ -124,6 +138,19 @@ def command(device: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "mmaprobe.devices.gpu_trial", device)
 
 
+def _try(device: Device, architecture: str, line: str) -> None:
+    """What a line asks for; the error of what does not come to a good end."""
+    word, _, campaign = line.partition(" ")
+    if word == CAMPAIGN and isinstance(device, GpuDevice):
+        given = json.loads(campaign)
+        device.run_campaign(Source(**given["source"]), Order(**given["order"]))
+        return
+    made = instruction(line, architecture)
+    batch, expected = known_answer(made, KNOWN_ITEMS, 1)
+    if not answers(made, device.run(made, batch), expected):
+        raise WrongAnswerError(f"{made.id}: wrong known answer")
+
+
 def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) -> int:
     """Answer every line of ``asked``, until there is none or one ends in an error, whose exit code is returned.
 
@@ -132,10 +159,7 @@ def serve(device: Device, architecture: str, asked: TextIO, answered: TextIO) ->
     print(HELLO, file=answered, flush=True)
     for line in asked:
         try:
-            made = instruction(line.strip(), architecture)
-            batch, expected = known_answer(made, KNOWN_ITEMS, 1)
-            if not answers(made, device.run(made, batch), expected):
-                raise WrongAnswerError(f"{made.id}: wrong known answer")
+            _try(device, architecture, line.strip())
         except MmaprobeError as error:
             return _told(error, answered)
         except Exception as error:

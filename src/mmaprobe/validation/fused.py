@@ -80,6 +80,11 @@ class CampaignDevice(Protocol):
         ...
 
 
+def instead(why: str) -> str:
+    """What is said where a fused kernel fails."""
+    return f"compared the ordinary way, not by the fused kernel: {why}"
+
+
 def source_of(instruction: Instruction, architecture: str, datapath: Datapath) -> Source | None:
     """The campaign of an instruction with a datapath compiled in; None where there is no such way."""
     if not takes(instruction) or changes_batch(instruction):
@@ -107,7 +112,7 @@ def fused(
 ) -> Fused | None:
     """The fused way between a GPU and a model; None where there is none here: no kernel, or none that compiles.
 
-    ``refused`` is told what the compiler says.
+    ``refused`` is told what the compiler says against it.
     """
     path = datapath_of(ref, instruction)
     if not isinstance(dut, CampaignDevice) or path is None:
@@ -121,7 +126,7 @@ def fused(
         return None
     except RefusedError as error:
         if refused is not None:
-            refused(f"{instruction.id}: {error}")
+            refused(str(error))
         return None
     return Fused(dut, instruction, path, source)
 

@@ -23,7 +23,7 @@ from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.validation.examine import Example, examine
-from mmaprobe.validation.fused import ALONE, LEAST, Fused, UnsteadyError, fused
+from mmaprobe.validation.fused import ALONE, LEAST, Fused, UnsteadyError, fused, instead
 from mmaprobe.validation.native import Pipeline, pipeline
 from mmaprobe.validation.summary import FamilyCount, Summary
 
@@ -72,7 +72,7 @@ class _Job:
     def fall_back(self, why: str) -> None:
         """The fused way is not taken from here on; ``said`` is told why, once."""
         if not self.fell_back:
-            self.fell_back = f"compared the ordinary way, not by the fused kernel: {why}"
+            self.fell_back = instead(why)
             if self.said is not None:
                 self.said(self.fell_back)
 
