@@ -25,15 +25,12 @@ from oracle import vendor
 RUNNER = os.environ.get("MMAPROBE_ARM_RUNNER", "")
 EMULATOR = "" if platform.machine() == "aarch64" else shutil.which("qemu-aarch64-static")
 EVERY = [mode for known in instructions("aarch64") for mode in modes(known)]
+pytestmark = pytest.mark.needs("arm")
 COUNT = 2_001  # not a multiple of a register's lanes
 
 
 @pytest.fixture(scope="module")
 def arm():
-    if not RUNNER:
-        pytest.skip("MMAPROBE_ARM_RUNNER is not set; build the runner with tests/arm/build.sh")
-    if EMULATOR is None:
-        pytest.skip("qemu-aarch64-static is not here; install qemu-user-static")
     words = [EMULATOR, "-cpu", "max", RUNNER] if EMULATOR else [RUNNER]
     device = open_device(f"process:{shlex.join(words)}")
     yield device

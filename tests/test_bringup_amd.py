@@ -15,6 +15,8 @@ from mmaprobe.bringup.stepwise import STEPS
 from standin_hip import pack
 from vendors import AMD, Sysfs
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 FORMS = (
     "v_mfma_f32_16x16x16_f16",
     "v_mfma_f32_16x16x32_fp8_fp8",

@@ -20,6 +20,8 @@ from mmaprobe.validation import fused, stream
 from standin_source import Lies
 from vendors import NVIDIA, VENDORS, Vendor
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 
 @pytest.fixture(params=sorted(VENDORS))
 def vendor(request: pytest.FixtureRequest) -> Vendor:

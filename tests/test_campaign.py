@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from compilers import compiles
 from emulator.campaign import HostCampaign
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
@@ -140,7 +139,7 @@ def test_stages(name: str, architecture: str) -> None:
         assert done.value == 2 * TILES
 
 
-@compiles
+@pytest.mark.needs("cuda")
 @pytest.mark.parametrize(("name", "architecture"), [FORMS[0], FORMS[7], STAGED[0]])
 def test_nvrtc_compiles_it(name: str, architecture: str) -> None:
     """The matrix instructions are those of the lowering; in stages there are none."""

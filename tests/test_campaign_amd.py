@@ -9,7 +9,6 @@ import pytest
 
 from amd_modes import NEAREST, modes, starting_modes
 from amd_paths import path_like
-from compilers import compiles_amd
 from emulator.campaign import HostCampaign
 from emulator.registers import Array
 from emulator.wave import run_wave
@@ -114,7 +113,7 @@ FLOATS = ("v_fma", "v_add_f64", "v_add_f32", "v_pk_", "v_cvt_f32", "v_cvt_f16")
 """What rounds: found where a model is evaluated, nowhere else."""
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 @pytest.mark.parametrize(("name", "architecture", "by", "rounding"), COMPILED)
 def test_clang_compiles_it(name: str, architecture: str, by: str, rounding: int | None) -> None:
     """One matrix instruction, the catalog's; no local memory; the model's sums in their mode on every path to them."""
@@ -147,7 +146,7 @@ extern "C" __attribute__((global)) void mmaprobe_run(double* x, int n) {
 """
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_modes_are_those_of_the_paths() -> None:
     """A sum that some path reaches in another mode."""
     made = Clang().compile_source(Source("stray", "gfx942", STRAY, threads=64))
@@ -155,7 +154,7 @@ def test_modes_are_those_of_the_paths() -> None:
     assert found == [{DOWN}, {NEAREST, DOWN}, {NEAREST}]
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_in_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no tile fits: waves of the same width that make and judge, and no matrix instruction."""
     monkeypatch.setattr("mmaprobe.toolchain.campaign.MOST_SHARED", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from compiled_models import library, outputs, text_of
-from compilers import compiles
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
@@ -81,15 +79,17 @@ def turned(vectors: Batch, *names: str) -> Batch:
     return replace(vectors, **moved)
 
 
-BUILDS = [("g++", *form) for form in FORMS] + [("clang++", *form) for form in FORMS[::4]]
+BUILDS = [
+    pytest.param(compiler, *form, marks=pytest.mark.needs(compiler))
+    for compiler, step in (("g++", 1), ("clang++", 4))
+    for form in FORMS[::step]
+]
 
 
 @pytest.mark.parametrize(("compiler", "name", "architecture", "kernel"), BUILDS)
 def test_a_thread_computes_what_the_engine_does(
     compiler: str, name: str, architecture: str, kernel: str, folder: Path
 ) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
     made = instruction(name, architecture)
     words = program(datapath_for(architecture, made))
     assert KERNELS[words[COLUMNS["header"].index("kernel")]] == kernel
@@ -149,7 +149,7 @@ COMPILED = [
 ]
 
 
-@compiles
+@pytest.mark.needs("cuda")
 @pytest.mark.parametrize(("name", "architecture", "opcode"), COMPILED)
 def test_nvrtc_compiles_a_model(name: str, architecture: str, opcode: str) -> None:
     text = text_of(instruction(name, architecture), architecture) + KERNEL

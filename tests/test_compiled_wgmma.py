@@ -7,12 +7,11 @@ import struct
 
 import pytest
 
-from compilers import compiles
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.toolchain import disassembly, nvrtc
 from mmaprobe.toolchain.render import render
 
-pytestmark = compiles
+pytestmark = pytest.mark.needs("cuda")
 
 HALF = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
 SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f16.f16.f16"

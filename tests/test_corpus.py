@@ -259,11 +259,9 @@ def test_newer_foreign_and_doubled_manifests_are_refused(folder: Path) -> None:
     assert Corpus.open(folder).sets() == (RECORD,)
 
 
+@pytest.mark.needs("corpus")
 def test_the_recorded_corpus_opens() -> None:
-    place = os.environ.get("MMAPROBE_CORPUS")
-    if not place:
-        pytest.skip("MMAPROBE_CORPUS is not set: the folder of a corpus (manifest.json, vectors.npz)")
-    corpus = Corpus.open(place)
+    corpus = Corpus.open(os.environ["MMAPROBE_CORPUS"])
     assert corpus.sets()
     for record in corpus.sets():
         vectors, d = corpus.vectors(record.key)

@@ -24,6 +24,8 @@ from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.render import render
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")
 SPARSE = instruction("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")

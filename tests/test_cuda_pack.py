@@ -22,6 +22,8 @@ from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.pack import write_pack
 from vendors import AMD, NVIDIA, Vendor
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
 

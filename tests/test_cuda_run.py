@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import mmaprobe
 from fake_cuda import FakeCuda, device
 from mmaprobe.evidence.store import Store
+
+pytestmark = pytest.mark.needs("cuda.bindings")
 
 FIRST = "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16"
 VECTORS = 20_000

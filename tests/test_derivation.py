@@ -188,16 +188,13 @@ EMULATOR = "" if platform.machine() == "aarch64" else shutil.which("qemu-aarch64
 
 @pytest.fixture(scope="module")
 def arm() -> Iterator[Device]:
-    if not RUNNER:
-        pytest.skip("MMAPROBE_ARM_RUNNER is not set; build the runner with tests/arm/build.sh")
-    if EMULATOR is None:
-        pytest.skip("qemu-aarch64-static is not here; install qemu-user-static")
     words = [EMULATOR, "-cpu", "max", RUNNER] if EMULATOR else [RUNNER]
     device = open_device(f"process:{shlex.join(words)}")
     yield device
     device.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.needs("arm")
 @pytest.mark.parametrize("name", ["arm.bfdot", "arm.bfmmla"])
 def test_arm_through_a_process(arm: Device, name: str) -> None:
     instruction = lookup.instruction(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compilers import compiles
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.generators import families_for, generate
@@ -64,12 +62,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("engine")
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("g++", "clang++")])
 @pytest.mark.parametrize(("name", "architecture"), FORMS)
 def test_a_thread_computes_what_the_engine_does(compiler: str, name: str, architecture: str, folder: Path) -> None:
     """Every family of vectors, one vector at a time, through the text that a GPU runs."""
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
     made = instruction(name, architecture)
     datapath = datapath_for(architecture, made)
     words = np.ascontiguousarray(program(datapath), np.int64)
@@ -96,7 +92,7 @@ def test_a_thread_computes_what_the_engine_does(compiler: str, name: str, archit
         assert (got == expected).all(), family
 
 
-@compiles
+@pytest.mark.needs("cuda")
 @pytest.mark.parametrize(("architecture", "width"), [("sm_75", 64), ("sm_90a", 64), ("sm_120a", 64), ("sm_90a", 128)])
 def test_nvrtc_compiles_the_engine(architecture: str, width: int) -> None:
     made = nvrtc.compile_source(engine_source(architecture, width))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compilers import compiles
 from generator_cases import make
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
@@ -159,20 +157,22 @@ def check(compiler: str, made: Instruction, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("compiler", "name", "architecture"),
-    [*(("g++", *form) for form in FORMS), *(("clang++", *form) for form in FORMS[::4])],
+    [
+        pytest.param(compiler, *form, marks=pytest.mark.needs(compiler))
+        for compiler, step in (("g++", 1), ("clang++", 4))
+        for form in FORMS[::step]
+    ],
 )
 def test_threads_make_what_generate_makes(compiler: str, name: str, architecture: str, folder: Path) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
     check(compiler, instruction(name, architecture), folder)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+@pytest.mark.needs("g++")
 def test_formats_without_a_negative_zero(folder: Path) -> None:
     check("g++", make("e4m3fnuz", "e5m2fnuz", "f32", "f32", 16), folder)
 
 
-@compiles
+@pytest.mark.needs("cuda")
 @pytest.mark.parametrize(
     ("name", "architecture"),
     [

@@ -29,6 +29,8 @@ from mmaprobe.devices.known_answer import WrongAnswerError
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
 from vendors import VENDORS, Vendor
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 OTHER = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")
 BATCH = random_batch(MADE, 21, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def body(found: Fragment, text: str, choices: dict[str, int]) -> str:
     )
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not here; apt-get install g++")
+@pytest.mark.needs("g++")
 def test_compiled_c_equals_numpy(tmp_path: Path) -> None:
     """Each axis and condition of every fragment, by slot and by register, compiled and run over all places."""
     expected = {}

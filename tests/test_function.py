@@ -115,8 +115,10 @@ def test_a_module_that_breaks_on_import_is_not_here(tmp_path: Any, monkeypatch: 
         open_function("broken_module:dot")
 
 
+@pytest.mark.needs("torch")
 def test_pytorchs_dot_product_runs_on_tensors() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    import torch
+
     device = open_function("torch:dot?k=2&format=bf16")
     a = bits([[1.5, 2.0]], ml_dtypes.bfloat16)
     assert run_vectors(device, device.instruction, Batch(a, a)).tolist() == bits([6.25], ml_dtypes.bfloat16).tolist()

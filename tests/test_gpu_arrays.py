@@ -23,6 +23,8 @@ from mmaprobe.devices.gpu_launch import item_bytes
 from mmaprobe.errors import UsageError
 from vendors import AMD, NVIDIA, Vendor
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 
 @dataclass(frozen=True)
 class On:

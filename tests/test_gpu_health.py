@@ -17,6 +17,8 @@ from mmaprobe.devices.gpu import GpuDevice
 from mmaprobe.devices.gpu_driver import LostError
 from mmaprobe.devices.gpu_health import Health, Process, VoidError, Watch, changes
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 IDLE, POWER_CAP = 1, 4
 """Bits of ``nvml.ClocksEventReasons``."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from compilers import compiles_amd
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms, instruction
 from mmaprobe.cli import main
@@ -72,7 +71,7 @@ def found(source: Source, wave: int = 0) -> list[Matrix]:
     return matrices(disassemble(Clang().compile_source(source).binary, wave or source.threads))
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 @pytest.mark.parametrize(("home", "name"), BUILT)
 def test_the_disassembly_is_what_the_id_says(home: str, name: str) -> None:
     """Opcode, registers of every operand, every modifier; the code object names its target."""
@@ -87,7 +86,7 @@ def test_the_disassembly_is_what_the_id_says(home: str, name: str) -> None:
     assert len(built.code) == 64
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_constant_zero_scales_are_no_scales() -> None:
     """The same builtin with both scales constant 0 is the unscaled instruction; with one it stays the scaled one."""
     source = render(instruction(SCALED, "gfx950"), "gfx950")
@@ -100,7 +99,7 @@ def test_constant_zero_scales_are_no_scales() -> None:
     )
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_one_spelling_names_two_instructions() -> None:
     """One block of two values a lane on CDNA2; CDNA3's assembler takes the name for two blocks of four values."""
     old, new = "v_mfma_f32_32x32x4bf16", "v_mfma_f32_32x32x4_2b_bf16"
@@ -110,7 +109,7 @@ def test_one_spelling_names_two_instructions() -> None:
     assert refused(old, "gfx90a", "gfx942")
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 @pytest.mark.parametrize(
     ("home", "registers", "read"),
     [
@@ -127,7 +126,7 @@ def test_the_assembler_reads_one_spelling_as_two(home: str, registers: str, read
     assert [each.mnemonic for each in matrices(disassemble(out.read_bytes(), 64))] == [read]
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 @pytest.mark.parametrize(
     ("name", "home", "elsewhere"),
     [
@@ -156,7 +155,7 @@ def builtin(made: Instruction, home: str) -> str:
     return str(calls[0])
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_waves_of_64_lanes_must_be_told() -> None:
     """The same bytes read as a wave of 32 lanes have other registers."""
     made = instruction("v_wmma_f32_16x16x16_f16{wave=64}", "gfx1200")
@@ -165,7 +164,7 @@ def test_waves_of_64_lanes_must_be_told() -> None:
     assert differences(made, "gfx1200", found(source, 32))
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 @pytest.mark.parametrize(
     ("name", "home", "elsewhere"),
     [
@@ -182,7 +181,7 @@ def test_the_wrong_target_refuses(name: str, home: str, elsewhere: str) -> None:
     assert refused(name, home, elsewhere)
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_other_registers_than_the_builtin_takes_do_not_compile() -> None:
     source = render(instruction("v_mfma_f32_32x32x8_f16", "gfx942"), "gfx942")
     changed = replace(source, text=source.text.replace("bits<2>(of.b)", "bits<4>(of.b)"))
@@ -191,7 +190,7 @@ def test_other_registers_than_the_builtin_takes_do_not_compile() -> None:
         Clang().compile_source(changed)
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_code_that_differs_is_noticed() -> None:
     """Another opcode, another modifier, two instructions for one."""
     made = instruction("v_smfmac_f32_16x16x32_f16{abid=3}", "gfx942")
@@ -273,7 +272,7 @@ def test_what_is_no_code_object(code: bytes) -> None:
         number(code, "wavefront_size")
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_numbers_of_any_size() -> None:
     """A kernel of more than 127 registers has its count behind a byte that says so."""
     made = build(("v_wmma_scale_f32_16x16x128_f8f6f4", "gfx1250")).kernel
@@ -281,7 +280,7 @@ def test_numbers_of_any_size() -> None:
     assert 128 <= number(made.binary, "vgpr_count") <= 256
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_a_wave_of_another_size_is_noticed() -> None:
     """The code runs, and every lane above 31 is missing."""
     name = "v_wmma_i32_16x16x16_iu4{wave=64}"
@@ -290,7 +289,7 @@ def test_a_wave_of_another_size_is_noticed() -> None:
         Clang().compile_source(source)
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A pack for AMD, made without a GPU; nvcc does not serve."""
     out = tmp_path / "pack"

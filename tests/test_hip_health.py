@@ -16,6 +16,8 @@ from mmaprobe.devices.hip_driver import open_driver
 from mmaprobe.devices.hip_health import PROCESSES
 from vendors import Sysfs
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 MADE = instruction("v_mfma_f32_16x16x16_f16", "gfx942")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from compilers import compiles_amd
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
@@ -52,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made)
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 @pytest.mark.parametrize(("home", "name"), BUILT)
 def test_the_source_survives_the_header_of_hiprtc(library: str, home: str, name: str) -> None:
     """The same code as without it."""
@@ -63,7 +62,7 @@ def test_the_source_survives_the_header_of_hiprtc(library: str, home: str, name:
     assert built.code == build((name, home), Clang()).code
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_a_campaign_survives_it_too(tmp_path: Path) -> None:
     """As far as its types and names go: clang alone reads the source behind the header."""
     (source,) = shipped_campaigns([NAME], "gfx90a")
@@ -76,7 +75,7 @@ def test_a_campaign_survives_it_too(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_what_it_refuses_is_one_line(library: str) -> None:
     """An error of its log; a target over which the process of the compiler ends."""
     source, rtc = render(instruction(NAME, "gfx90a"), "gfx90a"), Hiprtc(library)
@@ -106,7 +105,7 @@ def test_what_is_missing(tmp_path: Path) -> None:
         Hiprtc(str(tmp_path / "libhiprtc.so")).version()
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_which_compiler_serves(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """hiprtc where it is and knows the architecture, MMAPROBE_CLANG before it, clang after it."""
     monkeypatch.setattr(hiprtc, "libraries", lambda: ("libhiprtc-of-no-version.so",))
@@ -118,7 +117,7 @@ def test_which_compiler_serves(library: str, monkeypatch: pytest.MonkeyPatch) ->
     assert compiler_for("gfx942") == Clang()
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_the_doctor_shows_it(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hiprtc, "libraries", lambda: (library,))
     found = {row["subject"]: row for row in doctor_rows()}
@@ -139,7 +138,7 @@ def test_a_compiler_by_name() -> None:
         named_compiler("hiprtc", "sm_90a")
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_zig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A wheel's zig is clang and its linker under other names; here a program that stands for both."""
     monkeypatch.setattr(zig, "command", tuple)
@@ -161,7 +160,7 @@ def test_zig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         Clang(zig.WHEEL).compile_source(render(instruction(NAME, "gfx90a"), "gfx90a"))
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_a_pack_without_a_disassembler_claims_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,6 @@ def test_measured_answers_come_from_evidence(hopper: ModuleType, tmp_path: Path)
     assert "| two sums of four |" in lines
 
 
-@pytest.mark.skipif(not (CORPUS / "manifest.json").is_file(), reason="MMAPROBE_CORPUS names no folder with a manifest")
+@pytest.mark.needs("corpus")
 def test_recorded_counts(hopper: ModuleType) -> None:
     assert json.loads(hopper.RECORDED.read_text()) == hopper.recorded_counts(CORPUS)

@@ -32,15 +32,12 @@ PATHS = {name: path for name, path in DATAPATHS.items() if kernel(path) == FUSED
     form: datapath_for("gfx90a", instruction(form, "gfx90a"))
     for form in ("v_mfma_f32_16x16x16f16", "v_mfma_f32_16x16x8bf16")
 }
+pytestmark = pytest.mark.needs("arm kernels")
 Run = Callable[[Datapath, Batch, int, int, int], Bits]
 
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
-    if not RUNNER:
-        pytest.skip("MMAPROBE_ARM_KERNELS is not set; build the runner with tests/arm/build_kernels.sh")
-    if EMULATOR is None:
-        pytest.skip("qemu-aarch64-static is not here; install qemu-user-static")
     words = [EMULATOR, RUNNER] if EMULATOR else [RUNNER]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         stdin, stdout = child.stdin, child.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,7 @@ def test_numpys_pairwise_sum() -> None:
     )
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("name", ["dot?k=1000", "matmul?k=4096", "sum?operands=1&k=1000", "matmul?m=8&n=8&k=1000"])
 def test_the_tree_of_pytorch_gives_pytorchs_bits(name: str) -> None:
     device = open_device(f"function:torch:{name}")
@@ -171,16 +170,18 @@ def test_rounding_to_few_bits() -> None:
     assert round_to(values, 8).tolist() == [1.0, 1.0, 1 + 2.0**-7, 3.0, float(exact(Fraction(-0.1), 8))]
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize("shape", ["chain", "random", "bounded"])
 def test_a_picture_stays_on_a_page(tmp_path: Path, shape: str) -> None:
-    matplotlib_image = pytest.importorskip("matplotlib.image")
+    from matplotlib.image import imread
+
     tree = tree_of(shuffled(range(300), 2) if shape == "random" else chain(range(300)))
     device = TreeDevice(tree)
     found = probe_long_sum(device, device.instruction, budget=1100 if shape == "bounded" else 20_000, vectors=5)
     assert (found.status == "bounded") == (shape == "bounded")
     path = tmp_path / "sum.png"
     draw_sum(device.instruction, found, "a sum", path)
-    height, width, _ = matplotlib_image.imread(path).shape
+    height, width, _ = imread(path).shape
     assert 1000 < width < 6000
     assert 800 < height < 3000
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compilers import compiles_amd
 from emulator.batches import random_batch
 from fake_hip import FakeHip, device
 from mmaprobe import formats
@@ -152,7 +151,7 @@ def test_the_first_run_of_each_claim_is_in_a_child() -> None:
     assert plain.startswith("error 3 ")
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_a_pack_holds_every_claim(tmp_path: Path) -> None:
     """So that a machine without a compiler settles it too."""
     assert main(["compile", "--arch", "gfx950", "--instruction", HALF, "--jobs", "1", "--out", str(tmp_path)]) == 0

@@ -29,6 +29,8 @@ from mmaprobe.parameters.mutate import mutate
 from standin_gpu import StandIn, plugged
 from standin_gpu import name as cuda
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 
 def asked_of(question: Question) -> Iterator[tuple[str, Instruction]]:
     """One instruction of one architecture that a question concerns, sm_90a's where it does."""

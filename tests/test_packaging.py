@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -55,7 +54,7 @@ def test_every_source_of_the_engine_is_installed() -> None:
     assert files(PACKAGE / "csrc") == files(CHECKOUT / "csrc")
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not here; apt-get install g++")
+@pytest.mark.needs("g++")
 def test_the_headers_stand_alone(tmp_path: Path) -> None:
     """The engine's headers compile without Python, pybind11 or anything else of the build; those that a datapath is
     compiled into, behind its program."""

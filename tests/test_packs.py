@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from compilers import compiles
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain import bundle, kernels, nvrtc
 from mmaprobe.toolchain.build import build_all
@@ -22,7 +21,7 @@ def _no_shared_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.CACHE, str(tmp_path / "cache"))
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_a_pack_gives_the_same_kernels_back(tmp_path: Path) -> None:
     built = list(build_all([(F16, "sm_90a"), (FP8, "sm_90a")], 2))
     written = write_pack(tmp_path / "pack", "sm_90a", nvrtc.version(), built[:1])
@@ -36,7 +35,7 @@ def test_a_pack_gives_the_same_kernels_back(tmp_path: Path) -> None:
         write_pack(tmp_path / "pack", "sm_80", nvrtc.version(), [])
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
     (built,) = build_all([(F16, "sm_90a")])
     write_pack(tmp_path, "sm_90a", nvrtc.version(), [built])

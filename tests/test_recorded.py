@@ -21,7 +21,7 @@ CORPUS = Path(os.environ.get("MMAPROBE_CORPUS", "no corpus"))
 HERE = (CORPUS / "manifest.json").is_file()
 SETS: list[dict[str, Any]] = json.loads((CORPUS / "manifest.json").read_text()) if HERE else []
 
-pytestmark = pytest.mark.skipif(not HERE, reason="MMAPROBE_CORPUS does not name a folder with manifest.json")
+pytestmark = pytest.mark.needs("corpus")
 
 
 def vectors_of(recorded: dict[str, Any]) -> tuple[Batch, Any]:

@@ -130,11 +130,9 @@ def test_one_unit_of_several_must_be_chosen(tmp_path: Path) -> None:
     assert open_replay(f"{tmp_path / 'c'}?gpu=h").info()["gpu"] == "h"
 
 
+@pytest.mark.needs("corpus")
 def test_every_recorded_set_replays() -> None:
-    place = os.environ.get("MMAPROBE_CORPUS")
-    if not place:
-        pytest.skip("MMAPROBE_CORPUS is not set: the folder of a corpus (manifest.json, vectors.npz)")
-    corpus = Corpus.open(place)
+    corpus = Corpus.open(os.environ["MMAPROBE_CORPUS"])
     answered = 0
     for gpu in dict.fromkeys(kept.gpu for kept in corpus.sets()):
         replay = Replay("replay", corpus, gpu)

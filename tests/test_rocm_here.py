@@ -12,30 +12,22 @@ import sys
 
 import pytest
 
-from compilers import compiles_amd
+from needs import OPENS_ROCM, rocm_environment
 
-FOLDER = os.environ.get("MMAPROBE_ROCM", "")
 NAME = "v_mfma_f32_32x32x8f16"
-OPENS = "from mmaprobe.devices.hip_machine import Machine; Machine().hip()"
 COMMAND = "import sys; from mmaprobe.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def python(text: str, *arguments: str, rocm: bool = True) -> subprocess.CompletedProcess[str]:
     """A Python that finds ROCm's libraries, or nothing beside what the loader knows by itself."""
-    where = {"LD_LIBRARY_PATH": FOLDER} if rocm and FOLDER else {}
-    taken = {name: value for name, value in os.environ.items() if name not in ("LD_LIBRARY_PATH", "MMAPROBE_CLANG")}
     command = [sys.executable, "-c", text, *arguments]
-    return subprocess.run(
-        command, env=taken | where | {"MMAPROBE_CACHE": ""}, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, env=rocm_environment(rocm), capture_output=True, text=True, check=False)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _rocm() -> None:
-    if python(OPENS).returncode:
-        pytest.skip("no ROCm; of Debian: apt-get install libamdhip64-5, or unpack it and set MMAPROBE_ROCM")
-    if os.path.exists("/dev/kfd"):
-        pytest.skip("this machine may have an AMD GPU")
+pytestmark = [
+    pytest.mark.needs("rocm"),
+    pytest.mark.skipif(os.path.exists("/dev/kfd"), reason="this machine may have an AMD GPU"),
+]
 
 
 def hip_row(rocm: bool) -> dict[str, str]:
@@ -54,13 +46,13 @@ def test_a_runtime_without_a_gpu_is_one_line() -> None:
 
 
 def test_no_runtime_is_one_line() -> None:
-    if not python(OPENS, rocm=False).returncode:
+    if not python(OPENS_ROCM, rocm=False).returncode:
         pytest.skip("ROCm is installed here")
     row = hip_row(rocm=False)
     assert row["what"].startswith("hip:0: no ROCm: libamdhip64.so is neither where the loader looks nor in ROCM_PATH")
 
 
-@compiles_amd
+@pytest.mark.needs("clang")
 def test_its_compiler_needs_no_gpu() -> None:
     """By itself where it serves the architecture; another one where it does not, whatever LLVM makes of that."""
     done = python(COMMAND, "compile", "--arch", "gfx90a", "--instruction", NAME, "--compiler", "hiprtc", "--json")

@@ -25,6 +25,8 @@ from standin_gpu import StandIn, name, pack, plugged
 from standin_source import Lies, Seed, seeded
 from vendors import AMD, NVIDIA, Vendor
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 AMD_HALF, AMD_BLOCKS = "v_mfma_f32_16x16x16_f16", "v_mfma_f32_4x4x4_16b_bf16"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 GROUP = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"

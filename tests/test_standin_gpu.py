@@ -28,6 +28,8 @@ from mmaprobe.validation import validate
 from standin_gpu import StandIn, kernel, name, pack, plugged
 from standin_source import Lies, Seed, multiprocessors
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 W = "wgmma.mma_async.sync.aligned"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from compilers import compiles
 from emulator.instruction_descriptor import said
 from emulator.tcgen05 import Issued, statement
 from mmaprobe.catalog.lookup import instruction
@@ -189,7 +188,7 @@ PAIRS = [
 ]
 
 
-@compiles
+@pytest.mark.needs("cuda")
 @pytest.mark.parametrize(("name", "architecture"), PAIRS)
 def test_the_disassembly_holds_what_the_catalog_states(name: str, architecture: str) -> None:
     built = build((name, architecture))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from compilers import compiles
 from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.cli import main
@@ -91,7 +90,7 @@ def test_a_refusal_is_one_line(said: str, expected: str) -> None:
     assert "\n" not in line
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_architectures_beyond_the_compiler_are_told_apart() -> None:
     with pytest.raises(NotHereError, match=r"does not compile for sm_999a.*pip install -U nvidia-cuda-nvrtc"):
         nvrtc.check_architecture("sm_999a")
@@ -99,7 +98,7 @@ def test_architectures_beyond_the_compiler_are_told_apart() -> None:
         nvrtc.check_architecture("sm_35")
 
 
-@compiles
+@pytest.mark.needs("cuda")
 @pytest.mark.parametrize(
     ("name", "architecture"),
     [(F16, "sm_80"), (F16, "sm_90a"), (F16, "sm_120a"), (FP8, "sm_89"), (FP8, "sm_90a")],
@@ -113,7 +112,7 @@ def test_the_disassembly_holds_what_the_catalog_states(name: str, architecture: 
     assert len(built.code) == 64
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_a_compiler_that_makes_other_code_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source of a neighbour under this name: the lowering that the catalog states is not there."""
     other = render(instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"), "sm_90a")
@@ -123,7 +122,7 @@ def test_a_compiler_that_makes_other_code_is_noticed(monkeypatch: pytest.MonkeyP
     assert built.reason == "opcodes HMMA.1688.F32, the catalog says HMMA.16816.F32"
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_the_compiler_refuses_what_an_architecture_lacks() -> None:
     source = replace(render(instruction(F16), "sm_80"), architecture="sm_75")
     with pytest.raises(compiler.RefusedError, match=r"requires \.target sm_80"):
@@ -132,7 +131,7 @@ def test_the_compiler_refuses_what_an_architecture_lacks() -> None:
         build((F16, "sm_75"))
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_an_older_compiler_is_told_from_what_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal says which compiler accepts the instruction, and how to get it."""
 
@@ -148,7 +147,7 @@ def test_an_older_compiler_is_told_from_what_is_lacking(monkeypatch: pytest.Monk
     assert built.reason == expected
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_the_cache_is_used_and_never_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted, runs = instruction(F16), []
 
@@ -169,7 +168,7 @@ def test_the_cache_is_used_and_never_believed(tmp_path: Path, monkeypatch: pytes
     assert len(runs) == 3
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_without_room_for_the_cache_kernels_are_compiled_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +178,7 @@ def test_without_room_for_the_cache_kernels_are_compiled_all_the_same(
         assert kernels.kernel(instruction(F16), "sm_80").binary
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "pack"
     assert main(["compile", "--arch", "H200", "--instruction", "mma.m16n8k16.f32.f16.f16.f32", "--out", str(out)]) == 0
@@ -192,7 +191,7 @@ def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["compile", "--arch", "sm_90a", "--instruction", "mma.m16n8k16.f32.f16.f16.f33"]) == 2
 
 
-@compiles
+@pytest.mark.needs("cuda")
 def test_compile_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "--arch", "sm_90a", "--instruction", F16, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from compilers import compiles
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain import nvrtc
@@ -16,7 +15,7 @@ from mmaprobe.toolchain.cubin import architecture_number
 from mmaprobe.toolchain.disassembly import disassemble, matrix_opcodes
 from mmaprobe.toolchain.render import render
 
-pytestmark = compiles
+pytestmark = pytest.mark.needs("cuda")
 
 VOLTA = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp{}.sync.aligned.m16n8k32.row.col.f32.{}.{}.f32"

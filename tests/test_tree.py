@@ -130,9 +130,9 @@ def trees() -> list[tuple[str, str, Branch]]:
     return [(name, "beneath", from_datapath(path)) for name, path in (("one", HOPPER), ("two", GROUPED), ("3", SUM))]
 
 
+@pytest.mark.needs("matplotlib")
 @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_pictures_are_whole_files_and_the_same_each_time(tmp_path: Path, suffix: str, magic: bytes) -> None:
-    pytest.importorskip("matplotlib")
     one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
     draw(trees(), one)
     draw(trees(), two)
@@ -141,8 +141,8 @@ def test_pictures_are_whole_files_and_the_same_each_time(tmp_path: Path, suffix:
     assert sorted(path.name for path in tmp_path.iterdir()) == [one.name, two.name]
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_picture_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWriteError, match="cannot write"):
         draw(trees(), tmp_path / "file" / "tree.png")
