@@ -11,6 +11,8 @@ from emulator.tcgen05 import Issued, statement
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import build
+from mmaprobe.toolchain.disassembly import disassemble
+from mmaprobe.toolchain.nvrtc import compile_source
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.tcgen05 import instruction_descriptor
 from tcgen05_forms import ARCHITECTURES
@@ -60,6 +62,33 @@ def test_a_kernel_says_how_it_is_launched() -> None:
         assert (made.threads, made.groups, made.items, made.cluster) == (128, 1, 1, ctas)
         assert ("__cluster_dims__(2, 1, 1)" in made.text) == (ctas == 2)
         assert (f"cta_group::{3 - ctas}") not in made.text
+
+
+def test_a_pair_meets_before_it_allocates_and_before_it_releases() -> None:
+    """In the source, as the kernel's body has it; one CTA has nobody to meet."""
+    made = render(instruction(f"{PAIR}.kind::f16.m256n64k16.f32.f16.f16", "sm_100a"), "sm_100a")
+    body = made.text[made.text.index("mmaprobe_run(Operands given") :]
+    calls = re.findall(r"\b(meet|allocate|synchronise|release)\(", body)
+    assert calls[:2] == ["meet", "allocate"]
+    assert calls[-2:] == ["synchronise", "release"]
+    assert "if (CTAS == 2) meet();" in body
+
+
+@compiles
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_what_is_compiled_meets_before_it_allocates(architecture: str) -> None:
+    """A cluster's barrier stands before the first allocation (UTCATOMSWS) and between the last product and a release.
+
+    The allocation of a pair goes through barriers in the other CTA's shared memory, which must have begun.
+    """
+    pair = f"{PAIR}.kind::f16.m256n64k16.f32.f16.f16"
+    text = disassemble(compile_source(render(instruction(pair, architecture), architecture)).binary)
+    steps = re.findall(r"\b(UCGABAR_WAIT|UTCATOMSWS\.2CTA\.FIND_AND_SET|UTCATOMSWS\.AND|UTCHMMA)", text)
+    assert steps[0] == "UCGABAR_WAIT"
+    assert "UTCATOMSWS.2CTA.FIND_AND_SET" in steps
+    assert "UCGABAR_WAIT" in steps[steps.index("UTCHMMA") : steps.index("UTCATOMSWS.AND")]
+    single = f"{ONE}.kind::f16.m128n64k16.f32.f16.f16"
+    assert "UCGABAR" not in disassemble(compile_source(render(instruction(single, architecture), architecture)).binary)
 
 
 @pytest.mark.parametrize("n", [8, 32, 64, 128, 200, 256])

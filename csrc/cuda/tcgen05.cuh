@@ -106,10 +106,15 @@ MMAPROBE_DEVICE int part_of_pair() {
   return rank;
 }
 
+// All threads of a pair wait for each other.
+MMAPROBE_DEVICE void meet() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
 MMAPROBE_DEVICE void synchronise() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
   if (CTAS == 2)
-    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+    meet();
   else
     __syncthreads();
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
@@ -183,6 +188,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) MMAPROBE_CLUSTER mmaprobe_
   Byte* shared = dynamic + (-address_of(dynamic) & (ALIGNMENT - 1));
   const int thread = threadIdx.x, part = part_of_pair();
   const bool leads = part == 0 && thread == 0;
+  if (CTAS == 2) meet();  // an allocation is the pair's: there is none before both CTAs are (so DeepGEMM and CUTLASS)
   allocate(address_of(&tensor), address_of(&barrier));
   clear(thread, shared);
   synchronise();
