@@ -249,9 +249,13 @@ def driver(cuda: FakeCuda, index: int = 0, **facts: Any) -> CudaDriver:
     return open_driver(index, machine(cuda, **facts))
 
 
-def device(cuda: FakeCuda, trial: Trial | None = None, seconds: float = 5, **kernel: Any) -> GpuDevice:
-    """A GPU device over the stand-in; ``kernel`` replaces fields of its kernels."""
-    return GpuDevice(driver(cuda), lambda made, where: replace(kernels(made, where), **kernel), trial, seconds)
+def device(
+    cuda: FakeCuda, trial: Trial | None = None, seconds: float = 5, cupy: Any = None, **kernel: Any
+) -> GpuDevice:
+    """A GPU device over the stand-in; ``kernel`` replaces fields of its kernels, ``cupy`` is installed."""
+    return GpuDevice(
+        driver(cuda, cupy=cupy), lambda made, where: replace(kernels(made, where), **kernel), trial, seconds
+    )
 
 
 class Interfaced:

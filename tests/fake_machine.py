@@ -127,10 +127,11 @@ def machine(cuda: Any, **facts: Any) -> Machine:
     version = facts.pop("proc_version", "Linux version 6.8")
     environment = facts.pop("environment", {})
     missing = facts.pop("missing", "")
+    cupy = facts.pop("cupy", None)
     assert not facts, facts
 
     def module(name: str) -> Any:
-        found = {"cuda.bindings.driver": cuda, "cuda.bindings.nvml": nvml}[name]
+        found = {"cuda.bindings.driver": cuda, "cuda.bindings.nvml": nvml, "cupy": cupy}[name]
         if name == missing or found is None:
             raise ImportError(f"No module named {name!r}")
         return found

@@ -11,6 +11,7 @@ from importlib import metadata, resources
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import mmaprobe
 from mmaprobe import _native
@@ -87,6 +88,15 @@ def test_dependencies() -> None:
     core = {need.partition(">")[0] for need in needs if "extra ==" not in need}
     assert core == {"numpy", "ml_dtypes", "typer", "rich", "tomli-w"}
     assert set(metadata.metadata("mmaprobe").get_all("Provides-Extra") or []) == set(PROJECT["optional-dependencies"])
+
+
+@pytest.mark.parametrize(("extra", "cupy"), [("cuda12", "cupy-cuda12x"), ("cuda13", "cupy-cuda13x"), ("driver", "")])
+def test_what_a_gpu_needs(extra: str, cupy: str) -> None:
+    """``cuda.core.ProgramOptions`` came with cuda-core 0.5; before, it was in ``cuda.core.experimental`` alone."""
+    wanted = {Requirement(text).name: Requirement(text).specifier for text in PROJECT["optional-dependencies"][extra]}
+    assert not wanted["cuda-core"].contains("0.4.2")
+    assert wanted["cuda-core"].contains("0.5.0")
+    assert [name for name in wanted if name.startswith("cupy")] == [cupy] * bool(cupy)
 
 
 def test_it_works_elsewhere(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import ml_dtypes
@@ -112,7 +113,15 @@ def from_bits(bits: Bits, fmt: Format, typed: bool, like: Any) -> Any:
     if isinstance(like, np.ndarray) or not callable(asarray := getattr(library, "asarray", None)):
         return bits if own is None else bits.view(own)
     known_to_numpy = own is None or own.isbuiltin == 1
-    array = asarray(bits.view(own) if own is not None and known_to_numpy else bits)
-    if own is not None and not known_to_numpy:
-        array = array.view(getattr(library, own.name))
+    with _beside(like):
+        array = asarray(bits.view(own) if own is not None and known_to_numpy else bits)
+        if own is not None and not known_to_numpy:
+            array = array.view(getattr(library, own.name, own))
     return array.to(like.device) if hasattr(array, "to") else array
+
+
+def _beside(like: Any) -> AbstractContextManager[Any]:
+    """What puts an array that is made inside on the GPU of ``like``: its device, where that is a context (CuPy)."""
+    device: Any = getattr(like, "device", None)
+    enters = hasattr(device, "__enter__") and not hasattr(like, "to")
+    return device if enters else nullcontext()

@@ -62,13 +62,24 @@ def resident(value: Any, kinds: Collection[int]) -> Resident | None:
         kind = int(value.__dlpack_device__()[0])
         if kind not in kinds:
             return None
-        capsule = value.__dlpack__(stream=_DEFAULT_STREAM[kind])
-        found = dlpack.describe(capsule)
-        return _contiguous(Resident(found.address, found.shape, found.dtype, (value, capsule)), found.strides)
+        try:
+            capsule = value.__dlpack__(stream=_DEFAULT_STREAM[kind])
+        except BufferError:  # of an element type that its DLPack does not know, such as CuPy's of float8
+            if not hasattr(value, "__cuda_array_interface__"):
+                raise
+        else:
+            found = dlpack.describe(capsule)
+            return _contiguous(Resident(found.address, found.shape, found.dtype, (value, capsule)), found.strides)
     if not kinds or not hasattr(value, "__cuda_array_interface__"):
         return None
     said = value.__cuda_array_interface__
     dtype, stream = np.dtype(said["typestr"]), said.get("stream")
+    if (
+        dtype.kind == "V"
+        and isinstance(own := getattr(value, "dtype", None), np.dtype)
+        and own.itemsize == dtype.itemsize
+    ):
+        dtype = own  # of ml_dtypes, which the interface spells as bytes
     steps = said.get("strides")
     strides = None if steps is None else tuple(step // dtype.itemsize for step in steps)
     made = Resident(

@@ -43,6 +43,10 @@ class Calls:
             raise self.failure(function, int(status))
         return results[0] if len(results) == 1 else tuple(results)
 
+    def quiet(self, function: str, *arguments: Any) -> None:
+        """Call a function whatever it answers."""
+        getattr(self._cuda, function)(*arguments)
+
     def failure(self, function: str, status: int) -> DeviceError:
         """The error of a status that is not success."""
         said = f"{self.name}: {function} answers {status_name(self._cuda, status)} ({status})"

@@ -19,6 +19,7 @@ from mmaprobe.devices.cuda_calls import ENDS_THE_PROCESS, Calls, status_name
 from mmaprobe.devices.cuda_health import Readings
 from mmaprobe.devices.cuda_identity import architecture, identity
 from mmaprobe.devices.cuda_machine import Machine
+from mmaprobe.devices.cuda_memory import DriverMemory, Memory, memory_of
 from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TakenError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
@@ -70,7 +71,7 @@ class CudaDriver(Calls):
         self._context: Any = None
         self._event: Any = None
         self._modules: list[Any] = []
-        self._memory: set[int] = set()
+        self._memory: Memory = DriverMemory(self)
         self._pending = self._failed = False
 
     def failure(self, function: str, status: int) -> DeviceError:
@@ -153,6 +154,7 @@ class CudaDriver(Calls):
         if int(status):
             raise self.failure("cuDevicePrimaryCtxRetain", int(status))
         self._context = context
+        self._memory = memory_of(self, self._machine.module, self._index, self.exclusive)
         with self.current():
             self._event = self.call("cuEventCreate", int(self._cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING))
             self.call("cuEventQuery", self._event)
@@ -195,15 +197,13 @@ class CudaDriver(Calls):
         if self._pending and int(cuda.cuEventQuery(self._event)[0]) == NOT_READY:
             cuda.cuCtxPopCurrent()
             return
-        for address in self._memory:
-            cuda.cuMemFree(address)
+        self._memory.forget()
         for module in self._modules:
             cuda.cuModuleUnload(module)
         if self._event is not None:
             cuda.cuEventDestroy(self._event)
         cuda.cuCtxPopCurrent()
         cuda.cuDevicePrimaryCtxRelease(self._device)
-        self._memory.clear()
         self._modules.clear()
         self._context = self._event = None
         self._pending = False
@@ -220,19 +220,16 @@ class CudaDriver(Calls):
             self.call("cuStreamSynchronize", array.stream)
 
     def room(self) -> int:
-        """Free bytes."""
-        return int(self.call("cuMemGetInfo")[0])
+        """Bytes that may be allocated."""
+        return self._memory.room(int(self.call("cuMemGetInfo")[0]))
 
     def allocate(self, size: int) -> int:
         """The address of ``size`` bytes (of one byte where none are wanted)."""
-        address = int(self.call("cuMemAlloc", max(size, 1)))
-        self._memory.add(address)
-        return address
+        return self._memory.allocate(max(size, 1))
 
     def release(self, address: int) -> None:
         """Free an allocation."""
-        self._memory.discard(address)
-        self.call("cuMemFree", address)
+        self._memory.release(address)
 
     def fill(self, address: int, byte: int, size: int) -> None:
         """Set bytes."""

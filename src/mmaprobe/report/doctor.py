@@ -18,7 +18,7 @@ from mmaprobe.report.listing import device_names
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
 
 EXTRAS = {
-    "cuda13": ("cuda.core", "cuda.bindings"),
+    "cuda13": ("cuda.core", "cuda.bindings", "cupy"),
     "rocm": ("ziglang",),
     "plot": ("matplotlib",),
     "report": ("jinja2", "matplotlib"),
