@@ -17,6 +17,8 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbourhood
 
 ARCHITECTURES = ("x86-64+intel", "x86-64+amd", "aarch64", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
+WIDE = ("x86-64+intel", "sm_80", "sm_89", "sm_90a")
+"""Those with most datapaths, seconds each."""
 
 
 def distinct(architecture: str) -> dict[Datapath, Instruction]:
@@ -29,7 +31,9 @@ def distinct(architecture: str) -> dict[Datapath, Instruction]:
     return found
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "architecture", [pytest.param(name, marks=pytest.mark.long if name in WIDE else ()) for name in ARCHITECTURES]
+)
 def test_neighbours_called_equivalent_are(architecture: str) -> None:
     checked = 0
     for datapath, instruction in distinct(architecture).items():
@@ -43,6 +47,7 @@ def test_neighbours_called_equivalent_are(architecture: str) -> None:
     assert checked
 
 
+@pytest.mark.long
 def test_arguments_do_not_cover_what_differs() -> None:
     """The other way round: most neighbours without an argument differ on vectors, and none that differs has one."""
     for datapath, instruction in distinct("sm_90a").items():

@@ -57,6 +57,7 @@ def order(family: str, **changes: int) -> Order:
     return Order(FAMILIES.index(family), stream_number(family), SEED, START, TILES, **changes)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "architecture"), FORMS)
 def test_tiles_and_verdict(name: str, architecture: str) -> None:
     """Every family: the operands are those of ``generate_tiles``, no output differs, the checksum is the model's."""

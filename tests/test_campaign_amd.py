@@ -59,6 +59,7 @@ def campaign(name: str, architecture: str) -> tuple[Source, Instruction, Datapat
     return source, made, path
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "architecture"), FORMS)
 def test_tiles_and_verdict(name: str, architecture: str) -> None:
     """What a wave's lanes load are the CPU's tiles, what they store is judged right, and one wrong bit is found."""

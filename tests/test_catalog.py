@@ -46,6 +46,7 @@ def test_every_format_named_exists_and_shapes_are_valid() -> None:
         assert {"a", "b"} <= made.shapes(3).keys()
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("arch", architectures())
 def test_ids_are_unique_and_found(arch: str) -> None:
     ids = [made.id for made in instructions(arch)]
@@ -66,6 +67,7 @@ def test_choices_of_an_axis_write_different_ids() -> None:
                 assert len(written) == len(set(written)), (row.table["opcode"], axis)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("arch", architectures())
 def test_an_id_out_of_the_ranges_names_one_instruction(arch: str) -> None:
     """One id of each of 250 forms, its ranges bound at random, is found as itself, and nothing else has that id."""

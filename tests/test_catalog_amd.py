@@ -187,6 +187,7 @@ def test_modifiers_are_those_of_the_golden_file(arch: str) -> None:
                 assert len(legal(made, {"cbsz": top})["abid"]) == made.blocks == 1 << int(top)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_modifiers_name_one_instruction(arch: str) -> None:
     """Every legal value of every modifier resolves, canonically spelled, and lowers to primitives of its formats."""

@@ -166,6 +166,7 @@ def held(architecture: str) -> dict[Key, Held]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_golden_rows_both_ways(architecture: str) -> None:
     """Nothing missing, nothing beside it; shapes, types, K, lowering and the compiler's other targets are theirs."""

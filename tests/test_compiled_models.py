@@ -86,6 +86,7 @@ BUILDS = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("compiler", "name", "architecture", "kernel"), BUILDS)
 def test_a_thread_computes_what_the_engine_does(
     compiler: str, name: str, architecture: str, kernel: str, folder: Path

@@ -102,6 +102,7 @@ OUTSIDE: dict[str, Callable[[], Fault]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "instruction"), [*((kind, DOT) for kind in OUTSIDE), ("stochastic", HMMA)])
 def test_what_is_outside_the_grammar_is_not_derived(kind: str, instruction: Instruction) -> None:
     found = outcome(Faulty(instruction, OUTSIDE[kind]()), instruction)
@@ -129,6 +130,7 @@ def test_the_closest_datapath_comes_with_a_counterexample() -> None:
     assert "datapath" not in form
 
 
+@pytest.mark.long
 def test_a_rare_fault_of_the_data_is_never_exact() -> None:
     """A bug that one random vector in 2**16 meets: found, or at least never survives the fresh vectors seen."""
 

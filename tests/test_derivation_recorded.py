@@ -77,6 +77,7 @@ def check(reading: Reading, architecture: str) -> None:
         assert told & unsettled or telling(reading.instruction, alike[0], rival, 1) is None, field
 
 
+@pytest.mark.long
 def test_every_question_has_the_answer_of_what_is_believed(plain: Reading) -> None:
     found = questions(plain)
     assert found is not None
@@ -86,6 +87,7 @@ def test_every_question_has_the_answer_of_what_is_believed(plain: Reading) -> No
     assert sum(len(rivals) > 1 for rivals in found.rivals) > 10
 
 
+@pytest.mark.long
 def test_the_answers_close_what_was_open(plain: Reading) -> None:
     reading, vectors, answers = plain, VECTORS, ANSWERS
     for _ in range(3):
@@ -101,6 +103,7 @@ def test_the_answers_close_what_was_open(plain: Reading) -> None:
     assert compare("sm_80", HMMA, reading.derivation.datapath, 1).outcome in ("same", "equivalent")
 
 
+@pytest.mark.long
 def test_what_no_datapath_fits_is_said_to_be_so() -> None:
     faulty = ANSWERS ^ (VECTORS.a[:, 0] & 3 == 3).astype(np.uint32)
     found = read(frame_of("sm_80", HMMA), VECTORS, faulty).derivation
@@ -126,6 +129,7 @@ def test_a_sparse_recording_is_read_by_its_kept_lanes(name: str, architecture: s
     assert all(witness.metadata for witness in refuting)
 
 
+@pytest.mark.long
 def test_every_zero_exponent_that_a_recording_allows_is_named(plain: Reading) -> None:
     """Vectors with zeros and others that no zero exponent tells apart."""
     made = lookup.instruction("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")
@@ -159,6 +163,7 @@ TWO_STAGES = {
 """Forms whose products are summed before C joins, and what a recording settles; of four lanes not even the tree."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(TWO_STAGES)[: None if os.environ.get("MMAPROBE_DEPTH") == "full" else 1])
 def test_sums_in_sums_are_read_as_far_as_plain_vectors_say(name: str) -> None:
     made = lookup.instruction(name, "gfx942")
@@ -175,6 +180,7 @@ def test_runs_of_numbers_are_ranges() -> None:
     assert ranges(["3", "1", "2", "7", "none", "-4", "-5"]) == ["-5..-4", "1..3", "7", "none"]
 
 
+@pytest.mark.long
 def test_questions_travel_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, file, second, third = (tmp_path / name for name in ("first", "ask.json", "second", "third"))
     write_corpus(first, record(AMPERE, [(HMMA, VECTORS)]), "here")

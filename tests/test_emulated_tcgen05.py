@@ -40,6 +40,7 @@ def outcome(source: Source, made: Instruction) -> list[str]:
     return wrong + [name for name, codes in batch.items() if (np.array([step[name] for step in steps]) != codes).any()]
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("name", FORMS)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B, C, scales and metadata arrive where CuTe says, in every copy, D comes from there; the descriptor fits."""
@@ -146,6 +147,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("name", "operands", "part", "right", "wrong"), FAULTS)
 def test_a_wrong_layout_is_seen(name: str, operands: list[str], part: str, right: str, wrong: str) -> None:
     """One term changed: a relabelled k, a swizzle, a descriptor's stride, a CTA's part, an address."""

@@ -15,6 +15,7 @@ NVIDIA = [name for name in architectures() if name.startswith("sm_")]
 WARP = {form.first.id: (form.first, name) for name in NVIDIA for form in forms(name, "mma.*")}
 
 
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("name", WARP)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B, C, scales and metadata arrive where CuTe says, D comes from there, of the last, partial group too."""
@@ -37,6 +38,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("name", "operands", "struct", "right", "wrong"), FAULTS)
 def test_a_wrong_layout_is_seen(name: str, operands: list[str], struct: str, right: str, wrong: str) -> None:
     """One term of one struct changed: a relabelled k, a swapped row, a wrong container."""

@@ -66,6 +66,7 @@ def prove(made: Instruction) -> None:
         proven().add(text)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", FORMS)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B, C and metadata arrive where CuTe says, D comes from there, at three widths and with every modifier."""
@@ -83,6 +84,7 @@ def test_every_swizzle_of_a_transposed_b(name: str) -> None:
         prove(instruction(f"{name.replace('n8k', f'n{n}k')}{{trans_b}}", SM))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FORMS if os.environ.get("MMAPROBE_DEPTH") == "full" else FORMS[-1:])
 def test_every_width(name: str) -> None:
     """Every N, A in shared memory and in registers, B along K and along N."""
@@ -166,6 +168,7 @@ def seeded(source: Source, struct: str, right: str, wrong: str) -> Source:
     return replace(source, text=before + inside.replace(right, wrong) + after)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("name", "lost", "struct", "right", "wrong"), FAULTS)
 def test_a_wrong_layout_is_seen(name: str, lost: list[str], struct: str, right: str, wrong: str) -> None:
     """One term changed: an address, a swizzle, a field of a descriptor, a selector, a place in a register."""

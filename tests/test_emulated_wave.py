@@ -46,6 +46,7 @@ def is_open(name: str, home: str) -> bool:
     return bool(made.chunk) and (home == "gfx1250" or (home == "gfx950" and made.k * made.m == doubled[made.a]))
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize(("name", "home"), [pair for pair in FORMS if not is_open(*pair)])
 def test_operands_are_rebuilt(name: str, home: str) -> None:
     """A, B, C, scales and metadata arrive where AMD's calculator says, D comes from there."""
@@ -61,6 +62,7 @@ def test_open_layouts_are_refused() -> None:
             render(FORMS[name, home], home)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("name", "home"), [(by.id, pair[1]) for pair in FORMS if is_open(*pair) for by in claims(FORMS[pair], pair[1])]
 )
@@ -89,6 +91,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("home", "name", "operands", "struct", "right", "wrong"), FAULTS)
 def test_a_wrong_layout_is_seen(
     home: str, name: str, operands: list[str], struct: str, right: str, wrong: str

@@ -15,6 +15,7 @@ NVIDIA = [name for name in architectures() if name.startswith("sm_")]
 WMMA = {form.first.id: (form.first, name) for name in reversed(NVIDIA) for form in forms(name, "wmma.*")}
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("name", WMMA)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B and C arrive where the PTX text says, D comes from there, of two items."""
@@ -72,6 +73,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("name", "lost", "right", "wrong"), FAULTS)
 def test_a_wrong_layout_is_seen(name: str, lost: list[str], right: str, wrong: str) -> None:
     """One term changed: an order, a stride, a place, a packed element."""

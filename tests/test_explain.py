@@ -91,6 +91,7 @@ def random_vector(path: Datapath, seed: int) -> Batch:
     return Batch(draw(path.a, (1, path.k)), draw(path.b, (1, path.k)), c, **scales)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ALL)
 def test_the_last_line_is_the_result(name: str) -> None:
     path = ALL[name]

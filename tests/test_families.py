@@ -88,6 +88,7 @@ def reaches_below_normal(instruction):
     return low + (-250 if instruction.scale == "ue8m0" else 0) < d.min_exponent - d.fraction_bits
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("instruction", [i for i in FLOATS if i.scale != "ue4m3"], **by_id)
 def test_families_hit_what_they_are_named_for(instruction):
     count = 150 if instruction.k < 32 else 60

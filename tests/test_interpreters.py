@@ -142,6 +142,7 @@ def test_engine_is_the_stages(name: str) -> None:
         assert seen >= DEPTH.stages
 
 
+@pytest.mark.sampled(120)
 @pytest.mark.parametrize("name", DATAPATHS)
 def test_engine_is_the_oracle(name: str) -> None:
     with once("oracle", name) as datapath:

@@ -62,6 +62,7 @@ KINDS: dict[str, Any] = {
 LARGEST = list(KINDS) if os.environ.get("MMAPROBE_DEPTH") == "full" else ["chain", "interleaved", "random"]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("kind", "count"),
     [*((kind, count) for kind in KINDS for count in (64, 600)), *((kind, 4096) for kind in LARGEST)],
@@ -89,6 +90,7 @@ NARROW = [(kind, *formats) for kind in ("chain", "pairwise", "interleaved", "ran
           for formats in (("bf16", "bf16", 700), ("bf16", "f32", 700))]  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "fmt", "within", "count"), [*NARROW, ("chain", "f16", "f16", 2200), ("random", "f16", "f16", 2200)]
 )

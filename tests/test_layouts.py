@@ -84,6 +84,7 @@ def counts(operands: str) -> dict[str, tuple[int, int]]:
 ROLES = {"a": "a", "b": "b", "c": "c", "d": "d", "e": "metadata", "sfa": "scale_a", "sfb": "scale_b"}
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name.startswith(("mma", "wgmma"))])
 def test_nvidia_registers(family: str) -> None:
     """mma.sync and wgmma: every operand that the PTX form has in registers, against its register count."""
@@ -171,6 +172,7 @@ def test_packing() -> None:
             check_packing(found)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("architecture", [name for name in lookup.architectures() if name.startswith(("sm_", "gfx"))])
 def test_every_catalog_instruction_finds_its_layouts(architecture: str) -> None:
     """Whatever the catalog holds: a layout, a matrix in shared memory, or one line that says opaque or open."""

@@ -47,6 +47,7 @@ def distinct() -> list[Any]:
     ]
 
 
+@pytest.mark.sampled(70)
 @pytest.mark.parametrize(("made", "architecture"), distinct())
 def test_every_element(made: Instruction, architecture: str) -> None:
     for operand in layouts.operands(made):

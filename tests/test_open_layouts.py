@@ -63,6 +63,7 @@ TRUTHS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("home", "name", "truth"), TRUTHS)
 def test_the_claim_that_is_right_is_found(home: str, name: str, truth: str) -> None:
     """Refused before with what to type; after the probe the plain id runs, by the claim, and no other claim does."""

@@ -85,6 +85,7 @@ def check(datapath: Datapath, vectors: Batch) -> None:
         AGREED[f"{name} vectors"] += vectors.size
 
 
+@pytest.mark.long
 @often
 @given(strategies.datapaths(), st.integers(0, 2**32 - 1))
 def test_random_datapaths(datapath: Datapath, seed: int) -> None:
@@ -118,6 +119,7 @@ def shipped() -> dict[str, Datapath]:
 SHIPPED = shipped()
 
 
+@pytest.mark.sampled(140)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_datapaths(name: str) -> None:
     datapath = SHIPPED[name]
@@ -140,6 +142,7 @@ def instructions() -> dict[str, tuple[Instruction, Datapath]]:
 INSTRUCTIONS = instructions()
 
 
+@pytest.mark.sampled(150)
 @pytest.mark.parametrize("name", INSTRUCTIONS)
 def test_instructions_on_generated_vectors(name: str) -> None:
     """Every family of hard vectors."""

@@ -66,6 +66,7 @@ def found(mutant: str, name: str | None) -> tuple[ModelDevice, ModelDevice, Inst
     raise AssertionError(f"no instruction of {mutant}")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("mutant", "name"), FAULTS, ids=[fault for fault, _ in FAULTS])
 def test_native_and_python_paths_agree(mutant: str, name: str | None) -> None:
     """Every family's counts, the mismatches and the examples: recipes, witnesses, shrunk ones."""
@@ -100,6 +101,7 @@ def distinct(architecture: str) -> Iterator[Instruction]:
             yield made
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("architecture", [*lookup.architectures(), "x86-64+intel"])
 def test_native_results_are_the_models(architecture: str) -> None:
     """Models of every architecture: 0 mismatches against their own answers, in tiles and in separate vectors."""

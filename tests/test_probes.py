@@ -119,6 +119,7 @@ def random_tree(source: random.Random, leaves: list[Any]) -> Any:
     return (forms if len(forms) == 2 else ("fused", source.choice((23, 25, 30)), *forms)), Node(nodes)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(24))
 def test_any_tree_is_read_as_itself(seed: int) -> None:
     source = random.Random(seed)

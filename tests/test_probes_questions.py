@@ -239,6 +239,7 @@ def test_a_partial_sum_overflows_in_a_chain_and_not_in_one_sum() -> None:
     assert ask(path(Exact((Products((0, 1, 2, 3)), C), Encode())), "overflow")["inner"] == "absent"
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("rule", "expected"), [("wrap", "wrap"), ("largest", "saturate")])
 def test_integers_wrap_or_saturate(rule: str, expected: str) -> None:
     tree = Exact((Products((0, 1, 2, 3)), C), Encode("s32", overflow=rule))

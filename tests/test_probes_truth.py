@@ -55,6 +55,7 @@ def hold(found: dict[str, Finding], path: Datapath) -> None:
     assert nan["code"] in (path.special.code, None)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("architecture", "name"), FORMS)
 def test_no_exact_answer_is_wrong(architecture: str, name: str) -> None:
     device: Any = open_device(f"model:{architecture}")

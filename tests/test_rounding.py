@@ -73,6 +73,7 @@ def test_every_rounding_in_every_gap(name: str, rounding: str) -> None:
                 assert (got == want).all(), (position, negative, overflow)
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("rounding", formats.ROUNDINGS)
 @pytest.mark.parametrize("name", BYTES)
 def test_every_rounding_as_fractions(name: str, rounding: str) -> None:
@@ -172,6 +173,7 @@ def test_wide_formats_as_fractions(name: str, rounding: str) -> None:
 # --- encode: integers, unsigned formats, object arrays
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("overflow", ["wrap", "largest"])
 @pytest.mark.parametrize("name", INTEGERS)
 @given(data=st.data())

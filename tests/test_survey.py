@@ -93,6 +93,7 @@ def test_an_emulated_form_is_what_its_lowering_makes_of_the_primitive_inside() -
     assert emulated.datapath == datapath_for("sm_90a", emulated.instruction) or emulated.compared >= VECTORS
 
 
+@pytest.mark.long
 def test_forms_compiled_alike_are_not_given_up_twice() -> None:
     found = surveyed("mma.sync.aligned.m8n8k4.*.f16.f16.f16.f16")
     given_up = found.of("inconclusive")

@@ -66,6 +66,7 @@ def test_trees_that_are_none_give_no_structures() -> None:
     assert not list(structures_of(fused("c", 0, 1), 4))
 
 
+@pytest.mark.long
 def test_long_chains_are_ordered_at_once() -> None:
     """A chain of 256 lanes, then C: each sum is looked at once, not once for each sum around it."""
     found = list(structures_of(add(chain(add(0, 1), *range(2, 256)), "c"), 256))

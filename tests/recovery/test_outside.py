@@ -38,6 +38,7 @@ BY_CHANCE = ("stochastic?", "history?", "flaky?p=0.01&", "flaky?p=0.0001&")
 EVERYWHERE = ("stochastic?", "flaky?p=0.01&")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ASKED)
 @pytest.mark.parametrize("fault", [*ALWAYS_THE_SAME, *BY_CHANCE])
 def test_a_fault_is_never_derived(fault: str, form: str) -> None:
@@ -109,6 +110,7 @@ def test_what_no_vector_meets_is_covered_by_a_count(form: str) -> None:
     assert derivation.form()["cost"]["fresh"] == FRESH
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bits", [9, 13, 20] if DEPTH == "full" else [13])
 @pytest.mark.parametrize(("rounding", "own"), MIXED[:1] if QUICK else MIXED)
 def test_a_rounding_of_its_own_for_c_is_not_taken_for_another_datapath(bits: int, rounding: str, own: str) -> None:

@@ -151,6 +151,7 @@ def alike(each: Shipped, found: Datapath, others: list[Datapath]) -> bool:
     return bool((answers == answers[0]).all())
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("each", CHOSEN, ids=NAMES)
 def test_derived_back(each: Shipped) -> None:
     derivation = answered(each)

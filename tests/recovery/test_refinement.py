@@ -65,6 +65,7 @@ ENDS = (1, 6, 8, 14, 18, 20, 46, 54) if not FULL else tuple(range(60))
 """Seeds with rules of their own for parts of the range, or for C's zero."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [seed for seed in ENDS if case(seed).kind != "integer"])
 def test_the_ends_of_the_range_are_found_part_by_part(seed: int) -> None:
     """Structure, numbers and the rule of NaNs are known; few judged vectors, if any, tell what is found from the truth
@@ -106,6 +107,7 @@ def test_a_search_without_allowance_stops() -> None:
         Ends(state, search.pools, handed_over(drawn.datapath, 8)).found(lambda: None)
 
 
+@pytest.mark.long
 def test_without_an_answer_the_hypotheses_that_are_left_are_given() -> None:
     """What a derivation says whose allowance runs out: the tree, and datapaths that agree with every plain vector."""
     drawn = case(2)
