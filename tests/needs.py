@@ -91,6 +91,7 @@ CUDA, ARM = ("the CUDA wheels", "pip install '.[test,cuda13]'"), ("Arm's runners
 NEEDS = {
     "cuda": Need(*CUDA, _cuda),
     "cuda.bindings": Need(*CUDA, lambda: _module("cuda.bindings")),
+    "cupy": Need("CuPy", "pip install '.[test,cuda13]'", lambda: _module("cupy")),
     "clang": Need("clang 22", "apt install clang-22 lld-22 llvm-22", _clang),
     "clang++": Need("clang++", "apt install clang", lambda: _program("clang++")),
     "g++": Need("g++", "apt install g++", lambda: _program("g++")),

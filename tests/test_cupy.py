@@ -169,7 +169,7 @@ def stand_in(pool: Pool, places: Places) -> Any:
 
 def wheel(pool: Pool, places: Places, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The real one."""
-    cupy = pytest.importorskip("cupy")
+    import cupy
 
     class Array(OnGpu, cupy.ndarray):  # type: ignore[misc]
         __module__ = "cupy"
@@ -186,7 +186,7 @@ def wheel(pool: Pool, places: Places, monkeypatch: pytest.MonkeyPatch) -> Any:
     return cupy
 
 
-@pytest.fixture(params=["stand-in", "wheel"])
+@pytest.fixture(params=["stand-in", pytest.param("wheel", marks=pytest.mark.needs("cupy"))])
 def installed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """CuPy on a stand-in GPU: ``gpu``, its ``pool``, ``places`` and the module."""
     gpu, places = FakeCuda(shared=True), Places()  # whose context CuPy keeps

@@ -74,7 +74,7 @@ def test_a_pair_meets_before_it_allocates_and_before_it_releases() -> None:
     assert "if (CTAS == 2) meet();" in body
 
 
-@compiles
+@pytest.mark.needs("cuda")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_what_is_compiled_meets_before_it_allocates(architecture: str) -> None:
     """A cluster's barrier stands before the first allocation (UTCATOMSWS) and between the last product and a release.
