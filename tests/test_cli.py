@@ -48,6 +48,21 @@ def test_text_and_json(arguments: list[str], capsys: pytest.CaptureFixture[str])
     (["probe"], 2, "INSTRUCTION"),
     (["validate", "model:sm_80", "model:sm_90a", "wgmma.mma_async.m64n8k16.f32.f16.f16"], 2, "sm_90a has"),
     (["nosuch"], 2, "nosuch"),
+    (["validate", X86, X86, "x86.vdpbf16ps", "-n", "99999999999999999999"], 2, "nor above"),
+    (["validate", X86, X86, "--plan", "witnesses", "-n", "5"], 2, "--vectors goes without --plan"),
+    (["validate", X86, X86, "--plan", "witnesses", "-g", "tie"], 2, "--generator goes without --plan"),
+    (["layout", HMMA, "--registers", "0:3"], 2, "--operand"),
+    (["derive", "x86.pmadd*", "-d", X86, "--certificate"], 2, "--certificate prints that of one instruction"),
+    (["derive", "x86.pmaddwd", "-d", X86, "--write", ""], 2, "is empty"),
+    (["derive", "x86.pmaddwd", "-d", X86, "--seed", "18446744073709551616"], 2, "--seed"),
+    (["derive", HMMA, "--from", "replay:nowhere", "-d", X86], 2, "--device goes without recordings"),
+    (["probe", "-d", X86, "--suite", "eq10", "--seed", "3"], 2, "--seed goes without --suite"),
+    (["bench", "--smoke", "--threads", "100000000"], 2, "--threads"),
+    (["compile", "--arch", "sm_90a", "--jobs", "100000000"], 2, "--jobs"),
+    (["compile", "--arch", "sm_90a", "--out", ""], 2, "is empty"),
+    (["corpus", "import", "", ""], 2, "is empty"),
+    (["parameters", "write", "", "--out", "x"], 2, "is empty"),
+    (["tree", "function:numpy:sum?operands=1&k=8", "--picture", ""], 2, "is empty"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)  # fmt: skip
 def test_errors_are_one_line(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == code

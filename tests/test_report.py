@@ -143,8 +143,10 @@ def test_counts_lose_nothing() -> None:
         (["equal", "inconclusive"], 4),
         (["equal", "unwritten", "inconclusive"], 6),
         (["mismatch", "unwritten"], 1),
-        (["changed", "equal"], 0),
+        (["changed", "equal"], 1),
+        (["changed", "unwritten", "inconclusive"], 1),
         (["mismatch", "failed"], 5),
+        (["mismatch", "failed", "internal"], 70),
     ],
 )
 def test_the_exit_code_is_the_worst_in_the_stated_order(outcomes: list[Outcome], code: int) -> None:
@@ -153,12 +155,41 @@ def test_the_exit_code_is_the_worst_in_the_stated_order(outcomes: list[Outcome],
     assert set(EXIT_CODES) >= set(outcomes)
 
 
-def test_a_changed_datapath_fails_only_where_that_was_asked_for() -> None:
-    changed = replace(SUMMARY, rows=(InstructionRow("x", "changed", vectors=1),))
-    checked = replace(changed, check=True)
-    assert (changed.exit_code, checked.exit_code) == (0, 1)
-    assert "failure" not in junit.to_junit(changed).replace('failures="0"', "")
-    assert '<failure type="changed"' in junit.to_junit(checked)
+def test_a_changed_datapath_fails_by_itself() -> None:
+    row = InstructionRow("x", "changed", vectors=1, parameters="changed", changes=("a: 1 -> 2", "b: 3 -> 4"))
+    changed = replace(SUMMARY, rows=(row,))
+    assert (changed.exit_code, replace(changed, check=True).exit_code) == (1, 1)
+    assert changed.remarks == ("x is not what is shipped: a: 1 -> 2; b: 3 -> 4",)
+    said = junit.to_junit(changed)
+    assert '<failure type="changed" message="changed: 0 of 1 vectors differ; not what is shipped: a: 1 -' in said
+    assert report_json.to_json(changed)["instructions"][0]["changes"] == row.changes
+
+
+def test_what_is_new_or_missing_fails_only_where_that_was_asked_for() -> None:
+    new = replace(SUMMARY, rows=(InstructionRow("x", "equal", vectors=1, parameters="new"),))
+    missing = replace(SUMMARY, rows=(EQUAL,), not_here=(("y", ""), ("z", "needs amx-bf16")))
+    for summary, kind, said in (
+        (new, "new", "new, nothing is shipped for it: x"), (missing, "missing", "missing, and nobody says why: y"),
+    ):  # fmt: skip
+        checked = replace(summary, check=True)
+        assert (summary.exit_code, checked.exit_code) == (0, 1)
+        assert summary.remarks == (said,)
+        assert "<failure" not in junit.to_junit(summary)
+        assert f'<failure type="{kind}"' in junit.to_junit(checked)
+        suite = ElementTree.fromstring(junit.to_junit(checked).partition("\n")[2])
+        assert (suite.get("failures"), suite.get("skipped")) == ("1", "1")
+
+
+def test_fewer_instructions_than_demanded_and_a_budget_below_the_minimum_are_4() -> None:
+    one = replace(SUMMARY, rows=(EQUAL, InstructionRow("y", "equal", parameters="same")))
+    few = replace(one, least=2)
+    below = replace(one, unreached=1, ended="the budget was spent; ...")
+    assert [each.exit_code for each in (one, few, below)] == [0, 4, 4]
+    assert few.remarks == ("1 instructions were compared, fewer than --least 2",)
+    for each in (few, below):
+        assert 'name="the whole run"' in junit.to_junit(each)
+    assert replace(below, rows=()).exit_code == 4
+    assert replace(below, failure=130).exit_code == 130
 
 
 def test_nothing_compared_is_not_equal() -> None:

@@ -14,8 +14,11 @@ from mmaprobe.devices.base import Device, ReadsGpuMemory, open_device, schemes
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Header, Store
 from mmaprobe.generators.seeds import seed_of
+from mmaprobe.validation import check_vectors
 
 PREFERRED = ("cuda:0", "hip:0", "cpu")
+A_YEAR = 525_600
+"""Minutes."""
 OF_THE_MOMENT = "clock_"
 """Readings in an identity, which another run may find otherwise, begin so."""
 
@@ -43,7 +46,7 @@ def begun(device: Device, out: str | Path | None, seed: int | None, settings: Ma
 
     UsageError where it was begun with another device, driver, toolchain or option, naming both.
     """
-    folder = Path(out) if out else Path("mmaprobe-evidence") / f"{_file_name(device.name)}-{_stamp()}"
+    folder = Path("mmaprobe-evidence") / f"{_file_name(device.name)}-{_stamp()}" if out is None else Path(out)
     header = Header(
         device=device.name,
         identity=device.info(),
@@ -52,7 +55,7 @@ def begun(device: Device, out: str | Path | None, seed: int | None, settings: Ma
         toolchain=getattr(device, "toolchain", dict)(),
         settings=settings,
     )
-    if not resume or not (folder / "manifest.json").exists():
+    if not resume:
         return Store.create(folder, header)
     store = Store.open(folder)
     header = replace(header, seed=store.header.seed) if seed is None else header
@@ -64,6 +67,22 @@ def begun(device: Device, out: str | Path | None, seed: int | None, settings: Ma
                 "start anew with another --out, or give the same options"
             )
     return store
+
+
+def check_options(vectors: int | None, budget: float | None, least: int, out: str | Path | None, resume: bool) -> None:
+    """UsageError where a run cannot begin like this, whatever the device."""
+    if vectors is not None:
+        check_vectors(vectors)
+    if budget is not None and not 0 <= budget <= A_YEAR:  # nor nan
+        raise UsageError(f"--budget is {budget:g}; it must be 0 to {A_YEAR:,} minutes")
+    if least < 0:
+        raise UsageError(f"--least is {least}; it must not be negative")
+    if out is not None and not str(out):
+        raise UsageError("--out is empty; name a folder")
+    if resume and out is None:
+        raise UsageError("--resume needs the folder to go on in: --out FOLDER")
+    if resume and not (Path(str(out)) / "manifest.json").exists():
+        raise UsageError(f"{out} holds no evidence to go on with; begin there without --resume")
 
 
 def _lasting(value: Any) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mmaprobe.bringup.beginning import begun, best_device
-from mmaprobe.bringup.result import Report, Result, to_part
-from mmaprobe.bringup.selection import select
+from mmaprobe.bringup.beginning import begun, best_device, check_options
+from mmaprobe.bringup.result import Report, Result, mismatches_of, spent, to_part, vectors_of
+from mmaprobe.bringup.selection import select, unaccounted
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare_with_shipped
@@ -48,27 +48,31 @@ def run(
     budget: float | None = None,
     resume: bool = False,
     check: bool = False,
+    least: int = 0,
     listener: Listener | None = None,
 ) -> Report:
     """Probe, derive and validate every supported instruction that ``instruction`` (an id or glob) names.
 
     ``vectors`` are compared per instruction, divided among its control states
     (at least 10**5 each).  Without a ``seed`` one is drawn (``Report.seed``).
-    ``budget`` minutes end the run cleanly; ``resume`` goes
-    on in ``out``; with ``check`` a datapath that is not the shipped one is a
-    failure (exit code 1).  Evidence is written as each part ends.
+    A datapath that is not the shipped one is exit code 1; with ``check`` an instruction of which nothing is shipped, or
+    that is missing without a reason, is so too.  ``least`` instructions must be compared.  ``budget`` minutes end the
+    run cleanly: 0 where each state had its ``LEAST_PER_MODE`` vectors (or its share, where that is less), 4 where not.
+    ``resume`` goes on in ``out``.  Evidence is written as each part ends.
 
     Raises UsageError, NotHereError, CannotWriteError; what a device does wrong is
     in the report.
     """
-    if vectors < 0:
-        raise UsageError(f"--vectors is {vectors}; it must not be negative")
+    check_options(vectors, budget, least, out, resume)
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     chosen, absent = select(opened, instruction)
+    if check:
+        known = {group[0].id for group in chosen} | {name for name, _ in absent}
+        absent += [(name, "") for name in unaccounted(opened, instruction, known)]
     settings = {"instruction": instruction, "vectors": vectors}
     store = begun(opened, out, seed, settings, resume)
     deadline = None if budget is None else time.monotonic() + 60 * budget
-    campaign = _Campaign(serial(opened), store, vectors, store.header.seed, deadline, listener, check)
+    campaign = _Campaign(serial(opened), store, vectors, store.header.seed, deadline, listener, check, least)
     return campaign.run(chosen, absent)
 
 
@@ -81,7 +85,7 @@ class _Campaign:
     deadline: float | None
     listener: Listener | None
     check: bool
-    results: list[Result] = field(default_factory=list)
+    least: int
     stopping: bool = False
 
     def run(self, groups: list[tuple[Instruction, ...]], absent: list[tuple[str, str]]) -> Report:
@@ -98,7 +102,8 @@ class _Campaign:
             except KeyboardInterrupt:
                 self.stopping = interrupted = True
                 results = [future.result() for future in pending if not future.cancel()]
-        ended = "interrupted" if interrupted else "the budget was spent" if self._late() else ""
+        unreached, cut = self._below(groups, results)
+        ended = "interrupted" if interrupted else spent(unreached, sum(map(len, groups)), self._minimum) if cut else ""
         if not ended:
             self.store.finish()
         return Report(
@@ -112,10 +117,25 @@ class _Campaign:
             ended=ended,
             interrupted=interrupted,
             check=self.check,
+            least=self.least,
+            unreached=unreached,
         )
 
+    @property
+    def _minimum(self) -> int:
+        """Vectors of each instruction and control state that a run must compare."""
+        return min(LEAST_PER_MODE, self.vectors)
+
+    def _below(self, groups: list[tuple[Instruction, ...]], results: list[Result]) -> tuple[int, bool]:
+        """How many states the end of the budget left below the minimum, and whether it cut anything short."""
+        found = {result.instruction: result for result in results}
+        short = [state for group in groups for state in group if state not in found]
+        cut = [each for each in results if each.summary is not None and each.summary.stopped]
+        below = [each for each in cut if vectors_of(each) < self._minimum and not mismatches_of(each)]
+        return len(short) + len(below), bool(short or cut)
+
     def _share(self, group: Sequence[Instruction]) -> int:
-        return max(self.vectors // len(group), min(LEAST_PER_MODE, self.vectors))
+        return max(self.vectors // len(group), self._minimum)
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline
@@ -148,7 +168,7 @@ class _Campaign:
         try:
             findings = probe(self.device, state, seed=self.seed) if start is None and not state.chunk else {}
             derivation = derive(self.device, state, seed=self.seed, start=start, findings=findings, say=say)
-            comparison = compare_with_shipped(self.device.info()["architecture"], state, derivation, self.seed)
+            comparison = compare_with_shipped(self.device.info().get("architecture", ""), state, derivation, self.seed)
         except Exception as error:
             return self._failed(Result(state, seconds=time.monotonic() - begin), error)
         finally:
@@ -157,9 +177,14 @@ class _Campaign:
         return Result(state, derivation.datapath, derivation, comparison, seconds=time.monotonic() - begin)
 
     def _finish(self, result: Result, vectors: int) -> Result:
-        """Validate against the derived datapath (the shipped one where none was found), and save the part."""
+        """Validate against the derived datapath, and save the part; against the shipped one where none was found, or
+        where no vector told the two apart."""
         begin = time.monotonic()
-        reference = result.datapath or (result.comparison.shipped if result.comparison else None)
+        comparison = result.comparison
+        shipped = comparison.shipped if comparison is not None else None
+        reference = result.datapath or shipped
+        if comparison is not None and comparison.outcome == "equivalent":
+            reference = shipped
         if not result.error and reference is not None:
             result = self._validate(result, reference, vectors)
         result = replace(result, seconds=result.seconds + time.monotonic() - begin)

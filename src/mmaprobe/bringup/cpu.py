@@ -28,7 +28,9 @@ def run_cpu(room: Room) -> Work:
         try:
             cpu = open_device("cpu")
             minutes = max(room.deadline - room.clock(), 0) / 60
-            report = run(cpu, vectors=VECTORS, seed=room.seed, out=room.store.path / "cpu", budget=minutes, resume=True)
+            folder = room.store.path / "cpu"
+            begun = (folder / "manifest.json").exists()
+            report = run(cpu, vectors=VECTORS, seed=room.seed, out=folder, budget=minutes, resume=begun)
         except NotHereError as error:
             result["text"] = str(error)
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mmaprobe import formats
-from mmaprobe.bringup.selection import select
+from mmaprobe.bringup.selection import select, unaccounted
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, is_glob, lowering
 from mmaprobe.catalog.variants import asked
@@ -80,8 +80,8 @@ class Plan:
         return way.kind, way.primitives, way.convert, way.add, way.convert_c, way.convert_d, types
 
 
-def plan_of(device: Device, pattern: str) -> Plan:
-    """The plan for what a glob, or an id, names of a device.
+def plan_of(device: Device, pattern: str, check: bool = False) -> Plan:
+    """The plan for what a glob, or an id, names of a device; to ``check``, what is missing is absent without a reason.
 
     Raises UsageError where it names nothing, NotHereError where nothing of it runs.
     """
@@ -93,6 +93,9 @@ def plan_of(device: Device, pattern: str) -> Plan:
     held: Callable[[Instruction], Support] = getattr(device, "holds", lambda made: Support(True))
     absent += [(group[0].id, held(group[0]).reason) for group in groups if not held(group[0])]
     groups = [group for group in groups if held(group[0])]
+    if check:
+        known = {group[0].id for group in groups} | {name for name, _ in absent}
+        absent += [(name, "") for name in unaccounted(device, pattern, known)]
     if not groups:
         raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
     architecture = device.info().get("architecture", "")

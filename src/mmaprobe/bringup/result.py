@@ -7,14 +7,18 @@ from pathlib import Path
 
 from mmaprobe.bringup.answers import Answer
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.comparison import Comparison
 from mmaprobe.devices.base import Device
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.report.rows import worst
+from mmaprobe.report.rows import NEW, demand_codes, run_code, worst
 from mmaprobe.validation import Summary
+
+INTERRUPTED = 130
+"""Exit code."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """Of this instruction alone; that its datapath is not the shipped one is another matter (``changed``)."""
+        """Of its vectors and derivation alone; that its datapath is not the shipped one is another matter
+        (``changed``)."""
         if self.error:
             return self.error_code
         if self.resumed is not None:
@@ -50,9 +55,20 @@ class Result:
     @property
     def changed(self) -> bool:
         """Whether a vector tells the derived datapath from the shipped one."""
+        return self.standing == "changed"
+
+    @property
+    def standing(self) -> str:
+        """How what was derived stands to what is shipped; empty where nobody compared them."""
         if self.comparison is not None:
-            return self.comparison.changed
-        return bool(self.resumed and self.resumed.comparison and self.resumed.comparison["outcome"] == "changed")
+            return self.comparison.outcome
+        kept = self.resumed.comparison if self.resumed is not None else None
+        return str(kept["outcome"]) if kept else ""
+
+    @property
+    def row(self) -> str:
+        """The id of the instruction in whose row it is reported."""
+        return (self.form or default_state(self.instruction)).id
 
 
 @dataclass(frozen=True)
@@ -68,7 +84,9 @@ class Report:
     seconds: float
     ended: str = ""  # why the run stopped early, if it did
     interrupted: bool = False
-    check: bool = False  # whether a changed datapath is a failure
+    check: bool = False  # whether what is new, or missing without a reason, is a failure
+    least: int = 0  # instructions that must be compared
+    unreached: int = 0  # instructions and states below the run's minimum of vectors when the budget was spent
     steps: tuple[StepRecord, ...] = ()
     failure: int = 0  # exit code of what ended the run early, or of a step that is about no single instruction
     answers: tuple[Answer, ...] = ()  # to the open questions
@@ -84,11 +102,23 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        if self.interrupted:
-            return 130
-        codes = [result.exit_code for result in self.results] or ([] if self.failure else [4])
-        codes += [self.failure] if self.failure else []
-        return worst([*codes, 1] if self.check and any(result.changed for result in self.results) else codes)
+        """The first of 70, 5, 1, 6, 4, 3, 0; 130 for an interrupt."""
+        codes = {result.exit_code for result in self.results} | {1 for result in self.results if result.changed}
+        codes |= demand_codes(
+            changed=any(result.standing == NEW for result in self.results) or not all(why for _, why in self.absent),
+            check=self.check,
+            least=self.least,
+            compared=len({result.row for result in self.results if vectors_of(result)}),
+            unreached=self.unreached,
+        )
+        return run_code(codes, self.vectors, INTERRUPTED if self.interrupted else self.failure, bool(self.absent))
+
+
+def spent(unreached: int, chosen: int, minimum: int) -> str:
+    """That a budget was spent, and whether what must be compared was."""
+    if not unreached:
+        return f"the budget was spent; each of {chosen} instructions and states had its least {minimum:,} vectors"
+    return f"the budget was spent; {unreached} of {chosen} instructions and states had less than {minimum:,} vectors"
 
 
 def vectors_of(result: Result) -> int:

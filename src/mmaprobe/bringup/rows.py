@@ -8,7 +8,7 @@ from typing import Any
 
 import mmaprobe
 from mmaprobe.bringup.answers import answer_to_json
-from mmaprobe.bringup.result import Report, Result, mismatches_of, vectors_of
+from mmaprobe.bringup.result import INTERRUPTED, Report, Result, mismatches_of, vectors_of
 from mmaprobe.catalog.states import default_state
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.evidence.store import Part
@@ -23,13 +23,14 @@ OUTCOMES: dict[int, Outcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
 }  # fmt: skip
 FEW_PLACES = 4
-PARAMETERS = ("changed", "unknown", "not derived", "equivalent", "same")
+NOTHING, SPENT = "nothing was compared", "not reached before the run ended"
+PARAMETERS = ("changed", "new", "not derived", "equivalent", "same")
 """How states compare with the shipped file; a group is what the first of these that occurs says."""
 
 
 def summary_of(report: Report) -> Summary:
     """The report as the summary that tables, JSON and JUnit are made from."""
-    groups = groupby(report.results, key=lambda result: (result.form or default_state(result.instruction)).id)
+    groups = groupby(report.results, key=lambda result: result.row)
     return Summary(
         device=report.device.name,
         identity=report.device.info(),
@@ -43,7 +44,9 @@ def summary_of(report: Report) -> Summary:
         check=report.check,
         steps=tuple(StepRow(step.name, step.status, step.seconds, step.text) for step in report.steps),
         ended=report.ended,
-        failure=report.failure,
+        failure=INTERRUPTED if report.interrupted else report.failure,
+        least=report.least,
+        unreached=report.unreached,
     )
 
 
@@ -54,11 +57,10 @@ def document_of(report: Report) -> dict[str, Any]:
 
 
 def _row(name: str, states: list[Result]) -> InstructionRow:
-    code = worst([state.exit_code for state in states])
-    parameters = _parameters(states)
-    outcome = OUTCOMES.get(code, "inconclusive")
-    mismatches = sum(mismatches_of(state) for state in states)
-    if outcome == "equal" and any(state.changed for state in states):
+    codes = [state.exit_code for state in states]
+    changed = next((state for state in states if state.changed), None)
+    outcome = OUTCOMES.get(worst(codes if changed is None else [*codes, 1]), "inconclusive")
+    if outcome == "mismatch" and 1 not in codes:
         outcome = "changed"
     datapath = _datapath(states[0])
     return InstructionRow(
@@ -66,9 +68,10 @@ def _row(name: str, states: list[Result]) -> InstructionRow:
         outcome=outcome,
         phrases=describe(datapath) if datapath is not None else {},
         vectors=sum(vectors_of(state) for state in states),
-        mismatches=mismatches,
+        mismatches=sum(mismatches_of(state) for state in states),
         seconds=sum(state.seconds for state in states),
-        parameters=parameters,
+        parameters=next((word for word in PARAMETERS if word in {state.standing for state in states}), ""),
+        changes=_changes(changed) if changed is not None else (),
         detail=next((text for state in states if (text := _detail(state))), ""),
     )
 
@@ -86,14 +89,12 @@ def _datapath(result: Result) -> Datapath | None:
     return from_table(table) if table else None
 
 
-def _parameters(states: list[Result]) -> str:
-    found = set()
-    for state in states:
-        if state.comparison is not None:
-            found.add(state.comparison.outcome)
-        elif state.resumed is not None and state.resumed.comparison:
-            found.add(state.resumed.comparison["outcome"])
-    return next((outcome for outcome in PARAMETERS if outcome in found), "")
+def _changes(changed: Result) -> tuple[str, ...]:
+    """The fields in which what was derived differs from what is shipped."""
+    if changed.comparison is not None:
+        return changed.comparison.decisive
+    kept = changed.resumed.comparison if changed.resumed is not None else {}
+    return tuple(map(str, kept.get("decisive") or kept.get("differences", ())))
 
 
 def _detail(result: Result) -> str:
@@ -107,12 +108,12 @@ def _detail(result: Result) -> str:
     if result.summary is not None and result.summary.examples:
         return where + _mismatch(result.summary.examples[0])
     if result.summary is not None and not result.summary.vectors:
-        return f"{where}nothing was compared"
+        return where + (SPENT if result.summary.stopped else NOTHING)
     if result.derivation is not None and result.derivation.datapath is None:
         return f"{where}{result.derivation.reason}"
     if result.comparison is not None and result.comparison.changed:
         proof = result.comparison.witness
-        lines = "; ".join(result.comparison.lines)
+        lines = "; ".join(result.comparison.decisive)
         return f"{where}{lines}" + (f"; {vector_text(proof)} gives {proof.d:#x}, {proof.note}" if proof else "")
     return ""
 
@@ -125,10 +126,7 @@ def _kept_detail(part: Part, where: str) -> str:
         return where + _mismatch(part.mismatches[0]) + _places(part)
     if part.datapath and not part.datapath.get("datapath"):
         return f"{where}{part.datapath.get('reason') or 'no datapath was derived'}"
-    if not part.vectors:
-        return f"{where}nothing was compared"
-    differences = (part.comparison or {}).get("differences", [])
-    return where + "; ".join(differences) if differences else ""
+    return "" if part.vectors else where + (SPENT if part.validation.get("interrupted") else NOTHING)
 
 
 def _places(part: Part) -> str:

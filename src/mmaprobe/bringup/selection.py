@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, forms, instructions, is_glob, matches, short
@@ -41,6 +41,18 @@ def select(
     if not here:
         raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
     return here, absent
+
+
+def unaccounted(device: Device, pattern: str, known: Collection[str]) -> list[str]:
+    """Instructions of the device's architecture that a glob or id names and the device neither has nor says why not.
+
+    ``known``: ids of those that it has, or lacks for a reason.
+    """
+    architecture = device.info().get("architecture", "")
+    if architecture.partition("+")[0] not in architectures() or "{" in pattern:
+        return []
+    lost = [made for made in instructions(architecture) if made.id not in known and _matches(made, pattern)]
+    return [made.id for made in lost if not device.supports(made).reason]
 
 
 def _listed(device: Device, pattern: str) -> Sequence[Instruction]:

@@ -13,6 +13,7 @@ from mmaprobe.devices.gpu_health import Health, Watch
 from mmaprobe.errors import DeviceError, UsageError, near
 from mmaprobe.evidence.steps import Slice, Status, StepRecord
 
+SPENT = "the budget was spent"
 LONGEST = 180
 """Seconds of a slice at most."""
 COMMIT_SECONDS = 20
@@ -63,7 +64,7 @@ class Turns:
         while left := [step for step in self.steps if not self._finished(step)]:
             for number, step in enumerate(left):
                 if self._spent():
-                    return "the budget was spent"
+                    return SPENT
                 self._slice(step, self._share(left[number:]))
         return ""
 

@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmaprobe.bringup.asking import answers_of, ask_questions, probe_primitives
-from mmaprobe.bringup.beginning import begun, best_device
+from mmaprobe.bringup.beginning import begun, best_device, check_options
+from mmaprobe.bringup.campaign import LEAST_PER_MODE
 from mmaprobe.bringup.cpu import run_cpu
 from mmaprobe.bringup.deriving import derive_main, remember, survey_all
 from mmaprobe.bringup.layouts import find_layouts, recall
 from mmaprobe.bringup.plan import Plan, plan_of
 from mmaprobe.bringup.publishing import write_results
 from mmaprobe.bringup.recording import record_all
-from mmaprobe.bringup.result import Report, Result
+from mmaprobe.bringup.result import INTERRUPTED, Report, Result, spent
 from mmaprobe.bringup.room import Clock, Listener, Room
 from mmaprobe.bringup.rows import document_of
-from mmaprobe.bringup.steps import Step, Turns, chosen
+from mmaprobe.bringup.steps import SPENT, Step, Turns, chosen
 from mmaprobe.bringup.validating import ordinary, validate_all
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.gpu_driver import TakenError, TooOldError
 from mmaprobe.devices.gpu_health import Watch
-from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
+from mmaprobe.errors import DeviceError, MmaprobeError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.files import write_json
 from mmaprobe.evidence.steps import StepRecord
@@ -39,7 +40,7 @@ STEPS = (
     Step("recording", "answers to vectors named by recipes", 60, record_all),
 )
 """In this order, so that the first minutes answer the most."""
-INTERRUPTED, FAILURES = 130, (70, 5, 1, 3)
+FAILURES = (70, 5, 1, 3)
 """Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
 RESERVE = 10.0
 """Seconds of the budget kept for the report, or a twentieth of it where that is less."""
@@ -55,6 +56,7 @@ def bring_up(
     budget: float | None = None,
     resume: bool = False,
     check: bool = False,
+    least: int = 0,
     steps: Sequence[str] = (),
     listener: Listener | None = None,
     clock: Clock = time.monotonic,
@@ -62,22 +64,28 @@ def bring_up(
     """Run the steps (all, or those named) on what an id or glob names of a device, within ``budget`` minutes.
 
     ``vectors`` bound the validation of each instruction; without a ``seed`` one is drawn (``Report.seed``).
+    ``check`` and ``least`` are those of ``run``.  A spent budget is exit code 0 where the first instruction of every
+    form had ``LEAST_PER_MODE`` vectors (or ``vectors``, where that is less), 4 where not.
     Slices of at most three minutes go round the steps; every slice is written as it ends, and ``resume`` goes on in
     ``out`` where the last one ended, on the same device with the same driver, kernels and options.
 
     Raises UsageError, NotHereError, CannotWriteError; what the device does wrong is in the report.
     """
-    if vectors is not None and vectors < 0:
-        raise UsageError(f"--vectors is {vectors}; it must not be negative")
+    check_options(vectors, budget, least, out, resume)
     begin = clock()
     taken = chosen(STEPS, steps)
     opened = open_device(device) if isinstance(device, str) else device or best_device()
-    plan = plan_of(opened, instruction)
+    plan = plan_of(opened, instruction, check)
     store = begun(opened, out, seed, {"instruction": instruction, "vectors": vectors, "plan": "steps"}, resume)
     seed = store.header.seed
     end = None if budget is None else begin + 60 * budget - min(RESERVE, 3 * budget)
     room = Room(opened, store, plan, instruction, seed, vectors, clock, listener, end)
     ended, code, notes = _take(room, taken)
+    unreached = 0
+    if ended == SPENT and any(step.name == "validation" for step in taken):
+        minimum = LEAST_PER_MODE if vectors is None else min(LEAST_PER_MODE, vectors)
+        unreached = _below(room, minimum)
+        ended = spent(unreached, len(plan.bases), minimum)
     if not ended and not steps:
         store.finish()
     if code not in (0, INTERRUPTED):
@@ -96,6 +104,8 @@ def bring_up(
         ended=ended,
         interrupted=code == INTERRUPTED,
         check=check,
+        least=least,
+        unreached=unreached,
         steps=tuple(store.steps.get(step.name) or StepRecord(step.name, step.purpose) for step in taken),
         failure=next((each for each in (INTERRUPTED, *FAILURES) if each in codes), 0),
         answers=tuple(answers_of(store)),
@@ -123,6 +133,12 @@ def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int, list[str]]:
             raise
         said = unforeseen(error, room.store.path)
         return str(said), said.exit_code, notes
+
+
+def _below(room: Room, minimum: int) -> int:
+    """How many first instructions of forms had less than so many vectors, nothing being wrong with them."""
+    known = [room.part(made) for made in room.plan.bases if not room.left_out(made)]
+    return sum(part.vectors < minimum and not part.mismatch_count for part in known)
 
 
 def _results(plan: Plan, store: Store) -> list[Result]:

@@ -8,7 +8,22 @@ from typing import Annotated, Any
 import typer
 
 import mmaprobe
-from mmaprobe.cli.terminal import Device, DrawnSeed, Glob, Json, Pack, Seed, Vectors, app, drawn, emit, out, packed
+from mmaprobe.cli.terminal import (
+    Device,
+    DrawnSeed,
+    Glob,
+    Json,
+    Pack,
+    Seed,
+    Vectors,
+    app,
+    drawn,
+    emit,
+    out,
+    packed,
+    path,
+    refuse,
+)
 from mmaprobe.errors import UsageError
 
 
@@ -20,19 +35,22 @@ def run(
         int | None, typer.Option("--vectors", "-n", help="Vectors of each instruction; by steps at most so many.")
     ] = None,
     seed: DrawnSeed = None,
-    out_folder: Annotated[Path | None, typer.Option("--out", "-o", help="Evidence folder.")] = None,
+    out_folder: Annotated[Path | None, typer.Option("--out", "-o", parser=path, help="Evidence folder.")] = None,
     budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends cleanly.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Exit 1 where a datapath is not the shipped one.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit 1 also where an instruction is new, or missing without a reason.")
+    ] = False,
+    least: Annotated[int, typer.Option("--least", help="Instructions that must be compared at least.", min=0)] = 0,
     steps: Annotated[
         str | None, typer.Option(help="Step by step, as a GPU always is: names of steps with commas, or all.")
     ] = None,
-    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write a JUnit file too.")] = None,
+    junit_file: Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")] = None,
     pack: Pack = None,
     as_json: Json = False,
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
-    from mmaprobe.bringup.beginning import best_device, goes_by_steps
+    from mmaprobe.bringup.beginning import best_device, check_options, goes_by_steps
     from mmaprobe.bringup.question_rows import rows_of
     from mmaprobe.bringup.rows import document_of, summary_of
     from mmaprobe.devices.base import open_device
@@ -40,8 +58,7 @@ def run(
     from mmaprobe.report.questions import questions_table
     from mmaprobe.report.table import SummaryTable
 
-    if resume and out_folder is None:
-        raise UsageError("--resume needs the folder to go on in: --out FOLDER")
+    check_options(vectors, budget, least, out_folder, resume)
     name = packed(device, pack)
     opened = best_device() if name is None else open_device(name)
     given: dict[str, Any] = {
@@ -50,7 +67,7 @@ def run(
         "out": out_folder,
         "budget": budget,
     }
-    given |= {"resume": resume, "check": check}
+    given |= {"resume": resume, "check": check, "least": least}
     if steps is not None or goes_by_steps(opened):
         names = () if steps in (None, "all") else tuple(str(steps).split(","))
         with progress.StepProgress() as bar:
@@ -59,17 +76,18 @@ def run(
         with progress.RunProgress() as bars:
             most = 10_000_000 if vectors is None else vectors
             report = mmaprobe.run(opened, vectors=most, listener=bars, **given)
+    summary = summary_of(report)
     if junit_file is not None:
-        junit.write(summary_of(report), junit_file)
+        junit.write(summary, junit_file)
     if as_json:
         emit(document_of(report))
     else:
-        out().print(SummaryTable(summary_of(report)))
+        out().print(SummaryTable(summary))
         answers = [each for each in report.answers if each.status != "not here"]
         if answers:
             rows = rows_of(answers, report.device.info().get("architecture", ""))
             questions_table(out(), rows, str(report.out / "steps" / "questions.json"))
-        for note in report.notes:
+        for note in (*summary.remarks, *report.notes):
             out().print(note, markup=False, soft_wrap=True)
         if report.ended:
             out().print(
@@ -82,6 +100,7 @@ def run(
 
 @app.command()
 def probe(
+    context: typer.Context,
     instruction: Annotated[str | None, typer.Argument(help="Instruction id; with --suite all that fit.")] = None,
     device: Device = "cpu",
     question: Annotated[list[str] | None, typer.Option("--question", "-q", help="Only this question.")] = None,
@@ -100,6 +119,7 @@ def probe(
             raise UsageError("--questions names its instructions itself; it goes without one and without --suite")
         return _open_questions(device or "cpu", question or [], seed, as_json)
     if suite is not None:
+        refuse(context, ("seed",), "goes without --suite, which has vectors of its own")
         if question:
             raise UsageError("--suite runs a suite as it was published; --question goes without it")
         replications = mmaprobe.replicate(device or "cpu", suite, instruction)
@@ -134,6 +154,7 @@ def _open_questions(name: str, wanted: list[str], seed: int, as_json: bool) -> i
 
 @app.command()
 def validate(
+    context: typer.Context,
     dut: Annotated[str, typer.Argument(help="Device under test.")],
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64.")],
     instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob, all without one.")] = "",
@@ -148,6 +169,7 @@ def validate(
     from mmaprobe.report import findings, progress
 
     if plan:
+        refuse(context, ("vectors", "seed", "generator", "nan"), "goes without --plan, whose vectors are fixed")
         return _validate_plan(dut, ref, instruction or "*", plan, as_json)
     if not instruction:
         raise UsageError("name an instruction, or compare all on their witnesses: --plan witnesses")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
-from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out
+from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out, path, refuse
 from mmaprobe.cli.writing import changes_of
 from mmaprobe.errors import UsageError
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 @app.command()
 def derive(
+    context: typer.Context,
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Instruction id, glob, or the device's architecture.")],
     device: Device = "cpu",
     seed: Seed = 0,
     check: Annotated[
         bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file, or --write's would change.")
     ] = False,
-    write: Annotated[Path | None, typer.Option("--write", help="Parameter file to put what is derived into.")] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", parser=path, help="Parameter file to put what is derived into.")
+    ] = None,
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Print the vector against every neighbour (one instruction).")
     ] = False,
@@ -32,7 +35,8 @@ def derive(
         list[str] | None, typer.Option("--from", help="replay:PATH; only what is recorded is used. May be repeated.")
     ] = None,
     ask: Annotated[
-        Path | None, typer.Option("--ask", help="File for the vectors that a recording lacks, to be run by others.")
+        Path | None,
+        typer.Option("--ask", parser=path, help="File for the vectors that a recording lacks, to be run by others."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -40,6 +44,7 @@ def derive(
     if recorded or (device or "").startswith("replay:"):
         from mmaprobe.cli.recordings import derive_recorded
 
+        refuse(context, ("certificate", *(("device",) if recorded else ())), "goes without recordings (--from)")
         return derive_recorded(what, recorded or [str(device)], seed, check, write, ask, as_json)
     if ask is not None:
         raise UsageError("--ask is for recordings; give one with --from replay:PATH")
@@ -47,6 +52,7 @@ def derive(
     pattern = _pattern(opened, what)
     if pattern is None:
         return _one(opened, what, seed, check, write, certificate, as_json)
+    refuse(context, ("certificate",), f"prints that of one instruction, not of {what}")
     from mmaprobe.bringup.selection import select
     from mmaprobe.derivation.survey import survey
     from mmaprobe.report import derivations, progress

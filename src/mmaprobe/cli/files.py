@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from mmaprobe.cli.terminal import Json, corpus_app, emit, out, parameters_app, show, vectors_app
+from mmaprobe.cli.terminal import Json, corpus_app, emit, out, parameters_app, path, show, vectors_app
+
+Corpus = Annotated[Path, typer.Argument(metavar="PATH", parser=path, help="Folder of the corpus.")]
 
 
 @vectors_app.command("show")
@@ -23,7 +25,9 @@ def vectors_show(
 
 
 @corpus_app.command("import")
-def corpus_import(source: Path, destination: Path) -> int:
+def corpus_import(
+    source: Annotated[Path, typer.Argument(parser=path)], destination: Annotated[Path, typer.Argument(parser=path)]
+) -> int:
     """Turn the text files of a public model_validation folder into a corpus."""
     from mmaprobe.report import listing
 
@@ -31,27 +35,27 @@ def corpus_import(source: Path, destination: Path) -> int:
 
 
 @corpus_app.command("list")
-def corpus_list(path: Path, as_json: Json = False) -> int:
+def corpus_list(corpus: Corpus, as_json: Json = False) -> int:
     """List the recorded sets of a corpus."""
     from mmaprobe.report import listing
 
-    return show(listing.corpus_rows(path), as_json, listing.SETS)
+    return show(listing.corpus_rows(corpus), as_json, listing.SETS)
 
 
 @corpus_app.command("check")
-def corpus_check(path: Path, as_json: Json = False) -> int:
+def corpus_check(corpus: Corpus, as_json: Json = False) -> int:
     """Hold every recorded set against the model of its architecture."""
     from mmaprobe.report import listing
 
-    rows = listing.check_corpus(path)
+    rows = listing.check_corpus(corpus)
     show(rows, as_json, ("set", "instruction", "vectors", "mismatches", "outcome"))
     return listing.check_code(rows)
 
 
 @corpus_app.command("answer")
 def corpus_answer(
-    questions: Annotated[Path, typer.Argument(help="File that derive --ask wrote.")],
-    destination: Annotated[Path, typer.Argument(help="Folder for the corpus of the answers.")],
+    questions: Annotated[Path, typer.Argument(parser=path, help="File that derive --ask wrote.")],
+    destination: Annotated[Path, typer.Argument(parser=path, help="Folder for the corpus of the answers.")],
     device: Annotated[
         str | None, typer.Option("--device", "-d", help="Ask this device; else take d from the file.")
     ] = None,
@@ -86,8 +90,8 @@ def parameters_diff(first: str, second: str) -> int:
 
 @parameters_app.command("write")
 def parameters_write(
-    evidence: Annotated[Path, typer.Argument(help="Evidence folder of a finished run.")],
-    out_file: Annotated[Path, typer.Option("--out", "-o", help="Parameter file to write.")],
+    evidence: Annotated[Path, typer.Argument(parser=path, help="Evidence folder of a finished run.")],
+    out_file: Annotated[Path, typer.Option("--out", "-o", parser=path, help="Parameter file to write.")],
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when the file would change.")] = False,
 ) -> int:
     """Turn the evidence of a run into a parameter file; print what changes, in meaning."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mmaprobe.cli.terminal import Glob, Json, app, emit, out
+from mmaprobe.cli.terminal import Glob, Json, app, emit, out, path
 
 if TYPE_CHECKING:
     from mmaprobe.toolchain.build import Built
@@ -23,7 +23,7 @@ CompilerName = Annotated[
         "--compiler", help="nvrtc, hiprtc, clang, ziglang, or the path of nvcc or clang++; default: what is here."
     ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0)]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0, max=1024)]
 Campaign = Annotated[
     bool, typer.Option("--campaign", help="The fused campaigns of the shipped datapaths as well (seconds each).")
 ]
@@ -39,7 +39,9 @@ ENDS = (("changed", 1), ("unread", 4), ("refused", 3), ("compiled", 0))
 def compile_kernels(
     architecture: Architecture,
     instruction: Glob = "*",
-    folder: Annotated[Path | None, typer.Option("--out", "-o", help="Pack to put the kernels into.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", parser=path, help="Pack to put the kernels into.")
+    ] = None,
     jobs: Jobs = 0,
     compiler: CompilerName = "",
     campaign: Campaign = False,
@@ -73,7 +75,9 @@ def compile_kernels(
 @app.command("pack")
 def pack(
     architecture: Architecture,
-    bundle: Annotated[Path, typer.Option("--bundle", "-b", help="Folder for wheels, kernels and install script.")],
+    bundle: Annotated[
+        Path, typer.Option("--bundle", "-b", parser=path, help="Folder for wheels, kernels and install script.")
+    ],
     instruction: Glob = "*",
     source: Annotated[str, typer.Option(help="Checkout or wheel of mmaprobe; default: where it came from.")] = "",
     jobs: Jobs = 0,

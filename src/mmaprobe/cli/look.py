@@ -8,6 +8,7 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli.terminal import Glob, Json, app, emit, out, show
+from mmaprobe.errors import UsageError
 
 
 @app.command()
@@ -67,6 +68,8 @@ def layout(
     from mmaprobe.catalog.layouts import layout as fragment_of
     from mmaprobe.report import layouts
 
+    if operand is None and registers is not None:
+        raise UsageError("--registers are those of one operand: --operand NAME")
     wanted, home = layouts.find(instruction, architecture)
     if operand is None:
         columns = ("operand", "where", "lanes", "registers", "element", "copies", "holds", "status")
@@ -105,7 +108,7 @@ def explain_command(
 def bench(
     architecture: Annotated[str | None, typer.Argument(help="Architecture; default: this CPU's.")] = None,
     instruction: Glob = "*",
-    threads: Annotated[int, typer.Option(help="Threads at once.", min=1)] = 1,
+    threads: Annotated[int, typer.Option(help="Threads at once.", min=1, max=1024)] = 1,
     smoke: Annotated[bool, typer.Option("--smoke", help="One short call each, to see that it runs.")] = False,
     as_json: Json = False,
 ) -> int:

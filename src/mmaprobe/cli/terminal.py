@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -29,12 +29,25 @@ app.add_typer(corpus_app, name="corpus")
 app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
 
+MOST_SEED = 2**63 - 1
+
+
+def path(text: str) -> Path:
+    """The path of an option or argument; an empty one, such as an unset variable gives, would be the current folder."""
+    if not text:
+        raise typer.BadParameter("is empty; name a file or folder")
+    return Path(text)
+
+
 Device = Annotated[str | None, typer.Option("--device", "-d", help="cpu, model:ARCH, replay:PATH, process:CMD, ...")]
-Pack = Annotated[Path | None, typer.Option("--pack", help="Kernels from this pack, for cuda:N; no compiler needed.")]
+Pack = Annotated[
+    Path | None, typer.Option("--pack", parser=path, help="Kernels from this pack, for cuda:N; no compiler needed.")
+]
 Glob = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
-Seed = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0)]
+Seed = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0, max=MOST_SEED)]
 DrawnSeed = Annotated[
-    int | None, typer.Option("--seed", help="Names the vectors; without one it is drawn and printed.", min=0)
+    int | None,
+    typer.Option("--seed", help="Names the vectors; without one it is drawn and printed.", min=0, max=MOST_SEED),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Vectors = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to compare.")]
@@ -76,6 +89,14 @@ def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) 
     else:
         out().print(table(rows, columns))
     return 0
+
+
+def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """UsageError where one of these options was given: it would be ignored without a word."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"{parameter.opts[0]} {why}")
 
 
 def packed(device: str | None, pack: Path | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
-from mmaprobe.cli.terminal import Json, Seed, app, emit, out
+from mmaprobe.cli.terminal import Json, Seed, app, emit, out, path
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ def tree(
     instruction: Annotated[str | None, typer.Option("--instruction", "-i", help="If it has several.")] = None,
     budget: Annotated[int, typer.Option(help="Most calls; what is left is unknown.", min=1)] = 200_000,
     at: Annotated[str, typer.Option(help="ROW,COLUMN of the result, where it is a matrix.")] = "0,0",
-    picture: Annotated[Path | None, typer.Option("--picture", "-p", help="Draw it: FILE.png or FILE.svg.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", "-p", parser=path, help="Draw it: FILE.png or FILE.svg.")
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain, combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -21,18 +22,22 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.validation.shrink import shrink
 
 VECTORS = 20_000
-Outcome = Literal["same", "equivalent", "changed", "unknown", "not derived"]
+Outcome = Literal["same", "equivalent", "changed", "new", "not derived"]
 
 
 @dataclass(frozen=True)
 class Comparison:
     """``same``: the same record.  ``equivalent``: other words, no vector tells them apart.  ``changed``: a
-    vector does (``witness``: d is the device's answer).  ``unknown``: nothing is shipped for it.
-    ``not derived``: there was nothing to compare."""
+    vector does (``witness``: d is the device's answer).  ``new``: nothing is shipped for it.
+    ``not derived``: there was nothing to compare.
+
+    ``lines``: every difference in words; ``decisive``: those of the fewest fields that make the shipped datapath
+    answer as the derived one."""
 
     outcome: Outcome
     shipped: Datapath | None = None
     lines: tuple[str, ...] = ()
+    decisive: tuple[str, ...] = ()
     witness: Witness | None = None
     searched: int = 0
 
@@ -42,7 +47,8 @@ class Comparison:
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it."""
-        return {"outcome": self.outcome, "differences": list(self.lines), "vectors": self.searched}
+        found = {"outcome": self.outcome, "differences": list(self.lines), "vectors": self.searched}
+        return found | ({"decisive": list(self.decisive)} if self.decisive else {})
 
 
 def compare_with_shipped(architecture: str, instruction: Instruction, derivation: Derivation, seed: int) -> Comparison:
@@ -55,19 +61,42 @@ def compare(architecture: str, instruction: Instruction, derived: Datapath | Non
     try:
         shipped = datapath_for(architecture, instruction)
     except UsageError:
-        return Comparison("unknown")
+        return Comparison("new")
     if derived is None:
         return Comparison("not derived", shipped)
     if derived == shipped:
         return Comparison("same", shipped)
-    lines = tuple(f"{in_words(path)}: {old} -> {new}" for path, old, new in datapath_changes(shipped, derived))
+    lines = _differences(shipped, derived)
     proof = telling(instruction, shipped, derived, seed)
     if proof is None:
         return Comparison("equivalent", shipped, lines, searched=VECTORS)
     witness, other = proof
     return Comparison(
-        "changed", shipped, lines, replace(witness, note=f"the shipped datapath gives {other:#x}"), VECTORS
+        "changed",
+        shipped,
+        lines,
+        _decisive(instruction, shipped, derived, seed) or lines,
+        replace(witness, note=f"the shipped datapath gives {other:#x}"),
+        VECTORS,
     )
+
+
+def _differences(old: Datapath, new: Datapath) -> tuple[str, ...]:
+    return tuple(f"{in_words(path)}: {before} -> {after}" for path, before, after in datapath_changes(old, new))
+
+
+def _decisive(instruction: Instruction, shipped: Datapath, derived: Datapath, seed: int) -> tuple[str, ...]:
+    """The differences of the one field, else of the two, with which the shipped datapath answers as the derived one;
+    none where more are needed.  What is only said in other words, such as a tree's, is not among them."""
+    names = [each.name for each in fields(Datapath) if getattr(shipped, each.name) != getattr(derived, each.name)]
+    for some in chain(combinations(names, 1), combinations(names, 2)):
+        try:
+            tried = replace(shipped, **{name: getattr(derived, name) for name in some})
+        except UsageError:
+            continue  # these fields make no datapath without the others
+        if telling(instruction, tried, derived, seed) is None:
+            return _differences(shipped, tried)
+    return ()
 
 
 def telling(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -> tuple[Witness, int] | None:

@@ -96,7 +96,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         "same": "the same as the shipped parameter file",
         "equivalent": f"the shipped file says it in other words; {comparison.searched} vectors do not tell them apart",
         "changed": "DIFFERS from the shipped parameter file",
-        "unknown": "nothing is shipped for it",
+        "new": "new; nothing is shipped for it",
         "not derived": "nothing was derived to compare with the shipped file",
     }
     console.print(f"shipped: {words[comparison.outcome]}")

@@ -29,8 +29,10 @@ def to_json(summary: Summary) -> dict[str, Any]:
         "not_here": [{"instruction": name, "reason": reason} for name, reason in summary.not_here],
         "vectors": summary.vectors,
         "mismatches": summary.mismatches,
+        "ended": summary.ended,
+        "remarks": list(summary.remarks),
         "exit_code": summary.exit_code,
-    } | ({"steps": [asdict(step) for step in summary.steps], "ended": summary.ended} if summary.steps else {})
+    } | ({"steps": [asdict(step) for step in summary.steps]} if summary.steps else {})
 
 
 def write(summary: Summary, path: str | Path) -> None:

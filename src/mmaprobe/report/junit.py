@@ -7,25 +7,25 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from mmaprobe.evidence.files import write_bytes
-from mmaprobe.report.rows import InstructionRow, Summary
+from mmaprobe.report.rows import NEW, InstructionRow, Summary
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ELEMENTS = {"mismatch": "failure", "changed": "failure"}
 
 
 def to_junit(summary: Summary) -> str:
     """The XML text.
 
-    A mismatch or a change is a ``failure``; failed, inconclusive and unwritten
-    instructions are an ``error``, as is a run that a failure ended; instructions that are not here are ``skipped``.
+    A mismatch, a change and, under ``check``, what is new or missing is a ``failure``; other outcomes that are not
+    equal are an ``error``, as is a run that ended before its minimum; instructions that are not here are ``skipped``.
     """
-    elements = [_ELEMENTS.get(row.outcome, "error") for row in summary.rows if not _passed(row, summary.check)]
-    ended = bool(summary.ended and summary.failure)
-    elements += ["error"] * ended
+    elements = [_element(row) for row in summary.rows if not _passed(row, summary.check)]
+    ended = _ended(summary)
+    lost = summary.missing if summary.check else ()
+    elements += ["error"] * len(ended) + ["failure"] * len(lost) + ["skipped"] * (len(summary.not_here) - len(lost))
     suite = ElementTree.Element(
         "testsuite", name=_clean(f"mmaprobe {summary.device}"),
-        tests=str(len(summary.rows) + len(summary.not_here) + ended), failures=str(elements.count("failure")),
-        errors=str(elements.count("error")), skipped=str(len(summary.not_here)), time=f"{summary.seconds:.3f}",
+        tests=str(len(summary.rows) + len(summary.not_here) + len(ended)), failures=str(elements.count("failure")),
+        errors=str(elements.count("error")), skipped=str(elements.count("skipped")), time=f"{summary.seconds:.3f}",
     )  # fmt: skip
     properties = ElementTree.SubElement(suite, "properties")
     facts = {"run": summary.run, "seed": str(summary.seed), "version": summary.version, **summary.identity}
@@ -34,18 +34,32 @@ def to_junit(summary: Summary) -> str:
     group = _clean(summary.identity.get("architecture", summary.device))
     for row in summary.rows:
         _add_case(suite, group, row, _passed(row, summary.check))
-    if ended:
+    for reason in ended:
         case = ElementTree.SubElement(suite, "testcase", classname=group, name="the whole run", time="0.000")
-        ElementTree.SubElement(case, "error", type="ended", message=_clean(summary.ended))
+        ElementTree.SubElement(case, "error", type="ended", message=_clean(reason))
     for name, reason in summary.not_here:
         case = ElementTree.SubElement(suite, "testcase", classname=group, name=_clean(name), time="0.000")
-        ElementTree.SubElement(case, "skipped", message=_clean(f"not here: {reason}"))
+        if name in lost:
+            ElementTree.SubElement(case, "failure", type="missing", message="missing, and nobody says why")
+        else:
+            ElementTree.SubElement(case, "skipped", message=_clean(f"not here: {reason}"))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
 def _passed(row: InstructionRow, check: bool) -> bool:
-    return row.outcome == "equal" or (row.outcome == "changed" and not check)
+    return row.outcome == "equal" and not (check and row.parameters == NEW)
+
+
+def _element(row: InstructionRow) -> str:
+    return "failure" if row.outcome in ("mismatch", "changed", "equal") else "error"
+
+
+def _ended(summary: Summary) -> list[str]:
+    """Why the run as a whole is no success."""
+    ended = [summary.ended] * bool(summary.ended and (summary.failure or summary.unreached))
+    few = f"{summary.compared} instructions were compared, at least {summary.least} must be"
+    return ended + [few] * (summary.compared < summary.least)
 
 
 def _add_case(suite: ElementTree.Element, group: str, row: InstructionRow, passed: bool) -> None:
@@ -54,8 +68,11 @@ def _add_case(suite: ElementTree.Element, group: str, row: InstructionRow, passe
     )
     if passed:
         return
-    message = f"{row.outcome}: {row.mismatches} of {row.vectors} vectors differ"
-    trouble = ElementTree.SubElement(case, _ELEMENTS.get(row.outcome, "error"), type=row.outcome, message=message)
+    outcome = NEW if row.outcome == "equal" else row.outcome
+    message = f"{outcome}: {row.mismatches} of {row.vectors} vectors differ"
+    if row.changes:
+        message += f"; not what is shipped: {'; '.join(row.changes)}"
+    trouble = ElementTree.SubElement(case, _element(row), type=outcome, message=_clean(message))
     trouble.text = _clean(row.detail)
 
 

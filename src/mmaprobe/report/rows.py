@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,14 +11,16 @@ Outcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unw
 EXIT_CODES: dict[Outcome, int] = {
     "equal": 0,
     "mismatch": 1,
-    "changed": 0,
+    "changed": 1,
     "inconclusive": 4,
     "failed": 5,
     "unwritten": 6,
     "internal": 70,
 }
-"""What each outcome of an instruction makes the command return; ``changed`` (the derived datapath is not the shipped
-one) returns 1 under ``--check``."""
+"""What each outcome of an instruction makes the command return; ``changed``: a vector tells the derived datapath from
+the shipped one."""
+NEW = "new"
+"""How an instruction stands to the shipped parameters where they say nothing of it."""
 
 PRECEDENCE = (70, 5, 1, 6, 4, 3, 0)
 
@@ -27,6 +29,22 @@ def worst(codes: Collection[int]) -> int:
     """Of several outcomes the first of 70, 5, 1, 6, 4, 3, 0; what is none of them (an interrupt) comes before all."""
     others = [code for code in codes if code not in PRECEDENCE]
     return max(others) if others else next((code for code in PRECEDENCE if code in codes), 4)
+
+
+def run_code(codes: Iterable[int], vectors: int, failure: int, absent: bool) -> int:
+    """The exit code of a run: the first of its instructions' and demands' and of what ended it.
+
+    4 where nothing was compared; 3 where there was nothing to compare, everything being ``absent``.
+    """
+    found = {*codes} | ({failure} if failure else set())
+    if not found:
+        return 3 if absent else 4
+    return worst(found if vectors or failure else {*found, 4})
+
+
+def demand_codes(*, changed: bool, check: bool, least: int, compared: int, unreached: int) -> set[int]:
+    """Exit codes of what was demanded of a run in vain, as ``Summary`` has it; ``changed``: new or missing."""
+    return ({1} if check and changed else set()) | ({4} if compared < least or unreached else set())
 
 
 MEANING = (
@@ -41,7 +59,7 @@ class InstructionRow:
 
     ``phrases`` are those of ``report.phrases.describe`` (empty where nothing
     was derived); ``parameters`` says how the derived datapath compares with the
-    shipped one; ``detail`` is the reason or the first mismatch, for a person.
+    shipped one, ``changes`` in which fields it differs; ``detail`` is the reason or the first mismatch, for a person.
     """
 
     instruction: str
@@ -52,6 +70,7 @@ class InstructionRow:
     seconds: float = 0.0
     parameters: str = ""
     detail: str = ""
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,9 +85,11 @@ class StepRow:
 
 @dataclass(frozen=True)
 class Summary:
-    """A whole run; ``not_here`` pairs each instruction that this device lacks with the reason.
+    """A whole run; ``not_here`` pairs each instruction that this device lacks with the reason, which may be none.
 
-    ``ended``: why it ended early, ``failure`` that reason's exit code, where it is one.
+    ``ended``: why it ended early, ``failure`` that reason's exit code, where it is one.  ``check``: what is missing
+    without a reason, or new, is a failure.  ``least``: so many instructions must be compared.  ``unreached``:
+    instructions and control states that had less than the run's minimum of vectors when the budget was spent.
     """
 
     device: str
@@ -84,6 +105,8 @@ class Summary:
     steps: tuple[StepRow, ...] = ()
     ended: str = ""
     failure: int = 0
+    least: int = 0
+    unreached: int = 0
 
     @property
     def vectors(self) -> int:
@@ -96,13 +119,39 @@ class Summary:
         return sum(row.mismatches for row in self.rows)
 
     @property
+    def compared(self) -> int:
+        """Instructions of which vectors were compared."""
+        return sum(bool(row.vectors) for row in self.rows)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Instructions that are not here and of which nobody says why."""
+        return tuple(name for name, reason in self.not_here if not reason)
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """Instructions of which nothing is shipped."""
+        return tuple(row.instruction for row in self.rows if row.parameters == NEW)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """In plain lines what makes the run end otherwise than its vectors alone would."""
+        lines = [
+            f"{row.instruction} is not what is shipped: {'; '.join(row.changes)}" for row in self.rows if row.changes
+        ]
+        lines += [f"new, nothing is shipped for it: {name}" for name in self.new]
+        lines += [f"missing, and nobody says why: {name}" for name in self.missing]
+        lines += [f"{self.compared} instructions were compared, fewer than --least {self.least}"] * (
+            self.compared < self.least
+        )
+        return tuple(lines)
+
+    @property
     def exit_code(self) -> int:
-        """The first of 70, 5, 1, 6, 4, 3, 0 among the rows; 4 where nothing was compared, 3 where nothing is here."""
-        if self.failure == 130:
-            return 130
-        if not self.rows:
-            return self.failure or (3 if self.not_here else 4)
-        codes = {EXIT_CODES[row.outcome] for row in self.rows} | (set() if self.vectors else {4})
-        codes |= {self.failure} if self.failure else set()
-        codes |= {1} if self.check and any(row.outcome == "changed" for row in self.rows) else set()
-        return worst(codes)
+        """The first of 70, 5, 1, 6, 4, 3, 0 among the rows' and the demands'; 4 where nothing was compared, 3 where
+        nothing is here."""
+        codes = {EXIT_CODES[row.outcome] for row in self.rows} | demand_codes(
+            changed=bool(self.new or self.missing), check=self.check, least=self.least, compared=self.compared,
+            unreached=self.unreached,
+        )  # fmt: skip
+        return run_code(codes, self.vectors, self.failure, bool(self.not_here))

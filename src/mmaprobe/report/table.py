@@ -116,9 +116,7 @@ def _footer(summary: Summary) -> list[RenderableType]:
         f"{len(summary.rows)} instructions, {summary.vectors:,} vectors compared, {summary.mismatches:,} mismatches"
     )
     lines = [Text(f"{verdict}, {summary.seconds:.1f} s", style="bold red" if unequal else "bold green")]
-    changed = [
-        f"{row.instruction} ({row.parameters})" for row in summary.rows if row.parameters in ("changed", "unknown")
-    ]
+    changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
         lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
     lines += [Text(f"not here: {line}", style="dim") for line in _not_here(summary.not_here)]

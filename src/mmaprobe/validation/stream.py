@@ -32,6 +32,8 @@ NATIVE_CHUNK = 1 << 19
 """Vectors at a time; more where they never leave native code, which is fast enough to ask ``stop`` as often."""
 THREADS = 2
 EXAMPLES = 4
+MOST = 10**18
+"""Vectors of one validation: an index of theirs fits 64 bits in any order of tiles."""
 RECORDED = "recorded"
 TILES_OF = 4
 """Of a tile instruction's vectors, three in four are the outputs of whole tiles; the others lie alone on diagonals."""
@@ -102,6 +104,12 @@ class _Job:
         return differ
 
 
+def check_vectors(vectors: int) -> None:
+    """UsageError for a number of vectors that cannot be compared."""
+    if not 0 <= vectors <= MOST:
+        raise UsageError(f"vectors is {vectors}; it must not be negative, nor above {MOST:,}")
+
+
 def validate(
     dut: Device,
     ref: Device,
@@ -131,8 +139,7 @@ def validate(
     """
     if nan not in ("bits", "any"):
         raise UsageError(f"nan is {nan!r}; it must be bits or any")
-    if vectors < 0:
-        raise UsageError(f"vectors is {vectors}; it must not be negative")
+    check_vectors(vectors)
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, said, recorded=_recording(dut, ref, instruction))
     if job.recorded is None:
         job.native = pipeline(dut, ref, instruction)

@@ -95,8 +95,9 @@ class Summary:
 
     @property
     def verdict(self) -> str:
-        """One word for tables."""
-        words = {0: "equal", 1: "mismatch", 4: "nothing compared", 5: "unstable", 130: "interrupted"}
+        """In a word, or a few."""
+        nothing = "stopped before the first vector" if self.stopped else "nothing compared"
+        words = {0: "equal", 1: "mismatch", 4: nothing, 5: "unstable", 130: "interrupted"}
         return words[self.exit_code]
 
     def form(self) -> dict[str, Any]:
