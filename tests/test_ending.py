@@ -135,7 +135,7 @@ def test_a_trial_passes_it_on(elsewhere: Path) -> None:
     said = io.StringIO()
     serve(device, "sm_90a", io.StringIO(f"{F16}\n"), said)
     answer = said.getvalue().splitlines()[1]
-    assert answer.startswith("error 70 internal error: KeyError")
+    assert answer.startswith("error InternalError internal error: KeyError")
     trial = ChildTrial("cuda:0", (), 1.0)
     trial._child = type("Told", (Child,), {"running": True, "exchange": lambda *_, **__: answer.encode()})((), 1.0)
     with pytest.raises(InternalError, match=ASKS):
