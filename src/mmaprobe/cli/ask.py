@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import mmaprobe
+from mmaprobe.cli import words
 from mmaprobe.cli.terminal import (
     Device,
     DrawnSeed,
@@ -28,6 +29,7 @@ from mmaprobe.errors import UsageError
 
 
 @app.command()
+@words.words_first(words.run)
 def run(
     device: Device = None,
     instruction: Glob = "*",
@@ -99,6 +101,7 @@ def run(
 
 
 @app.command()
+@words.words_first(words.probe)
 def probe(
     context: typer.Context,
     instruction: Annotated[str | None, typer.Argument(help="Instruction id; with --suite all that fit.")] = None,
@@ -153,6 +156,7 @@ def _open_questions(name: str, wanted: list[str], seed: int, as_json: bool) -> i
 
 
 @app.command()
+@words.words_first(words.validate)
 def validate(
     context: typer.Context,
     dut: Annotated[str, typer.Argument(help="Device under test.")],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
+from mmaprobe.cli import words
 from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out, path, refuse
 from mmaprobe.cli.writing import changes_of
 from mmaprobe.errors import UsageError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@words.words_first(words.derive)
 def derive(
     context: typer.Context,
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Instruction id, glob, or the device's architecture.")],

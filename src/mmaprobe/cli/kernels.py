@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mmaprobe.cli import words
 from mmaprobe.cli.terminal import Glob, Json, app, emit, out, path
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ ENDS = (("changed", 1), ("unread", 4), ("refused", 3), ("compiled", 0))
 
 
 @app.command("compile")
+@words.words_first(words.kernels)
 def compile_kernels(
     architecture: Architecture,
     instruction: Glob = "*",
@@ -73,6 +75,7 @@ def compile_kernels(
 
 
 @app.command("pack")
+@words.words_first(words.kernels)
 def pack(
     architecture: Architecture,
     bundle: Annotated[

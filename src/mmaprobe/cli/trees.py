@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
+from mmaprobe.cli import words
 from mmaprobe.cli.terminal import Json, Seed, app, emit, out, path
 from mmaprobe.errors import UsageError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
+@words.words_first(words.tree)
 def tree(
     device: Annotated[str, typer.Argument(help="function:numpy:dot?k=4096, function:FILE.py:NAME?k=1000, ...")],
     instruction: Annotated[str | None, typer.Option("--instruction", "-i", help="If it has several.")] = None,
@@ -33,7 +35,7 @@ def tree(
 
     opened = mmaprobe.device(device)
     wanted = _chosen(opened, instruction)
-    found = mmaprobe.read_tree(opened, wanted, budget=budget, seed=seed, at=_place(at))
+    found = mmaprobe.read_tree(opened, wanted, budget=budget, seed=seed, at=words.place(at))
     if picture is not None and found.answer is not None:
         sums.draw_sum(wanted, found, device, picture)
     if as_json:
@@ -48,10 +50,3 @@ def _chosen(device: OpenDevice, wanted: str | None) -> Instruction:
     if wanted is None and len(every) != 1:
         raise UsageError(f"{device.name} has {len(every)} instructions; name one with --instruction")
     return every[0] if wanted is None else device.instruction(wanted).instruction
-
-
-def _place(text: str) -> tuple[int, int]:
-    row, _, column = text.partition(",")
-    if not (row.strip().isdigit() and column.strip().isdigit()):
-        raise UsageError(f"--at {text!r} must be ROW,COLUMN, as in 0,0")
-    return int(row), int(column)

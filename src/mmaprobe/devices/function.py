@@ -124,6 +124,7 @@ def open_function(argument: str) -> Function:
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
         raise UsageError(f"function:{argument}: the name is function:module:name, as in function:numpy:dot?k=16")
+    _instruction(target, {"operands": "2"} | options)  # what is wrong with them is said before what is missing
     call, version = _find(module_name, attribute)
     if "subscripts" in options:
         call = partial(call, options["subscripts"])

@@ -89,14 +89,20 @@ def probe(
     UsageError for an unknown question, NotHereError where the device does not
     run the instruction.
     """
-    names = QUESTIONS if questions is None else tuple(dict.fromkeys(questions))
-    for name in names:
-        if name not in PROBES:
-            raise UsageError(f"unknown question {name!r}{near(name, QUESTIONS)}")
+    names = checked(questions)
     support = device.supports(instruction)
     if not support:
         raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
     return probe_on(Bench(device, instruction, seed), names)
+
+
+def checked(questions: Sequence[str] | None) -> tuple[str, ...]:
+    """The questions' names, each once, all where None; UsageError for an unknown one."""
+    names = QUESTIONS if questions is None else tuple(dict.fromkeys(questions))
+    for name in names:
+        if name not in PROBES:
+            raise UsageError(f"unknown question {name!r}{near(name, QUESTIONS)}")
+    return names
 
 
 def probe_on(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:

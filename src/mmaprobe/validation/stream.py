@@ -110,6 +110,13 @@ def check_vectors(vectors: int) -> None:
         raise UsageError(f"vectors is {vectors}; it must not be negative, nor above {MOST:,}")
 
 
+def check_options(vectors: int, nan: str) -> None:
+    """UsageError for a number of vectors or a comparison that is none."""
+    check_vectors(vectors)
+    if nan not in ("bits", "any"):
+        raise UsageError(f"nan is {nan!r}; it must be bits or any")
+
+
 def validate(
     dut: Device,
     ref: Device,
@@ -137,9 +144,7 @@ def validate(
 
     Raises UsageError for an unknown family or option, DeviceError when a device fails.
     """
-    if nan not in ("bits", "any"):
-        raise UsageError(f"nan is {nan!r}; it must be bits or any")
-    check_vectors(vectors)
+    check_options(vectors, nan)
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, said, recorded=_recording(dut, ref, instruction))
     if job.recorded is None:
         job.native = pipeline(dut, ref, instruction)
@@ -170,6 +175,14 @@ def validate(
     )
 
 
+def check_generators(instruction: Instruction, generators: Sequence[str]) -> None:
+    """UsageError for a family that makes no vectors of the instruction."""
+    known = families_for(instruction)
+    for name in generators:
+        if name not in known:
+            raise UsageError(f"no generator {name!r} for {instruction.id}{near(name, known)}")
+
+
 def _recording(dut: Device, ref: Device, instruction: Instruction) -> Batch | None:
     """The recorded inputs where one of the devices can answer nothing else."""
     for device in (dut, ref):
@@ -187,10 +200,7 @@ def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> Iterat
         return (_Chunk(RECORDED, start, min(CHUNK, count - start)) for start in range(0, count, CHUNK))
     if vectors == 0:
         return iter(())
-    known = families_for(instruction)
-    for name in generators or ():
-        if name not in known:
-            raise UsageError(f"no generator {name!r} for {instruction.id}{near(name, known)}")
+    check_generators(instruction, generators or ())
     mix = {name: MIX[name] for name in generators} if generators else None
     return chain.from_iterable(_family(job, *each) for each in plan(instruction, vectors, mix))
 
