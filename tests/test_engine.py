@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, kernels, rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Products, Special
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Operand, Products, Special
 from mmaprobe.parameters.lookup import load
 
 BUILDS = _native.engine_builds()
@@ -49,6 +50,60 @@ def test_engine_is_the_stages(name: str, mode: str) -> None:
     expected = stages.evaluate(datapath, vectors)
     wrong = np.flatnonzero(engine.evaluate(datapath, vectors) != expected)
     assert not wrong.size, f"vectors {wrong[:5]} of {name}"
+
+
+def fma_of(a: str, d: str, to: Encode, **more: Any) -> Datapath:
+    """One fused multiply-add, which no kernel computes but the interpreter."""
+    return Datapath(a, a, d, d, 1, Fma(Accumulator(), (0,), to), **more)
+
+
+def every(datapath: Datapath, a: list[int], b: list[int], c: list[int]) -> Batch:
+    """All combinations of some codes."""
+    one, other, third = (x.ravel() for x in np.meshgrid(a, b, c, indexing="ij"))
+    types = [formats.get(name).dtype for name in (datapath.a, datapath.b, datapath.c or "f32")]
+    return Batch(one[:, None].astype(types[0]), other[:, None].astype(types[1]), third.astype(types[2]))
+
+
+def test_every_code_of_a_format_with_one_nan() -> None:
+    """The NaN of fnuz formats is the code of a negative zero."""
+    datapath = fma_of("e4m3fnuz", "f32", Encode(), special=Special(code=0x7FC00000))
+    vectors = every(datapath, list(range(256)), [0x40, 0x80, 0xC8], [0, 0x80000000, 0x3F800000])
+    d = engine.evaluate(datapath, vectors)
+    assert (d == stages.evaluate(datapath, vectors)).all()
+    assert ((d == 0x7FC00000) == ((vectors.a == 0x80) | (vectors.b == 0x80))[:, 0]).all()
+
+
+@pytest.mark.parametrize("policy", ["keep", "zero", "signed_zero"])
+def test_a_flushed_operand_and_its_sign(policy: Any) -> None:
+    datapath = fma_of("f16", "f16", Encode("f16"), operand_a=Operand(policy), special=Special(code=0x7E00))
+    vectors = every(
+        datapath, [0, 1, 0x3FF, 0x400, 0x8000, 0x8001, 0x83FF, 0x8400], [0x3C00, 0xBC00, 0x7C00], [0, 0x8000]
+    )
+    d = engine.evaluate(datapath, vectors)
+    assert (d == stages.evaluate(datapath, vectors)).all()
+    small = (vectors.a[:, 0] == 0x8001) & (vectors.b[:, 0] == 0x3C00) & (vectors.c == 0x8000)
+    assert d[small].tolist() == [{"keep": 0x8001, "zero": 0, "signed_zero": 0x8000}[policy]]
+
+
+def test_a_payload_that_does_not_fit_leaves_a_nan() -> None:
+    special = Special("global", 0x7E00, ("a0", "b0", "c"), quiet=False)
+    datapath = Datapath("f32", "f32", "f16", "f16", 1, Fma(Accumulator(), (0,), Encode("f16")), special=special)
+    vectors = every(datapath, [0x7F800001, 0xFF800001, 0x7F802000, 0x7FC00001], [0x3F800000], [0])
+    d = engine.evaluate(datapath, vectors)
+    assert (d == stages.evaluate(datapath, vectors)).all()
+    assert d.tolist() == [0x7E00, 0xFE00, 0x7C01, 0x7E00]
+
+
+@pytest.mark.parametrize(("tininess", "lost"), [("before", [1, 1, 0]), ("after", [1, 0, 0]), ("encoded", [0, 0, 0])])
+def test_when_a_result_is_tiny(tininess: Any, lost: list[int]) -> None:
+    """2^-14 (1 - 2^-11), which has a code of 11 bits and is half a place of a subnormal short of 2^-14; a product
+    nearer to it, which rounds up to it; and 2^-14."""
+    datapath = fma_of("f32", "f16", Encode("f16", subnormals="signed_zero", tininess=tininess))
+    codes = np.float32([2**-14 * (1 - 2**-11), 2**-14 * (1 - 2**-13), 2**-14]).view(np.uint32)
+    vectors = every(datapath, codes.tolist(), [0x3F800000], [0])
+    d = engine.evaluate(datapath, vectors)
+    assert (d == stages.evaluate(datapath, vectors)).all()
+    assert [int(code == 0) for code in d] == lost
 
 
 def test_every_shipped_datapath_runs_natively() -> None:

@@ -1,0 +1,137 @@
+"""The project's own files agree with each other: what is imported is asked for, what is written is built and run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from mmaprobe.devices.base import GROUP
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+BUILD = (ROOT / "CMakeLists.txt").read_text("utf-8")
+CI = (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def named(requirements: list[str]) -> set[str]:
+    """The distributions that requirements name, as PEP 503 spells them."""
+    return {re.split(r"[\[<>=~! @;]", line)[0].lower().replace("_", "-") for line in requirements}
+
+
+def imported(folder: Path) -> set[str]:
+    """Installed distributions whose modules a folder's files import, where they are loaded."""
+    owners, names = metadata.packages_distributions(), set()
+    for path in folder.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add((node.module or "").partition(".")[0])
+    return {owner.lower().replace("_", "-") for name in names for owner in owners.get(name, [])} - {"mmaprobe"}
+
+
+def test_what_the_package_imports_is_a_dependency() -> None:
+    assert imported(ROOT / "src" / "mmaprobe") - {"pytest"} <= named(PROJECT["project"]["dependencies"])
+
+
+def test_what_the_tests_import_is_in_their_extra() -> None:
+    """Somebody who installs '.[test]' and nothing else can load every test."""
+    asked = named(PROJECT["project"]["dependencies"]) | named(EXTRAS["test"])
+    assert imported(ROOT / "tests") <= asked
+    assert {"pytest", "pytest-xdist"} <= asked
+
+
+def test_every_entry_point_is_there() -> None:
+    points = PROJECT["project"]["entry-points"]
+    listed = re.search(r"(?s)## Devices.*?\n\n\|(.*?)\n\n", (ROOT / "README.md").read_text("utf-8"))
+    assert listed
+    assert set(re.findall(r"(?m)^\| `(\w+)", listed[1])) == points[GROUP].keys() - {"misbehaving"}
+    for place in [*points["mmaprobe.devices"].values(), *PROJECT["project"]["scripts"].values()]:
+        module, _, name = place.partition(":")
+        assert callable(getattr(importlib.import_module(module), name)), place
+    assert all(importlib.import_module(module) for module in points["pytest11"].values())
+
+
+def test_the_oldest_python_is_one_thing() -> None:
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert f"Programming Language :: Python :: {oldest}" in PROJECT["project"]["classifiers"]
+    assert PROJECT["tool"]["mypy"]["python_version"] == oldest
+    assert PROJECT["tool"]["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+    assert f"find_package(Python {oldest} " in BUILD
+
+
+def test_every_source_is_built_and_every_header_installed() -> None:
+    sources = {path.name for path in (ROOT / "csrc" / "cpu").glob("*.cpp")} - {"arm_runner.cpp"}
+    assert sources == set(re.findall(r"csrc/cpu/(\w+\.cpp)", BUILD))
+    assert re.search(r"install\(DIRECTORY csrc/ DESTINATION mmaprobe/csrc\)", BUILD)
+    assert re.search(r"install\(TARGETS _native DESTINATION mmaprobe\)", BUILD)
+    assert PROJECT["tool"]["scikit-build"]["wheel"]["packages"] == ["src/mmaprobe"]
+
+
+def test_each_instruction_set_has_a_build_of_its_own() -> None:
+    """A build without its flags, or with another's name, is slow or ends older processors."""
+    for name, flag in (("avx2", "-march=x86-64-v3"), ("avx512", "-march=x86-64-v4")):
+        assert f"add_build({name} {flag})" in BUILD
+    assert re.search(r"GENERATOR_FLAGS_avx2 -mavx2", BUILD)
+    assert "-mavx512f" not in re.search(r"GENERATOR_FLAGS_avx2.*\n", BUILD)[0]  # type: ignore[index]
+    assert "-O3 -fwrapv" in BUILD
+    assert "-ffast-math" not in BUILD
+
+
+def test_nox_installs_what_its_sessions_use() -> None:
+    """Every file that a session runs is there, and every extra that it installs."""
+    text = (ROOT / "noxfile.py").read_text("utf-8")
+    assert all((ROOT / path).exists() for path in re.findall(r'"((?:tests|docs|benchmarks)/[\w./]+)"', text))
+    for extras in re.findall(r'"(?:mmaprobe|\.)\[([\w,]+)\]', text):
+        assert set(extras.split(",")) <= EXTRAS.keys()
+    assert 'nox.options.sessions = ["lint", "tests"]' in text
+
+
+def harness(last: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The part of .ci/run above its first step function, with other steps below it."""
+    head = CI[: CI.index("# Recorded outputs")]
+    (folder / ".ci").mkdir(exist_ok=True)
+    (folder / ".ci" / "run").write_text(f"{head}\n{last}\n")
+    return subprocess.run(
+        ["bash", str(folder / ".ci" / "run")], capture_output=True, text=True, env={"PATH": os.environ["PATH"]}
+    )
+
+
+@pytest.mark.parametrize("bad", ["false", "sh -c 'exit 3'", "several", "piped", "no_such_command", 'echo "$unset"'])
+def test_a_step_of_ci_that_fails_ends_it(bad: str, tmp_path: Path) -> None:
+    """Whatever in a step failed, the first, a middle or a piped command: CI ends there, red, and names the step."""
+    functions = "several() { true; false; true; }\npiped() { false | cat; true; }\n"
+    done = harness(f"{functions}step good true\nstep bad {bad}\nstep never echo reached", tmp_path)
+    assert done.returncode != 0
+    assert "FAILED in step: " in done.stdout
+    assert "reached" not in done.stdout
+    assert "everything passed" not in done.stdout
+
+
+def test_a_ci_whose_steps_pass_is_green(tmp_path: Path) -> None:
+    done = harness("step first true\nstep 'second one' test -d .ci", tmp_path)
+    assert done.returncode == 0
+    assert "everything passed" in done.stdout
+    assert re.search(r"(?m)^second one +\d+$", done.stdout)
+
+
+def test_every_step_of_ci_is_run() -> None:
+    functions = set(re.findall(r"(?m)^(\w+)\(\) \{", CI)) - {"finish", "step"}
+    called = set(re.findall(r"(?m)^step .* (\w+)$", CI))
+    helpers = {name for name in functions if re.search(rf"(?m)^(?!{name}\(\)).*\b{name}\b", CI)}
+    assert functions <= called | helpers
+    assert called <= functions
+    assert {"lint", "tests", "mutants", "wheel"} <= called
+    assert "set -euo pipefail" in CI
+    assert not re.search(r"\|\| true\b", CI)
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
