@@ -51,6 +51,24 @@ def test_the_founding_papers_sum(arch: str, name: str) -> None:
     assert found == Fraction(EQUATION_10[arch, name])
 
 
+@pytest.mark.parametrize(
+    ("arch", "name"),
+    [("gfx90a", "v_mfma_f64_16x16x4f64"), ("gfx90a", "v_mfma_f64_4x4x4f64"),
+     ("gfx942", "v_mfma_f64_16x16x4_f64"), ("gfx942", "v_mfma_f64_4x4x4_4b_f64")],
+)  # fmt: skip
+def test_binary64_is_multiply_adds_to_nearest(arch: str, name: str) -> None:
+    """One fused multiply-add after the other in ascending k, each rounded once, to nearest even, by exact fractions."""
+    rng = np.random.default_rng(7)
+    a, b = (rng.standard_normal((200, 4)) * 2.0 ** rng.integers(-3, 4, (200, 4)) for _ in range(2))
+    c = rng.standard_normal(200)
+    expected = []
+    for x, y, total in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
+        for left, right in zip(x, y, strict=True):
+            total = float(Fraction(left) * Fraction(right) + Fraction(total))
+        expected.append(total)
+    assert mmaprobe.model(arch, name).dot(a, b, c).tolist() == expected
+
+
 def test_a_small_negative_c_costs_a_quarter() -> None:
     """MMA-Sim, the example of the founding paper: 2048 2048 - 2048 2048 - 0.000001 on CDNA3."""
     c = -float(np.float32(0.000001))
