@@ -17,10 +17,10 @@ ROWS = faults()
 
 
 @cache
-def functions(file: str) -> set[str]:
-    """The tests that a file defines."""
-    made = ast.walk(ast.parse((ROOT / file).read_text("utf-8")))
-    return {node.name for node in made if isinstance(node, ast.FunctionDef)}
+def functions(file: str) -> dict[str, str]:
+    """The tests that a file defines, with their decorators."""
+    made = [node for node in ast.walk(ast.parse((ROOT / file).read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
+    return {node.name: " ".join(map(ast.unparse, node.decorator_list)) for node in made}
 
 
 def test_every_fault_applies() -> None:
@@ -39,7 +39,11 @@ def test_the_killers_of_a_fault_are_tests(fault: Fault) -> None:
     for killer in fault.killers:
         file, _, rest = killer.partition("::")
         assert (ROOT / file).is_file(), killer
-        assert not rest or rest.partition("[")[0] in functions(file), killer
+        name, one, _ = rest.partition("[")
+        assert not rest or name in functions(file), killer
+        marks = functions(file).get(name, "")
+        assert fault.long or "mark.long" not in marks, f"{killer} is not in the bare command: the row is long"
+        assert not (one and "mark.sampled" in marks), f"{killer} may be left out of the bare command: name the test"
         assert len(fault.why) > 20
 
 

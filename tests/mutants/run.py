@@ -32,8 +32,8 @@ LIMIT = 90
 """Seconds after which tests that have not ended count as having noticed: a fault that hangs is seen."""
 FIRST_BUILD, NEXT_BUILD = 75, 30
 """Seconds a build of the native module is taken to need, where time is counted."""
-FAILED = (1, 2, 3, 4)
-"""Exit codes of pytest that say that a test noticed; the tests were there and passed without the fault."""
+NOT_LOADED = ("ERROR collecting", "ImportError while loading conftest", "INTERNALERROR")
+"""What pytest says where files of tests cannot be loaded; with the same exit code it says that a test is not there."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,18 @@ class Tree:
             if fault.built and self.compile(jobs):
                 return outcome("killed", "it does not build")
             code, said = self.tests(fault, fault.killers, LIMIT)
-            if code not in (*FAILED, -1) and whole:
+            if not noticed(code, said) and whole:
                 code, said = self.tests(fault, ["tests"], 20 * LIMIT)
         finally:
             restore()
-        return outcome("killed" if code in (*FAILED, -1) else "survived", last(said))
+        if code == 4 and not noticed(code, said):
+            return outcome("broken", last(said))
+        return outcome("killed" if noticed(code, said) else "survived", last(said))
+
+
+def noticed(code: int, said: str) -> bool:
+    """Whether a run of tests failed, hung, or could not load what the fault broke."""
+    return code in (-1, 1, 2, 3) or (code == 4 and any(words in said for words in NOT_LOADED))
 
 
 def sound(tree: Tree, rows: list[Fault]) -> bool:
@@ -248,6 +255,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--kind", choices=("python", "c++", "data", "ci"), help="faults of one kind")
     parser.add_argument("--seconds", type=float, help="begin nothing that does not fit; other rows each day")
     parser.add_argument("--whole", action="store_true", help="the whole suite on what the named tests let live")
+    parser.add_argument("--passed", action="store_true", help="the tests have just passed here: not once more")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the checkout at work at a time")
     parser.add_argument("--work", type=Path, help="where the copies and the build lie; build/mutants unless given")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
@@ -270,7 +278,7 @@ def main(words: list[str] | None = None) -> int:
         rows = turn(rows, datetime.date.today().isoformat())
     work = (given.work or given.root / "build" / "mutants").resolve()
     trees = [Tree(given.root.resolve(), work, f"tree{n}") for n in range(max(1, given.jobs))]
-    if until is None and len(rows) > 1 and sound(trees[0], rows):
+    if given.passed or (until is None and len(rows) > 1 and sound(trees[0], rows)):
         for tree in trees:
             tree.sound = True
     return report(work_off(trees, rows, until, given.whole), len(rows))
