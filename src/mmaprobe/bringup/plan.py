@@ -8,6 +8,7 @@ from functools import cached_property
 
 from mmaprobe import formats
 from mmaprobe.bringup.selection import select, unaccounted
+from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, is_glob, lowering
 from mmaprobe.catalog.variants import asked
@@ -65,8 +66,10 @@ class Plan:
 
     @cached_property
     def asked(self) -> tuple[Instruction, ...]:
-        """Every instruction: first those of every form, then their other sizes, placements and modifiers."""
-        return (*self.bases, *(made for base in self.bases for made in self.others.get(base.id, ())))
+        """Every instruction: first those of every form, then their other sizes, placements and modifiers; last of all
+        those whose shape is in doubt."""
+        every = (*self.bases, *(made for base in self.bases for made in self.others.get(base.id, ())))
+        return tuple(sorted(every, key=lambda made: bool(doubt(made))))
 
     def _computes(self, made: Instruction) -> Hashable:
         bare = bare_primitive(self.architecture, made)
@@ -92,7 +95,7 @@ def plan_of(device: Device, pattern: str, check: bool = False) -> Plan:
 
     held: Callable[[Instruction], Support] = getattr(device, "holds", lambda made: Support(True))
     absent += [(group[0].id, held(group[0]).reason) for group in groups if not held(group[0])]
-    groups = [group for group in groups if held(group[0])]
+    groups = sorted((group for group in groups if held(group[0])), key=lambda group: bool(doubt(group[0])))
     if check:
         known = {group[0].id for group in groups} | {name for name, _ in absent}
         absent += [(name, "") for name in unaccounted(device, pattern, known)]

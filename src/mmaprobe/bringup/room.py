@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from mmaprobe.bringup.plan import Plan
+from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.survey import Surveyor
 from mmaprobe.devices.base import Device
@@ -89,6 +90,7 @@ class Room:
 
     def fail(self, made: Instruction, error: str, code: int) -> None:
         """The instruction is left out from here on: the device failed, lied or refused."""
+        error = "; ".join(filter(None, (error, doubt(made))))
         said = {**self.part(made).validation, "error": error, "exit_code": code}
         self.save(made, status="partial", validation=said)
 
