@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +21,10 @@ from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.devices.base import Device, Support, open_device
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence import files
-from mmaprobe.evidence.store import Store
+from mmaprobe.evidence.files import Lock
+from mmaprobe.evidence.store import Part, Store
 from mmaprobe.parameters.files import read, to_text
+from sealing import replaced
 
 MODEL = "model:x86-64+intel"
 QUICK: dict[str, Any] = {"instruction": "x86.vpdpbusd*", "vectors": 2000, "seed": 3}
@@ -109,6 +113,95 @@ def test_a_tiny_budget_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
     again = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK)
     assert again.exit_code == 0
     assert Store.open(tmp_path / "e").finished
+
+
+RELATED: dict[str, Any] = {"instruction": "x86.vfmadd.f16*", "vectors": 400, "seed": 3}
+"""Control states of one opcode: each is derived from the datapath of the one before."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("undisturbed") / "e"
+    run = mmaprobe.run(MODEL, out=out, **RELATED).run
+    return {name: part.to_json("") for name, part in Store.open(out).parts.items()} | {"run": run}
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_resumed_run_gives_the_evidence_of_an_undisturbed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, Any], after: int
+) -> None:
+    """Part by part the same bytes, but for the run's id: what is known of a relative comes from its part."""
+    save, left = Store.save, iter(range(100))
+
+    def killed(self: Store, part: Part) -> Path:
+        if next(left) >= after:
+            raise SystemError("killed")
+        return save(self, part)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "save", killed)
+        with pytest.raises(SystemError):
+            mmaprobe.run(MODEL, out=tmp_path / "e", **RELATED)
+    assert len(Store.open(tmp_path / "e").parts) == after
+    report = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **RELATED)
+    parts = Store.open(tmp_path / "e").parts
+    assert {name: part.to_json("") for name, part in parts.items()} | {"run": undisturbed["run"]} == undisturbed
+    assert report.run != undisturbed["run"]
+
+
+LIES: dict[str, Any] = {
+    "exit code 0": lambda part: part["validation"].update(exit_code=0),
+    "no exit code": lambda part: part["validation"].pop("exit_code", None),
+    "counts of 0": lambda part: (part.update(mismatch_count=0, mismatches=[]), part["validation"].update(mismatches=0)),
+    "every count of 0": lambda part: (
+        part.update(mismatch_count=0, mismatches=[], vectors=0),
+        part["validation"].update(mismatches=0, vectors=0, families={}),
+    ),
+    "no validation": lambda part: part.update(validation={}),
+}
+
+
+RED: dict[str, Any] = {"device": f"misbehaving:pattern?of={MODEL}", "instruction": "x86.vpdpbusd", "vectors": 200_000}
+
+
+@pytest.fixture(scope="module")
+def red(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("red") / "e"
+    assert mmaprobe.run(out=out, seed=3, **RED).exit_code == 1
+    return out
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("sealing", ["as it was", "anew"])
+def test_a_red_part_never_resumes_green(tmp_path: Path, red: Path, lie: str, sealing: str) -> None:
+    """Its verdict is what its counts make; where these are bent it is refused, or compared nothing."""
+    folder = shutil.copytree(red, tmp_path / "e")
+    path = folder / "instructions" / "x86.vpdpbusd.json"
+    part = json.loads(path.read_text())
+    LIES[lie](part)
+    replaced(path, part) if sealing == "anew" else path.write_text(files.json_text(part))
+    try:
+        code = mmaprobe.run(out=folder, resume=True, seed=3, **RED).exit_code
+    except UsageError as error:
+        code = error.exit_code
+    harmless = lie == "no exit code" or (lie, sealing) == ("exit code 0", "anew")
+    assert code == 1 if harmless else code in (2, 4)
+
+
+def test_of_two_runs_in_one_folder_the_second_is_refused(tmp_path: Path) -> None:
+    with Lock(tmp_path / "e"), pytest.raises(UsageError, match=f"process {os.getpid()} is writing there"):
+        mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    assert mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK).exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "e").iterdir()) == ["instructions", "manifest.json"]
+
+
+def test_no_run_goes_on_in_evidence_without_digests(tmp_path: Path) -> None:
+    mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
+    for path in (tmp_path / "e").rglob("*.json"):
+        document = json.loads(path.read_text())
+        path.write_text(json.dumps({**{k: v for k, v in document.items() if k != "sha256"}, "schema": 1}))
+    with pytest.raises(UsageError, match="was written without digests"):
+        mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK)
 
 
 @pytest.mark.parametrize(("error", "code"), [(RuntimeError("dead"), 5), (KeyboardInterrupt(), 130)])

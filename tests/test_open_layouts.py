@@ -30,6 +30,7 @@ from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.report.findings import findings_code
 from mmaprobe.toolchain.pack import open_pack
+from sealing import reseal
 from standin_hip import plugged
 
 
@@ -137,6 +138,10 @@ def test_a_run_settles_it_and_goes_on(tmp_path: Path) -> None:
     assert told.supports(instruction(BYTES, "gfx950"))
     assert not told.supports(instruction(HALF, "gfx950"))
     (tmp_path / "steps" / "layouts.json").write_text(json.dumps(step).replace('"claim": "chunks"', '"claim": "plain"'))
+    with pytest.raises(UsageError, match="sha256 is not that of the rest"):
+        device(FakeHip("gfx950", exact), options=f"&layouts={tmp_path}/steps/layouts.json")
+    step["result"]["findings"][BYTES]["answer"]["claim"] = "plain"
+    reseal(tmp_path / "steps" / "layouts.json", step)
     with pytest.raises(UsageError, match=r"claim.* consecutive, chunks"):
         device(FakeHip("gfx950", exact), options=f"&layouts={tmp_path}/steps/layouts.json")
 

@@ -19,6 +19,7 @@ from mmaprobe.catalog.lookup import forms
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.catalog.variants import asked, variants
 from mmaprobe.devices.base import Support, open_device
+from mmaprobe.devices.recording import LIST, OUTPUTS, WITNESSES, _members
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import read
@@ -56,7 +57,9 @@ def test_going_on_after_each_step(tmp_path: Path, whole: tuple[Report, list[str]
     again = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **FEW)
     first, second = (Store.open(report.out).parts for report in (whole[0], again))
     assert {n: part.to_json("") for n, part in first.items()} == {n: part.to_json("") for n, part in second.items()}
-    assert (again.out / ARCHIVE).read_bytes() == (whole[0].out / ARCHIVE).read_bytes()
+    told, once = (_members(report.out / ARCHIVE) for report in (again, whole[0]))
+    assert {name: told[name] for name in (OUTPUTS, WITNESSES)} == {name: once[name] for name in (OUTPUTS, WITNESSES)}
+    assert told[LIST].replace(again.run.encode(), whole[0].run.encode()) == once[LIST]
     assert Store.open(tmp_path / "e").finished
 
 

@@ -18,6 +18,7 @@ from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.report import junit
+from sealing import replaced
 from stepping import F16, FEW, MODEL, NAMES, ONE, PLAIN, Changed, Heard
 
 
@@ -130,6 +131,9 @@ def test_a_step_that_is_damaged_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "e" / "steps" / "layouts.json"
     kept = json.loads(path.read_text())
     path.write_text(json.dumps(kept | {"run": "0"}))
+    with pytest.raises(UsageError, match=r"layouts\.json is not the file that manifest\.json names"):
+        Store.open(tmp_path / "e")
+    replaced(path, kept | {"run": "0"})
     with pytest.raises(UsageError, match=r"layouts\.json: key run is '0'"):
         Store.open(tmp_path / "e")
     path.unlink()

@@ -14,7 +14,7 @@ from mmaprobe.bringup.validating import DISTINCT, EACH, MAIN, RISING
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.store import Store
-from mmaprobe.validation import Summary
+from mmaprobe.validation import FamilyCount, Summary
 
 MODEL = "model:sm_90a"
 GLOB = "*mma*k16.f32.f16.f16*"
@@ -30,7 +30,8 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         before = counts.get(made.id, 0)
         counts[made.id] = before + vectors
         order.extend((made.id, weight) for weight in (EACH, *RISING, MAIN) if before < weight <= counts[made.id])
-        return Summary(made.id, "", "", seed, vectors, vectors, 0, (), (), 1.0)
+        families = (("uniform", FamilyCount(vectors)),)
+        return Summary(made.id, "", "", seed, vectors, vectors, 0, families, (), 1.0)
 
     monkeypatch.setattr(validating, "validate", validate)
     return order

@@ -81,8 +81,6 @@ def _say(result: dict[str, Any], answer: Answer) -> None:
     statuses = [each["status"] for each in result["answers"]]
     words = [f"{statuses.count(word)} {word}" for word in ("settled", "open", "failed", "not here") if word in statuses]
     result["text"] = ", ".join(words)
-    if answer.status == "failed":
-        result["exit_code"] = DEVICE_FAILED
 
 
 def answers_of(store: Store) -> list[Answer]:

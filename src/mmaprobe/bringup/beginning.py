@@ -12,7 +12,8 @@ from typing import Any
 import mmaprobe
 from mmaprobe.devices.base import Device, ReadsGpuMemory, open_device, schemes
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.evidence.store import Header, Store
+from mmaprobe.evidence.files import Lock, sweep
+from mmaprobe.evidence.store import Header, Store, execution
 from mmaprobe.generators.seeds import seed_of
 from mmaprobe.validation import check_vectors
 
@@ -44,7 +45,8 @@ def begun(device: Device, out: str | Path | None, seed: int | None, settings: Ma
 
     Without a seed the run takes that of the folder it goes on in, else ``seeds.seed_of``.
 
-    UsageError where it was begun with another device, driver, toolchain or option, naming both.
+    It is this process' alone until ``Store.close``.  UsageError where another process writes there, where it was begun
+    with another device, driver, toolchain or option, naming both, and where it has no digests.
     """
     folder = Path("mmaprobe-evidence") / f"{_file_name(device.name)}-{_stamp()}" if out is None else Path(out)
     header = Header(
@@ -54,10 +56,24 @@ def begun(device: Device, out: str | Path | None, seed: int | None, settings: Ma
         seed=seed_of(seed),
         toolchain=getattr(device, "toolchain", dict)(),
         settings=settings,
+        execution=execution(),
     )
-    if not resume:
-        return Store.create(folder, header)
+    lock = Lock(folder)
+    try:
+        store = _opened(folder, header, seed) if resume else Store.create(folder, header)
+    except BaseException:
+        lock.release()
+        raise
+    store.lock = lock
+    return store
+
+
+def _opened(folder: Path, header: Header, seed: int | None) -> Store:
+    """The evidence in a folder, which must be that of the run that goes on."""
     store = Store.open(folder)
+    if not store.sealed:
+        raise UsageError(f"{folder} was written without digests, by an older mmaprobe; start anew with another --out")
+    sweep(folder, folder / "instructions", folder / "steps")
     header = replace(header, seed=store.header.seed) if seed is None else header
     for name in ("device", "identity", "version", "seed", "toolchain", "settings"):
         before, now = (_lasting(getattr(of, name)) for of in (store.header, header))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,13 +15,14 @@ from mmaprobe.bringup.result import Report, Result, mismatches_of, spent, to_par
 from mmaprobe.bringup.selection import select, unaccounted
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.comparison import compare_with_shipped
+from mmaprobe.derivation.comparison import compare, compare_with_shipped
 from mmaprobe.devices.base import Device, open_device, serial
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.table import from_table
 from mmaprobe.probing import probe
 from mmaprobe.validation import validate
 
@@ -72,8 +74,9 @@ def run(
     settings = {"instruction": instruction, "vectors": vectors}
     store = begun(opened, out, seed, settings, resume)
     deadline = None if budget is None else time.monotonic() + 60 * budget
-    campaign = _Campaign(serial(opened), store, vectors, store.header.seed, deadline, listener, check, least)
-    return campaign.run(chosen, absent)
+    with closing(store):
+        campaign = _Campaign(serial(opened), store, vectors, store.header.seed, deadline, listener, check, least)
+        return campaign.run(chosen, absent)
 
 
 @dataclass
@@ -152,14 +155,19 @@ class _Campaign:
             for state in group:
                 if self._stop():
                     return
-                if self.store.is_finished(state.id):
-                    part = self.store.parts[state.id]
-                    pending.append(validator.submit(lambda s=state, p=part: Result(s, resumed=p)))  # type: ignore[misc]
-                    continue
-                result = self._derive(state, known.get(state.opcode))
+                kept = self.store.is_finished(state.id)
+                result = self._kept(state) if kept else self._derive(state, known.get(state.opcode))
                 if result.datapath is not None:
                     known.setdefault(state.opcode, result.datapath)
                 pending.append(validator.submit(self._finish, result, self._share(group)))
+
+    def _kept(self, state: Instruction) -> Result:
+        """What a part that an earlier run finished says, beside the file that ships now."""
+        part = self.store.parts[state.id]
+        table = (part.datapath or {}).get("datapath")
+        datapath = from_table(table, f"{self.store.path}: {state.id}") if table else None
+        comparison = compare(self.device.info()["architecture"], state, datapath, self.seed)
+        return Result(state, datapath, comparison=comparison, resumed=part)
 
     def _derive(self, state: Instruction, start: Datapath | None) -> Result:
         begin = time.monotonic()
@@ -178,7 +186,9 @@ class _Campaign:
 
     def _finish(self, result: Result, vectors: int) -> Result:
         """Validate against the derived datapath, and save the part; against the shipped one where none was found, or
-        where no vector told the two apart."""
+        where no vector told the two apart.  What an earlier run finished is done."""
+        if result.resumed is not None:
+            return result
         begin = time.monotonic()
         comparison = result.comparison
         shipped = comparison.shipped if comparison is not None else None

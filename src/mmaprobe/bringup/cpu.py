@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mmaprobe.bringup.beginning import goes_by_steps
 from mmaprobe.bringup.campaign import run
 from mmaprobe.bringup.room import Room, Work
 from mmaprobe.bringup.rows import summary_of
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import NotHereError
+from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.report.json import to_json
 
 VECTORS = 100_000
@@ -39,8 +42,12 @@ def run_cpu(room: Room) -> Work:
         result["text"] = (
             f"{len(summary.rows)} instructions, {report.vectors:,} vectors, {report.mismatches:,} mismatches"
         )
-        if report.exit_code in (1, 5):
-            result["exit_code"] = report.exit_code
         if not report.ended:
             return
         yield str(result["text"])
+
+
+def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
+    """The exit codes that the CPU's instructions make, from their counts and outcomes."""
+    rows = steps["cpu"].result.get("summary", {}).get("instructions", []) if "cpu" in steps else []
+    return [1 if row["mismatches"] else 5 if row["outcome"] == "failed" else 0 for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from mmaprobe.bringup.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
+from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
 from mmaprobe.bringup.validating import EACH, validate_up_to
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.comparison import compare
@@ -74,8 +74,6 @@ def _keep(room: Room, row: Row) -> None:
     )
     if row.outcome == "failed":
         room.fail(made, row.reason, DEVICE_FAILED)
-    elif row.datapath is None:
-        room.merge(made, {"exit_code": INCONCLUSIVE})
 
 
 def _text(rows: dict[str, dict[str, object]]) -> str:

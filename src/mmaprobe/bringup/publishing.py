@@ -9,7 +9,6 @@ from mmaprobe.bringup.room import Room
 from mmaprobe.derivation.entries import updated
 from mmaprobe.derivation.surveyed import Row, survey_of
 from mmaprobe.errors import UsageError
-from mmaprobe.evidence.files import write_bytes
 from mmaprobe.parameters.files import ParameterFile, to_text
 
 FOLDER = "parameters"
@@ -27,7 +26,7 @@ def write_results(room: Room) -> list[str]:
     except UsageError as error:
         return [f"no parameter file is written: {error}"]
     if file.entries:
-        write_bytes(room.store.path / FOLDER / f"{room.architecture}.toml", to_text(file).encode())
+        room.store.attach(f"{FOLDER}/{room.architecture}.toml", to_text(file).encode())
     return []
 
 

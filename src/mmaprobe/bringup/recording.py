@@ -9,7 +9,7 @@ from mmaprobe.bringup.room import Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.devices.base import run_vectors
-from mmaprobe.devices.recording import Recorded, Recording, Share, operands_of, write_recording
+from mmaprobe.devices.recording import Recorded, Recording, Share, archive, operands_of
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import plan as shares_of
 from mmaprobe.generators.families import VERSIONS
@@ -52,7 +52,7 @@ def write_archive(room: Room) -> None:
     if recorded:
         header = room.store.header
         recording = Recording(header.device, dict(header.identity), header.run, tuple(recorded), _witnesses(room))
-        write_recording(room.store.path / ARCHIVE, recording)
+        room.store.attach(ARCHIVE, archive(recording))
 
 
 def _witnesses(room: Room) -> dict[str, tuple[Witness, ...]]:

@@ -46,7 +46,7 @@ class Result:
         if self.error:
             return self.error_code
         if self.resumed is not None:
-            return int(self.resumed.validation.get("exit_code", 0))
+            return self.resumed.exit_code
         codes = [self.summary.exit_code if self.summary is not None else 4]
         if self.derivation is None or self.derivation.datapath is None:
             codes.append(4 if self.derivation is None or self.derivation.again is None else 5)
@@ -145,8 +145,8 @@ def to_part(result: Result) -> Part:
         findings=tuple(derivation.findings.values()) if derivation else (),
         datapath=derivation.form() if derivation else None,
         comparison=result.comparison.form() if result.comparison else None,
-        validation={**(result.summary.form() if result.summary is not None else {}), "exit_code": result.exit_code}
-        | ({"error": result.error} if result.error else {}),
+        validation=(result.summary.form() if result.summary is not None else {})
+        | ({"error": result.error, "error_code": result.error_code} if result.error else {}),
         vectors=vectors_of(result),
         mismatch_count=mismatches_of(result),
         mismatches=result.summary.examples if result.summary is not None else (),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -81,7 +81,7 @@ class Room:
 
     def part(self, made: Instruction) -> Part:
         """What is known of an instruction."""
-        return self.parts.get(made.id) or Part(made.id, "partial", validation={"exit_code": INCONCLUSIVE})
+        return self.parts.get(made.id) or Part(made.id, "partial")
 
     def save(self, made: Instruction, **changes: Any) -> None:
         """Change what is known of an instruction; written at the end of the slice."""
@@ -91,7 +91,7 @@ class Room:
     def fail(self, made: Instruction, error: str, code: int) -> None:
         """The instruction is left out from here on: the device failed, lied or refused."""
         error = "; ".join(filter(None, (error, doubt(made))))
-        said = {**self.part(made).validation, "error": error, "exit_code": code}
+        said = {**self.part(made).validation, "error": error, "error_code": code}
         self.save(made, status="partial", validation=said)
 
     def left_out(self, made: Instruction) -> bool:
@@ -122,10 +122,6 @@ class Room:
         """So many vectors more were compared."""
         if self.listener is not None:
             self.listener.compared(vectors)
-
-    def merge(self, made: Instruction, more: Mapping[str, Any]) -> None:
-        """Put more into what is known of an instruction's validation."""
-        self.save(made, validation={**self.part(made).validation, **more})
 
 
 @dataclass(frozen=True)

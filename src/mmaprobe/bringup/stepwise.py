@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from mmaprobe.bringup.asking import answers_of, ask_questions, probe_primitives
 from mmaprobe.bringup.beginning import begun, best_device, check_options
 from mmaprobe.bringup.campaign import LEAST_PER_MODE
-from mmaprobe.bringup.cpu import run_cpu
+from mmaprobe.bringup.cpu import cpu_codes, run_cpu
 from mmaprobe.bringup.deriving import derive_main, remember, survey_all
 from mmaprobe.bringup.layouts import find_layouts, recall
 from mmaprobe.bringup.plan import Plan, plan_of
@@ -25,7 +27,7 @@ from mmaprobe.devices.gpu_driver import TakenError, TooOldError
 from mmaprobe.devices.gpu_health import Watch
 from mmaprobe.errors import DeviceError, MmaprobeError
 from mmaprobe.evidence.ending import unforeseen
-from mmaprobe.evidence.files import write_json
+from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Store
 
@@ -40,6 +42,7 @@ STEPS = (
     Step("recording", "answers to vectors named by recipes", 60, record_all),
 )
 """In this order, so that the first minutes answer the most."""
+SUMMARY = "summary.json"
 FAILURES = (70, 5, 1, 3)
 """Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
 RESERVE = 10.0
@@ -79,28 +82,36 @@ def bring_up(
     store = begun(opened, out, seed, {"instruction": instruction, "vectors": vectors, "plan": "steps"}, resume)
     seed = store.header.seed
     end = None if budget is None else begin + 60 * budget - min(RESERVE, 3 * budget)
-    room = Room(opened, store, plan, instruction, seed, vectors, clock, listener, end)
+    with closing(store):
+        room = Room(opened, store, plan, instruction, seed, vectors, clock, listener, end)
+        return _brought_up(room, taken, begin, check, least, whole=not steps)
+
+
+def _brought_up(room: Room, taken: Sequence[Step], begin: float, check: bool, least: int, whole: bool) -> Report:
+    """Take the steps and report; ``whole``: they are all there are."""
+    opened, store, plan = room.device, room.store, room.plan
     ended, code, notes = _take(room, taken)
     unreached = 0
     if ended == SPENT and any(step.name == "validation" for step in taken):
-        minimum = LEAST_PER_MODE if vectors is None else min(LEAST_PER_MODE, vectors)
+        minimum = LEAST_PER_MODE if room.most is None else min(LEAST_PER_MODE, room.most)
         unreached = _below(room, minimum)
         ended = spent(unreached, len(plan.bases), minimum)
-    if not ended and not steps:
+    if not ended and whole:
         store.finish()
     if code not in (0, INTERRUPTED):
-        room = Room(opened, store, plan, instruction, seed, vectors, clock, None)  # without what is void
+        room = replace(room, listener=None, parts={}, results={}, unsaved=set())  # without what is void
         remember(room)
     notes += write_results(room) + ordinary(room)
-    codes = [code, *(int(step.result.get("exit_code", 0)) for step in store.steps.values())]
+    answers = answers_of(store)
+    codes = [code, *(answer.exit_code for answer in answers), *cpu_codes(store.steps)]
     report = Report(
         device=opened,
         results=tuple(_results(plan, store)),
         absent=plan.absent,
         out=store.path,
         run=store.header.run,
-        seed=seed,
-        seconds=clock() - begin,
+        seed=room.seed,
+        seconds=room.clock() - begin,
         ended=ended,
         interrupted=code == INTERRUPTED,
         check=check,
@@ -108,10 +119,10 @@ def bring_up(
         unreached=unreached,
         steps=tuple(store.steps.get(step.name) or StepRecord(step.name, step.purpose) for step in taken),
         failure=next((each for each in (INTERRUPTED, *FAILURES) if each in codes), 0),
-        answers=tuple(answers_of(store)),
+        answers=tuple(answers),
         notes=tuple(notes),
     )
-    write_json(store.path / "summary.json", document_of(report))
+    store.attach(SUMMARY, json_text(document_of(report)).encode())
     return report
 
 

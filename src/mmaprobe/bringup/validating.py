@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmaprobe.bringup.room import INCONCLUSIVE, Room, Work
+from mmaprobe.bringup.room import Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
@@ -141,9 +141,7 @@ def _count(room: Room, made: Instruction, summary: Summary, weight: int) -> None
     part = room.part(made)
     runs = [*part.validation.get("runs", ()), summary.form()]
     vectors, mismatches = part.vectors + summary.vectors, part.mismatch_count + summary.mismatches
-    derived = part.datapath is None or bool(part.datapath.get("datapath"))
-    code = summary.exit_code if summary.mismatches or not vectors else 0 if derived else INCONCLUSIVE
-    said: dict[str, Any] = {"runs": runs, "vectors": vectors, "mismatches": mismatches, "exit_code": code}
+    said: dict[str, Any] = {"runs": runs, "vectors": vectors, "mismatches": mismatches}
     room.save(
         made,
         status="finished" if vectors >= min(weight, EACH) and not mismatches else "partial",

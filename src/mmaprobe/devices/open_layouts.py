@@ -9,7 +9,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import claims, open_reason
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.modifiers import unmodified
-from mmaprobe.evidence.files import read_json
+from mmaprobe.evidence.files import check_seal, read_json
 
 
 class OpenLayouts:
@@ -25,7 +25,9 @@ class OpenLayouts:
 
     def read(self, path: Path) -> None:
         """Take in what a run settled (the ``steps/layouts.json`` of its evidence); UsageError where it is none."""
-        findings = read_json(path)["result"]["findings"]
+        step = read_json(path)
+        check_seal(step, 2)
+        findings = step["result"]["findings"]
         for name in findings.typed(dict):
             answer = findings[name]["answer"]
             if isinstance(answer.value, dict) and answer.value.get("claim"):

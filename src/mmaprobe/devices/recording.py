@@ -102,16 +102,21 @@ def operands_of(made: Instruction, shares: Sequence[Share]) -> tuple[Batch, str]
 
 
 def write_recording(path: Path, recording: Recording) -> None:
-    """Write the archive; without its witnesses where it would be larger than ``MOST_BYTES``, which its list says.
+    """Write ``archive``; CannotWriteError where that is too large, or cannot be written."""
+    write_bytes(path, archive(recording))
 
-    CannotWriteError where it is too large even so, or cannot be written.
+
+def archive(recording: Recording) -> bytes:
+    """The archive; without its witnesses where it would be larger than ``MOST_BYTES``, which its list says.
+
+    CannotWriteError where it is too large even so.
     """
     content = _archive(recording, recording.witnesses)
     if len(content) > MOST_BYTES:
         content = _archive(recording, None)
     if len(content) > MOST_BYTES:
-        raise CannotWriteError(f"{path}: the recording takes {len(content):,} bytes; it may take {MOST_BYTES:,}")
-    write_bytes(path, content)
+        raise CannotWriteError(f"the recording takes {len(content):,} bytes; it may take {MOST_BYTES:,}")
+    return content
 
 
 def _archive(recording: Recording, witnesses: Mapping[str, tuple[Witness, ...]] | None) -> bytes:

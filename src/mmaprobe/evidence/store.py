@@ -1,37 +1,53 @@
 """The evidence folder of a run: a manifest and one file an instruction, all deterministic text.
 
-Each file appears whole or not at all.  A part's own file says whether it is
-finished; the manifest repeats that for a reader, and is written after it.  So
-an interrupt or a full disk at any moment leaves a folder that ``Store.open``
-reads, with every part saved before.
+Each file appears whole or not at all, and the manifest, written after it, names
+it with its SHA-256.  A file that the manifest names already is announced there
+under ``next`` before it is written again.  So an interrupt, a kill or a full
+disk at any moment leaves a folder that ``Store.open`` reads, with every part
+saved before; and a file that is not one of those named is refused.
+
+Digests guard against accidents and careless hands, not against one who computes
+them anew.
 """
 
 from __future__ import annotations
 
-import hashlib
+import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 from urllib.parse import quote
 
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence import documents, files
+from mmaprobe.evidence.counts import ERRORS, check_counts
 from mmaprobe.evidence.documents import Json
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.steps import StepRecord, step_from_json
 
-SCHEMA = 1
+SCHEMA = 2
+"""Schema 1 had no digests: it is read, and no run goes on in it."""
 KIND = "mmaprobe evidence"
+MANIFEST = "manifest.json"
 PartStatus = Literal["finished", "partial"]
+MISMATCH, INCONCLUSIVE, FAILED = 1, 4, 5
+"""Exit codes."""
+
+
+def execution() -> dict[str, str]:
+    """What tells this execution from every other one of the same settings: when it began, and a random number."""
+    return {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "nonce": secrets.token_hex(8)}
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a run is: device, package, toolchain, seed and settings.
+    """What a run is: device, package, toolchain, seed, settings, and which execution of these.
 
     ``run`` is the run's id; left empty it becomes 12 hex digits of the SHA-256
-    of the other fields, so the same run on the same device has the same id.
+    of the other fields, so every execution has its own.  Runs of schema 1 do
+    not say which ``execution`` they are.
     """
 
     device: str
@@ -40,12 +56,12 @@ class Header:
     seed: int
     toolchain: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    execution: Mapping[str, str] = field(default_factory=dict)
     run: str = ""
 
     def __post_init__(self) -> None:
         if not self.run:
-            digest = hashlib.sha256(files.json_text(self.to_json()).encode()).hexdigest()
-            object.__setattr__(self, "run", digest[:12])
+            object.__setattr__(self, "run", files.digest_of(files.json_text(self.to_json()).encode())[:12])
 
     def to_json(self) -> Json:
         """The header's fields as JSON."""
@@ -57,7 +73,7 @@ class Header:
             "toolchain": dict(self.toolchain),
             "settings": documents.plain(dict(self.settings), "settings"),
             "run": self.run,
-        }
+        } | ({"execution": dict(self.execution)} if self.execution else {})
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,20 @@ class Part:
     mismatches: tuple[Mismatch, ...] = ()
     witnesses: tuple[Witness, ...] = ()
 
+    @property
+    def exit_code(self) -> int:
+        """From the counts: 0 equal, 1 mismatch, 4 nothing compared or derived, 5 answers that change; or an error's."""
+        if "error" in self.validation:
+            code = self.validation.get("error_code")
+            return int(code) if code in ERRORS else FAILED
+        if any(not example.stable for example in self.mismatches):
+            return FAILED
+        if self.mismatch_count:
+            return MISMATCH
+        if self.datapath is not None and not self.datapath.get("datapath"):
+            return INCONCLUSIVE if self.datapath.get("again") is None else FAILED
+        return 0 if self.vectors else INCONCLUSIVE
+
     def to_json(self, run: str) -> Json:
         """The part as its file holds it."""
         return {
@@ -99,17 +129,22 @@ class Part:
         }
 
 
+@dataclass
 class Store:
-    """An evidence folder that is being written or read."""
+    """An evidence folder that is being written or read.
 
-    def __init__(
-        self, path: Path, header: Header, parts: dict[str, Part], finished: bool, steps: dict[str, StepRecord]
-    ) -> None:
-        self.path = path
-        self.header = header
-        self.finished = finished
-        self._parts = parts
-        self._steps = steps
+    ``sealed``: it has digests; ``lock``: this process alone writes into it, until ``close``.
+    """
+
+    path: Path
+    header: Header
+    finished: bool = False
+    sealed: bool = True
+    lock: files.Lock | None = None
+    _parts: dict[str, Part] = field(default_factory=dict)
+    _steps: dict[str, StepRecord] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
+    """Of every file that is named, by its path inside the folder."""
 
     @classmethod
     def create(cls, path: str | Path, header: Header) -> Store:
@@ -119,33 +154,30 @@ class Store:
         where nothing can be written.
         """
         folder = Path(path)
-        if (folder / "manifest.json").exists():
+        if (folder / MANIFEST).exists():
             raise UsageError(f"{folder} holds evidence already; go on with --resume, or choose another --out")
-        store = cls(folder, header, {}, finished=False, steps={})
+        store = cls(folder, header)
         store._write_manifest()
         return store
 
     @classmethod
     def open(cls, path: str | Path) -> Store:
-        """The evidence folder at ``path``; UsageError naming file and key where it is not a whole one."""
-        folder = Path(path)
-        manifest = _checked(folder / "manifest.json")
-        header = Header(
-            device=manifest["device"].text,
-            identity=manifest["identity"].typed(dict),
-            version=manifest["version"].text,
-            seed=manifest["seed"].whole,
-            toolchain=manifest["toolchain"].typed(dict),
-            settings=manifest["settings"].typed(dict),
-            run=manifest["run"].text,
-        )
-        finished = manifest["status"].one_of("finished", "partial") == "finished"
-        parts: dict[str, Part] = {}
-        for name in manifest["parts"].typed(dict):
-            parts[name] = _read_part(_part_path(folder, name), name, header.run)
-        named = manifest["steps"] if "steps" in manifest.typed(dict) else None
-        steps = {name: _read_step(folder, name, named[name], header.run) for name in named.typed(dict)} if named else {}
-        return cls(folder, header, parts, finished, steps)
+        """The evidence folder at ``path``; UsageError naming file and key where it is not a whole one, or where a file
+        is not the one that the manifest names."""
+        named = read_manifest(Path(path))
+        store = cls(named.folder, named.header, named.finished, named.sealed)
+        for name in named.parts:
+            store._parts[name] = named.read_part(name)
+        for name in named.steps:
+            store._steps[name] = named.read_step(name)
+        store._digests = {name: digest_named(named.folder, name, accepted) for name, accepted in named.accepted.items()}
+        named.check_totals(store._parts)
+        return store
+
+    def close(self) -> None:
+        """Let other processes write into the folder."""
+        if self.lock is not None:
+            self.lock.release()
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -167,100 +199,222 @@ class Store:
         Returns the part's file.  Raises CannotWriteError; earlier parts stay
         valid.
         """
-        path = self._write_part(part)
+        name = part_name(part.instruction)
+        self._write({name: part.to_json(self.header.run)})
+        self._parts[part.instruction] = part
         self._write_manifest()
-        return path
+        return self.path / name
 
     def save_step(self, step: StepRecord, parts: Iterable[Part] = ()) -> None:
-        """Write what a slice of a step found: the parts, the step's own file, then the manifest, all at once for a
-        reader.  Raises CannotWriteError; what the manifest named before stays valid."""
-        for part in parts:
-            self._write_part(part)
+        """Write what a slice of a step found: the parts, the step's own file, then the manifest that names them all.
+        Raises CannotWriteError; what the manifest named before stays valid."""
+        found = {part.instruction: part for part in parts}
+        documents = {part_name(name): part.to_json(self.header.run) for name, part in found.items()}
         document = {"schema": SCHEMA, "kind": KIND, "run": self.header.run, "step": step.name, "result": step.result}
-        files.write_json(_step_path(self.path, step.name), document, self._advice)
+        self._write(documents | {step_name(step.name): document})
+        self._parts |= found
         self._steps[step.name] = step
         self._write_manifest()
 
-    def _write_part(self, part: Part) -> Path:
-        path = _part_path(self.path, part.instruction)
-        files.write_json(path, part.to_json(self.header.run), self._advice)
-        self._parts[part.instruction] = part
-        return path
+    def attach(self, name: str, content: bytes) -> None:
+        """Put a file made from the evidence (a summary, an archive) beside it, named by the manifest as all are."""
+        self._write_bytes({name: content})
+        self._write_manifest()
 
     def finish(self) -> None:
         """Mark the run as finished."""
         self.finished = True
         self._write_manifest()
 
+    def _write(self, found: Mapping[str, Json]) -> None:
+        self._write_bytes({name: files.json_text(files.sealed(each)).encode() for name, each in found.items()})
+
+    def _write_bytes(self, contents: Mapping[str, bytes]) -> None:
+        """Write files; those that the manifest names with another digest are announced there first."""
+        new = {name: files.digest_of(content) for name, content in contents.items()}
+        again = {name: digest for name, digest in new.items() if self._digests.get(name, digest) != digest}
+        if again:
+            self._write_manifest(again)
+        for name, content in contents.items():
+            files.write_bytes(self.path / name, content, self._advice, self.path)
+        self._digests |= new
+
     @property
     def _advice(self) -> str:
         return f"what was finished is kept; then: mmaprobe run --resume --out {self.path}"
 
-    def _write_manifest(self) -> None:
+    def _write_manifest(self, announced: Mapping[str, str] | None = None) -> None:
         parts = {
             name: {
-                "file": _part_path(Path(), name).as_posix(),
+                "file": part_name(name),
                 "status": part.status,
                 "vectors": part.vectors,
                 "mismatches": part.mismatch_count,
             }
             for name, part in self._parts.items()
         }
-        counts = {
-            "parts": len(parts),
-            "vectors": sum(part.vectors for part in self._parts.values()),
-            "mismatches": sum(part.mismatch_count for part in self._parts.values()),
-        }
         document = {
             "schema": SCHEMA,
             "kind": KIND,
             "status": "finished" if self.finished else "partial",
-            "counts": counts,
+            "counts": totals(self._parts.values()),
             "parts": parts,
+            "files": self._digests,
             **self.header.to_json(),
         }
         if self._steps:
             document["steps"] = {name: step.to_json() for name, step in self._steps.items()}
-        files.write_json(self.path / "manifest.json", document, self._advice)
+        if announced:
+            document["next"] = dict(announced)
+        files.write_json(self.path / MANIFEST, files.sealed(document), self._advice, self.path)
 
 
-def _step_path(folder: Path, name: str) -> Path:
-    return folder / "steps" / f"{name}.json"
+def totals(parts: Iterable[Part]) -> dict[str, int]:
+    """What the manifest counts over the parts."""
+    every = list(parts)
+    return {
+        "parts": len(every),
+        "vectors": sum(part.vectors for part in every),
+        "mismatches": sum(part.mismatch_count for part in every),
+    }
 
 
-def _read_step(folder: Path, name: str, entry: files.Field, run: str) -> StepRecord:
-    document = _checked(_step_path(folder, name))
-    _same_run(document, run)
-    if document["step"].text != name:
-        raise document["step"].wrong(f"is not {name!r}")
-    return step_from_json(name, entry, document["result"].typed(dict))
+def part_name(instruction: str) -> str:
+    """The file of an instruction's part inside the folder."""
+    return f"instructions/{quote(instruction, safe='{}=,+')}.json"
 
 
-def _part_path(folder: Path, instruction: str) -> Path:
-    return folder / "instructions" / (quote(instruction, safe="{}=,+") + ".json")
+def step_name(step: str) -> str:
+    """The file of a step inside the folder."""
+    return f"steps/{step}.json"
 
 
-def _checked(path: Path) -> files.Field:
-    document = files.read_json(path)
+@dataclass(frozen=True)
+class Named:
+    """What a manifest says is in its folder: parts and steps by name, and of each file the digests that it may have."""
+
+    folder: Path
+    manifest: files.Field
+    header: Header
+    finished: bool
+    sealed: bool
+    parts: tuple[str, ...]
+    steps: tuple[str, ...]
+    accepted: Mapping[str, tuple[str, ...]]
+
+    def read_part(self, name: str) -> Part:
+        """The part of this instruction id; UsageError where it is not the one that is named, or does not add up."""
+        entry = self.manifest["parts"][name]
+        file = part_name(name)
+        entry["file"].one_of(file)
+        part = _part_of(self._document(file), name)
+        said = {"status": part.status, "vectors": part.vectors, "mismatches": part.mismatch_count}
+        for key, value in said.items():
+            if not self._announced(file) and entry[key].value != value:
+                raise entry[key].wrong(f"is {entry[key].value!r:.60}, but {file} says {value!r}")
+        return part
+
+    def read_step(self, name: str) -> StepRecord:
+        """The step of this name; UsageError where its file is not the one that is named."""
+        document = self._document(step_name(name))
+        if document["step"].text != name:
+            raise document["step"].wrong(f"is not {name!r}")
+        return step_from_json(name, self.manifest["steps"][name], document["result"].typed(dict))
+
+    def check_totals(self, parts: Mapping[str, Part]) -> None:
+        """UsageError where the manifest's counts are not those of the parts, none of which was announced anew."""
+        if any(self._announced(part_name(name)) for name in parts):
+            return
+        for key, value in totals(parts.values()).items():
+            if self.manifest["counts"][key].value != value:
+                raise self.manifest["counts"][key].wrong(f"is not {value:,}, which its parts make")
+
+    def _announced(self, file: str) -> bool:
+        return len(self.accepted.get(file, ())) > 1
+
+    def _document(self, file: str) -> files.Field:
+        path = self.folder / file
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from error
+        if self.sealed:
+            _check_digest(path, content, self.accepted.get(file, ()))
+        document = _checked(path, content)
+        if document["run"].text != self.header.run:
+            raise document["run"].wrong(f"is {document['run'].text!r}, but the manifest's run is {self.header.run!r}")
+        return document
+
+
+def read_manifest(folder: Path) -> Named:
+    """What the manifest of a folder says; UsageError where it is none, was changed, or its run's id is not its own."""
+    path = folder / MANIFEST
+    try:
+        manifest = _checked(path, path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    given = manifest.typed(dict)
+    optional = {name: manifest[name].typed(dict) if name in given else {} for name in ("steps", "next", "execution")}
+    header = Header(
+        device=manifest["device"].text,
+        identity=manifest["identity"].typed(dict),
+        version=manifest["version"].text,
+        seed=manifest["seed"].whole,
+        toolchain=manifest["toolchain"].typed(dict),
+        settings=manifest["settings"].typed(dict),
+        execution=optional["execution"],
+        run=manifest["run"].text,
+    )
+    if replace(header, run="").run != header.run:
+        raise manifest["run"].wrong(f"is not {replace(header, run='').run}, the id of what the manifest says was run")
+    sealed = files.SEAL in given
+    digests = manifest["files"].typed(dict) if sealed else {}
+    return Named(
+        folder=folder,
+        manifest=manifest,
+        header=header,
+        finished=manifest["status"].one_of("finished", "partial") == "finished",
+        sealed=sealed,
+        parts=tuple(manifest["parts"].typed(dict)),
+        steps=tuple(optional["steps"]),
+        accepted={name: (digest, *([optional["next"][name]] if name in optional["next"] else []))
+               for name, digest in digests.items()},
+    )  # fmt: skip
+
+
+def digest_named(folder: Path, name: str, accepted: tuple[str, ...]) -> str:
+    """The digest of a named file; UsageError where it is not among those accepted, or leads out of the folder."""
+    path = folder / name
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise UsageError(f"{folder / MANIFEST}: key files names {name!r}, which is not in the folder")
+    try:
+        return _check_digest(path, path.read_bytes(), accepted)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+
+
+def _check_digest(path: Path, content: bytes, accepted: tuple[str, ...]) -> str:
+    found = files.digest_of(content)
+    if found not in accepted:
+        raise UsageError(f"{path} is not the file that {MANIFEST} names: altered, damaged or of another run")
+    return found
+
+
+def _checked(path: Path, content: bytes) -> files.Field:
+    document = files.parse_json(path, content)
     document["kind"].one_of(KIND)
     schema = document["schema"]
-    if schema.whole > SCHEMA:
+    if not 1 <= schema.whole <= SCHEMA:
         raise schema.wrong(f"is {schema.whole}; this package reads up to {SCHEMA}: pip install --upgrade mmaprobe")
+    files.check_seal(document, SCHEMA)
     return document
 
 
-def _same_run(document: files.Field, run: str) -> None:
-    if document["run"].text != run:
-        raise document["run"].wrong(f"is {document['run'].text!r}, but the manifest's run is {run!r}")
-
-
-def _read_part(path: Path, instruction: str, run: str) -> Part:
-    document = _checked(path)
-    _same_run(document, run)
+def _part_of(document: files.Field, instruction: str) -> Part:
     if document["instruction"].text != instruction:
         raise document["instruction"].wrong(f"is not {instruction!r}")
     datapath = document["datapath"]
-    return Part(
+    part = Part(
         instruction=instruction,
         status=document["status"].one_of("finished", "partial"),
         findings=tuple(documents.finding_from_json(item) for item in document["findings"]),
@@ -272,3 +426,5 @@ def _read_part(path: Path, instruction: str, run: str) -> Part:
         mismatches=tuple(documents.mismatch_from_json(item) for item in document["mismatches"]),
         witnesses=tuple(documents.witness_from_json(item) for item in document["witnesses"]),
     )
+    check_counts(document)
+    return part
