@@ -61,7 +61,7 @@ def test_what_is_slow_takes_nobody_s_time(
     """On a GPU those without a fused kernel come after all others, by rising weights."""
     plan = plan_of(open_device(MODEL), GLOB)
     quick = plan.main[0]
-    monkeypatch.setattr(validating, "fused", lambda device, reference, made: made == quick or None)
+    monkeypatch.setattr(validating, "fused", lambda device, reference, made, *_: made == quick or None)
     monkeypatch.setattr(validating, "CampaignDevice", object)
     mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["validation"], instruction=GLOB)
     slow = {made.id for made in plan.distinct} - {quick.id}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -122,6 +122,10 @@ class Room:
         """So many vectors more were compared."""
         if self.listener is not None:
             self.listener.compared(vectors)
+
+    def merge(self, made: Instruction, more: Mapping[str, Any]) -> None:
+        """Put more into what is known of an instruction's validation."""
+        self.save(made, validation={**self.part(made).validation, **more})
 
 
 @dataclass(frozen=True)
