@@ -12,6 +12,7 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.report.json import to_json
+from mmaprobe.report.rows import EXIT_CODES
 
 VECTORS = 100_000
 """Vectors of each instruction."""
@@ -50,4 +51,4 @@ def run_cpu(room: Room) -> Work:
 def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
     """The exit codes that the CPU's instructions make, from their counts and outcomes."""
     rows = steps["cpu"].result.get("summary", {}).get("instructions", []) if "cpu" in steps else []
-    return [1 if row["mismatches"] else 5 if row["outcome"] == "failed" else 0 for row in rows]
+    return [1 if row["mismatches"] else EXIT_CODES[row["outcome"]] for row in rows]
