@@ -15,23 +15,20 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import short
 from mmaprobe.catalog.states import modes
 from mmaprobe.devices.base import Device
-from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing import probe
-from mmaprobe.pytest_plugin import device_of
+from mmaprobe.pytest_plugin import Least, answered, device_of, reference_of, suite_device
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Refuse a device or a reference that cannot be opened, in one line; a device that is not here skips later."""
-    for option in ("--device", "--ref"):
-        try:
-            if session.config.getoption(option):
-                device_of(session.config, option).instructions()
-        except NotHereError as error:
-            if option == "--ref":
-                raise pytest.UsageError(f"{option} {session.config.getoption(option)}: {error}") from None
-        except DeviceError as error:
-            raise pytest.UsageError(f"{option} {session.config.getoption(option)}: {error}") from None
+    config = session.config
+    device = suite_device(config)
+    if device is not None:
+        if config.getoption("--ref"):
+            reference_of(config, device).instructions()
+        Least(config, 1, "answered a question")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -68,6 +65,7 @@ def agreed(
     reference: Device | None,
     instruction: Instruction,
     answers: Callable[[Device, Instruction], dict[str, Finding]],
+    record_property: Callable[[str, object], None],
 ) -> Callable[[str], Finding]:
     """The device's finding, after holding it against the reference's."""
 
@@ -79,6 +77,7 @@ def agreed(
             assert found.answer == expected.answer, f"{device.name}: {found.text}; {reference.name}: {expected.text}"
         if found.status == "inconclusive":
             pytest.skip(f"inconclusive: {found.text}")
+        answered(record_property, instruction)
         return found
 
     return ask
