@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,6 +62,17 @@ def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.core", None)
     try:
         with pytest.raises(NotHereError, match=r"pip install 'mmaprobe\[cuda13\]'"):
+            nvrtc.cuda_core()
+    finally:
+        nvrtc.cuda_core.cache_clear()
+
+
+def test_an_older_cuda_core_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.4 has its classes in ``cuda.core.experimental`` alone."""
+    nvrtc.cuda_core.cache_clear()
+    monkeypatch.setitem(sys.modules, "cuda.core", SimpleNamespace(__version__="0.4.2"))
+    try:
+        with pytest.raises(NotHereError, match=r"cuda-core 0.4.2 is older than 0.5: pip install -U 'cuda-core>=0.5'"):
             nvrtc.cuda_core()
     finally:
         nvrtc.cuda_core.cache_clear()

@@ -21,9 +21,12 @@ NEWER = "pip install -U nvidia-cuda-nvrtc"
 def cuda_core() -> ModuleType:
     """cuda-core, imported when it is first used; NotHereError that says what to install."""
     try:
-        return import_module("cuda.core")
+        core = import_module("cuda.core")
     except ImportError as error:
         raise NotHereError(f"cuda-core is not installed ({error}): pip install 'mmaprobe[cuda13]'") from None
+    if not hasattr(core, "ProgramOptions"):
+        raise NotHereError(f"cuda-core {core.__version__} is older than 0.5: pip install -U 'cuda-core>=0.5'")
+    return core
 
 
 @cache
