@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -191,3 +192,16 @@ def test_missing_program():
 def test_bad_arguments(argument, message):
     with pytest.raises(UsageError, match=message):
         open_device(f"process:{argument}")
+
+
+@pytest.mark.parametrize(("framing", "answer"), [("text", "b'ok 1\\n1f\\n'"), ("binary", "b'ok 1\\n\\x1f'")])
+def test_an_answer_outside_the_format(program, framing, answer):
+    """0x1f in the eight bits that hold a result of four is no result."""
+    read = "sys.stdin.buffer.readline(); sys.stdin.buffer.read(12)" if framing == "binary" else TAKE.strip()
+    device = program(
+        HELLO.replace("text", framing)
+        + f"{read}\nsys.stdout.buffer.write({answer})\nsys.stdout.flush()\nsys.stdin.read()"
+    )
+    with pytest.raises(DeviceError, match="answered 0x1f, outside s4"):
+        device.run(replace(KNOWN, d="s4"), Batch(*(np.ones((1, 1, 2), np.uint16).reshape(shape) for shape in
+                   ((1, 1, 2), (1, 2, 1))), np.ones((1, 1, 1), np.uint32)))  # fmt: skip
