@@ -1,10 +1,12 @@
 """Sessions of the project: ``nox -s lint tests`` runs what every change must pass.
 
 ``wheel`` builds what users install and uses it outside the checkout;
-``interpreters`` compares the engine with the NumPy stages and the oracle at
-length; ``recovery`` derives datapaths blind from models whose answer is known;
-``mutants`` counts which seeded faults the tests kill; ``compile`` and ``volta``
-compile every NVIDIA form; ``gpu`` runs the suites on a GPU.
+``stranger`` runs the README's two commands on a machine with what they ask for;
+``long`` runs what its test command leaves out; ``interpreters`` compares the
+engine with the NumPy stages and the oracle at length; ``recovery`` derives
+datapaths blind from models whose answer is known; ``mutants`` counts which
+seeded faults the tests kill; ``compile`` and ``volta`` compile every NVIDIA
+form; ``gpu`` runs the suites on a GPU.
 """
 
 from __future__ import annotations
@@ -42,9 +44,22 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The test suite, two workers; arguments go to pytest."""
+    """The bare test command, on all cores, some minutes; arguments go to pytest."""
     session.install(".[test]")
-    session.run("pytest", "-n", "2", *session.posargs)
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def long(session: nox.Session) -> None:
+    """What the bare test command leaves out, on all cores: minutes; ``-m ''`` behind ``--`` runs all tests."""
+    session.install(".[test]")
+    session.run("pytest", "-m", "long", *session.posargs)
+
+
+@nox.session
+def stranger(session: nox.Session) -> None:
+    """The README's two commands as CI runs them: a clone, a fresh environment, no compiler beyond g++; ten minutes."""
+    session.run(".ci/stranger", "run", session.create_tmp(), external=True)
 
 
 @nox.session
@@ -55,7 +70,7 @@ def interpreters(session: nox.Session) -> None:
     """
     session.install(".[test]")
     where = {"MMAPROBE_DEPTH": "full", "MMAPROBE_FINISHED": str(session.cache_dir.resolve() / "interpreters")}
-    session.run("pytest", "-n", "auto", "-rs", "tests/test_interpreters.py", *session.posargs, env=where)
+    session.run("pytest", "-m", "", "-n", "auto", "-rs", "tests/test_interpreters.py", *session.posargs, env=where)
 
 
 @nox.session
@@ -67,7 +82,9 @@ def arm(session: nox.Session) -> None:
     kernels = runner.with_name("arm_kernels")
     session.run("tests/arm/build_kernels.sh", str(kernels), external=True)
     where = {"MMAPROBE_ARM_RUNNER": str(runner), "MMAPROBE_ARM_KERNELS": str(kernels)}
-    session.run("pytest", "-rs", "tests/test_arm.py", "tests/test_kernels_arm.py", *session.posargs, env=where)
+    session.run(
+        "pytest", "-m", "", "-rs", "tests/test_arm.py", "tests/test_kernels_arm.py", *session.posargs, env=where
+    )
 
 
 @nox.session
@@ -125,7 +142,7 @@ def recovery(session: nox.Session) -> None:
     session.install(".[test]")
     jobs = str(os.cpu_count() or 1)
     depth = {"MMAPROBE_DEPTH": "full"}
-    session.run("pytest", "-n", jobs, "tests/recovery", "-k", "not seed_", env=depth)
+    session.run("pytest", "-m", "", "-n", jobs, "tests/recovery", "-k", "not seed_", env=depth)
     session.run("python", "tests/recovery/sweep.py", "--out", "build/recovery/shipped.jsonl", "--jobs", jobs)
     session.run("python", "tests/recovery/shards.py", "--out", "build/recovery", "--jobs", jobs, *session.posargs)
     out = Path(session.create_tmp()).resolve()
@@ -139,7 +156,7 @@ def mutants(session: nox.Session) -> None:
     """The kill matrix: single-field faults of datapaths against the generators; then faults of the project's own text,
     each against the tests that must notice. Arguments go to ``tests/mutants/run.py`` (``--only``, ``--seconds``)."""
     session.install(".[test]", "cmake", "ninja", "pybind11")
-    session.run("pytest", "tests/test_mutants.py")
+    session.run("pytest", "-m", "", "tests/test_mutants.py")
     session.run("python", "tests/mutants/run.py", "--jobs", str(os.cpu_count() or 1), *session.posargs)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.devices.base import GROUP
+from needs import NEEDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -97,13 +98,16 @@ def test_nox_installs_what_its_sessions_use() -> None:
     assert 'nox.options.sessions = ["lint", "tests"]' in text
 
 
-def harness(last: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def harness(last: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The part of .ci/run above its first step function, with other steps below it."""
     head = CI[: CI.index("# Recorded outputs")]
     (folder / ".ci").mkdir(exist_ok=True)
     (folder / ".ci" / "run").write_text(f"{head}\n{last}\n")
     return subprocess.run(
-        ["bash", str(folder / ".ci" / "run")], capture_output=True, text=True, env={"PATH": os.environ["PATH"]}
+        ["bash", str(folder / ".ci" / "run")],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"]} | environment,
     )
 
 
@@ -135,3 +139,56 @@ def test_every_step_of_ci_is_run() -> None:
     assert "set -euo pipefail" in CI
     assert not re.search(r"\|\| true\b", CI)
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def stranger(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(ROOT / ".ci" / "stranger"), *map(str, words)], capture_output=True, text=True)
+
+
+def test_ci_runs_the_commands_of_the_readme() -> None:
+    """Both, as they stand there, and nothing else."""
+    section = (ROOT / "README.md").read_text("utf-8").partition("## The two commands")[2].partition("\n## ")[0]
+    commands = stranger("commands").stdout.splitlines()
+    assert commands == re.findall(r"(?m)^\$ (.*)$", section)
+    assert [line.partition("#")[0].strip() for line in commands] == [
+        "pip install . && mmaprobe run",
+        "pip install '.[test]' && pytest",
+    ]
+    assert re.search(r"(?m)^stranger\(\) \{ \.ci/stranger run ", CI)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("8200 passed, 250 skipped, 2000 deselected in 9.00s", 0),
+        ("8200 passed in 9.00s", 0),
+        ("8200 passed, 901 skipped in 9.00s", 1),
+        ("12 passed in 9.00s", 1),
+        ("no tests ran in 0.01s", 1),
+    ],
+)
+def test_a_stranger_who_skips_too_much_is_red(said: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "said").write_text(f"................\n{said}\ndid not run: 250 want a corpus\n")
+    assert stranger("judge", tmp_path / "said").returncode == code
+
+
+def test_a_stranger_has_a_compiler_and_no_other_tools(tmp_path: Path) -> None:
+    assert stranger("bare_path", tmp_path / "bin").returncode == 0
+    seen = {path.name for path in (tmp_path / "bin").iterdir()}
+    assert {"bash", "git", "ld"} <= seen
+    assert not [name for name in seen if re.match(r"clang|llvm|lld|ld\.lld|qemu|nvcc|zig|hipcc|python|.*aarch64", name)]
+
+
+@pytest.mark.parametrize(("forge", "code"), [("true", 1), ("false", 0)])
+def test_a_step_without_its_tool_says_so_and_is_red_where_ci_is_true(forge: str, code: int, tmp_path: Path) -> None:
+    done = harness("less() { lacks 'a tool'; }\nstep less less\nstep more true", tmp_path, CI=forge)
+    assert done.returncode == code
+    assert "\nnot checked: a tool\n" in done.stdout
+
+
+def test_what_ci_installs_must_be_there() -> None:
+    """The tests that it runs with its tools fail, instead of being skipped, without them."""
+    assert 'pytest -m "long or needs" -rs --equipped "$equipped"' in CI
+    named = re.search(r'(?m)^equipped="([^$"]*)', CI)
+    assert named
+    assert set(named[1].split(",")) == NEEDS.keys() - {"corpus", "rocm", "torch"}
