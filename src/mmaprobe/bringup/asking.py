@@ -104,6 +104,6 @@ def probe_primitives(room: Room) -> Work:
             asked.append(made.id)
             wrong = next((each for each in found.values() if each.status == "contradictory"), None)
             if wrong is not None:
-                room.fail(made, f"{wrong.question}: {wrong.text}", DEVICE_FAILED)
+                room.flag(made, f"{wrong.question}: {wrong.text}")
         result["text"] = f"{len(asked)} of {len(primitives)} primitives"
         yield made.id

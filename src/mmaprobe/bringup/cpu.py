@@ -1,4 +1,4 @@
-"""The step ``cpu``: the machine's own CPU first, which may have units that nobody has measured."""
+"""The step ``cpu``: the machine's own CPU, which may have units that nobody has measured; once the GPU is asked all."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def run_cpu(room: Room) -> Work:
     if not goes_by_steps(room.device) or room.pattern != EVERYTHING:
         result["text"] = "not asked: it goes with all instructions of a GPU"
         return
+    if room.open_steps:
+        yield None  # a GPU's minutes are few, a processor is always there
     while True:
         try:
             cpu = open_device("cpu")

@@ -28,7 +28,7 @@ def derive_main(room: Room) -> Work:
 
 def survey_all(room: Room) -> Work:
     """Derive every primitive once, and show the other instructions equal to what is derived."""
-    for group in room.surveyor.ordered(room.plan.groups):
+    for group in room.later(room.surveyor.ordered(room.plan.groups), lambda group: group[0]):
         yield from _survey(room, "survey", group)
 
 

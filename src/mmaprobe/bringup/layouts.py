@@ -19,7 +19,7 @@ def find_layouts(room: Room) -> Work:
     """Ask the layout of every instruction once; one whose operands are elsewhere is left out of what follows."""
     result = room.result("layouts")
     found = result.setdefault("findings", {})
-    for number, made in enumerate(room.plan.asked):
+    for number, made in enumerate(room.later(room.plan.asked, lambda made: made)):
         if made.id in found or room.left_out(made):
             continue
         with room.asking(made):

@@ -49,7 +49,7 @@ class Plan:
             fmt = next((name for name in MAIN_FORMATS if made.a.startswith(name)), None)
             if fmt is None or made.a != made.b or made.chunk:
                 continue
-            key = made.family.partition(".")[0], fmt
+            key = kind(made), fmt
             if key not in best or _weight(made) > _weight(best[key]):
                 best[key] = made
         return tuple(best.values())
@@ -112,6 +112,16 @@ def plan_of(device: Device, pattern: str, check: bool = False) -> Plan:
             others[first] = tuple(made for made in found if made.id != first and runs(made) and held(made))
             unasked += len(found) - 1 - len(others[first])
     return Plan(architecture, tuple(groups), others, tuple(absent), unasked)
+
+
+def kind(made: Instruction) -> str:
+    """The kind of instruction: ``mma``, ``wgmma``, ``mfma``."""
+    return made.family.partition(".")[0]
+
+
+def place(made: Instruction) -> str:
+    """Where A comes from, if not from where it does by default."""
+    return made.modifier.get("a", "")
 
 
 def _weight(made: Instruction) -> tuple[int, int, bool]:

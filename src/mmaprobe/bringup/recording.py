@@ -1,11 +1,13 @@
-"""The step ``recording``: what the device answers to vectors named by recipes, for those who do not have it."""
+"""The steps ``outputs`` and ``recording``: what a device answers to vectors named by recipes, for others to replay."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
+from typing import Any
 
 from mmaprobe.bringup.asking import answers_of
-from mmaprobe.bringup.room import Room, Work
+from mmaprobe.bringup.room import FLAGGED, Room, Work
+from mmaprobe.bringup.selftest import kernels
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.devices.base import run_vectors
@@ -17,22 +19,47 @@ from mmaprobe.generators.families import VERSIONS
 DISTINCT, EACH = 1000, 16
 """Vectors of each distinct family, formats and K, and of every other instruction."""
 ARCHIVE = "recording.tar.gz"
+RECORDING = ("outputs", "recording")
+"""The steps that record."""
+
+
+def record_main(room: Room) -> Work:
+    """Run the vectors of the main forms and the self-test's, before anything else can go wrong."""
+    first = tuple(dict.fromkeys((*room.sound().main, *kernels(room))))
+    yield from _recorded(room, "outputs", first, first)
 
 
 def record_all(room: Room) -> Work:
-    """Run each instruction's vectors once; inputs are kept as recipes with a hash, outputs as bits."""
-    result = room.result("recording")
+    """Run each instruction's vectors once; inputs are kept as recipes with a hash, outputs as bits.
+
+    What contradicts itself is recorded too: nowhere do its answers matter more.
+    """
+    plan = room.sound(flagged=True)
+    yield from _recorded(room, "recording", plan.asked, set(plan.distinct))
+
+
+def _recorded(room: Room, step: str, every: Iterable[Instruction], distinct: Container[Instruction]) -> Work:
+    result = room.result(step)
     sets = result.setdefault("sets", {})
-    plan = room.sound()
-    distinct = set(plan.distinct)
-    for made in plan.asked:
-        if made.id in sets or room.left_out(made) or moves_operands(made):
+    for made in every:
+        if made.id in _sets(room) or room.broken(made) or moves_operands(made):
             continue
         with room.asking(made):
             sets[made.id] = _record(room, made, DISTINCT if made in distinct else EACH).to_json()
-        count = sum(share[-1] for each in sets.values() for share in each["shares"])
-        result["text"] = f"{count:,} vectors of {len(sets)} instructions"
+        result["text"] = _text(room, sets)
         yield made.id
+
+
+def _text(room: Room, sets: dict[str, Any]) -> str:
+    count = sum(share[-1] for each in sets.values() for share in each["shares"])
+    flagged = [name for name in sets if name in room.parts and FLAGGED in room.parts[name].validation]
+    said = f"{count:,} vectors of {len(sets)} instructions"
+    return said + "".join(f"; {name} contradicts itself" for name in flagged)
+
+
+def _sets(room: Room) -> dict[str, Any]:
+    """What is recorded so far, of both steps."""
+    return {name: entry for step in RECORDING for name, entry in room.result(step).get("sets", {}).items()}
 
 
 def _record(room: Room, made: Instruction, count: int) -> Recorded:
@@ -47,8 +74,7 @@ def _record(room: Room, made: Instruction, count: int) -> Recorded:
 
 def write_archive(room: Room) -> None:
     """The recording with all witnesses as one archive; nothing where nothing was recorded."""
-    sets = room.result("recording").get("sets", {})
-    recorded = [Recorded.from_json(name, entry, room.store.path) for name, entry in sets.items()]
+    recorded = [Recorded.from_json(name, entry, room.store.path) for name, entry in _sets(room).items()]
     if recorded:
         header = room.store.header
         recording = Recording(header.device, dict(header.identity), header.run, tuple(recorded), _witnesses(room))
@@ -65,7 +91,7 @@ def _witnesses(room: Room) -> dict[str, tuple[Witness, ...]]:
 
 def _all_witnesses(room: Room) -> Iterator[tuple[str, Witness]]:
     for name, part in room.parts.items():
-        if "error" in part.validation:
+        if "error" in part.validation and FLAGGED not in part.validation:
             continue
         yield from ((name, each) for each in part.witnesses)
         yield from ((name, each) for finding in part.findings for each in finding.witnesses)

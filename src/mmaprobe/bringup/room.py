@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from mmaprobe.bringup.plan import Plan
+from mmaprobe.bringup.plan import Plan, kind, place
 from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.survey import Surveyor
@@ -25,6 +25,9 @@ ENDS_THE_RUN = (*ENDS_ALL, CannotWriteError)
 """What no other instruction will fare better with."""
 INCONCLUSIVE, DEVICE_FAILED = 4, 5
 """Exit codes."""
+FLAGGED = "flagged"
+"""Of a validation: the instruction contradicts itself, and is recorded all the same."""
+T = TypeVar("T")
 
 
 class Listener(Protocol):
@@ -94,16 +97,34 @@ class Room:
         said = {**self.part(made).validation, "error": error, "error_code": code}
         self.save(made, status="partial", validation=said)
 
+    def flag(self, made: Instruction, error: str) -> None:
+        """The instruction contradicts itself: it is left out from here on, but for the recording."""
+        self.fail(made, error, DEVICE_FAILED)
+        self.merge(made, {FLAGGED: True})
+
     def left_out(self, made: Instruction) -> bool:
         """Whether a step before found that the instruction cannot be asked."""
         return made.id in self.parts and "error" in self.parts[made.id].validation
 
-    def sound(self) -> Plan:
-        """The plan without what is left out so far: another form stands for a kind whose first one is unsound."""
-        groups = tuple(group for group in self.plan.groups if not self.left_out(group[0]))
-        others = {name: tuple(made for made in found if not self.left_out(made))
-                  for name, found in self.plan.others.items()}  # fmt: skip
+    def broken(self, made: Instruction) -> bool:
+        """Whether it is left out for more than contradicting itself: it breaks the device, or operands go astray."""
+        return self.left_out(made) and FLAGGED not in self.parts[made.id].validation
+
+    def sound(self, flagged: bool = False) -> Plan:
+        """The plan without what is left out so far: another form stands for a kind whose first one is unsound.
+
+        With ``flagged`` those that contradict themselves are not left out.
+        """
+        out = self.broken if flagged else self.left_out
+        groups = tuple(group for group in self.later(self.plan.groups, lambda group: group[0]) if not out(group[0]))
+        others = {name: tuple(made for made in found if not out(made)) for name, found in self.plan.others.items()}
         return replace(self.plan, groups=groups, others=others)
+
+    def later(self, every: Iterable[T], of: Callable[[T], Instruction]) -> list[T]:
+        """The same with those last whose like, of their kind and with A in the same place, broke in the self-test."""
+        tested = self.results.get("selftest", {}).get("kernels", {})
+        doubted = {(kind(each), place(each)) for each in self.plan.asked if each.id in tested and self.broken(each)}
+        return sorted(every, key=lambda each: (kind(of(each)), place(of(each))) in doubted)
 
     @contextmanager
     def asking(self, made: Instruction) -> Iterator[None]:

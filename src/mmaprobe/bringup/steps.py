@@ -23,12 +23,13 @@ COMMIT_SECONDS = 20
 @dataclass(frozen=True)
 class Step:
     """``work`` does one piece after another and can be left after each; what it finds it keeps in the room, and what
-    it finds there it does not do again.  ``seconds`` bound a slice."""
+    it finds there it does not do again.  ``seconds`` bound a slice; ``hand_on`` follows what is written of each."""
 
     name: str
     purpose: str
     seconds: float
     work: Callable[[Room], Work]
+    hand_on: Callable[[Room], object] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds <= LONGEST:
@@ -95,6 +96,8 @@ class Turns:
         saving = _Saving(self, step, begin)
         try:
             saving.keep(self._pieces(step, saving))
+            if step.hand_on is not None:
+                step.hand_on(room)
         except NO_ROOM as error:
             saving.keep("partial", str(error))
             raise

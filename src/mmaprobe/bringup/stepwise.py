@@ -16,10 +16,11 @@ from mmaprobe.bringup.deriving import derive_main, remember, survey_all
 from mmaprobe.bringup.layouts import find_layouts, recall
 from mmaprobe.bringup.plan import Plan, plan_of
 from mmaprobe.bringup.publishing import write_results
-from mmaprobe.bringup.recording import record_all
+from mmaprobe.bringup.recording import record_all, record_main, write_archive
 from mmaprobe.bringup.result import INTERRUPTED, Report, Result, spent
 from mmaprobe.bringup.room import Clock, Listener, Room
 from mmaprobe.bringup.rows import document_of
+from mmaprobe.bringup.selftest import lines, test_itself
 from mmaprobe.bringup.steps import SPENT, Step, Turns, chosen
 from mmaprobe.bringup.validating import ordinary, validate_all
 from mmaprobe.devices.base import Device, open_device
@@ -32,16 +33,18 @@ from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Store
 
 STEPS = (
-    Step("cpu", "this machine's own CPU", 60, run_cpu),
+    Step("selftest", "a kernel of each kind, and a fused campaign, in a child process first", 30, test_itself),
     Step("layouts", "where the operands of every form go, at several sizes and every placement", 100, find_layouts),
+    Step("outputs", "the main forms' answers to vectors named by recipes", 10, record_main, write_archive),
     Step("main", "the main forms: derived, beside the shipped file, validated briefly", 80, derive_main),
     Step("questions", "what is open about this architecture", 60, ask_questions),
     Step("survey", "every primitive derived once, the other instructions shown equal", 180, survey_all),
     Step("probes", "every question of the probe suite, to each distinct primitive", 120, probe_primitives),
     Step("validation", "vectors by weight: every form, every distinct one, the main ones", 180, validate_all),
-    Step("recording", "answers to vectors named by recipes", 60, record_all),
+    Step("recording", "answers to vectors named by recipes", 60, record_all, write_archive),
+    Step("cpu", "this machine's own CPU", 60, run_cpu),
 )
-"""In this order, so that the first minutes answer the most."""
+"""In this order, so that the first minutes answer the most, and their answers are there whatever breaks later."""
 SUMMARY = "summary.json"
 FAILURES = (70, 5, 1, 3)
 """Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
@@ -98,6 +101,7 @@ def _brought_up(room: Room, taken: Sequence[Step], begin: float, check: bool, le
         ended = spent(unreached, len(plan.bases), minimum)
     if not ended and whole:
         store.finish()
+    notes += lines(room)
     if code not in (0, INTERRUPTED):
         room = replace(room, listener=None, parts={}, results={}, unsaved=set())  # without what is void
         remember(room)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mmaprobe.bringup.room import Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
+from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.fused import LEAST, CampaignDevice, fused, instead
+from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyError, fused, instead
 
 EACH, DISTINCT, MAIN = 10**6, 10**9, 10**11
 """Vectors of each form, of each distinct family, formats and K, and of each main form."""
@@ -95,6 +98,28 @@ def campaigns(room: Room, made: Instruction) -> bool:
                                    for run in part.validation.get("runs", ()))  # fmt: skip
 
 
+def prove(room: Room, made: Instruction) -> int | None:
+    """How many of a proof's vectors a fused kernel finds to differ from the shipped datapath; None where there is none.
+
+    What fails is kept with the instruction, for which no fused kernel is asked again; ENDS_ALL and UnsteadyError where
+    that is not the kernel's fault.
+    """
+    reference = _shipped(room, made)
+    if reference is None or not campaigns(room, made):
+        return None
+    refused = _refused(room, made)
+    here = fused(room.device, reference, made, refused)
+    if here is None:
+        return None
+    try:
+        return here.prove(families_for(made)[0], room.seed)
+    except (*ENDS_ALL, UnsteadyError):
+        raise
+    except (DeviceError, NotHereError) as error:
+        refused(str(error))
+        return None
+
+
 def ordinary(room: Room) -> list[str]:
     """The instructions whose fused kernels failed and why, a line each."""
     return [f"{name}: {part.validation[ORDINARY]}" for name, part in sorted(room.parts.items())
@@ -104,10 +129,12 @@ def ordinary(room: Room) -> list[str]:
 def _has_campaign(room: Room, made: Instruction, reference: Device) -> bool:
     """Whether a fused kernel is at hand and asked; what a compiler says against it is kept with the instruction."""
 
-    def refused(why: str) -> None:
-        room.merge(made, {ORDINARY: instead(why)})
+    return campaigns(room, made) and fused(room.device, reference, made, _refused(room, made)) is not None
 
-    return campaigns(room, made) and fused(room.device, reference, made, refused) is not None
+
+def _refused(room: Room, made: Instruction) -> Callable[[str], None]:
+    """What keeps why no fused kernel compares an instruction."""
+    return lambda why: room.merge(made, {ORDINARY: instead(why)})
 
 
 def _reference(room: Room, made: Instruction, weight: int) -> Device | None:

@@ -175,6 +175,10 @@ class Fused:
             sorted(place.tile * self.outputs + place.row * n + place.column for place in found.places), np.int64
         )
 
+    def prove(self, family: str, seed: int) -> int:
+        """How many vectors of a family's proof differ; the errors of ``compare``."""
+        return self.compare(family, seed, 0, PROOF)[0]
+
     def screening(self) -> Screening:
         """What every multiprocessor computed so far."""
         wrong = {str(number): int(count) for number, count in enumerate(self.wrong) if count}

@@ -1,0 +1,132 @@
+"""The step ``selftest``: a kernel of each kind, before minutes go into what does not run here.
+
+Of each kind of instruction (``mma``, ``wgmma``, ``mfma``, ...) whose primitives are not another one's already the
+main form is asked, with A in every place that it can come from; then one fused campaign proves itself.  On a GPU each
+runs in a child process first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mmaprobe.bringup.plan import MAIN_FORMATS, kind, place
+from mmaprobe.bringup.room import Room, Work
+from mmaprobe.bringup.validating import ORDINARY, prove
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import lowering
+from mmaprobe.derivation.settling import unsettled
+from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
+from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.validation.fused import UnsteadyError
+
+WELL = "well"
+ITEMS = 37
+CAMPAIGN = "fused campaign"
+
+
+class DeadError(DeviceError):
+    """No kernel of the self-test came to a good end."""
+
+
+def test_itself(room: Room) -> Work:
+    """Ask the kernels one after another, in one piece; what breaks the device is left out of what follows.
+
+    DeadError where all break it; a wrong answer does not, and is the next step's to explain.
+    """
+    result = room.result("selftest")
+    said: dict[str, str] = result.setdefault("kernels", {})
+    every = kernels(room)
+    for made in every:
+        if made.id not in said:
+            room.say(made.id)
+            with room.asking(made):
+                said[made.id] = _outcome(room, made)
+            if room.left_out(made):
+                said[made.id] = str(room.part(made).validation["error"]).removeprefix(f"{made.id}: ")
+        result["text"] = _text(said)
+    if every and all(room.left_out(made) for made in every):
+        raise DeadError(
+            f"{room.device.name}: none of the self-test's {len(every)} kernels came to a good end; "
+            "see: mmaprobe doctor; --steps layouts asks the other instructions all the same"
+        )
+    if CAMPAIGN not in said:
+        room.say(CAMPAIGN)
+        said[CAMPAIGN] = _campaign(room, [made for made in every if said[made.id] == WELL])
+        result["text"] = _text(said)
+    yield CAMPAIGN
+
+
+def lines(room: Room) -> list[str]:
+    """The kernels that did not go well and how, a line each."""
+    said = room.result("selftest").get("kernels", {})
+    return [f"self-test: {name}: {text}" for name, text in said.items() if _failed(text)]
+
+
+def kernels(room: Room) -> list[Instruction]:
+    """The instructions that are asked."""
+    plan, found = room.plan, dict[str, list[Instruction]]()
+    for made in plan.bases:
+        if not unsettled(room.device, made):
+            found.setdefault(kind(made), []).append(made)
+    main, covered, chosen = set(plan.main), set[str](), list[Instruction]()
+    for each in found.values():
+        first = min(each, key=lambda made: (made not in main, _rank(made)))
+        inside = set(_primitives(first, plan.architecture))
+        if not inside or not inside <= covered:
+            chosen += [first, *_elsewhere(first, plan.others.get(first.id, ()))]
+            covered |= inside
+    return chosen
+
+
+def _elsewhere(first: Instruction, others: tuple[Instruction, ...]) -> Iterator[Instruction]:
+    """The first of each place that A can come from else, all else alike."""
+    alike = [made for made in others if place(made) and len(made.modifiers) == 1 and made.opcode == first.opcode]
+    return (made for made in alike if made == next(each for each in alike if place(each) == place(made)))
+
+
+def _rank(made: Instruction) -> int:
+    return next((number for number, name in enumerate(MAIN_FORMATS) if made.a.startswith(name)), len(MAIN_FORMATS))
+
+
+def _primitives(made: Instruction, architecture: str) -> tuple[str, ...]:
+    try:
+        return lowering(made, architecture).primitives
+    except UsageError:
+        return ()
+
+
+def _outcome(room: Room, made: Instruction) -> str:
+    """How a known answer goes."""
+    try:
+        batch, expected = known_answer(made, ITEMS, room.seed)
+    except UsageError as error:
+        return f"not asked: {error}"
+    try:
+        right = answers(made, room.device.run(made, batch), expected)
+    except WrongAnswerError as error:
+        return str(error).removeprefix(f"{made.id}: ")
+    return WELL if right else "wrong known answer"
+
+
+def _campaign(room: Room, well: list[Instruction]) -> str:
+    """How a fused campaign of the first instruction that has one here proves itself."""
+    for made in well:
+        try:
+            found = prove(room, made)
+        except UnsteadyError as error:
+            room.flag(made, str(error))
+            return f"{made.id}: {error}"
+        if found is not None:
+            return WELL if not found else f"{made.id}: proven; {found} of its vectors are not the shipped datapath's"
+        if ORDINARY in room.part(made).validation:
+            return f"{made.id}: {room.part(made).validation[ORDINARY]}"
+    return "not asked: no fused kernel is at hand (mmaprobe compile --campaign)"
+
+
+def _failed(text: str) -> bool:
+    return text != WELL and not text.startswith("not asked")
+
+
+def _text(said: dict[str, str]) -> str:
+    failed = [name for name, text in said.items() if _failed(text)]
+    return f"{list(said.values()).count(WELL)} of {len(said)} went well" + "".join(f"; not {name}" for name in failed)
