@@ -21,3 +21,10 @@ def replaced(path: Path, document: dict[str, Any]) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"][path.relative_to(folder).as_posix()] = files.digest_of(path.read_bytes())
     reseal(folder / "manifest.json", manifest)
+
+
+def redigest(folder: Path) -> None:
+    """Make the manifest of a corpus name its files as they are now."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"] = {name: files.digest_of((folder / name).read_bytes()) for name in manifest["files"]}
+    reseal(folder / "manifest.json", manifest)

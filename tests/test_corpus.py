@@ -17,6 +17,7 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus, Set, write_corpus
 from mmaprobe.evidence.importing import import_corpus, read_text_files
+from sealing import redigest, reseal
 
 
 def hex_words(rows: list[list[float]]) -> str:
@@ -168,6 +169,9 @@ def test_scales_metadata_and_a_missing_accumulator_survive(folder: Path) -> None
 def test_broken_arrays_are_named(folder: Path, change: dict[str, Any], message: str) -> None:
     changed = {key: value for key, value in (ARRAYS | change).items() if value is not None}
     np.savez_compressed(folder / "vectors.npz", **changed)
+    with pytest.raises(UsageError, match=r"vectors\.npz is not the file that manifest\.json names"):
+        Corpus.open(folder)
+    redigest(folder)
     with pytest.raises(UsageError, match=message) as caught:
         Corpus.open(folder)
     assert "vectors.npz" in str(caught.value)
@@ -175,6 +179,7 @@ def test_broken_arrays_are_named(folder: Path, change: dict[str, Any], message: 
 
 def test_big_endian_arrays_just_work(folder: Path) -> None:
     np.savez_compressed(folder / "vectors.npz", **(ARRAYS | {"x/one/d": ARRAYS["x/one/d"].astype(">u4")}))
+    redigest(folder)
     assert Corpus.open(folder).vectors("x/one")[1].tolist() == [1, 2, 0xFFFFFFFF]
 
 
@@ -189,6 +194,7 @@ class Trap:
 
 def test_nothing_is_ever_unpickled(folder: Path) -> None:
     (folder / "vectors.npz").write_bytes(pickle.dumps(Trap()))
+    redigest(folder)
     with pytest.raises(UsageError, match="not a NumPy archive"):
         Corpus.open(folder)
     held = io.BytesIO()
@@ -197,6 +203,7 @@ def test_nothing_is_ever_unpickled(folder: Path) -> None:
     with zipfile.ZipFile(folder / "vectors.npz", "w") as archive:
         for key in ARRAYS:
             archive.writestr(f"{key}.npy", held.getvalue())
+    redigest(folder)
     with pytest.raises(UsageError, match="pickled"):
         Corpus.open(folder)
     assert not Trap.sprung
@@ -217,6 +224,9 @@ def test_every_flipped_data_byte_is_refused_or_harmless(folder: Path) -> None:
         broken = bytearray(whole)
         broken[place] ^= 0x5A
         (folder / "vectors.npz").write_bytes(broken)
+        with pytest.raises(UsageError, match="altered or damaged"):
+            Corpus.open(folder)
+        redigest(folder)
         try:
             corpus = Corpus.open(folder)
         except UsageError:
@@ -240,6 +250,9 @@ def test_a_broken_manifest_is_named_by_key(folder: Path, change: dict[str, Any],
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["sets"][0] |= change
     (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UsageError, match="sha256 is not that of the rest"):
+        Corpus.open(folder)
+    reseal(folder / "manifest.json", manifest)
     with pytest.raises(UsageError, match=message):
         Corpus.open(folder)
 
@@ -247,16 +260,16 @@ def test_a_broken_manifest_is_named_by_key(folder: Path, change: dict[str, Any],
 def test_newer_foreign_and_doubled_manifests_are_refused(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     for change, message in (
-        ({"schema": 2}, "newer"),
+        ({"schema": 3}, "newer"),
         ({"kind": "cake"}, "kind"),
         ({"sets": manifest["sets"] * 2}, "two sets"),
         ({"sets": {}}, "key sets must be a list"),
     ):
-        (folder / "manifest.json").write_text(json.dumps(manifest | change))
+        reseal(folder / "manifest.json", manifest | change)
         with pytest.raises(UsageError, match=message):
             Corpus.open(folder)
     (folder / "manifest.json").write_text(json.dumps(manifest["sets"]))
-    assert Corpus.open(folder).sets() == (RECORD,)
+    assert (Corpus.open(folder).sets(), Corpus.open(folder).sealed) == ((RECORD,), False)
 
 
 @pytest.mark.needs("corpus")

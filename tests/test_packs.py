@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.evidence.files import sealed
 from mmaprobe.toolchain import bundle, kernels, nvrtc
 from mmaprobe.toolchain.build import build_all
 from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
@@ -49,7 +50,7 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
         open_pack(tmp_path).kernel(F16)
     table = json.loads((tmp_path / LIST).read_text())
     for broken in ({**table, "schema": 7}, {**table, "kernels": {F16: {}}}, {**table, "kind": "x"}):
-        (tmp_path / LIST).write_text(json.dumps(broken))
+        (tmp_path / LIST).write_text(json.dumps(sealed(broken)))
         with pytest.raises(UsageError, match=LIST):
             open_pack(tmp_path)
     with pytest.raises(UsageError, match="No such file"):

@@ -19,6 +19,7 @@ from mmaprobe.devices import recording
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.recording import Recorded, Recording, Share, operands_of, read_recording, write_recording
 from mmaprobe.errors import CannotWriteError, UsageError
+from mmaprobe.evidence.files import sealed
 
 IDS = (
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
@@ -99,7 +100,7 @@ def listed(**changes: Any) -> Any:
     def change(content: bytes) -> bytes:
         document = json.loads(content)
         document["sets"][0].update(changes)
-        return json.dumps(document).encode()
+        return json.dumps(sealed(document)).encode()
 
     return change
 
@@ -107,19 +108,22 @@ def listed(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
-        ("recording.json", lambda _: b"{", "recording.json is not JSON"),
+        ("recording.json", lambda _: b"{", "recording.json: line 1"),
         ("recording.json", lambda _: b"[]", "must be a table"),
         ("recording.json", listed(sha256="0" * 64), r"sets\[0\].sha256 is not that of the operands"),
         ("recording.json", listed(shares=[["uniform", 1, 8, 0, 25]]), r"sets\[0\].sha256 is not that of the operands"),
         ("recording.json", listed(shares=[["uniform", 1, 8, 0, 1 << 40]]), "makes 1099511627776 vectors"),
         ("recording.json", listed(shares=[["uniform", 1, 8]]), "must be family, version, seed, start and count"),
         ("recording.json", listed(instruction="mma.none"), "unknown instruction 'mma.none'"),
+        ("recording.json", lambda content: content.replace(b"H200", b"H201"), "sha256 is not that of the rest"),
         ("outputs.bin", lambda content: content[:-1], "truncated"),
+        ("outputs.bin", lambda content: bytes([content[0] ^ 1]) + content[1:], r"sets\[0\].d_sha256 is not that of"),
+        ("witnesses.json", lambda content: content.replace(b"zeros", b"ones"), "witnesses_sha256 is not that of"),
         ("outputs.bin", lambda content: content + b"0", "longer than its sets"),
         (
             "witnesses.json",
             lambda _: b'{"%s": [{"a": [], "d": "0x0", "note": ""}]}' % IDS[0].encode(),
-            "witnesses.json",
+            "witnesses_sha256 is not that of witnesses.json",
         ),
         ("outputs.bin", lambda _: None, "outputs.bin is missing"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,10 +16,12 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
-from mmaprobe.errors import DeviceError
+from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.evidence.files import sealed
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.pack import open_pack
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation import Summary, fused, validate
 from standin_gpu import StandIn, name, pack, plugged
@@ -110,7 +113,11 @@ def test_a_pack_without_it_or_with_another_one(tmp_path: Path) -> None:
     assert validated(StandIn(), pack=tmp_path).screening is None
     pack(tmp_path, (HALF,), campaigns=(HALF,))
     text = (tmp_path / "pack.json").read_text()
-    (tmp_path / "pack.json").write_text(re.sub(r'"source": "\w+"', '"source": "00"', text))
+    changed = re.sub(r'"source": "\w+"', '"source": "00"', text)
+    (tmp_path / "pack.json").write_text(changed)
+    with pytest.raises(UsageError, match="sha256 is not that of the rest"):
+        open_pack(tmp_path)
+    (tmp_path / "pack.json").write_text(json.dumps(sealed(json.loads(changed))))
     assert validated(StandIn(), pack=tmp_path).screening is None
 
 

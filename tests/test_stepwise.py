@@ -59,7 +59,8 @@ def test_going_on_after_each_step(tmp_path: Path, whole: tuple[Report, list[str]
     assert {n: part.to_json("") for n, part in first.items()} == {n: part.to_json("") for n, part in second.items()}
     told, once = (_members(report.out / ARCHIVE) for report in (again, whole[0]))
     assert {name: told[name] for name in (OUTPUTS, WITNESSES)} == {name: once[name] for name in (OUTPUTS, WITNESSES)}
-    assert told[LIST].replace(again.run.encode(), whole[0].run.encode()) == once[LIST]
+    lists = [json.loads(each[LIST]) | {"run": "", "sha256": ""} for each in (told, once)]
+    assert lists[0] == lists[1]
     assert Store.open(tmp_path / "e").finished
 
 

@@ -1,8 +1,9 @@
 """A recording: what a device answered to vectors named by recipes, in one small archive.
 
 ``recording.tar.gz`` holds ``recording.json`` (the device, and of each instruction its recipes and the SHA-256 of the
-operands that they make), ``outputs.bin`` (d of all sets in their order, little-endian) and ``witnesses.json``.  The
-same recording gives the same bytes.  A reader makes the operands again and holds them against the hash.
+operands that they make and of d), ``outputs.bin`` (d of all sets in their order, little-endian) and
+``witnesses.json``; the list has the digest of that and, last, its own.  The same recording gives the same bytes.  A
+reader makes the operands again and holds all against their digests.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import json
 import tarfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,12 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.evidence.documents import witness_from_json, witness_to_json
-from mmaprobe.evidence.files import Field, json_text, write_bytes
+from mmaprobe.evidence.files import Field, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import generate
 
-SCHEMA = 1
+SCHEMA = 2
+"""Schema 1 had a digest of the operands alone."""
 KIND = "mmaprobe recording"
 MOST_BYTES = 12 << 20
 """An archive is no larger; without its witnesses where it would be."""
@@ -63,18 +64,25 @@ class Recorded:
 
     def to_json(self) -> dict[str, Any]:
         """As evidence keeps it; d as the hexadecimal text of its little-endian bytes."""
-        little = self.d.astype(self.d.dtype.newbyteorder("<"))
         return {"shares": _shares_form(self.shares), "sha256": self.digest, "bytes": self.d.itemsize,
-                "d": little.tobytes().hex()}  # fmt: skip
+                "d": self.outputs.hex(), "d_sha256": digest_of(self.outputs)}  # fmt: skip
+
+    @property
+    def outputs(self) -> bytes:
+        """The little-endian bytes of d."""
+        return bytes(self.d.astype(self.d.dtype.newbyteorder("<")).tobytes())
 
     @classmethod
     def from_json(cls, instruction: str, entry: Mapping[str, Any], where: Path) -> Recorded:
         """What ``to_json`` wrote."""
         field = Field(where, instruction, dict(entry))
         try:
-            d = np.frombuffer(bytes.fromhex(field["d"].text), f"<u{field['bytes'].one_of(1, 2, 4, 8)}")
+            outputs = bytes.fromhex(field["d"].text)
+            d = np.frombuffer(outputs, f"<u{field['bytes'].one_of(1, 2, 4, 8)}")
         except ValueError:
             raise field["d"].wrong("must be hexadecimal items of d") from None
+        if digest_of(outputs) != field["d_sha256"].text:
+            raise field["d_sha256"].wrong("is not that of d")
         native = np.ascontiguousarray(d, d.dtype.newbyteorder("="))
         return cls(instruction, _shares(field["shares"]), field["sha256"].text, native)
 
@@ -128,12 +136,13 @@ def _archive(recording: Recording, witnesses: Mapping[str, tuple[Witness, ...]] 
         "identity": dict(recording.identity),
         "run": recording.run,
         "sets": [{"instruction": each.instruction, "shares": _shares_form(each.shares), "sha256": each.digest,
-                  "bytes": each.d.itemsize} for each in ordered],
+                  "bytes": each.d.itemsize, "d_sha256": digest_of(each.outputs)} for each in ordered],
         "witnesses": "left out: too large" if witnesses is None else "whole",
     }  # fmt: skip
     shown = {name: [witness_to_json(each) for each in found] for name, found in (witnesses or {}).items()}
-    outputs = b"".join(each.d.astype(each.d.dtype.newbyteorder("<")).tobytes() for each in ordered)
-    members = {LIST: json_text(head).encode(), OUTPUTS: outputs, WITNESSES: json_text(shown).encode()}
+    beside = json_text(shown).encode()
+    listed = json_text(sealed(head | {"witnesses_sha256": digest_of(beside)})).encode()
+    members = {LIST: listed, OUTPUTS: b"".join(each.outputs for each in ordered), WITNESSES: beside}
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, content in members.items():
@@ -154,6 +163,7 @@ def read_recording(path: Path) -> Corpus:
     head["kind"].one_of(KIND)
     if head["schema"].whole > SCHEMA:
         raise head["schema"].wrong(f"is newer than {SCHEMA}: pip install --upgrade mmaprobe")
+    checked = check_seal(head, SCHEMA)
     identity, device = head["identity"].typed(dict), head["device"].text
     unit, architecture = unit_of(identity, device), str(identity.get("architecture", ""))
     sets: list[Set] = []
@@ -166,17 +176,19 @@ def read_recording(path: Path) -> Corpus:
     rest = members[OUTPUTS]
     for entry in head["sets"]:
         made = lookup.instruction(entry["instruction"].text, architecture)
-        vectors, d, rest = _set(entry, made, rest)
+        vectors, d, rest = _set(entry, made, rest, checked)
         put(made, vectors, d, f"{unit}/{made.id}")
     if rest:
         raise UsageError(f"{path}: {OUTPUTS} is longer than its sets")
     shown = _document(path, members, WITNESSES)
+    if checked and digest_of(members[WITNESSES]) != head["witnesses_sha256"].text:
+        raise head["witnesses_sha256"].wrong(f"is not that of {WITNESSES}")
     for name in shown.typed(dict):
         made = lookup.instruction(name, architecture)
         found = [witness_from_json(each) for each in shown[name]]
         if found:
             put(made, *_batch(shown[name], made, found), f"{unit}/{made.id}/witnesses")
-    return Corpus(sets, arrays, path=path)
+    return Corpus(sets, arrays, path=path, sealed=checked)
 
 
 def unit_of(identity: Mapping[str, str], device: str) -> str:
@@ -184,8 +196,8 @@ def unit_of(identity: Mapping[str, str], device: str) -> str:
     return identity.get("gpu") or identity.get("model_name") or identity.get("name") or device
 
 
-def _set(entry: Field, made: Instruction, rest: bytes) -> tuple[Batch, Bits, bytes]:
-    """A set's operands and outputs, and the bytes behind these."""
+def _set(entry: Field, made: Instruction, rest: bytes, checked: bool) -> tuple[Batch, Bits, bytes]:
+    """A set's operands and outputs, and the bytes behind these; ``checked``: against the digest of the outputs, too."""
     shares = _shares(entry["shares"])
     count, dtype = sum(share.count for share in shares), made.formats()["d"].dtype
     if not 0 < count <= MOST_VECTORS:
@@ -198,6 +210,8 @@ def _set(entry: Field, made: Instruction, rest: bytes) -> tuple[Batch, Bits, byt
     vectors, digest = operands_of(made, shares)
     if digest != entry["sha256"].text:
         raise entry["sha256"].wrong(f"is not that of the operands which the recipes of {made.id} make here")
+    if checked and digest_of(rest[:size]) != entry["d_sha256"].text:
+        raise entry["d_sha256"].wrong(f"is not that of the results of {made.id} in {OUTPUTS}")
     d = np.frombuffer(rest[:size], dtype.newbyteorder("<"))
     return vectors, np.ascontiguousarray(d, dtype), rest[size:]
 
@@ -235,10 +249,7 @@ def _members(path: Path) -> dict[str, bytes]:
 
 
 def _document(path: Path, members: Mapping[str, bytes], name: str) -> Field:
-    try:
-        return Field(path / name, "", json.loads(members[name]))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: {name} is not JSON: {error}") from None
+    return parse_json(path / name, members[name])
 
 
 def _shares_form(shares: Sequence[Share]) -> list[list[object]]:

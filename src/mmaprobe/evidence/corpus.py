@@ -24,7 +24,8 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence import files
 
-SCHEMA = 1
+SCHEMA = 2
+"""Schema 1, and a bare list of records, have no digests."""
 KIND = "mmaprobe corpus"
 _ADVICE = "choose another destination"
 _UNREADABLE = (OSError, EOFError, ValueError, MemoryError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -95,8 +96,16 @@ def set_of(made: Instruction, unit: str, architecture: str, api: str, count: int
 class Corpus:
     """Recorded sets with their vectors, all of them read and checked."""
 
-    def __init__(self, sets: Iterable[Set], arrays: Mapping[str, Bits], licence: str = "", path: Path = Path()) -> None:
+    def __init__(
+        self,
+        sets: Iterable[Set],
+        arrays: Mapping[str, Bits],
+        licence: str = "",
+        path: Path = Path(),
+        sealed: bool = True,
+    ) -> None:
         self.path = path
+        self.sealed = sealed
         self.licence = licence
         self._sets = {record.key: record for record in sets}
         self._arrays = dict(arrays)
@@ -110,9 +119,14 @@ class Corpus:
         read as a whole or not at all.
         """
         folder = Path(path)
-        sets = _read_manifest(folder / "manifest.json")
+        sets, digests = _read_manifest(folder / "manifest.json")
+        for name, digest in (digests or {}).items():
+            _check_digest(folder / name, digest)
         arrays = _read_arrays(folder / "vectors.npz", sets)
-        return cls(sets, arrays, _read_licence(folder), folder)
+        licence = _read_licence(folder)
+        if digests is not None and licence and "LICENSE" not in digests:
+            raise UsageError(f"{folder / 'LICENSE'} is not named by manifest.json")
+        return cls(sets, arrays, licence, folder, digests is not None)
 
     def sets(self) -> tuple[Set, ...]:
         """The recorded sets, in the manifest's order."""
@@ -138,12 +152,13 @@ def write_corpus(path: str | Path, corpus: Corpus, source: str) -> None:
         raise UsageError(f"{folder} holds a corpus already; {_ADVICE}")
     held = io.BytesIO()
     np.savez_compressed(held, **corpus._arrays)  # type: ignore[arg-type]
-    files.write_bytes(folder / "vectors.npz", held.getvalue(), _ADVICE)
-    if corpus.licence:
-        files.write_bytes(folder / "LICENSE", corpus.licence.encode(), _ADVICE)
+    contents = {"vectors.npz": held.getvalue()} | ({"LICENSE": corpus.licence.encode()} if corpus.licence else {})
+    for name, content in contents.items():
+        files.write_bytes(folder / name, content, _ADVICE)
+    digests = {name: files.digest_of(content) for name, content in contents.items()}
     sets = [record.to_json() for record in corpus.sets()]
-    manifest = {"schema": SCHEMA, "kind": KIND, "source": source, "sets": sets}
-    files.write_json(folder / "manifest.json", manifest, _ADVICE)
+    manifest = {"schema": SCHEMA, "kind": KIND, "source": source, "sets": sets, "files": digests}
+    files.write_json(folder / "manifest.json", files.sealed(manifest), _ADVICE)
 
 
 def _read_licence(folder: Path) -> str:
@@ -155,17 +170,31 @@ def _read_licence(folder: Path) -> str:
         raise UsageError(f"{folder / 'LICENSE'}: {error}") from error
 
 
-def _read_manifest(path: Path) -> list[Set]:
+def _check_digest(path: Path, digest: str) -> None:
+    try:
+        found = files.digest_of(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    if found != digest:
+        raise UsageError(f"{path} is not the file that manifest.json names: altered or damaged")
+
+
+def _read_manifest(path: Path) -> tuple[list[Set], dict[str, str] | None]:
+    """The records, and the digests of the files beside the manifest; None where it has none."""
     document = files.read_json(path)
+    digests = None
     if not isinstance(document.value, list):  # a bare list of sets is schema 0
         document["kind"].one_of(KIND)
         if document["schema"].whole > SCHEMA:
             raise document["schema"].wrong(f"is newer than {SCHEMA}: pip install --upgrade mmaprobe")
+        if files.check_seal(document, SCHEMA):
+            listed = document["files"]
+            digests = {name: listed[name].text for name in ("vectors.npz", *listed.typed(dict))}
         document = document["sets"]
     sets = [_read_set(record) for record in document]
     if len({record.key for record in sets}) < len(sets):
         raise UsageError(f"{path}: two sets have the same key")
-    return sets
+    return sets, digests
 
 
 def _read_set(record: files.Field) -> Set:

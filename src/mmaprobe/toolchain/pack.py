@@ -2,7 +2,8 @@
 
 ``pack.json`` lists them: those that run batches, and fused campaigns, each made for one datapath and known by the
 hash of its source.  A kernel is a file beside it, ``<hash>.cubin`` or, of AMD, ``<hash>.co``.  The list is
-written last, so that a folder without it is no pack, and every binary is held against its hash when it is loaded.
+written last, so that a folder without it is no pack.  Its rows are under a digest of the whole list, which is held
+against them when it is read, and every binary is held against its hash when it is loaded.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.errors import NotHereError, UsageError, near
-from mmaprobe.evidence.files import Field, read_json, write_bytes, write_json
+from mmaprobe.evidence.files import Field, check_seal, read_json, sealed, write_bytes, write_json
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel, file_name
 from mmaprobe.toolchain.source import Geometry, Source
 
-SCHEMA = 2
+SCHEMA = 3
 KIND = "mmaprobe pack"
 LIST = "pack.json"
 
@@ -106,7 +107,7 @@ def write_pack(folder: Path, architecture: str, toolchain: str, built: Iterable[
         packed = Packed(each.instruction, made.hash, each.code, each.opcodes, made.geometry, each.campaign)
         (campaigns if each.campaign else kernels)[each.instruction] = packed
     pack = Pack(folder, architecture, toolchain, dict(sorted(kernels.items())), dict(sorted(campaigns.items())))
-    write_json(folder / LIST, _form(pack))
+    write_json(folder / LIST, sealed(_form(pack)))
     return pack
 
 
@@ -129,7 +130,9 @@ def open_pack(folder: Path) -> Pack:
     """The pack in a folder; UsageError naming the file and key where it is none."""
     root = read_json(folder / LIST)
     root["kind"].one_of(KIND)
-    root["schema"].one_of(SCHEMA)
+    if root["schema"].whole != SCHEMA:
+        raise root["schema"].wrong(f"is not {SCHEMA}; make the pack again with mmaprobe compile")
+    check_seal(root, SCHEMA)
     kernels = {name: _packed(name, row) for name, row in _rows(root["kernels"])}
     campaigns = {name: _packed(name, row, row["source"].text) for name, row in _rows(root["campaigns"])}
     return Pack(folder, root["architecture"].text, root["toolchain"].text, kernels, campaigns)
