@@ -15,6 +15,8 @@ from fake_trial import gpu
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices import child, gpu_trial
+from mmaprobe.devices.gpu import GpuDevice
+from mmaprobe.devices.gpu_campaign import Order
 from mmaprobe.devices.gpu_driver import (
     HungError,
     LostError,
@@ -27,6 +29,7 @@ from mmaprobe.devices.gpu_driver import (
 from mmaprobe.devices.gpu_trial import HELLO, ChildTrial, command, serve
 from mmaprobe.devices.known_answer import WrongAnswerError
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
+from mmaprobe.toolchain.source import Source
 from vendors import VENDORS, Vendor
 
 pytestmark = pytest.mark.needs("cuda.bindings")
@@ -58,6 +61,23 @@ def test_the_first_run_is_in_a_child() -> None:
     opened.run(OTHER, random_batch(OTHER, 2, 1))
     tried._child.stop()
     opened.run(MADE, BATCH)
+
+
+class Dies:
+    """A trial whose child ends as it compiles."""
+
+    def check(self, instruction: Instruction) -> None:
+        raise DeviceError("ended by SIGSEGV")
+
+    def check_campaign(self, source: Source, order: Order) -> None:
+        raise DeviceError("ended by SIGSEGV")
+
+
+def test_a_compiler_that_dies_does_so_in_the_child() -> None:
+    """This process compiles nothing before a child did."""
+    opened = GpuDevice(fake_cuda.driver(FakeCuda()), lambda *_: pytest.fail("compiled here"), Dies(), 5)
+    with pytest.raises(DeviceError, match="SIGSEGV"):
+        opened.run(MADE, BATCH)
 
 
 class Within:

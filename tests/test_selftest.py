@@ -22,6 +22,7 @@ from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.variants import asked
+from mmaprobe.devices import recording
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.evidence.records import Finding
@@ -172,6 +173,15 @@ def test_outputs_lie_there_whatever_breaks_later(tmp_path: Path) -> None:
         mmaprobe.bring_up(MODEL, out=tmp_path / "e", listener=Killed(), **ONE)
     summary = mmaprobe.validate(f"replay:{tmp_path / 'e' / ARCHIVE}", MODEL, F16, 10**6)
     assert (summary.vectors, summary.exit_code) == (1000, 0)
+
+
+def test_a_recording_that_is_too_large_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line says where the outputs are; what was to follow follows."""
+    monkeypatch.setattr(recording, "MOST_BYTES", 100)
+    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["outputs", "main"], **ONE)
+    assert (report.exit_code, [step.status for step in report.steps]) == (0, ["finished", "finished"])
+    assert any(f"no {ARCHIVE} is written: the recording takes" in note for note in report.notes)
+    assert list(Store.open(tmp_path / "e").steps["outputs"].result["sets"]) == [F16]
 
 
 def test_what_contradicts_itself_is_recorded(tmp_path: Path) -> None:

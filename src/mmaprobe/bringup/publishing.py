@@ -16,18 +16,18 @@ FOLDER = "parameters"
 
 def write_results(room: Room) -> list[str]:
     """Write both into the evidence folder; what could not be, one line each."""
-    write_archive(room)
+    notes = write_archive(room)
     rows = tuple(_sound(room))
     if not rows:
-        return []
+        return notes
     survey = survey_of(room.device, room.seed, rows, run=room.store.header.run)
     try:
         file, _ = updated(ParameterFile(room.architecture), survey)
     except UsageError as error:
-        return [f"no parameter file is written: {error}"]
+        return [*notes, f"no parameter file is written: {error}"]
     if file.entries:
         room.store.attach(f"{FOLDER}/{room.architecture}.toml", to_text(file).encode())
-    return []
+    return notes
 
 
 def _sound(room: Room) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.devices.recording import Recorded, Recording, Share, archive, operands_of
+from mmaprobe.errors import CannotWriteError
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import plan as shares_of
 from mmaprobe.generators.families import VERSIONS
@@ -72,13 +73,22 @@ def _record(room: Room, made: Instruction, count: int) -> Recorded:
     return Recorded(made.id, shares, digest, run_vectors(room.device, made, vectors).astype(made.formats()["d"].dtype))
 
 
-def write_archive(room: Room) -> None:
-    """The recording with all witnesses as one archive; nothing where nothing was recorded."""
+def write_archive(room: Room) -> list[str]:
+    """The recording with all witnesses as one archive; nothing where nothing was recorded.
+
+    A line where it would be too large: what was recorded is in the steps' own files all the same.
+    """
     recorded = [Recorded.from_json(name, entry, room.store.path) for name, entry in _sets(room).items()]
-    if recorded:
-        header = room.store.header
-        recording = Recording(header.device, dict(header.identity), header.run, tuple(recorded), _witnesses(room))
-        room.store.attach(ARCHIVE, archive(recording))
+    if not recorded:
+        return []
+    header = room.store.header
+    recording = Recording(header.device, dict(header.identity), header.run, tuple(recorded), _witnesses(room))
+    try:
+        content = archive(recording)
+    except CannotWriteError as error:
+        return [f"no {ARCHIVE} is written: {error}; send {room.store.path / 'steps'}"]
+    room.store.attach(ARCHIVE, content)
+    return []
 
 
 def _witnesses(room: Room) -> dict[str, tuple[Witness, ...]]:

@@ -161,8 +161,8 @@ class GpuDevice:
             d = np.empty((*given["a"].shape[:-1], instruction.n), instruction.formats()["d"].dtype)
         except MemoryError:
             raise _too_large(instruction, given["a"].shape[0]) from None
-        self._kernel(instruction)
         self._try_first(instruction)
+        self._kernel(instruction)
         with self._void_after_errors(instruction.id, "the batch"):
             self._checked(instruction, given, d)
         return d

@@ -33,6 +33,7 @@ from mmaprobe.devices.gpu_driver import (
 from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.ending import unforeseen
+from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 
 HELLO, CAMPAIGN = "mmaprobe-trial", "campaign"
@@ -40,7 +41,7 @@ CLASSES: dict[str, type[MmaprobeError]] = {
     kind.__name__: kind
     for kind in (
         MmaprobeError, UsageError, NotHereError, TakenError, TooOldError, CannotWriteError, InternalError,
-        DeviceError, WrongAnswerError, HungError, LostError, OutOfMemoryError,
+        DeviceError, WrongAnswerError, HungError, LostError, OutOfMemoryError, RefusedError,
     )
 }  # fmt: skip
 """What a child may raise, by name; of a class that is not here its nearest base that is.
