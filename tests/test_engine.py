@@ -16,7 +16,7 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, kernels, rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Operand, Products, Special
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Operand, Product, Products, Special
 from mmaprobe.parameters.lookup import load
 
 BUILDS = _native.engine_builds()
@@ -104,6 +104,22 @@ def test_when_a_result_is_tiny(tininess: Any, lost: list[int]) -> None:
     d = engine.evaluate(datapath, vectors)
     assert (d == stages.evaluate(datapath, vectors)).all()
     assert [int(code == 0) for code in d] == lost
+
+
+def test_a_product_at_the_bound_is_infinite() -> None:
+    """From 2^128 on, although with C the sum would be finite again; by the interpreter and by the kernel."""
+    alone = Datapath("bf16", "bf16", "f32", "f32", 1, Exact((Products((0,)), Accumulator()), Encode()),
+                     product=Product(overflow_exponent=128))  # fmt: skip
+    for datapath in (alone, DATAPATHS["CDNA3 bf16"]):
+        a = np.zeros((64, datapath.k), np.uint16)
+        a[:, 0] = 0x5F80  # 2^64
+        b = a.copy()
+        b[::2, 0] = 0x5F7F  # a place below 2^64
+        vectors = Batch(a, b, np.full(64, 0xFF000000, np.uint32))  # -2^127
+        d = engine.evaluate(datapath, vectors)
+        assert (d == stages.evaluate(datapath, vectors)).all()
+        assert (d[1::2] == 0x7F800000).all()
+        assert (d[::2] < 0x7F800000).all()
 
 
 def test_every_shipped_datapath_runs_natively() -> None:

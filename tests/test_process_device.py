@@ -205,3 +205,17 @@ def test_an_answer_outside_the_format(program, framing, answer):
     with pytest.raises(DeviceError, match="answered 0x1f, outside s4"):
         device.run(replace(KNOWN, d="s4"), Batch(*(np.ones((1, 1, 2), np.uint16).reshape(shape) for shape in
                    ((1, 1, 2), (1, 2, 1))), np.ones((1, 1, 1), np.uint32)))  # fmt: skip
+
+
+def test_a_program_that_is_another_when_it_starts_anew(program, tmp_path):
+    """It ended, and what starts in its place offers something else: nothing is asked of it."""
+    marker = tmp_path / "begun once"
+    device = program(
+        f"import os, sys\nagain = os.path.exists({str(marker)!r})\nopen({str(marker)!r}, 'w')\n"
+        "print('mmaprobe 1', 'other' if again else 'first', 'x86-64 text x86.vpdpwssd', flush=True)\n"
+        "sys.stdin.readline() if not again else sys.stdin.read()\n"
+    )
+    with pytest.raises(DeviceError, match="ended with exit code 0"):
+        run_vectors(device, KNOWN, operands(1))
+    with pytest.raises(DeviceError, match="started anew, it says another hello line than before"):
+        run_vectors(device, KNOWN, operands(1))
