@@ -16,13 +16,19 @@ INSTRUCTION = "mma.m16n8k16.f32.f16.f16.f32"
 
 
 def main(name: str) -> int:
-    """D of 1,000 random tiles by the tensor cores, beside the model's; and what CuPy's pool holds."""
+    """What ``shown`` returns, or 3 where something is missing."""
     try:
-        device = mmaprobe.device(name)
-        import cupy
+        return shown(name)
     except (NotHereError, ImportError) as error:
         print(f"{error}; nothing was run")
         return 3
+
+
+def shown(name: str) -> int:
+    """D of 1,000 random tiles by the tensor cores, beside the model's (1 where they differ); what CuPy's pool holds."""
+    device = mmaprobe.device(name)
+    import cupy
+
     multiply = device.instruction(INSTRUCTION)
     numbers = np.random.default_rng(0)
     shapes = {"a": ((1000, 16, 16), np.float16), "b": ((1000, 16, 8), np.float16), "c": ((1000, 16, 8), np.float32)}
@@ -36,9 +42,9 @@ def main(name: str) -> int:
     model = mmaprobe.model(device.info()["architecture"], INSTRUCTION)
     expected = model(*(value.get() for value in there.values()))
     same = bool((d.get().view(np.uint32) == expected.view(np.uint32)).all())
-    pool = cupy.get_default_memory_pool()
-    print(f"{name}: D of {d.shape} lies on {d.device}, {'equal to' if same else 'unlike'} the model's; "
-          f"CuPy's pool holds {pool.total_bytes()} bytes")  # fmt: skip
+    held = cupy.get_default_memory_pool().total_bytes()
+    said = "equal to" if same else "unlike"
+    print(f"{name}: D of {d.shape} lies on {d.device}, {said} the model's; CuPy's pool holds {held} bytes")
     return 0 if same else 1
 
 
