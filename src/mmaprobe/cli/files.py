@@ -1,4 +1,4 @@
-"""Commands on files: recipes of vectors, corpora, parameter files."""
+"""Commands on files: recipes of vectors, evidence, corpora, parameter files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mmaprobe.cli.terminal import Json, corpus_app, emit, out, parameters_app, path, show, vectors_app
+from mmaprobe.cli.terminal import Json, corpus_app, emit, evidence_app, out, parameters_app, path, show, vectors_app
 
 Corpus = Annotated[Path, typer.Argument(metavar="PATH", parser=path, help="Folder of the corpus.")]
 
@@ -22,6 +22,34 @@ def vectors_show(
     from mmaprobe.report import listing
 
     return show(listing.vector_rows(recipe, architecture), as_json, ("operand", "lane", "code", "value"))
+
+
+@evidence_app.callback()
+def evidence_group() -> None:
+    """Evidence of runs."""
+
+
+@evidence_app.command("verify")
+def evidence_verify(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Evidence, corpora, recordings, packs.")],
+    as_json: Json = False,
+) -> int:
+    """Hold files against their digests, counts and shapes; exit as the run should have, 2 where one was altered."""
+    from mmaprobe.report.listing import table
+    from mmaprobe.report.rows import PRECEDENCE
+    from mmaprobe.report.verifying import BAD, verify
+
+    found = [verify(path) for path in paths]
+    if as_json:
+        emit([each.to_json() for each in found])
+    for each in [] if as_json else found:
+        rows = [{"file": file.file, "sha256": file.sha256[:12], "says": file.wrong or file.says} for file in each.files]
+        out().print(table(rows, ("file", "sha256", "says")))
+        said = {BAD: "not what was written", 0: "equal" if each.kind == "evidence" else "whole"}
+        verdict = said.get(each.exit_code, f"exit code {each.exit_code}")
+        out().print(f"{each.path}: {each.kind}: {verdict}; {each.text}", markup=False, soft_wrap=True)
+    codes = {each.exit_code for each in found}
+    return next(code for code in (BAD, *PRECEDENCE) if code in codes)
 
 
 @corpus_app.command("import")

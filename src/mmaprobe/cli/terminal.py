@@ -25,7 +25,9 @@ app = typer.Typer(
 corpus_app = typer.Typer(no_args_is_help=True, help="Recorded outputs of real hardware.")
 vectors_app = typer.Typer(no_args_is_help=True, help="Vectors by recipe.")
 parameters_app = typer.Typer(no_args_is_help=True, help="Shipped parameter files.")
+evidence_app = typer.Typer(no_args_is_help=True, help="Evidence of runs.")
 app.add_typer(corpus_app, name="corpus")
+app.add_typer(evidence_app, name="evidence")
 app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
 

@@ -56,7 +56,7 @@ class Pack:
                 f"the pack {self.folder} has no {instruction}{near(instruction, self.kernels)}; "
                 f"mmaprobe compile --arch {self.architecture} --instruction '{instruction}' --out {self.folder}"
             )
-        return self._read(self.kernels[instruction])
+        return self.read(self.kernels[instruction])
 
     def campaign(self, source: Source) -> Kernel:
         """The campaign of a source; NotHereError where the pack lacks it, or has one of another text."""
@@ -67,9 +67,10 @@ class Pack:
                 f"the pack {self.folder} has {what} of {source.instruction}; mmaprobe compile --campaign "
                 f"--arch {self.architecture} --instruction '{source.instruction}' --out {self.folder}"
             )
-        return self._read(packed)
+        return self.read(packed)
 
-    def _read(self, packed: Packed) -> Kernel:
+    def read(self, packed: Packed) -> Kernel:
+        """The kernel of a row; UsageError where its binary is missing or damaged."""
         path = self.folder / file_name(packed.binary, self.architecture)
         try:
             binary = path.read_bytes()

@@ -1,0 +1,231 @@
+"""What evidence, a corpus, a recording or a pack says, held against its digests, its counts and its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction as lookup
+from mmaprobe.derivation.comparison import compare
+from mmaprobe.devices.recording import read_recording
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.corpus import Corpus
+from mmaprobe.evidence.files import LOCK, digest_of, read_json
+from mmaprobe.evidence.records import Witness
+from mmaprobe.evidence.store import KIND, MANIFEST, Named, Part, digest_named, part_name, read_manifest, step_name
+from mmaprobe.parameters.table import from_table
+from mmaprobe.report.rows import PRECEDENCE
+from mmaprobe.toolchain.kernel import file_name
+from mmaprobe.toolchain.pack import LIST, open_pack
+
+BAD, INCONCLUSIVE, FAILED = 2, 4, 5
+"""Exit codes."""
+CPU = "cpu"
+UNNAMED = "not named by the manifest: no part of the run"
+UNSEALED = "without digests: written by an older mmaprobe, nothing shows that it is what was written"
+
+
+@dataclass(frozen=True)
+class File:
+    """One file: its SHA-256, what it holds, and what is wrong with it."""
+
+    file: str
+    sha256: str = ""
+    says: str = ""
+    wrong: str = ""
+
+
+@dataclass
+class Verified:
+    """What was found of one path; ``codes`` are what its counts make."""
+
+    path: Path
+    kind: str
+    files: list[File] = field(default_factory=list)
+    codes: list[int] = field(default_factory=list)
+    text: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """2 where anything is wrong, else what its counts make: that of the run which wrote it."""
+        if any(each.wrong for each in self.files):
+            return BAD
+        return next((code for code in PRECEDENCE if code in self.codes), 0)
+
+    def check(self, name: str, read: Callable[[], str]) -> None:
+        """One more file: what reading it says, or what is wrong with it."""
+        path = self.path / name if name else self.path
+        try:
+            digest = digest_of(path.read_bytes())
+        except OSError as error:
+            self.files.append(File(name or path.name, wrong=str(error.strerror)))
+            return
+        try:
+            self.files.append(File(name or path.name, digest, read()))
+        except UsageError as error:
+            self.files.append(File(name or path.name, digest, wrong=str(error)))
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return {"path": str(self.path), "kind": self.kind, "files": [asdict(each) for each in self.files],
+                "verdict": self.text, "exit_code": self.exit_code}  # fmt: skip
+
+
+def verify(path: Path) -> Verified:
+    """Everything about a folder or an archive; UsageError where it is none of ours."""
+    if path.is_file():
+        return _one(path, "recording", "", lambda: _corpus(read_recording(path)))
+    if (path / LIST).exists():
+        return _pack(path)
+    if (path / MANIFEST).exists():
+        told = Verified(path, "evidence")
+        try:
+            value = read_json(path / MANIFEST).value
+        except UsageError as error:
+            told.files.append(File(MANIFEST, wrong=str(error)))
+            return told
+        if isinstance(value, dict) and value.get("kind") == KIND:
+            return _evidence(path)
+        return _one(path, "corpus", MANIFEST, lambda: _corpus(Corpus.open(path)))
+    raise UsageError(f"{path}: neither evidence nor a corpus, a recording or a pack; name its folder or archive")
+
+
+def _one(path: Path, kind: str, name: str, read: Callable[[], tuple[str, bool]]) -> Verified:
+    """What is read as a whole or not at all."""
+    told = Verified(path, kind)
+
+    def says() -> str:
+        text, sealed = read()
+        told.codes += [] if sealed else [INCONCLUSIVE]
+        return text if sealed else f"{text}; {UNSEALED}"
+
+    told.check(name, says)
+    told.text = told.files[0].wrong or told.files[0].says
+    return told
+
+
+def _corpus(corpus: Corpus) -> tuple[str, bool]:
+    sets = corpus.sets()
+    return f"{len(sets)} sets, {sum(each.count for each in sets):,} vectors", corpus.sealed
+
+
+def _pack(path: Path) -> Verified:
+    told = Verified(path, "pack")
+
+    def listed() -> str:
+        pack = open_pack(path)
+        told.text = f"{len(pack.kernels)} kernels and {len(pack.campaigns)} campaigns for {pack.architecture}"
+        return told.text
+
+    told.check(LIST, listed)
+    if told.exit_code == 0:
+        pack = open_pack(path)
+        for packed in (*pack.kernels.values(), *pack.campaigns.values()):
+            told.check(file_name(packed.binary, pack.architecture), lambda each=packed: pack.read(each).instruction)  # type: ignore[misc]
+    return told
+
+
+def _evidence(path: Path) -> Verified:
+    """A run's folder: every file that the manifest names, and the verdict that its counts make."""
+    told = Verified(path, "evidence")
+    found: list[Named] = []
+
+    def manifest() -> str:
+        found.append(read_manifest(path))
+        return f"run {found[0].header.run}"
+
+    told.check(MANIFEST, manifest)
+    if not found:
+        return told
+    named, parts, statuses = found[0], dict[str, Part](), list[str]()
+    for name in named.parts:
+        told.check(part_name(name), lambda name=name: _part(named, name, parts))  # type: ignore[misc]
+    for name in named.steps:
+        told.check(step_name(name), lambda name=name: _step(named, name, statuses))  # type: ignore[misc]
+    for name in sorted(named.accepted.keys() - {*map(part_name, named.parts), *map(step_name, named.steps)}):
+        told.check(name, lambda name=name: digest_named(path, name, named.accepted[name]) and "as it was written")  # type: ignore[misc]
+    if not any(each.wrong for each in told.files):
+        try:
+            named.check_totals(parts)
+        except UsageError as error:
+            told.files.append(File(MANIFEST, wrong=str(error)))
+    _beside(told, named)
+    told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE]
+    told.codes += [_standing(named, part) for part in parts.values()]
+    told.codes += [FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
+    vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
+    told.text = f"{'finished' if named.finished else 'partial'}, {len(parts)} instructions, {vectors:,} vectors, "
+    told.text += f"{wrong:,} mismatches" + ("" if named.sealed else f"; {UNSEALED}")
+    return told
+
+
+def _part(named: Named, name: str, parts: dict[str, Part]) -> str:
+    part = named.read_part(name)
+    try:
+        made = lookup(name, named.header.identity.get("architecture") or None)
+    except UsageError:
+        made = None  # of a function, say, which no catalog knows
+    count = sum(_check_witness(made, each, name) for each in _witnesses(part)) if made is not None else 0
+    parts[name] = part
+    return f"{part.status}, {part.vectors:,} vectors, {part.mismatch_count:,} mismatches, {count} witnesses"
+
+
+def _step(named: Named, name: str, statuses: list[str]) -> str:
+    step = named.read_step(name)
+    statuses += [str(each.get("status")) for each in step.result.get("answers", ())]
+    inner = named.folder / CPU
+    if name == CPU and (inner / MANIFEST).exists():
+        run, said = read_manifest(inner).header.run, step.result.get("summary", {}).get("run")
+        if said is not None and run != said:
+            raise UsageError(f"{inner} holds run {run}, but the step tells of {said}")
+    return f"{step.status}: {step.text}" if step.text else step.status
+
+
+def _beside(told: Verified, named: Named) -> None:
+    """What else is in the folder: a CPU's evidence, and files that the manifest does not name."""
+    inner = told.path / CPU
+    if (inner / MANIFEST).exists():
+        below = _evidence(inner)
+        told.files += [File(f"{CPU}/{each.file}", each.sha256, each.says, each.wrong) for each in below.files]
+        told.codes += below.codes
+    known = {MANIFEST, LOCK, *named.accepted, *map(part_name, named.parts), *map(step_name, named.steps)}
+    for path in sorted(told.path.rglob("*")):
+        name = path.relative_to(told.path).as_posix()
+        if path.is_file() and name not in known and not path.is_relative_to(inner):
+            told.files.append(File(name, digest_of(path.read_bytes()), UNNAMED))
+
+
+def _standing(named: Named, part: Part) -> int:
+    """1 where a vector tells what was derived from what ships now."""
+    architecture, table = named.header.identity.get("architecture", ""), (part.datapath or {}).get("datapath")
+    if not table or not architecture:
+        return 0
+    made = lookup(part.instruction, architecture)
+    return int(compare(architecture, made, from_table(table, part.instruction), named.header.seed).changed)
+
+
+def _witnesses(part: Part) -> Iterator[Witness]:
+    yield from part.witnesses
+    yield from (each for finding in part.findings for each in finding.witnesses)
+    for mismatch in part.mismatches:
+        yield mismatch.vector
+        if mismatch.shrunk is not None:
+            yield mismatch.shrunk
+
+
+def _check_witness(made: Instruction, witness: Witness, name: str) -> int:
+    """1; UsageError where a witness has not the lanes or the codes of its instruction."""
+    k = made.k
+    lanes = {"a": made.selected, "b": k, "scale_a": k // made.scale_size if made.scale else 0,
+             "metadata": k // made.chunk if made.chunk else 0, "c": int(made.c is not None), "d": 1}  # fmt: skip
+    lanes["scale_b"] = lanes["scale_a"]
+    limits = {role: fmt.code_limit for role, fmt in made.formats().items()}
+    for role, count in lanes.items():
+        value = getattr(witness, role)
+        codes = value if isinstance(value, tuple) else () if value is None else (value,)
+        if len(codes) != count or any(not 0 <= code < limits.get(role, 256) for code in codes):
+            raise UsageError(f"a witness of {name} has no {count} codes of {role} in its format")
+    return 1
