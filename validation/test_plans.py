@@ -25,6 +25,8 @@ def test_every_bit_agrees(
     generators = plan.fitting(target)
     assert generators is None or generators, f"none of the plan's generators fits {target.id}"
     summary = validate(device, reference, target, plan.vectors, seed, generators)
+    if summary.interrupted:
+        raise KeyboardInterrupt
     assert summary.exit_code == 0, (summary.verdict, summary.mismatches, summary.examples[:1])
     assert summary.vectors >= plan.least_vectors, "fewer vectors were compared than the plan demands"
     answered(record_property, target)

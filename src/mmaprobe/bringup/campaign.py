@@ -17,6 +17,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.comparison import compare, compare_with_shipped
 from mmaprobe.devices.base import Device, open_device, serial
+from mmaprobe.devices.child import no_children
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
@@ -104,7 +105,8 @@ class _Campaign:
                 results = [future.result() for future in pending]
             except KeyboardInterrupt:
                 self.stopping = interrupted = True
-                results = [future.result() for future in pending if not future.cancel()]
+                with no_children():
+                    results = [future.result() for future in pending if not future.cancel()]
         unreached, cut = self._below(groups, results)
         ended = "interrupted" if interrupted else spent(unreached, sum(map(len, groups)), self._minimum) if cut else ""
         if not ended:
@@ -214,7 +216,7 @@ class _Campaign:
                 stop=self._stop,
             )
         except Exception as error:
-            return self._failed(result, error)
+            return result if self.stopping else self._failed(result, error)
         return replace(result, summary=summary)
 
     def _failed(self, result: Result, error: Exception) -> Result:

@@ -71,6 +71,8 @@ def validate_up_to(room: Room, made: Instruction, weight: int, step: str) -> Wor
                 said=lambda why: room.merge(made, {ORDINARY: why}), campaign=campaigns(room, made),
             )  # fmt: skip
             _count(room, made, summary, weight)
+        if summary is not None and summary.interrupted and not summary.stopped:
+            raise KeyboardInterrupt
         if summary is None or (summary.vectors < count and not summary.stopped):
             return
         rate = summary.vectors / max(summary.seconds, 1e-3)

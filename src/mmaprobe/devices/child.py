@@ -9,9 +9,10 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO
 
 from mmaprobe.errors import DeviceError, NotHereError
@@ -26,6 +27,25 @@ class LateError(DeviceError):
 
 class EndlessError(DeviceError):
     """A killed child does not end: the kernel's driver holds it."""
+
+
+_STARTING = threading.Lock()
+_STOPPING: list[bool] = []
+_RUNNING: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def no_children() -> Iterator[None]:
+    """Every child is killed and none is started inside: what waits for one on another thread of an interrupted process
+    has its answer, a DeviceError, at once."""
+    with _STARTING:
+        _STOPPING.append(True)
+        for process in list(_RUNNING):
+            _kill(process)
+    try:
+        yield
+    finally:
+        _STOPPING.pop()
 
 
 class Child:
@@ -44,13 +64,17 @@ class Child:
     def start(self) -> str:
         """Start the command; the first line it prints."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
-        try:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
-                start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise NotHereError(f"cannot start {shlex.join(self._command)}: {error.strerror or error}") from error
+        with _STARTING:
+            if _STOPPING:
+                raise DeviceError(f"process {shlex.join(self._command)}: not started, the run is being interrupted")
+            try:
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
+                    start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise NotHereError(f"cannot start {shlex.join(self._command)}: {error.strerror or error}") from error
+            _RUNNING.add(self._process)
         weakref.finalize(self, _end, self._process)
         for pipe in self._pipes():
             os.set_blocking(pipe.fileno(), False)
@@ -149,13 +173,19 @@ def _write(stdin: IO[bytes], rest: memoryview) -> memoryview:
         return rest[:0]
 
 
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # a session of its own: the whole pipeline of a shell
+
+
 def _end(process: subprocess.Popen[bytes]) -> bool:
-    """Kill a child; whether it ended."""
+    """Kill a child and what it has started; whether it ended."""
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if pipe is not None:
                 pipe.close()
-    process.kill()
+    _kill(process)
     try:
         process.wait(_LAST_BREATH)
     except subprocess.TimeoutExpired:

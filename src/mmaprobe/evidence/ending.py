@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import signal
+import stat
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,6 +24,8 @@ from mmaprobe.evidence.files import write_bytes
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process as Ctrl-C does."""
+GRACE = 10.0
+"""Seconds."""
 
 
 def unforeseen(error: BaseException, folder: Path | None = None) -> InternalError:
@@ -46,18 +51,33 @@ def unforeseen(error: BaseException, folder: Path | None = None) -> InternalErro
     return InternalError(f"internal error: {said}; please report it with the lines above")
 
 
+def _leave_terminal() -> None:
+    """Write nothing more to a terminal that has hung up: it would be an error, in the middle of what is being kept."""
+    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    for stream in (1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(stream).st_mode):
+                os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
 @contextmanager
 def interrupting() -> Iterator[None]:
     """SIGTERM and SIGHUP end what runs inside as Ctrl-C does, by KeyboardInterrupt.
 
-    The first one alone: what was found is written then, and another signal would not let it.  What ``nohup`` ignores
-    stays ignored, and who handles a signal already keeps it.
+    Those that come within ``GRACE`` seconds of one are let go by: what was found is written then, and whoever closes a
+    session sends several.  What ``nohup`` ignores stays ignored, and who handles a signal already keeps it.
     """
     before: dict[signal.Signals, Any] = {}
+    last = -GRACE
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
+        nonlocal last
+        if time.monotonic() < last + GRACE:
+            return
+        last = time.monotonic()
+        if number == signal.SIGHUP:
+            _leave_terminal()
         raise KeyboardInterrupt(signal.Signals(number).name)
 
     if threading.current_thread() is threading.main_thread():

@@ -17,6 +17,7 @@ from mmaprobe import _native, formats
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
+from mmaprobe.devices.child import no_children
 from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
 from mmaprobe.evidence.records import Mismatch
@@ -265,9 +266,11 @@ def _drain(job: _Job, chunks: Iterable[_Chunk], threads: int, progress: Progress
             _collect(waiting, progress)
             return "stopped"
         except BaseException as error:
-            pool.shutdown(wait=True, cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
+                pool.shutdown(wait=True, cancel_futures=True)
                 raise
+            with no_children():
+                pool.shutdown(wait=True, cancel_futures=True)
     return "interrupted"
 
 
