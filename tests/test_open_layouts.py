@@ -148,13 +148,16 @@ def test_a_run_settles_it_and_goes_on(tmp_path: Path) -> None:
 
 def test_the_first_run_of_each_claim_is_in_a_child() -> None:
     """It answers which claim gives known answers; the id without one is refused there, too."""
-    asked = io.StringIO("\n".join([*(each.id for each in claims(instruction(HALF, "gfx950"), "gfx950")), HALF]))
-    answered = io.StringIO()
-    serve(gpu("gfx950", "chunks"), "gfx950", asked, answered)
-    _, consecutive, chunks, plain = answered.getvalue().splitlines()
-    assert consecutive.startswith("wrong ")
-    assert chunks == "ok 1"
-    assert plain.startswith("error 3 ")
+
+    def told(name: str) -> str:
+        answered = io.StringIO()
+        serve(gpu("gfx950", "chunks"), "gfx950", io.StringIO(f"{name}\n"), answered)
+        return answered.getvalue().splitlines()[1]
+
+    consecutive, chunks = claims(instruction(HALF, "gfx950"), "gfx950")
+    assert told(consecutive.id).startswith("error WrongAnswerError ")
+    assert told(chunks.id) == "ok 1"
+    assert told(HALF).startswith("error NotHereError ")
 
 
 @pytest.mark.needs("clang")
