@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from mutants import run
 from mutants.table import ROOT, BadTable, Fault, faults
 
 ROWS = faults()
+LEAST = {"c++": 25, "data": 15, "ci": 10}
+MOST_A_FILE = 5
 
 
 @cache
@@ -127,3 +130,12 @@ def test_the_command_says_how_it_is_used() -> None:
     done = subprocess.run([sys.executable, "tests/mutants/run.py", "--help"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0
     assert "--seconds" in done.stdout
+
+
+def test_the_table_is_broad() -> None:
+    kinds, files = Counter(fault.kind for fault in ROWS), Counter(fault.file for fault in ROWS)
+    assert len(ROWS) >= 100
+    assert {kind: kinds[kind] for kind, least in LEAST.items() if kinds[kind] < least} == {}
+    assert {file: count for file, count in files.items() if count > MOST_A_FILE} == {}
+    bare = [fault for fault in ROWS if not fault.long and not fault.needs]
+    assert len(bare) >= 0.8 * len(ROWS), "four of five faults die in the bare command"
