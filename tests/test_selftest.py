@@ -175,6 +175,16 @@ def test_outputs_lie_there_whatever_breaks_later(tmp_path: Path) -> None:
     assert (summary.vectors, summary.exit_code) == (1000, 0)
 
 
+def test_what_is_recorded_briefly_first_is_recorded_in_full(tmp_path: Path) -> None:
+    """Where a short slice kept the first outputs waiting until after the recording, which takes fewer."""
+    regs = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16{a=regs}"
+    few: dict[str, Any] = {"instruction": "wgmma.*k16.f32.f16.f16*", "out": tmp_path / "e"}
+    mmaprobe.bring_up(MODEL, steps=["recording"], **few)
+    mmaprobe.bring_up(MODEL, steps=["outputs"], resume=True, **few)
+    (entry,) = (each for each in read_recording(tmp_path / "e" / ARCHIVE).sets() if each.instruction == regs)
+    assert entry.count == 1000
+
+
 def test_a_recording_that_is_too_large_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line says where the outputs are; what was to follow follows."""
     monkeypatch.setattr(recording, "MOST_BYTES", 100)

@@ -20,14 +20,14 @@ from mmaprobe.generators.families import VERSIONS
 DISTINCT, EACH = 1000, 16
 """Vectors of each distinct family, formats and K, and of every other instruction."""
 ARCHIVE = "recording.tar.gz"
-RECORDING = ("outputs", "recording")
-"""The steps that record."""
+RECORDING = ("recording", "outputs")
+"""The steps that record; of what both did the latter's counts."""
 
 
 def record_main(room: Room) -> Work:
     """Run the vectors of the main forms and the self-test's, before anything else can go wrong."""
     first = tuple(dict.fromkeys((*room.sound().main, *kernels(room))))
-    yield from _recorded(room, "outputs", first, first)
+    yield from _recorded(room, "outputs", first, first, {})
 
 
 def record_all(room: Room) -> Work:
@@ -36,14 +36,17 @@ def record_all(room: Room) -> Work:
     What contradicts itself is recorded too: nowhere do its answers matter more.
     """
     plan = room.sound(flagged=True)
-    yield from _recorded(room, "recording", plan.asked, set(plan.distinct))
+    yield from _recorded(room, "recording", plan.asked, set(plan.distinct), room.result("outputs").get("sets", {}))
 
 
-def _recorded(room: Room, step: str, every: Iterable[Instruction], distinct: Container[Instruction]) -> Work:
+def _recorded(
+    room: Room, step: str, every: Iterable[Instruction], distinct: Container[Instruction], known: Container[str]
+) -> Work:
+    """Record every instruction that is not ``known``, many vectors of those that are ``distinct``."""
     result = room.result(step)
     sets = result.setdefault("sets", {})
     for made in every:
-        if made.id in _sets(room) or room.broken(made) or moves_operands(made):
+        if made.id in sets or made.id in known or room.broken(made) or moves_operands(made):
             continue
         with room.asking(made):
             sets[made.id] = _record(room, made, DISTINCT if made in distinct else EACH).to_json()
