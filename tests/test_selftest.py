@@ -87,6 +87,7 @@ def test_a_kernel_of_each_kind(architecture: str) -> None:
     assert [made.id for made in kernels(everything(architecture))] == KERNELS[architecture]
 
 
+@pytest.mark.parametrize("vendor", ["cuda", pytest.param("hip", marks=pytest.mark.long)], indirect=True)
 def test_all_is_well(run: Run, vendor: Vendor, capsys: pytest.CaptureFixture[str]) -> None:
     """A known answer of each, and a fused campaign that proves itself."""
     vendor.pack(run.pack, TWO[vendor.scheme], campaigns=TWO[vendor.scheme][:1])
@@ -122,6 +123,7 @@ def test_any_one_kernel_may_break(run: Run, vendor: Vendor, steps: str, capsys: 
 FAULTS = {"cuda": "hang", "hip": "abort"}
 
 
+@pytest.mark.parametrize("vendor", ["cuda", pytest.param("hip", marks=pytest.mark.long)], indirect=True)
 def test_what_breaks_in_the_child(run: Run, vendor: Vendor, capsys: pytest.CaptureFixture[str]) -> None:
     """A hang, and a fault that ends the process, reach neither this process nor the other instruction."""
     broken, sound = TWO[vendor.scheme]
