@@ -14,7 +14,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile
-from mmaprobe.parameters.lookup import datapath_for, load
+from mmaprobe.parameters.lookup import datapath_for, edited, load
 
 
 def open_model(architecture: str) -> ModelDevice:
@@ -39,8 +39,9 @@ class ModelDevice:
         return self.parameters.architecture
 
     def info(self) -> dict[str, str]:
-        """The architecture and the digest of the parameter file."""
-        return {"architecture": self.architecture, "parameters": f"sha256:{self.parameters.digest}"}
+        """The architecture and the digest of the parameter file, and whether it is not the one that ships."""
+        said = f"sha256:{self.parameters.digest}" + (", edited" if edited(self.parameters) else "")
+        return {"architecture": self.architecture, "parameters": said}
 
     def instructions(self) -> Sequence[Instruction]:
         """Every instruction of the architecture."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
@@ -22,6 +23,7 @@ from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, from_t
 from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
+DIGESTS = "digests.toml"
 ROUNDING = {"rn": "RNE", "rd": "RD", "ru": "RU", "rz": "RZ"}
 """The control register's rounding modes as roundings."""
 
@@ -47,6 +49,25 @@ def _load(part: str) -> ParameterFile:
 
 def _datapaths(file: ParameterFile) -> object:
     return frozenset((name, entry.datapath, entry.follows) for name, entry in file.entries.items())
+
+
+def edited(file: ParameterFile) -> bool:
+    """Whether the parameters of an architecture are not those that ship: whether anything in them means another thing.
+
+    A parameter file is meant to be edited; nobody should take one that was for ours.
+    """
+    return _digests().get(file.architecture, ParameterFile(file.architecture).digest) != file.digest
+
+
+def known_parameters() -> tuple[str, ...]:
+    """The architectures of which parameters ship."""
+    return tuple(_digests())
+
+
+@cache
+def _digests() -> dict[str, str]:
+    text = (resources.files("mmaprobe.parameters") / DIGESTS).read_text("utf-8")
+    return dict(tomllib.loads(text))
 
 
 def entries_for(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> tuple[Entry, ...]:

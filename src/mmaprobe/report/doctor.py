@@ -14,6 +14,7 @@ from typing import Any
 from mmaprobe import _native
 from mmaprobe.devices.base import open_device, schemes
 from mmaprobe.errors import MmaprobeError
+from mmaprobe.parameters.lookup import edited, known_parameters, load
 from mmaprobe.report.listing import device_names
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
 
@@ -41,6 +42,7 @@ def doctor_rows() -> list[dict[str, Any]]:
     """Every check, in the order a person would go through them."""
     checks = [
         *_package(),
+        *_parameters(),
         *_cpu(),
         *_gpus("cuda"),
         *_gpus("hip"),
@@ -62,6 +64,13 @@ def _package() -> list[Check]:
         Check("native module", True, f"builds here: {builds}"),
         Check("devices registered", True, ", ".join(schemes())),
     ]
+
+
+def _parameters() -> list[Check]:
+    """Whether the parameter files are those that ship."""
+    changed = [name for name in known_parameters() if edited(load(name))]
+    found = f"edited: {', '.join(changed)}" if changed else "as they ship"
+    return [Check("parameter files", not changed, found, "pip install --force-reinstall mmaprobe" if changed else "")]
 
 
 def _cpu() -> list[Check]:

@@ -12,18 +12,23 @@ from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import diff, in_words
 from mmaprobe.parameters.files import Entry
-from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.lookup import edited, load
 from mmaprobe.report.meaning import meaning
 
+EDITED = "edited: these are not the parameters that ship with mmaprobe"
 NAMED = 3
 """So many names are written out where primitives of one opcode stand together; so many witnesses of an entry."""
 
 
 def parameter_rows(architecture: str) -> list[dict[str, Any]]:
-    """Every primitive that a parameter file knows: its basis, meaning and source, what its notes say, its witnesses."""
+    """Every primitive that a parameter file knows: its basis, meaning and source, what its notes say, its witnesses;
+    and whether the file is not the one that ships."""
+    file = load(architecture)
+    changed = edited(file)
     return [
         {
             "primitive": name,
+            "edited": changed,
             "basis": entry.basis,
             "meaning": meaning(entry.datapath),
             "source": entry.source + (f" (evidence {entry.evidence})" if entry.evidence else ""),
@@ -31,16 +36,18 @@ def parameter_rows(architecture: str) -> list[dict[str, Any]]:
             "classes": {in_words(field): text for field, text in classes_of(entry.datapath).items()},
             "witnesses": list(_witnesses(entry)),
         }
-        for name, entry in sorted(load(architecture).entries.items())
+        for name, entry in sorted(file.entries.items())
     ]
 
 
 def parameter_lines(architecture: str) -> list[str]:
     """The same as text: primitives of which the same is said stand together."""
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for row in parameter_rows(architecture):
+    rows = parameter_rows(architecture)
+    for row in rows:
         groups[tuple(_said(row))].append(row["primitive"])
-    return [line for said, names in groups.items() for line in (folded(names), *said, "")][:-1]
+    head = [EDITED, ""] if any(row["edited"] for row in rows) else []
+    return [*head, *[line for said, names in groups.items() for line in (folded(names), *said, "")][:-1]]
 
 
 def _said(row: dict[str, Any]) -> Iterator[str]:
