@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.evidence.files import sealed
+from mmaprobe.evidence.files import Lock, sealed
 from mmaprobe.toolchain import bundle, kernels, nvrtc
 from mmaprobe.toolchain.build import build_all
 from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
@@ -55,6 +55,13 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
             open_pack(tmp_path)
     with pytest.raises(UsageError, match="No such file"):
         open_pack(tmp_path / "nothing")
+
+
+def test_of_two_processes_one_writes_a_pack(tmp_path: Path) -> None:
+    with Lock(tmp_path / "pack"), pytest.raises(UsageError, match="is writing there"):
+        write_pack(tmp_path / "pack", "sm_90a", "a toolchain", [])
+    write_pack(tmp_path / "pack", "sm_90a", "a toolchain", [])
+    assert [path.name for path in (tmp_path / "pack").iterdir()] == [LIST]
 
 
 @pytest.mark.parametrize(

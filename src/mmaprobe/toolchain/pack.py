@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.errors import NotHereError, UsageError, near
-from mmaprobe.evidence.files import Field, check_seal, read_json, sealed, write_bytes, write_json
+from mmaprobe.evidence.files import Field, Lock, check_seal, read_json, sealed, write_bytes, write_json
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel, file_name
 from mmaprobe.toolchain.source import Geometry, Source
@@ -96,20 +96,22 @@ def check_pack(folder: Path, architecture: str, toolchain: str) -> Pack:
 def write_pack(folder: Path, architecture: str, toolchain: str, built: Iterable[Built]) -> Pack:
     """Put what was compiled into a folder, beside what a pack there holds already.
 
-    UsageError where the folder holds a pack of another architecture or toolchain; CannotWriteError.
+    UsageError where the folder holds a pack of another architecture or toolchain, or another process writes there;
+    CannotWriteError.
     """
-    kept = check_pack(folder, architecture, toolchain)
-    kernels, campaigns = dict(kept.kernels), dict(kept.campaigns)
-    for each in built:
-        if each.kernel is None:
-            continue
-        made = each.kernel
-        write_bytes(folder / file_name(made.hash, architecture), made.binary)
-        packed = Packed(each.instruction, made.hash, each.code, each.opcodes, made.geometry, each.campaign)
-        (campaigns if each.campaign else kernels)[each.instruction] = packed
-    pack = Pack(folder, architecture, toolchain, dict(sorted(kernels.items())), dict(sorted(campaigns.items())))
-    write_json(folder / LIST, sealed(_form(pack)))
-    return pack
+    with Lock(folder):
+        kept = check_pack(folder, architecture, toolchain)
+        kernels, campaigns = dict(kept.kernels), dict(kept.campaigns)
+        for each in built:
+            if each.kernel is None:
+                continue
+            made = each.kernel
+            write_bytes(folder / file_name(made.hash, architecture), made.binary)
+            packed = Packed(each.instruction, made.hash, each.code, each.opcodes, made.geometry, each.campaign)
+            (campaigns if each.campaign else kernels)[each.instruction] = packed
+        pack = Pack(folder, architecture, toolchain, dict(sorted(kernels.items())), dict(sorted(campaigns.items())))
+        write_json(folder / LIST, sealed(_form(pack)))
+        return pack
 
 
 def _form(pack: Pack) -> dict[str, Any]:
