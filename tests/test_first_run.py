@@ -205,7 +205,7 @@ def test_a_child_that_does_not_come_up_is_no_instruction_s_failure() -> None:
 def test_a_child_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's driver may hold a killed process; waiting for it is bounded, and nothing more is launched."""
     monkeypatch.setattr(child, "_LAST_BREATH", 0.01)
-    monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
+    monkeypatch.setattr("os.killpg", lambda group, number: None)
     silent = (sys.executable, "-c", f"import time; print({HELLO!r}, flush=True); time.sleep(2)")
     with pytest.raises(StuckError, match=r"killed, it has not ended within 0.01 s.*see: ps .*--resume goes on"):
         ChildTrial("cuda:0", silent, 0.5).check(MADE)
