@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from mutants.table import ROOT, TABLES, BadTable, Fault, faults
 
 LIMIT = 90
-"""Seconds after which tests that have not ended count as having noticed: a fault that hangs is seen."""
+"""Seconds after which tests that have not ended are hung: by the fault, or because the machine has too much to do."""
 FIRST_BUILD, NEXT_BUILD = 75, 30
 """Seconds a build of the native module is taken to need, where time is counted."""
 NOT_LOADED = ("ERROR collecting", "ImportError while loading conftest", "INTERNALERROR")
@@ -38,7 +38,8 @@ NOT_LOADED = ("ERROR collecting", "ImportError while loading conftest", "INTERNA
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a fault: killed, survived, broken (its tests fail without it) or absent (no tools for it)."""
+    """What became of a fault: killed, hung (its tests do not end), survived, broken (its tests fail without it too) or
+    absent (the tools for its tests are)."""
 
     fault: Fault
     state: str
@@ -132,13 +133,15 @@ class Tree:
                 code, said = self.tests(fault, ["tests"], 20 * LIMIT)
         finally:
             restore()
+        if code == -1:
+            return outcome("hung", said)
         if code == 4 and not noticed(code, said):
             return outcome("broken", last(said))
         return outcome("killed" if noticed(code, said) else "survived", last(said))
 
 
 def noticed(code: int, said: str) -> bool:
-    """Whether a run of tests failed, hung, or could not load what the fault broke."""
+    """Whether a run of tests failed, did not end, or could not load what the fault broke."""
     return code in (-1, 1, 2, 3) or (code == 4 and any(words in said for words in NOT_LOADED))
 
 
@@ -234,7 +237,7 @@ def work_off(trees: list[Tree], rows: list[Fault], until: float | None, whole: b
 def report(found: list[Outcome], asked: int) -> int:
     """Print the sums; 0 where every fault that was tried died."""
     kinds = ("python", "c++", "data", "ci")
-    states = ("killed", "survived", "broken", "absent")
+    states = ("killed", "hung", "survived", "broken", "absent")
     print(f"\n{'':9}" + "".join(f"{state:>10}" for state in states) + f"{'seconds':>10}")
     for kind in (*kinds, "all"):
         some = [o for o in found if kind in (o.fault.kind, "all")]
@@ -245,7 +248,7 @@ def report(found: list[Outcome], asked: int) -> int:
     bad = [o for o in found if o.state in ("survived", "broken")]
     for one in bad:
         print(f"{one.state}: {one.fault.name} ({one.fault.file})")
-    return 1 if bad or not any(o.state == "killed" for o in found) else 0
+    return 1 if bad or not any(o.state in ("killed", "hung") for o in found) else 0
 
 
 def main(words: list[str] | None = None) -> int:
