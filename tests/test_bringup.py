@@ -161,7 +161,7 @@ LIES: dict[str, Any] = {
 }
 
 
-RED: dict[str, Any] = {"device": f"misbehaving:pattern?of={MODEL}", "instruction": "x86.vpdpbusd", "vectors": 200_000}
+RED: dict[str, Any] = {"device": f"misbehaving:pattern?of={MODEL}", "instruction": "x86.vdpbf16ps", "vectors": 200_000}
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_red_part_never_resumes_green(tmp_path: Path, red: Path, lie: str, sealing: str) -> None:
     """Its verdict is what its counts make; where these are bent it is refused, or compared nothing."""
     folder = shutil.copytree(red, tmp_path / "e")
-    path = folder / "instructions" / "x86.vpdpbusd.json"
+    path = folder / "instructions" / f"{RED['instruction']}.json"
     part = json.loads(path.read_text())
     LIES[lie](part)
     replaced(path, part) if sealing == "anew" else path.write_text(files.json_text(part))

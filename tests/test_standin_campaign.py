@@ -169,7 +169,7 @@ def test_a_device_that_breaks_in_a_campaign(fault: str, message: str) -> None:
     """What came of the campaign is told before the device answers nothing more."""
     told: list[str] = []
     with pytest.raises(DeviceError, match=message):
-        validated(StandIn(fault=fault, after=5), timeout=0.3, said=told.append)
+        validated(StandIn(fault=f"{fault} of campaigns"), timeout=0.3, said=told.append)
     assert len(told) == (fault != "bus")
 
 

@@ -23,7 +23,7 @@ from mmaprobe.pytest_plugin import Least, reference_of, suite_device
 
 PLANS = Path(__file__).parent / "plans"
 KEYS = {"vectors": int, "instructions": list, "states": bool, "generators": list, "least_instructions": int,
-        "least_vectors": int}  # fmt: skip
+        "least_vectors": int, "cores": bool}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Plan:
     """What to validate: globs of instructions, generators (none: all), vectors a control state.
 
     ``least_instructions`` must be compared on at least ``least_vectors`` each (by default ``vectors``) in every
-    control state that is asked, or the session is red.
+    control state that is asked, or the session is red.  ``cores``: on each core in turn.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Plan:
     least_vectors: int
     states: bool = False
     generators: tuple[str, ...] = ()
+    cores: bool = False
 
     def fitting(self, made: Instruction) -> list[str] | None:
         """The plan's generators that fit an instruction; None for all where it names none."""

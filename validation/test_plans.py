@@ -11,6 +11,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.pytest_plugin import answered
 from mmaprobe.validation import validate
+from mmaprobe.validation.cores import validate_cores
 
 if TYPE_CHECKING:
     from conftest import Plan
@@ -24,9 +25,13 @@ def test_every_bit_agrees(
         pytest.skip(f"no reference for {target.id}: name one with --ref, or derive its datapath first")
     generators = plan.fitting(target)
     assert generators is None or generators, f"none of the plan's generators fits {target.id}"
-    summary = validate(device, reference, target, plan.vectors, seed, generators)
+    compare = validate_cores if plan.cores else validate
+    summary = compare(device, reference, target, plan.vectors, seed, generators)
     if summary.interrupted:
         raise KeyboardInterrupt
-    assert summary.exit_code == 0, (summary.verdict, summary.mismatches, summary.examples[:1])
+    where = summary.screening or summary.batches
+    assert summary.exit_code == 0, (
+        f"{summary.verdict}: {summary.mismatches:,} mismatches; {where}; {summary.examples[:1]}"
+    )
     assert summary.vectors >= plan.least_vectors, "fewer vectors were compared than the plan demands"
     answered(record_property, target)

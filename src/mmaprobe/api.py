@@ -14,7 +14,7 @@ from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
 from mmaprobe.derivation.settling import probe_open, unsettled
 from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
-from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_vectors
+from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_tiles, run_vectors
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.generators.seeds import seed_of
@@ -51,7 +51,7 @@ class OpenDevice:
 
     def run(self, instruction: Instruction | str, batch: Batch) -> Bits:
         """D of shape (batch, [blocks,] M, N)."""
-        return self._device.run(_named(self._device, instruction), batch)
+        return run_tiles(self._device, _named(self._device, instruction), batch)
 
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
         """d of shape (n,) for separate vectors."""
@@ -68,7 +68,7 @@ class OpenDevice:
             on_gpu = {"run_operands": partial(self._device.run_operands, wanted), "resident": self._device.resident}
         return BoundInstruction(
             wanted,
-            lambda batch: self._device.run(wanted, batch),
+            lambda batch: run_tiles(self._device, wanted, batch),
             lambda vectors: run_vectors(self._device, wanted, vectors),
             **on_gpu,
         )
@@ -146,6 +146,8 @@ def validate_witnesses(dut: str | Device, ref: str | Device, instructions: str =
 
 
 def _opened(device: str | Device) -> Device:
+    if isinstance(device, OpenDevice):
+        return device._device
     return open_device(device) if isinstance(device, str) else device
 
 

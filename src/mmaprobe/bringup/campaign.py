@@ -19,8 +19,9 @@ from mmaprobe.derivation.comparison import compare, compare_with_shipped
 from mmaprobe.devices.base import Device, open_device, serial
 from mmaprobe.devices.child import no_children
 from mmaprobe.devices.model import DatapathDevice
-from mmaprobe.errors import MmaprobeError, UsageError
+from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
+from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
@@ -78,6 +79,14 @@ def run(
     with closing(store):
         campaign = _Campaign(serial(opened), store, vectors, store.header.seed, deadline, listener, check, least)
         return campaign.run(chosen, absent)
+
+
+def _check_sound(findings: dict[str, Finding]) -> None:
+    """DeviceError where answers contradict what any unit does, the layout of the operands before all else."""
+    wrong = [finding for finding in findings.values() if finding.status == "contradictory"]
+    if wrong:
+        first = min(wrong, key=lambda finding: finding.question != "layout")
+        raise DeviceError(f"{first.question}: {first.text}")
 
 
 @dataclass
@@ -175,12 +184,16 @@ class _Campaign:
         begin = time.monotonic()
         say: Callable[[str], None] = lambda step: self.listener.deriving(state, step) if self.listener else None  # noqa: E731
         say("probing" if start is None else "a known relative")
+        findings: dict[str, Finding] = {}
         try:
-            findings = probe(self.device, state, seed=self.seed) if start is None and not state.chunk else {}
+            if start is None and not state.chunk:
+                findings = probe(self.device, state, seed=self.seed)
+                _check_sound(findings)
             derivation = derive(self.device, state, seed=self.seed, start=start, findings=findings, say=say)
             comparison = compare_with_shipped(self.device.info().get("architecture", ""), state, derivation, self.seed)
         except Exception as error:
-            return self._failed(Result(state, seconds=time.monotonic() - begin), error)
+            probed = tuple(findings.values())
+            return self._failed(Result(state, seconds=time.monotonic() - begin, findings=probed), error)
         finally:
             if self.listener:
                 self.listener.derived(state)

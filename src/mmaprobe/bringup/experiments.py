@@ -15,7 +15,7 @@ from mmaprobe.bringup.contest import asked_twice
 from mmaprobe.catalog.batch import Batch, Bits, Witness, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
-from mmaprobe.devices.base import Device
+from mmaprobe.devices.base import Device, run_tiles
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.probing.terms import code_of, values_of
@@ -110,7 +110,7 @@ def blocks_of_a(device: Device, instruction: Instruction, seed: int) -> Outcome:
     b = np.full(shapes["b"], fmt["b"].one, fmt["b"].dtype)
     unproven = getattr(device, "unproven", nullcontext)
     with unproven():
-        d = device.run(instruction, Batch(a, b, np.zeros(shapes["c"], fmt["c"].dtype)))
+        d = run_tiles(device, instruction, Batch(a, b, np.zeros(shapes["c"], fmt["c"].dtype)))
     seen = [values_of(fmt["d"], np.unique(each)) for each in d[0]]
     found = [int(one[0]) if len(one) == 1 and one[0] is not None else -1 for one in seen]
     outcome = next((name for name, blocks in named.items() if blocks.tolist() == found), "other")

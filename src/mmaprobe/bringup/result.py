@@ -11,6 +11,7 @@ from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.comparison import Comparison
 from mmaprobe.devices.base import Device
+from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
@@ -36,6 +37,7 @@ class Result:
     seconds: float = 0.0
     error: str = ""
     error_code: int = 0
+    findings: tuple[Finding, ...] = ()  # of probes after which nothing was derived
     resumed: Part | None = None
     form: Instruction | None = None
 
@@ -142,7 +144,7 @@ def to_part(result: Result) -> Part:
     return Part(
         instruction=result.instruction.id,
         status="finished" if done else "partial",
-        findings=tuple(derivation.findings.values()) if derivation else (),
+        findings=tuple(derivation.findings.values()) if derivation else result.findings,
         datapath=derivation.form() if derivation else None,
         comparison=result.comparison.form() if result.comparison else None,
         validation=(result.summary.form() if result.summary is not None else {})

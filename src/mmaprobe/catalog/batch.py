@@ -43,6 +43,10 @@ class Batch:
             if value is not None:
                 yield field.name, value
 
+    def copy(self) -> Batch:
+        """The same operands in memory of their own."""
+        return Batch(**{name: np.array(value) for name, value in self.items()})
+
     def slice(self, start: int, stop: int) -> Batch:
         """Items ``start`` to ``stop`` of the batch (views)."""
         return Batch(**{name: value[start:stop] for name, value in self.items()})

@@ -15,9 +15,10 @@ from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.selection import prove_selection
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.sparse import KeptLanes
-from mmaprobe.derivation.state import OutsideError, Say, State
+from mmaprobe.derivation.state import ContradictedError, OutsideError, Say, State
 from mmaprobe.derivation.work import ALLOWANCE, SpentError, Work, allowed
 from mmaprobe.devices.base import Device
+from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
@@ -104,6 +105,9 @@ def derive(
     metadata keeps, after directed vectors have shown that it keeps those of the
     catalog.  After ``allowance`` units of work (``work``), counted and not timed, it
     ends without an answer.
+
+    Raises DeviceError where the device fails, or its plainest sums contradict each other, as those of a broken
+    layout do.
     """
     if not instruction.chunk:
         return _derived(device, instruction, seed, start, fresh, findings or {}, allowance, say)
@@ -141,6 +145,10 @@ def _derived(
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
         outcome = _outside(state, f"no datapath of the grammar fits: {error.stage}", error.closest)
+    except ContradictedError as error:
+        outcome = _outside(state, str(error), None)
+        if outcome.get("again") is None:
+            raise DeviceError(f"{device.name}: {instruction.id}: {error}") from None
     except SpentError as spent:
         outcome = _spent(search, spent)
     except UnstableError as error:

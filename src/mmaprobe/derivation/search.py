@@ -25,7 +25,7 @@ from mmaprobe.derivation.read_trees import read
 from mmaprobe.derivation.rewrite import converted_last, spellings, with_rules
 from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.skeletons import Skeletons
-from mmaprobe.derivation.state import OutsideError, State
+from mmaprobe.derivation.state import ContradictedError, OutsideError, State
 from mmaprobe.derivation.structures import Structure
 from mmaprobe.derivation.trees import structures_of
 from mmaprobe.errors import UsageError
@@ -101,6 +101,8 @@ class Search:
         """Datapaths to refine, and whether with every field on its own: of the structures that have the summation tree
         a probe reads, sums inside sums with their numbers read off, then of all."""
         finding = read(self.state)
+        if finding.status == "contradictory":
+            raise ContradictedError(f"{finding.question}: {finding.text}")
         known = list(structures_of(finding.answer, self.instruction.k, self.instruction.scale_size))
         every = self._skeletons(())
         if known:

@@ -26,6 +26,10 @@ class OutsideError(Exception):
         self.closest = closest
 
 
+class ContradictedError(Exception):
+    """The device contradicts itself, or gets wrong what every unit gets right: nothing can be derived from it."""
+
+
 @dataclass
 class State:
     """``current`` is the datapath believed now; ``others`` agreed as well when they were last looked at.

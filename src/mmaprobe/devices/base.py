@@ -120,17 +120,24 @@ def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bit
         raise UsageError(f"{instruction.id}: operand {', '.join(sorted(missing))} is missing")
     vectors = pad_lanes(instruction, vectors)
     if isinstance(device, VectorDevice):
-        return _answer(device, instruction, vectors, device.run_vectors, (vectors.size,))
+        return _answer(device, instruction, vectors.copy(), device.run_vectors, (vectors.size,))
     if instruction.lane_wise and instruction.blocks == 1:
         return run_tiles(device, instruction, _as_lanes(instruction, vectors)).reshape(-1)
     per = min(instruction.m, instruction.n)
-    d = run_tiles(device, instruction, _on_diagonals(instruction, vectors, per))
+    d = _answer_tiles(device, instruction, _on_diagonals(instruction, vectors, per))
     diagonal = np.arange(per)
     return d.reshape(-1, instruction.m, instruction.n)[:, diagonal, diagonal].reshape(-1)[: vectors.size]
 
 
 def run_tiles(device: Device, instruction: Instruction, batch: Batch) -> Bits:
-    """D of whole tiles; DeviceError where the device breaks down or its answer has not the shape and type of D."""
+    """D of whole tiles; DeviceError where the device breaks down or its answer has not the shape and type of D.
+
+    The device gets operands of its own: what it does to them changes nobody else's.
+    """
+    return _answer_tiles(device, instruction, batch.copy())
+
+
+def _answer_tiles(device: Device, instruction: Instruction, batch: Batch) -> Bits:
     return _answer(device, instruction, batch, device.run, (*batch.a.shape[:-1], instruction.n))
 
 
@@ -164,7 +171,11 @@ def _on_diagonals(instruction: Instruction, vectors: Batch, per: int) -> Batch:
 
 
 def _answer(device: Device, instruction: Instruction, batch: Batch, run: _Run, shape: tuple[int, ...]) -> Bits:
-    """What the device answers, if it is bit patterns of D in this shape; DeviceError otherwise."""
+    """What the device answers, if it is bit patterns of D in this shape; DeviceError otherwise.
+
+    A copy, and a plain array: what the device keeps of its answer, and how its own kind of array compares, says
+    nothing later.
+    """
     try:
         d = run(instruction, batch)
     except (MmaprobeError, MemoryError):
@@ -175,7 +186,7 @@ def _answer(device: Device, instruction: Instruction, batch: Batch, run: _Run, s
     if not isinstance(d, np.ndarray) or d.dtype != dtype or d.shape != shape:
         came = f"{getattr(d, 'dtype', type(d).__name__)} of shape {np.shape(d)}"
         raise DeviceError(f"{device.name}: {instruction.id} answered {came}, not {dtype} of shape {shape}")
-    return d
+    return np.array(d, order="C", subok=False)
 
 
 class Serial:

@@ -5,16 +5,19 @@ wrapped (percent-encode ``&`` in it), a model for ``stochastic``; ``p`` (0.01),
 the probability of a fault an item, for ``flaky`` and ``nan``; ``seed`` (1), also
 of the two codes of ``pair``; ``seconds`` (3600), how long
 ``hang`` waits before it answers; ``after`` (0), how many calls go well before
-the first fault.  A wrapped device answers whole tiles, which ``replay:`` can do
-only for lane-wise instructions.
+the first fault; ``n`` (100): the item from which ``index`` errs, the size below which ``small`` does, every how many-th
+call ``call``, on which CPU ``cpu`` (the last that this process may run on).
+A wrapped device answers whole tiles, which ``replay:`` can do only for lane-wise instructions.
 """
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -29,20 +32,25 @@ from mmaprobe.models.model import run_tiles
 from mmaprobe.parameters.lookup import in_control_state
 
 EXIT_STATUS = 70
-OPTIONS = ("of", "p", "seed", "seconds", "after")
+OPTIONS = ("of", "p", "seed", "seconds", "after", "n")
 
 
 class Misbehaving:
     """A device whose answers go through a fault."""
 
     def __init__(
-        self, name: str, kind: str, inner: Device, p: float = 0.01, seed: int = 1, seconds: float = 3600, after: int = 0
-    ) -> None:
+        self, name: str, kind: str, inner: Device, p: float = 0.01, seed: int = 1, seconds: float = 3600,
+        after: int = 0, n: int = 100,
+    ) -> None:  # fmt: skip
         self.name = name
         self.p = p
         self.seed = seed
         self.seconds = seconds
         self.random = np.random.default_rng(seed)
+        self.n = n
+        self.calls = 0
+        self.seen: set[bytes] = set()
+        self.buffer: Bits | None = None
         self.previous: Bits | None = None
         self._fault = KINDS[kind]
         self.inner = inner
@@ -63,6 +71,7 @@ class Misbehaving:
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """The wrapped device's D, as the fault leaves it."""
         true = self.inner.run(instruction, batch)
+        self.calls += 1
         faulty, self._good = self._good <= 0, self._good - 1
         answer = self._fault(self, instruction, batch, true) if faulty else true
         self.previous = true
@@ -173,6 +182,67 @@ def _stochastic(device: Misbehaving, instruction: Instruction, batch: Batch, tru
     return np.where(device.random.random(true.shape) < 0.5, down, up)
 
 
+def _rows(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The rows of every tile in opposite order: a broken layout."""
+    return np.ascontiguousarray(true[..., ::-1, :])
+
+
+def _operands(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The answer to operands of zeros, which it writes over the caller's."""
+    for name, value in batch.items():
+        if name != "metadata":
+            value.setflags(write=True)
+            value[...] = 0
+    return device.inner.run(instruction, batch)
+
+
+def _again(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of every item flips where the same batch was asked before."""
+    digest = hashlib.sha256(instruction.id.encode())
+    for _, value in batch.items():
+        digest.update(value.tobytes())
+    known, key = len(device.seen), digest.digest()
+    device.seen.add(key)
+    return true ^ true.dtype.type(len(device.seen) == known)
+
+
+def _index(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit flips of every item of a batch from number ``n`` on."""
+    wrong = np.arange(true.shape[0]) >= device.n
+    return true ^ wrong.astype(true.dtype).reshape(-1, *[1] * (true.ndim - 1))
+
+
+def _small(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of every item flips in a batch of fewer than ``n``."""
+    return true ^ true.dtype.type(true.shape[0] < device.n)
+
+
+def _call(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of every item flips in every ``n``-th call."""
+    return true ^ true.dtype.type(device.calls % device.n == 0)
+
+
+def _kept(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit flips as in ``flaky``; every answer is the same array, which says that it equals anything."""
+    if device.buffer is None or device.buffer.size < true.size:
+        device.buffer = np.empty(true.size, true.dtype).view(_Agreeable)
+    answer = device.buffer[: true.size].reshape(true.shape)
+    answer[...] = _flaky(device, instruction, batch, true)
+    return answer
+
+
+class _Agreeable(np.ndarray[Any, Any]):
+    """An array that differs from nothing."""
+
+    def __ne__(self, other: object) -> Any:
+        return np.zeros(self.shape, bool)
+
+
+def _cpu(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of every item flips on CPU number ``n``."""
+    return true ^ true.dtype.type(ctypes.CDLL(None).sched_getcpu() == device.n)
+
+
 KINDS: dict[str, Fault] = {
     "previous": _previous,
     "zeros": _zeros,
@@ -188,6 +258,14 @@ KINDS: dict[str, Fault] = {
     "pattern": _pattern,
     "pair": _pair,
     "stochastic": _stochastic,
+    "rows": _rows,
+    "operands": _operands,
+    "again": _again,
+    "index": _index,
+    "small": _small,
+    "call": _call,
+    "kept": _kept,
+    "cpu": _cpu,
 }
 
 
@@ -202,5 +280,6 @@ def open_misbehaving(argument: str) -> Misbehaving:
     p = number(options, "p", 0.01, 0, 1)
     seconds = number(options, "seconds", 3600, 0, 1e6)
     seed, after = whole(options, "seed", 1, 0), whole(options, "after", 0, 0)
+    n = whole(options, "n", max(os.sched_getaffinity(0)) if kind == "cpu" else 100, 0 if kind == "cpu" else 1)
     inner = open_device(options.get("of", "cpu"))
-    return Misbehaving(f"misbehaving:{argument}", kind, inner, p, seed, seconds, after)
+    return Misbehaving(f"misbehaving:{argument}", kind, inner, p, seed, seconds, after, n)

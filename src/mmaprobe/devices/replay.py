@@ -28,6 +28,8 @@ class Replay:
     up in the same way, so both meet.
     """
 
+    concurrent = True
+
     def __init__(self, name: str, corpus: Corpus, gpu: str) -> None:
         self.name = name
         self._corpus = corpus

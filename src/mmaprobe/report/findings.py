@@ -119,6 +119,8 @@ def print_summary(console: Console, summary: Summary) -> None:
     rows = [{"generator": name, "vectors": c.vectors, "mismatches": c.mismatches} for name, c in summary.families]
     if rows:
         console.print(table(rows, ("generator", "vectors", "mismatches")))
+    if summary.batches.asked:
+        console.print(str(summary.batches))
     if summary.screening is not None:
         console.print(str(summary.screening), markup=False)
     for note in summary.notes:

@@ -19,38 +19,28 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
 from mmaprobe.devices.child import no_children
 from mmaprobe.devices.gpu_driver import ENDS_ALL
+from mmaprobe.devices.replay import Replay
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
+from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, varied
 from mmaprobe.validation.examine import Example, examine
 from mmaprobe.validation.fused import ALONE, LEAST, Fused, UnsteadyError, fused, instead
 from mmaprobe.validation.native import Pipeline, pipeline
-from mmaprobe.validation.summary import FamilyCount, Summary
+from mmaprobe.validation.summary import Batches, FamilyCount, Summary
 
-CHUNK = 1 << 15
 NATIVE_CHUNK = 1 << 19
-"""Vectors at a time; more where they never leave native code, which is fast enough to ask ``stop`` as often."""
+"""Vectors at a time where they never leave native code, which is fast enough to ask ``stop`` as often."""
 THREADS = 2
 EXAMPLES = 4
 MOST = 10**18
 """Vectors of one validation: an index of theirs fits 64 bits in any order of tiles."""
 RECORDED = "recorded"
-TILES_OF = 4
-"""Of a tile instruction's vectors, three in four are the outputs of whole tiles; the others lie alone on diagonals."""
 
 Progress = Callable[[int], None]
 Stop = Callable[[], bool]
 Ended = Literal["", "stopped", "interrupted"]
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    family: str
-    start: int
-    count: int
-    tiles: int = 0
-    fused: bool = False
 
 
 @dataclass
@@ -68,8 +58,10 @@ class _Job:
     native: Pipeline | None = None
     fused: Fused | None = None
     fell_back: str = ""
-    undone: list[_Chunk] = field(default_factory=list)
+    undone: list[Chunk] = field(default_factory=list)
     counts: dict[str, FamilyCount] = field(default_factory=dict)
+    twice: dict[Chunk, int] = field(default_factory=dict)  # mismatches of what will be asked again
+    batches: Batches = field(default_factory=Batches)
     examples: list[tuple[str, int, list[Example]]] = field(default_factory=list)
 
     def fall_back(self, why: str) -> None:
@@ -173,6 +165,7 @@ def validate(
         stopped=ended == "stopped",
         screening=job.fused.screening() if job.fused and job.fused.vectors.any() else None,
         notes=(job.fell_back,) if job.fell_back else (),
+        batches=job.batches,
     )
 
 
@@ -185,70 +178,56 @@ def check_generators(instruction: Instruction, generators: Sequence[str]) -> Non
 
 
 def _recording(dut: Device, ref: Device, instruction: Instruction) -> Batch | None:
-    """The recorded inputs where one of the devices can answer nothing else."""
-    for device in (dut, ref):
-        recorded = getattr(device, "recorded", None)
-        if recorded is not None:
-            vectors: Batch = recorded(instruction)[0]
-            return vectors
-    return None
+    """The recorded inputs where one of the devices is a recording: no other device chooses its own vectors."""
+    return next((each.recorded(instruction)[0] for each in (dut, ref) if type(each) is Replay), None)
 
 
-def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> Iterator[_Chunk]:
+def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> Iterator[Chunk]:
     instruction = job.instruction
     if job.recorded is not None:
         count = min(vectors, job.recorded.size)
-        return (_Chunk(RECORDED, start, min(CHUNK, count - start)) for start in range(0, count, CHUNK))
+        return alone(instruction, RECORDED, 0, count, small_batches(count, 1), job.seed)
     if vectors == 0:
         return iter(())
     check_generators(instruction, generators or ())
     mix = {name: MIX[name] for name in generators} if generators else None
-    return chain.from_iterable(_family(job, *each) for each in plan(instruction, vectors, mix))
+    shares = plan(instruction, vectors, mix)
+    small = small_batches(vectors, len(shares))
+    return chain.from_iterable(_family(job, *each, small) for each in shares)
 
 
-def _family(job: _Job, family: str, start: int, count: int) -> Iterator[_Chunk]:
+def _family(job: _Job, family: str, start: int, count: int, small: int) -> Iterator[Chunk]:
     """The chunks of one family: where there is a fused kernel, a few of the ordinary way and then whole tiles."""
     made, here = job.instruction, job.fused
-    side = max(made.m, made.n)
     tiles = max(count - ALONE, 0) // here.outputs if here else 0
-    for chunk in _split(made, family, start, count - tiles * made.m * made.n, _size(job)):
-        start = chunk.start + (chunk.tiles * side or chunk.count)
+    for chunk in _pieces(job, family, start, count - tiles * made.m * made.n, small):
+        start = max(start, end_of(made, chunk))
         yield chunk
     while here and tiles:
         launch = min(tiles, here.tiles())
-        yield _Chunk(family, start, launch * here.outputs, launch, fused=True)
-        start, tiles = start + launch * side, tiles - launch
+        yield Chunk(family, start, launch * here.outputs, launch, fused=True)
+        start, tiles = start + launch * max(made.m, made.n), tiles - launch
 
 
-def _ordinary(job: _Job) -> Iterator[_Chunk]:
+def _ordinary(job: _Job) -> Iterator[Chunk]:
     """The whole tiles that the fused kernel was to compare and did not."""
     made, outputs = job.instruction, job.instruction.m * job.instruction.n
-    most = max(1, _size(job) // outputs)
+    most = max(1, CHUNK // outputs)
     for chunk in job.undone:
         for done in range(0, chunk.tiles, most):
             here = min(most, chunk.tiles - done)
-            yield _Chunk(chunk.family, chunk.start + done * max(made.m, made.n), here * outputs, here)
+            yield Chunk(chunk.family, chunk.start + done * max(made.m, made.n), here * outputs, here)
 
 
-def _size(job: _Job) -> int:
-    """Vectors of a chunk."""
+def _pieces(job: _Job, family: str, start: int, count: int, small: int) -> Iterator[Chunk]:
+    """Chunks of all sizes, some of them twice; of one size where two models never see a batch."""
     native = job.native
-    return NATIVE_CHUNK if native is not None and native.fast and native.asked is None else CHUNK
+    if native is not None and native.asked is None:
+        return even(job.instruction, family, start, count, NATIVE_CHUNK if native.fast else CHUNK)
+    return varied(job.instruction, family, start, count, small, job.seed)
 
 
-def _split(instruction: Instruction, family: str, start: int, count: int, size: int) -> Iterator[_Chunk]:
-    """Chunks of one family: single vectors, and for tile instructions mostly whole tiles."""
-    outputs, side = instruction.m * instruction.n, max(instruction.m, instruction.n)
-    tiles = count * (TILES_OF - 1) // TILES_OF // outputs if outputs > 1 and instruction.blocks == 1 else 0
-    for done in range(0, tiles, max(1, size // outputs)):
-        here = min(tiles - done, max(1, size // outputs))
-        yield _Chunk(family, start, here * outputs, here)
-        start += here * side
-    for done in range(0, count - tiles * outputs, size):
-        yield _Chunk(family, start + done, min(size, count - tiles * outputs - done))
-
-
-def _drain(job: _Job, chunks: Iterable[_Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> Ended:
+def _drain(job: _Job, chunks: Iterable[Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> Ended:
     """Run the chunks on worker threads; what ended it early, if anything did."""
     waiting: set[Future[int]] = set()
     with ThreadPoolExecutor(threads) as pool:
@@ -281,22 +260,36 @@ def _collect(done: set[Future[int]], progress: Progress | None) -> None:
             progress(count)
 
 
-def _run_chunk(job: _Job, chunk: _Chunk) -> int:
+def _run_chunk(job: _Job, chunk: Chunk) -> int:
     """How many vectors of a chunk were compared: all, or none where that was the fused kernel's, which fails."""
     found = _by_fused(job, chunk) if chunk.fused else _compare(job, chunk)
     if found is None:
         job.undone.append(chunk)
         return 0
     bad, where = found
+    new = _counted(job, chunk, bad)
+    if not new.mismatches:
+        where = where[:0]
     examples = [(_tile_example if chunk.tiles else _example)(job, chunk, int(index)) for index in where[:EXAMPLES]]
     with job.lock:
-        job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + FamilyCount(chunk.count, bad)
+        job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + new
         if examples:
             job.examples.append((chunk.family, chunk.start, examples))
-    return chunk.count
+    return new.vectors
 
 
-def _by_fused(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]] | None:
+def _counted(job: _Job, chunk: Chunk, bad: int) -> FamilyCount:
+    """What a chunk adds to its family: of one asked before only the mismatches that are more than they were."""
+    with job.lock:
+        before = job.twice.pop(chunk, None)
+        if chunk.twice and before is None:
+            job.twice[chunk] = bad
+        if not chunk.fused and not (job.native and job.native.asked is None):
+            job.batches += Batches(1, int(before is not None), chunk.count)
+    return FamilyCount(chunk.count, bad) if before is None else FamilyCount(0, max(bad - before, 0))
+
+
+def _by_fused(job: _Job, chunk: Chunk) -> tuple[int, NDArray[np.int64]] | None:
     """The same as ``_compare`` by the fused kernel; None where that fails, or failed before.
 
     ``ENDS_ALL`` and UnsteadyError where it is not the kernel that fails.
@@ -312,7 +305,7 @@ def _by_fused(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]] | None:
         return None
 
 
-def _compare(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]]:
+def _compare(job: _Job, chunk: Chunk) -> tuple[int, NDArray[np.int64]]:
     """How many results of a chunk differ, and the indices of the first few."""
     native = job.native
     if native is not None and native.asked is None:
@@ -324,21 +317,21 @@ def _compare(job: _Job, chunk: _Chunk) -> tuple[int, NDArray[np.int64]]:
     return _compare_native(job, native, chunk, np.ascontiguousarray(answer(asked, vectors)))
 
 
-def _compare_native(job: _Job, native: Pipeline, chunk: _Chunk, answers: Bits | None) -> tuple[int, NDArray[np.int64]]:
+def _compare_native(job: _Job, native: Pipeline, chunk: Chunk, answers: Bits | None) -> tuple[int, NDArray[np.int64]]:
     return native.compare(chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, EXAMPLES)
 
 
-def _tiles(job: _Job, chunk: _Chunk) -> Batch:
+def _tiles(job: _Job, chunk: Chunk) -> Batch:
     return generate_tiles(job.instruction, chunk.family, job.seed, chunk.start, chunk.tiles)
 
 
-def _vectors(job: _Job, chunk: _Chunk) -> Batch:
+def _vectors(job: _Job, chunk: Chunk) -> Batch:
     if job.recorded is not None:
         return job.recorded.slice(chunk.start, chunk.start + chunk.count)
     return generate(job.instruction, chunk.family, job.seed, chunk.start, chunk.count)
 
 
-def _example(job: _Job, chunk: _Chunk, index: int) -> Example:
+def _example(job: _Job, chunk: Chunk, index: int) -> Example:
     """The vector number ``index`` of a chunk of separate ones."""
     start = chunk.start + index
     if job.recorded is not None:
@@ -348,7 +341,7 @@ def _example(job: _Job, chunk: _Chunk, index: int) -> Example:
     return Example(str(recipe), generate(job.instruction, chunk.family, job.seed, start, 1))
 
 
-def _tile_example(job: _Job, chunk: _Chunk, index: int) -> Example:
+def _tile_example(job: _Job, chunk: Chunk, index: int) -> Example:
     """The vector whose result is number ``index`` of a chunk of tiles."""
     m, n = job.instruction.m, job.instruction.n
     tile, row, column = (int(i) for i in np.unravel_index(index, (chunk.tiles, m, n)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mmaprobe.evidence.records import Mismatch
@@ -18,6 +18,22 @@ class FamilyCount:
 
     def __add__(self, other: FamilyCount) -> FamilyCount:
         return FamilyCount(self.vectors + other.vectors, self.mismatches + other.mismatches)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How often the device under test was asked: batches, how many of them for the second time, vectors of the
+    largest."""
+
+    asked: int = 0
+    again: int = 0
+    largest: int = 0
+
+    def __add__(self, other: Batches) -> Batches:
+        return Batches(self.asked + other.asked, self.again + other.again, max(self.largest, other.largest))
+
+    def __str__(self) -> str:
+        return f"{self.asked:,} batches of up to {self.largest:,} vectors, {self.again:,} of them asked before"
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,7 @@ class Summary:
     stopped: bool = False
     screening: Screening | None = None
     notes: tuple[str, ...] = ()
+    batches: Batches = Batches()
 
     def __bool__(self) -> bool:
         """True only where something was compared, nothing differs and the device gave no two answers."""
@@ -112,6 +129,7 @@ class Summary:
             "families": {name: _family(name, count) for name, count in self.families},
             "nan": self.nan,
             "interrupted": self.interrupted,
+            "batches": asdict(self.batches),
             **({"multiprocessors": self.screening.form()} if self.screening else {}),
             **({"notes": list(self.notes)} if self.notes else {}),
         }

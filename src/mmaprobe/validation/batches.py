@@ -1,0 +1,143 @@
+"""How a family's vectors are cut into batches: of many sizes by chance, and some of them asked twice.
+
+A fault may hang on a batch's size, on how many came before, or on having been asked the same before; so sizes go from 1
+to ``LARGEST`` vectors, and no device can know which batch comes again.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import vectors_per_tile
+
+CHUNK, LARGEST = 1 << 15, 1 << 17
+"""Vectors of an ordinary batch at most, and of the largest: one of each family that has so many."""
+MEMORY = 1 << 28
+"""Bytes of operands beyond which no batch is larger than an ordinary one."""
+SMALL, SHARE, WIDEST = 192, 5000, 5
+"""Of so many vectors one small batch, of fewer than 2**5 tiles or vectors; so many of them at most (and 1 a family)."""
+TILES_OF = 4
+"""Of a tile instruction's vectors, three in four are the outputs of whole tiles; the others lie alone on diagonals."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """``count`` vectors of a family from ``start`` on, or the outputs of whole ``tiles``; ``twice``: one of two
+    batches that are the same."""
+
+    family: str
+    start: int
+    count: int
+    tiles: int = 0
+    fused: bool = False
+    twice: bool = False
+
+
+def small_batches(vectors: int, families: int) -> int:
+    """How many small batches each family of a validation gets."""
+    return max(1, min(vectors // SHARE, SMALL) // families)
+
+
+def even(instruction: Instruction, family: str, start: int, count: int, size: int) -> Iterator[Chunk]:
+    """Chunks of ``size`` vectors, for models that never see a batch."""
+    tiles, outputs, side = _tiles(instruction, count)
+    yield from _placed(family, start, _equal(tiles, max(1, size // outputs)), outputs, side)
+    yield from _placed(family, start + tiles * side, _equal(count - tiles * outputs, size))
+
+
+def varied(instruction: Instruction, family: str, start: int, count: int, small: int, seed: int) -> Iterator[Chunk]:
+    """Whole tiles first (for a tile instruction), then separate vectors: each in batches of all sizes, some twice."""
+    tiles, outputs, side = _tiles(instruction, count)
+    few = -(-small // 2) if tiles else small
+    if tiles:
+        most = max(1, LARGEST // outputs)
+        head, rest = _sizes(
+            tiles, max(1, CHUNK // outputs), most, _room(instruction), few, _random(family, start, seed)
+        )
+        yield from _with_repeats(_placed(family, start, head, outputs, side))
+        yield from _placed(family, start + sum(head) * side, rest, outputs, side)
+    yield from alone(instruction, family, start + tiles * side, count - tiles * outputs, few, seed)
+
+
+def alone(instruction: Instruction, family: str, start: int, count: int, small: int, seed: int) -> Iterator[Chunk]:
+    """Separate vectors in batches of all sizes, some of them twice."""
+    room = _room(instruction) * vectors_per_tile(instruction)
+    head, rest = _sizes(count, CHUNK, LARGEST, room, small, _random(family, start, seed))
+    yield from _with_repeats(_placed(family, start, head))
+    yield from _placed(family, start + sum(head), rest)
+
+
+def _random(family: str, start: int, seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(family.encode()), start])
+
+
+def end_of(instruction: Instruction, chunk: Chunk) -> int:
+    """The index of the first vector after a chunk."""
+    return chunk.start + (chunk.tiles * max(instruction.m, instruction.n) or chunk.count)
+
+
+def _tiles(instruction: Instruction, count: int) -> tuple[int, int, int]:
+    """Whole tiles among so many vectors; the outputs of one, and the vectors that it is made of."""
+    outputs = instruction.m * instruction.n
+    tiles = count * (TILES_OF - 1) // TILES_OF // outputs if outputs > 1 and instruction.blocks == 1 else 0
+    return tiles, outputs, max(instruction.m, instruction.n)
+
+
+def _room(instruction: Instruction) -> int:
+    """Tiles whose operands take ``MEMORY``, about."""
+    widths = {name: fmt.dtype.itemsize for name, fmt in instruction.formats().items()}
+    each = sum(math.prod(shape) * widths.get(name, 1) for name, shape in instruction.shapes(1).items())
+    return MEMORY // each
+
+
+def _sizes(
+    count: int, ordinary: int, largest: int, room: int, few: int, random: np.random.Generator
+) -> tuple[list[int], Iterator[int]]:
+    """Sizes that add up to ``count``: ``few`` small ones that take an eighth at most, one of a sixteenth and one as
+    large as can be, in any order; and the rest."""
+    drawn = np.exp2(random.random(few) * WIDEST).astype(int)
+    small = drawn[np.cumsum(drawn) <= count // 8].tolist()
+    medium = min(count // 16, ordinary)
+    left = count - sum(small) - medium
+    large = min(left, max(min(largest, room), ordinary))
+    head = [each for each in (*small, medium, large) if each]
+    order = [head[int(i)] for i in random.permutation(len(head))]
+    return order, _by_chance(left - large, ordinary, random)
+
+
+def _by_chance(count: int, most: int, random: np.random.Generator) -> Iterator[int]:
+    """Sizes of half the most to the most that add up to ``count``."""
+    while count:
+        here = min(count, int(random.integers(most - most // 2, most + 1)))
+        yield here
+        count -= here
+
+
+def _equal(count: int, size: int) -> Iterator[int]:
+    return (min(size, count - done) for done in range(0, count, size))
+
+
+def _placed(family: str, start: int, sizes: Iterable[int], outputs: int = 1, side: int = 0) -> Iterator[Chunk]:
+    """Chunks of these sizes one after another: tiles of ``side`` vectors each, or (0) separate vectors."""
+    for size in sizes:
+        yield Chunk(family, start, size * outputs, size if side else 0)
+        start += size * (side or 1)
+
+
+def _with_repeats(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The chunks; of every four that are not the largest one again at once, and one when all were asked."""
+    every = list(chunks)
+    others = [chunk for chunk in every if chunk is not max(every, key=lambda each: each.count)]
+    at_once, later = others[::4], others[2::4]
+    marked = {chunk: replace(chunk, twice=True) for chunk in (*at_once, *later)}
+    for chunk in every:
+        yield marked.get(chunk, chunk)
+        if chunk in at_once:
+            yield marked[chunk]
+    yield from (marked[chunk] for chunk in later)

@@ -1,0 +1,95 @@
+"""One core after another: which of a machine's cores computes wrong."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device
+from mmaprobe.errors import NotHereError
+from mmaprobe.validation.fused import KEPT, CampaignDevice
+from mmaprobe.validation.stream import EXAMPLES, validate
+from mmaprobe.validation.summary import Batches, FamilyCount, Screening, Summary
+
+EACH = 1_000_000
+"""Vectors of a core at least, where so many are asked for."""
+
+
+def validate_cores(
+    dut: Device,
+    ref: Device,
+    instruction: Instruction,
+    vectors: int,
+    seed: int = 0,
+    generators: Sequence[str] | None = None,
+    *,
+    nan: str = "bits",
+) -> Summary:
+    """``validate`` on every core that this thread may run on, one after another: ``Summary.screening`` names the wrong.
+
+    ``vectors`` are divided among the cores (at least ``EACH``), and every core gets the same ones.  What the device
+    computes in this thread, or in threads that it starts now, is computed there; another process or a pool of threads
+    is not.  A GPU places its work itself: there this is ``validate``, whose fused campaign counts by multiprocessor.
+
+    Raises NotHereError where threads cannot be pinned, and what ``validate`` raises.
+    """
+    if isinstance(dut, CampaignDevice):
+        return validate(dut, ref, instruction, vectors, seed, generators, nan=nan)
+    cores = allowed_cores()
+    begin, share = time.monotonic(), max(vectors // len(cores), min(vectors, EACH))
+    found: dict[int, Summary] = {}
+    for core in cores:
+        with pinned(core):
+            found[core] = validate(dut, ref, instruction, share, seed, generators, nan=nan, threads=1)
+        if found[core].interrupted:
+            break
+    return replace(_joined(found, len(cores)), seconds=time.monotonic() - begin)
+
+
+def allowed_cores() -> list[int]:
+    """The cores that this thread may run on: in a container often not all; NotHereError where nobody can tell."""
+    if not hasattr(os, "sched_getaffinity"):
+        raise NotHereError("this system pins no thread to a core, so no core can be checked by itself")
+    return sorted(os.sched_getaffinity(0))
+
+
+@contextmanager
+def pinned(core: int) -> Iterator[None]:
+    """This thread, and those that it starts, on one core; afterwards where it was allowed before."""
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {core})
+    except OSError as error:
+        raise NotHereError(f"core {core} takes no thread of this process: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _joined(found: dict[int, Summary], present: int) -> Summary:
+    """The summaries of the cores as one."""
+    every = list(found.values())
+    families: dict[str, FamilyCount] = {}
+    for name, count in (each for summary in every for each in summary.families):
+        families[name] = families.get(name, FamilyCount()) + count
+    first = tuple(
+        (example.recipe, core, example.vector.d, example.expected)
+        for core, summary in found.items()
+        for example in summary.examples
+    )
+    wrong = {str(core): summary.mismatches for core, summary in found.items() if summary.mismatches}
+    return replace(
+        every[-1],
+        planned=every[0].planned * present,
+        vectors=sum(summary.vectors for summary in every),
+        mismatches=sum(summary.mismatches for summary in every),
+        families=tuple(sorted(families.items())),
+        examples=tuple(example for summary in every for example in summary.examples)[:EXAMPLES],
+        screening=Screening(present, sum(map(bool, (s.vectors for s in every))), wrong, first[:KEPT], "core"),
+        batches=sum((summary.batches for summary in every), Batches()),
+    )
