@@ -103,7 +103,7 @@ def test_the_form_is_readable() -> None:
     [
         ("step", "8", "datapath.step: expected int, got '8'"),
         ("step", 5, "datapath: a step of 5 lanes does not divide K = 16"),
-        ("a", "f17", "datapath: unknown format 'f17'"),
+        ("a", "f17", "datapath: a: unknown format 'f17'"),
         ("stepp", 8, "datapath.stepp: unknown key; did you mean step?"),
         ("tree.to.rounding", "RX", "datapath.tree.to: rounding is 'RX'"),
         ("tree.node", "fold", "datapath.tree: expected 'c', 'zero', lanes, or a table whose node is one of fma"),

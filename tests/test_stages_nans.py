@@ -109,7 +109,7 @@ def test_signalling_nans_first_and_quieting() -> None:
 )
 def test_payloads_move_left_aligned(source: str, bits: int, target: str, expected: int) -> None:
     for rule, priority in (("global", ("a0",)), ("local", ("a", "b"))):
-        special = Special(rule, 0x7E, priority)  # type: ignore[arg-type]
+        special = Special(rule, formats.get(target).nan_code, priority)  # type: ignore[arg-type]
         path = Datapath(source, source, None, target, 1, Exact((lanes(0),), Encode(target)), special=special)
         assert raw(path, [bits], [formats.get(source).one]) == expected
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/program_check.hpp"
 #include "cpu/tiles.hpp"
 #include "model/program.hpp"
 
@@ -68,8 +69,10 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
               const std::string& build) {
     using baseline::Header;
     if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
+    if (!(out.flags() & py::array::c_style) || out.ndim() != 2 || size_t(out.shape(0)) != programs.size())
+        throw std::invalid_argument("out must be a C-contiguous array (programs, vectors)");
     EngineCall call{};
-    call.vectors = out.shape(out.ndim() - 1);
+    call.vectors = out.shape(1);
     call.out_bytes = int(out.itemsize());
     int widths[5] = {};
     std::vector<py::array> held;
@@ -84,15 +87,13 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
         call.row[i] = x.ndim() == 2 ? x.shape(1) : 1;
         widths[i] = int(x.itemsize());
     }
-    if (!(out.flags() & py::array::c_style) || out.ndim() != 2 || size_t(out.shape(0)) != programs.size())
-        throw std::invalid_argument("out must be a C-contiguous array (programs, vectors)");
     char* to = static_cast<char*>(out.mutable_data());
     const int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
     std::vector<const int64_t*> starts;
     for (const Program& p : programs) {
         const Header h{p.data()};
-        if (p.size() < Header::SIZE || h[Header::version] != baseline::PROGRAM_VERSION || h[Header::words] != p.size())
-            throw std::invalid_argument("not a program of this engine version");
+        if (ProgramCheck(p.data(), p.size()).out_bytes() != call.out_bytes)
+            throw std::invalid_argument("out has not the width of the datapath's results");
         for (int i = 0; i < 5; ++i) {
             const int64_t at = h[Header::Column(column[i])];
             if (at == baseline::ABSENT) continue;
@@ -127,8 +128,9 @@ bool evaluate_tiles(const Program& program, const std::vector<py::object>& opera
     using baseline::Header;
     const Header h{program.data()};
     if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
-    if (program.size() < Header::SIZE || h[Header::version] != baseline::PROGRAM_VERSION)
-        throw std::invalid_argument("not a program of this engine version");
+    const ProgramCheck checked(program.data(), program.size());
+    if (checked.out_bytes() != out.itemsize() || count < 0 || m < 0 || n < 0)
+        throw std::invalid_argument("out has not the width of the datapath's results, or a size is negative");
     const int64_t k = h[Header::k], groups = h[Header::scale] == baseline::ABSENT ? 0 : k / h[Header::scale_size];
     const int64_t strips = n ? (m + STRIP - 1) / STRIP * STRIP : STRIP;
     const int64_t rows = ROW_MAJOR ? m : strips, columns = n ? n : STRIP;

@@ -11,6 +11,7 @@
 
 #include "cpu/pipeline_compare.hpp"
 #include "cpu/pipeline_units.hpp"
+#include "cpu/program_check.hpp"
 
 namespace py = pybind11;
 
@@ -73,9 +74,7 @@ using Numbers = py::array_t<int64_t, py::array::c_style>;
 
 // To be asked before anything reads a program.
 void check_words(const Numbers& program) {
-    const Header h{program.data()};
-    if (program.size() < Header::SIZE || h[Header::version] != baseline::PROGRAM_VERSION || h[Header::words] != program.size())
-        throw std::invalid_argument("not a program of this engine version");
+    ProgramCheck(program.data(), program.size());
 }
 
 // The program's operands must be those that the target makes.

@@ -92,7 +92,7 @@ MMAPROBE_HD void encode_integers(const Encode& e, Register<W, V>& r, int count) 
         r.magnitude[i] = make<W>(kept);
         r.exponent[i] = 0;
         r.label[i] = kept ? 0 : NO_LABEL;
-        r.flags[i] = (r.flags[i] & ANY_SPECIAL) | (kept ? sign : 0);
+        r.flags[i] = r.flags[i] & ANY_SPECIAL ? r.flags[i] : kept ? sign : 0;
     }
 }
 

@@ -124,8 +124,7 @@ def conditioned(fmt: str, policy: Table, code: int) -> int:
     sign = policy.get("sign", "keep")
     if sign == "keep":
         return code
-    f = spec(fmt)
-    bit = 1 << (f.padding + f.fraction + f.exponent)
+    bit = 0x8000 if fmt == "ti16" else 1 << (spec(fmt).padding + spec(fmt).fraction + spec(fmt).exponent)
     negative = {"flip": not code & bit, "clear": False, "set": True}[sign]
     return code | bit if negative else code & ~bit
 
@@ -250,7 +249,8 @@ def overflowed(negative: bool, fmt: str, mode: str, to: Table, rule: NanRule) ->
 
 def encode_infinity(x: Inf, fmt: str, mode: str, to: Table, rule: NanRule) -> Value:
     if fmt not in FLOATS:
-        raise ValueError(f"an infinity has no place in {fmt}")
+        beyond = Fraction(-(1 << 70) if x.negative else 1 << 70)
+        return decode(fmt, encode_integer(fmt, beyond, mode, to.get("overflow", "ieee")))
     return x if infinity_code(fmt, x.negative) is not None else overflowed(x.negative, fmt, mode, to, rule)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import UsageError, brief
 
-_ITEM = re.compile(r"(\d+)(?:\.\.(\d+)(?::(\d+))?)?")
+MOST_LANES = 1 << 16
+"""No list of lanes is longer."""
+_ITEM = re.compile(r"([0-9]{1,9})(?:\.\.([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?")
 
 
 def parse_lanes(text: str) -> tuple[int, ...]:
@@ -18,11 +20,14 @@ def parse_lanes(text: str) -> tuple[int, ...]:
     for part in text.replace(" ", "").split(","):
         found = _ITEM.fullmatch(part)
         if not found:
-            raise UsageError(f"lanes {text!r}: cannot read {part!r}; write 0..15, 0..30:2 or 1,0")
+            raise UsageError(f"lanes {brief(text)}: cannot read {brief(part)}; write 0..15, 0..30:2 or 1,0")
         first, last, step = (int(g) if g else None for g in found.groups())
         assert first is not None
         last, step = first if last is None else last, step or 1
-        lanes += range(first, last + 1, step) if last >= first else range(first, last - 1, -step)
+        more = range(first, last + 1, step) if last >= first else range(first, last - 1, -step)
+        if len(lanes) + len(more) > MOST_LANES:
+            raise UsageError(f"lanes {brief(text)}: over {MOST_LANES} of them")
+        lanes += more
     return tuple(lanes)
 
 

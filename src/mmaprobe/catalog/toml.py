@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import UsageError, brief
 
 
 def shipped(package: str, *folders: str) -> dict[str, str]:
@@ -16,12 +17,40 @@ def shipped(package: str, *folders: str) -> dict[str, str]:
     return {entry.name: entry.read_text("utf-8") for entry in files}
 
 
-def parsed(file: str, text: str, schema: int) -> dict[str, Any]:
-    """The tables of a text; UsageError naming the file where it is no TOML or of another schema."""
+MOST_LEVELS = 256
+"""Tables and lists within each other; a datapath of the deepest legal tree has fewer."""
+
+
+def read_toml(text: str, name: str) -> dict[str, Any]:
+    """The tables of a text; UsageError with the name that errors call it for no TOML and for what no file holds:
+    numbers of thousands of digits, tables within tables without end."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{name}: lists or tables lie deeper in each other than {MOST_LEVELS} levels") from None
+    except ValueError as error:  # TOMLDecodeError, and a number that int() refuses to read
+        raise UsageError(f"{name}: {error}") from None
+    check_levels(data, name)
+    return data
+
+
+def check_levels(data: object, name: str) -> None:
+    """UsageError where tables and lists lie deeper in each other than any file of ours has them."""
+    level = [data]
+    for _ in range(MOST_LEVELS):
+        level = [item for holder in level for item in _items(holder) if isinstance(item, (dict, list, tuple))]
+        if not level:
+            return
+    raise UsageError(f"{name}: lists or tables lie deeper in each other than {MOST_LEVELS} levels")
+
+
+def _items(holder: object) -> Iterable[object]:
+    return holder.values() if isinstance(holder, dict) else holder if isinstance(holder, (list, tuple)) else ()
+
+
+def parsed(file: str, text: str, schema: int) -> dict[str, Any]:
+    """The tables of a text; UsageError naming the file where it is no TOML or of another schema."""
+    data = read_toml(text, file)
     if data.get("schema") != schema:
-        raise UsageError(f"{file}: schema is {data.get('schema')!r}; this version of mmaprobe reads {schema}")
+        raise UsageError(f"{file}: schema is {brief(data.get('schema'))}; this version of mmaprobe reads {schema}")
     return data

@@ -7,6 +7,7 @@ structures, widths, roundings and policies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
@@ -15,6 +16,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.rewrite import encodes, map_encodes, map_fused, with_encode
 from mmaprobe.derivation.structures import Structure
+from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import (
     SUBNORMALS,
     Accumulator,
@@ -119,7 +121,16 @@ def simple_rules(datapath: Datapath, codes: Sequence[int]) -> Iterator[Datapath]
     orders = [("global", order) for order in _priorities(datapath)] if datapath.k > 1 else []
     orders += [("local", order) for order in permutations(names)]
     for code, (kind, order), quiet, first in product(codes, orders, (True, False), (False, True)):
-        yield replace(datapath, special=Special(kind, code, order, quiet, first))  # type: ignore[arg-type]
+        yield from with_rule(datapath, kind, code, order, quiet, first)
+
+
+def with_rule(
+    path: Datapath, kind: Any, code: int, order: tuple[str, ...], quiet: bool, first: bool
+) -> Iterator[Datapath]:
+    """The datapath with this NaN rule; none where the record refuses it, such as a code that is not quiet for NaNs
+    that are quieted."""
+    with suppress(UsageError):
+        yield replace(path, special=Special(kind, code, order, quiet, first))
 
 
 def _priorities(datapath: Datapath) -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 
+from mmaprobe.derivation.hypotheses import with_rule
 from mmaprobe.derivation.rewrite import map_node
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -17,7 +18,6 @@ from mmaprobe.parameters.datapath import (
     Fused,
     Node,
     Products,
-    Special,
     Term,
     walk,
 )
@@ -34,7 +34,7 @@ def rules_of_order(datapath: Datapath, places: Mapping[str, int], codes: Iterabl
         for path, kind, names in found:
             for quiet in (True, False):
                 for first in (False, True):
-                    yield replace(path, special=Special(kind, code, names, quiet, first))  # type: ignore[arg-type]
+                    yield from with_rule(path, kind, code, names, quiet, first)
 
 
 def _local(datapath: Datapath, places: Mapping[str, int]) -> Iterator[tuple[Datapath, Priority]]:

@@ -107,6 +107,8 @@ def encode(
     return code.astype(fmt.dtype)
 
 
+_WORD = 61
+"""Magnitudes of at most this many bits are held in int64."""
 _BY_PARITY = {"RNE": ("RNZ", "RNA"), "RNO": ("RNA", "RNZ"), "RO": ("RA", "RZ")}
 """What a parity rule does where the lower neighbour is even, and where it is odd."""
 
@@ -127,7 +129,12 @@ def _encode_integer(
     fmt: Format, negative: NDArray[Any], significand: NDArray[Any], exponent: NDArray[Any],
     rounding: str, overflow: str,
 ) -> Bits:  # fmt: skip
-    value = shift_right(significand, -np.asarray(exponent), negative, rounding)
+    significand, exponent = np.asarray(significand), np.asarray(exponent)
+    live = significand != 0
+    top = np.where(live, exponent + bit_length(significand), 0).max(initial=0)
+    if top > _WORD:  # whole numbers beyond int64
+        significand = significand.astype(object)
+    value = shift_right(significand, np.where(live, -exponent, 0), negative, rounding)
     value = np.where(negative, -value, value)
     if fmt.kind == "magnitude":
         size = np.minimum(abs(value), fmt.largest)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.errors import UsageError, near
+from mmaprobe.errors import UsageError, brief, near
 
 
 @dataclass(frozen=True)
@@ -174,5 +174,5 @@ def get(name: str) -> Format:
     """The format called ``name``; UsageError with the near names otherwise."""
     try:
         return FORMATS[name]
-    except KeyError:
-        raise UsageError(f"unknown format {name!r}{near(name, FORMATS)}") from None
+    except (KeyError, TypeError):
+        raise UsageError(f"unknown format {brief(name)}{near(name, FORMATS)}") from None

@@ -118,8 +118,8 @@ class _Walk:
             )
         self.product = self._product(datapath)
         self.node(datapath.tree)
-        if datapath.result is not None:
-            self.encoded(datapath.result, result)
+        if datapath.result is not None or datapath.d != root.format:
+            self.encoded(datapath.result or Encode(datapath.d), result)
 
     def _product(self, datapath: Datapath) -> Span:
         rule = datapath.product
@@ -141,7 +141,7 @@ class _Walk:
     def encoded(self, to: Encode, of: Span | None = None) -> Span:
         """Bounds after an Encode; its rounding needs the precision of its format and a few bits."""
         fmt = formats.get(to.format)
-        self.need(fmt.fraction_bits + 3 if fmt.is_float or of is None else of.high + 1)
+        self.need(fmt.fraction_bits + 3 if fmt.is_float or of is None else of.high + 4)
         return span_of(to.format)
 
     def node(self, node: Node) -> Span:

@@ -123,9 +123,9 @@ def _finish(node: Fma | Add | Exact | Fused, value: Numbers, step: Step) -> Numb
 
 def _two(terms: Numbers, to: Encode, step: Step) -> Numbers:
     """The sum of two columns, good for one encoding by ``to``; the exact sum where a trace wants to see it."""
-    bits = max(formats.get(to.format).fraction_bits, to.first[0] if to.first else 0)
-    if step.trace is None:
-        terms = sticky(terms, bits + 1)
+    fmt = formats.get(to.format)
+    if step.trace is None and fmt.is_float:  # an integer keeps the lowest bits, however large the sum
+        terms = sticky(terms, max(fmt.fraction_bits, to.first[0] if to.first else 0) + 1)
     return total(terms, np.full(step.count, ABSENT), to.rounding, step.rule)
 
 

@@ -12,16 +12,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mmaprobe import formats
-from mmaprobe.errors import UsageError
+from mmaprobe.catalog.lanes import MOST_LANES
+from mmaprobe.errors import UsageError, brief
+from mmaprobe.parameters import checks
 
 Subnormals = Literal["keep", "zero", "signed_zero"]
 SUBNORMALS: tuple[Subnormals, ...] = ("keep", "zero", "signed_zero")
 SIGNS = ("keep", "flip", "clear", "set")
+OVERFLOWS = ("ieee", "infinity", "largest", "wrap")
+_FLOATING = ", ".join(OVERFLOWS[:3])
 
 
-def _one_of(what: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"{what} is {value!r}; it must be one of {', '.join(map(str, choices))}")
+MOST_DEPTH = 64
+"""Of nodes one below the other."""
+MOST_BITS = 1 << 13
+"""Bounds every number that counts bits or names an exponent: an exact product of two f64 spans 4,196."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,9 @@ class Operand:
     sign: Literal["keep", "flip", "clear", "set"] = "keep"
 
     def __post_init__(self) -> None:
-        _one_of("operand subnormals", self.subnormals, SUBNORMALS)
-        _one_of("operand sign", self.sign, SIGNS)
+        checks.one_of("operand subnormals", self.subnormals, SUBNORMALS)
+        checks.whole("mask", self.mask, 0, (1 << 64) - 1, optional=True)
+        checks.one_of("operand sign", self.sign, SIGNS)
 
     def code_bits(self, fmt: formats.Format) -> tuple[int, int]:
         """(mask, flip): what is decoded is ``(code & mask) ^ flip``; a mask of -1 keeps every bit."""
@@ -71,15 +77,25 @@ class Encode:
     first: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
-        formats.get(self.format)
-        _one_of("rounding", self.rounding, formats.ROUNDINGS)
-        _one_of("overflow", self.overflow, ("ieee", "infinity", "largest", "wrap"))
-        _one_of("result subnormals", self.subnormals, SUBNORMALS)
-        _one_of("tininess", self.tininess, ("before", "after", "encoded"))
-        _one_of("zero sign", self.zero, ("ieee", "positive"))
-        _one_of("underflow sign", self.underflow, ("signed", "positive"))
+        fmt = checks.result_format("format", self.format)
+        checks.one_of("rounding", self.rounding, formats.ROUNDINGS)
+        checks.one_of("overflow", self.overflow, OVERFLOWS)
+        checks.one_of("result subnormals", self.subnormals, SUBNORMALS)
+        checks.one_of("tininess", self.tininess, ("before", "after", "encoded"))
+        checks.one_of("zero sign", self.zero, ("ieee", "positive"))
+        checks.one_of("underflow sign", self.underflow, ("signed", "positive"))
+        if fmt.is_float and self.overflow == "wrap":
+            raise UsageError(f"overflow is wrap, which only integers do, not {fmt.name}; it must be one of {_FLOATING}")
         if self.first is not None:
-            _one_of("first rounding", self.first[1], formats.ROUNDINGS)
+            self._check_first(fmt)
+
+    def _check_first(self, fmt: formats.Format) -> None:
+        if not isinstance(self.first, tuple) or len(self.first) != 2:
+            raise UsageError(f"first is {brief(self.first)}; it must be a number of bits and a rounding, or none")
+        checks.whole("bits of first", self.first[0], 0, MOST_BITS)
+        checks.one_of("rounding of first", self.first[1], formats.ROUNDINGS)
+        if not fmt.is_float:
+            raise UsageError(f"first is a cut below a leading bit; {fmt.name} is an integer and must have none")
 
 
 @dataclass(frozen=True)
@@ -98,6 +114,9 @@ class Products:
 
     lanes: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        checks.lanes("products", self.lanes, MOST_LANES)
+
 
 @dataclass(frozen=True)
 class Fma:
@@ -107,6 +126,11 @@ class Fma:
     lanes: tuple[int, ...]
     to: Encode
 
+    def __post_init__(self) -> None:
+        checks.a(NODES, "acc", self.acc)
+        checks.lanes("lanes of fma", self.lanes, MOST_LANES)
+        checks.a(Encode, "to of fma", self.to)
+
 
 @dataclass(frozen=True)
 class Add:
@@ -115,6 +139,11 @@ class Add:
     x: Node
     y: Node
     to: Encode
+
+    def __post_init__(self) -> None:
+        checks.a(NODES, "x of add", self.x)
+        checks.a(NODES, "y of add", self.y)
+        checks.a(Encode, "to of add", self.to)
 
 
 @dataclass(frozen=True)
@@ -130,6 +159,14 @@ class Term:
     rounding: str | None = None
     zero_exponent: int | None = None
     cutoff: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.a(NODES, "of", self.of)
+        checks.whole("fraction_bits", self.fraction_bits, 0, MOST_BITS, optional=True)
+        if self.rounding is not None:
+            checks.one_of("alignment rounding", self.rounding, formats.ROUNDINGS)
+        checks.whole("zero_exponent", self.zero_exponent, -MOST_BITS, MOST_BITS, optional=True)
+        checks.whole("cutoff", self.cutoff, 0, MOST_BITS, optional=True)
 
 
 @dataclass(frozen=True)
@@ -148,7 +185,11 @@ class Fused:
     to: Encode | None = None
 
     def __post_init__(self) -> None:
-        _one_of("alignment rounding", self.rounding, formats.ROUNDINGS)
+        checks.items("terms of fused", self.terms, Term)
+        checks.whole("fraction_bits", self.fraction_bits, 0, MOST_BITS, optional=True)
+        checks.one_of("alignment rounding", self.rounding, formats.ROUNDINGS)
+        checks.whole("zero_exponent", self.zero_exponent, -MOST_BITS, MOST_BITS, optional=True)
+        checks.a(Encode, "to of fused", self.to, optional=True)
 
 
 @dataclass(frozen=True)
@@ -163,8 +204,14 @@ class Exact:
     to: Encode | None = None
     scaled: bool = False
 
+    def __post_init__(self) -> None:
+        checks.items("terms of exact", self.terms, NODES)
+        checks.a(Encode, "to of exact", self.to, optional=True)
+        checks.flag("scaled", self.scaled)
+
 
 Node = Accumulator | Zero | Products | Fma | Add | Fused | Exact
+NODES = (Accumulator, Zero, Products, Fma, Add, Fused, Exact)
 
 
 @dataclass(frozen=True)
@@ -184,7 +231,10 @@ class Product:
     multiply: Literal["exact", "and", "xor"] = "exact"
 
     def __post_init__(self) -> None:
-        _one_of("product label", self.label, ("encoded", "operands", "normalised"))
+        checks.a(Encode, "to of product", self.to, optional=True)
+        checks.one_of("product label", self.label, ("encoded", "operands", "normalised"))
+        checks.whole("overflow_exponent", self.overflow_exponent, -MOST_BITS, MOST_BITS, optional=True)
+        checks.one_of("multiply", self.multiply, ("exact", "and", "xor"))
 
 
 @dataclass(frozen=True)
@@ -195,6 +245,14 @@ class Scale:
     format: str
     size: int
     where: Literal["product", "group"] = "product"
+
+    def __post_init__(self) -> None:
+        fmt = checks.number_format("scale format", self.format)
+        if not fmt.is_float or fmt.signed:
+            some = ", ".join(name for name, one in formats.FORMATS.items() if one.is_float and not one.signed)
+            raise UsageError(f"scale format is {fmt.name}; it must have an exponent and no sign: {some}")
+        checks.whole("scale size", self.size, 1, MOST_LANES)
+        checks.one_of("scale where", self.where, ("product", "group"))
 
 
 @dataclass(frozen=True)
@@ -208,7 +266,7 @@ class Special:
     for Fma, x before y for Add, and a before b for a product; an invalid
     operation makes ``code`` right there.
     ``quiet`` sets the quiet bit of a propagated payload.  ``signalling_first``:
-    signalling NaNs win over quiet ones.
+    signalling NaNs win over quiet ones.  A code is one of d; the default is f32's, of a narrower d its low bits.
     """
 
     nan: Literal["canonical", "global", "local"] = "canonical"
@@ -218,7 +276,12 @@ class Special:
     signalling_first: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("NaN rule", self.nan, ("canonical", "global", "local"))
+        checks.one_of("NaN rule", self.nan, ("canonical", "global", "local"))
+        checks.whole("NaN code", self.code, 0, (1 << 64) - 1)
+        if not isinstance(self.priority, tuple) or not all(isinstance(name, str) for name in self.priority):
+            raise UsageError(f"priority is {brief(self.priority)}; it must be a tuple of names such as a0, b0, c")
+        checks.flag("quiet", self.quiet)
+        checks.flag("signalling_first", self.signalling_first)
 
 
 @dataclass(frozen=True)
@@ -242,25 +305,16 @@ class Datapath:
     special: Special = Special()
 
     def __post_init__(self) -> None:
-        for name in (self.a, self.b, self.d, *([self.c] if self.c else [])):
-            formats.get(name)
-        for operand, of in ((self.operand_a, self.a), (self.operand_b, self.b), (self.operand_c, self.c)):
-            if operand.sign != "keep" and not (of and formats.get(of).has_sign_bit):
-                raise UsageError(f"operand sign is {operand.sign!r}; {of or 'an absent operand'} has no sign bit")
-        length = self.step_length
-        if self.k % length:
-            raise UsageError(f"a step of {length} lanes does not divide K = {self.k}")
-        if self.order is not None and sorted(self.order) != list(range(self.k)):
-            raise UsageError(f"order is not a permutation of 0..{self.k - 1}")
-        lanes = sorted(lane for node in walk(self.tree) for lane in lanes_of(node))
-        if lanes != list(range(length)):
-            raise UsageError(f"the tree does not use each of the lanes 0..{length - 1} exactly once: {lanes}")
-        for node in walk(self.tree):
-            single = children(node) if isinstance(node, (Fma, Add)) else ()
-            if any(isinstance(child, Products) and len(child.lanes) != 1 for child in single):
-                raise UsageError("an operand of add, and acc of fma, is one value: products of one lane there")
-        if getattr(self.tree, "to", None) is None:
-            raise UsageError("the root of the tree has no result format (to)")
+        _check_operands(self)
+        _check_steps(self)
+        _check_tree(self)
+        _check_scale(self)
+        _check_special(self)
+
+    @property
+    def root(self) -> Encode:
+        """The encoding of the tree's root."""
+        return self.tree.to  # type: ignore[union-attr, return-value]
 
     @property
     def step_length(self) -> int:
@@ -295,3 +349,119 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def _check_operands(path: Datapath) -> None:
+    """Formats, and what is done to operands and products, agree."""
+    checks.result_format("d", path.d)
+    for name in ("a", "b", "c"):
+        of, operand = getattr(path, name), getattr(path, f"operand_{name}")
+        fmt = None if of is None and name == "c" else checks.number_format(name, of)
+        checks.a(Operand, f"operand_{name}", operand)
+        if operand.sign != "keep" and not (fmt and fmt.has_sign_bit):
+            raise UsageError(f"operand sign is {operand.sign!r}; {of or 'an absent operand'} has no sign bit")
+        if operand.mask is not None and fmt:
+            checks.whole(f"mask of operand_{name} ({fmt.name})", operand.mask, 0, (1 << fmt.container_bits) - 1)
+    checks.a(Product, "product", path.product)
+    bits = formats.get(path.a).kind == formats.get(path.b).kind == "bits"
+    if path.product.multiply != "exact" and not bits:
+        raise UsageError(f"multiply is {path.product.multiply}, which is for b1; {path.a} times {path.b} must be exact")
+    checks.a(Encode, "result", path.result, optional=True)
+    if path.result is not None and not _holds(formats.get(path.d), formats.get(path.result.format)):
+        raise UsageError(
+            f"format of result is {path.result.format}; it must be that of d, {path.d}, or laid out as it is"
+        )
+
+
+def _holds(d: formats.Format, narrow: formats.Format) -> bool:
+    """Whether every code of the narrower format is one of d: f32 holds e8m13, whose last fraction bits are padding."""
+    if not (d.is_float and narrow.is_float):
+        return d == narrow
+    same = (d.bits + d.padding, d.exponent_bits, d.bias, d.nan) == (
+        narrow.bits + narrow.padding, narrow.exponent_bits, narrow.bias, narrow.nan)  # fmt: skip
+    return same and narrow.fraction_bits <= d.fraction_bits
+
+
+def _check_steps(path: Datapath) -> None:
+    checks.whole("k", path.k, 1, MOST_LANES)
+    checks.whole("step", path.step, 0, path.k)
+    if path.k % path.step_length:
+        raise UsageError(f"a step of {path.step_length} lanes does not divide K = {path.k}")
+    if path.order is not None:
+        checks.lanes("order", path.order, path.k)
+        if len(path.order) != path.k:
+            raise UsageError(f"order is not a permutation of 0..{path.k - 1}")
+
+
+def _check_tree(path: Datapath) -> None:
+    """Every lane of a step once; few enough nodes, not too deep; values where values stand."""
+    length = path.step_length
+    checks.a(NODES, "tree", path.tree)
+    checks.a(Encode, "the root of the tree has no result format: to", getattr(path.tree, "to", None))
+    seen: list[int] = []
+    nodes, level, depth = 0, [path.tree], 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if depth > MOST_DEPTH or nodes > 2 * MOST_LANES:
+            raise UsageError(f"the tree is deeper than {MOST_DEPTH} nodes or has over {2 * MOST_LANES}")
+        for node in level:
+            seen += lanes_of(node)
+            single = children(node) if isinstance(node, (Fma, Add)) else ()
+            if any(isinstance(child, Products) and len(child.lanes) != 1 for child in single):
+                raise UsageError("an operand of add, and acc of fma, is one value: products of one lane there")
+        level = [child for node in level for child in children(node)]
+    if len(seen) != length or set(seen) != set(range(length)):
+        wrong = _misused(seen, length)
+        raise UsageError(f"the tree does not use each of the lanes 0..{length - 1} exactly once{wrong}")
+
+
+def _misused(seen: list[int], length: int) -> str:
+    """The first lanes that are missing, beyond or there twice."""
+    missing = sorted(set(range(length)) - set(seen))[:4]
+    extra = sorted({lane for lane in seen if lane >= length or seen.count(lane) > 1})[:4] if len(seen) < 4096 else []
+    return f": without {missing}" * bool(missing) + f": {extra} too much" * bool(extra)
+
+
+def _check_scale(path: Datapath) -> None:
+    """A scale block divides K, and a scaled sum lies in one block at every step."""
+    checks.a(Scale, "scale", path.scale, optional=True)
+    scaled = [node for node in walk(path.tree) if isinstance(node, Exact) and node.scaled]
+    if scaled and (path.scale is None or path.scale.where != "group"):
+        raise UsageError("a node is scaled; that needs a scale whose where is group")
+    if path.scale is None:
+        return
+    if path.k % path.scale.size:
+        raise UsageError(f"scale size is {path.scale.size}; it must divide K = {path.k}")
+    if path.scale.where == "group" and not scaled:
+        raise UsageError("scale where is group, and no exact node is scaled; it must be product, or scale a node")
+    for node in scaled:
+        below = [lane for part in walk(node) for lane in lanes_of(part)]
+        blocks = [{lanes[lane] // path.scale.size for lane in below} for lanes in path.steps]
+        if any(len(each) != 1 for each in blocks):
+            raise UsageError(f"a scaled node must sum lanes of one scale block of {path.scale.size}")
+        if any(isinstance(part, Exact) and part.scaled for child in node.terms for part in walk(child)):
+            raise UsageError("a scaled node lies below another; a sum is scaled once")
+
+
+def _check_special(path: Datapath) -> None:
+    """Codes of d, and operands that are there."""
+    checks.a(Special, "special", path.special)
+    rule, d = path.special, formats.get(path.d)
+    some = (path.a, path.b, path.c, path.root.format)
+    if rule.code != Special.code and any(name and formats.get(name).is_float for name in (*some, path.d)):
+        checks.whole(f"NaN code ({d.name})", rule.code, 0, (1 << d.container_bits) - 1)
+    if rule.nan == "canonical":
+        return
+    if d.nan_code is None:
+        raise UsageError(f"NaN rule is {rule.nan}; {d.name} has no NaN to carry a payload, it must be canonical")
+    if rule.nan == "local" and rule.quiet and d.quiet_bit and not rule.code & d.quiet_bit:
+        raise UsageError(f"NaN code is {rule.code:#x}; local NaNs that are quieted need {d.name}'s quiet bit in it")
+    names = {"a", "b", "acc"}
+    if rule.nan == "global":
+        names = {f"{side}{lane}" for side in "ab" for lane in range(path.k)} | ({"c"} if path.c is not None else set())
+    for name in rule.priority:
+        if name not in names:
+            legal = "a, b, acc" if rule.nan == "local" else f"a0 to b{path.k - 1}{', c' * (path.c is not None)}"
+            raise UsageError(f"priority names {brief(name)}; under {rule.nan} it may name {legal}")
+    if len(set(rule.priority)) != len(rule.priority):
+        raise UsageError("priority names an operand twice")

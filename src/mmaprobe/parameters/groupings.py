@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
+from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,
@@ -24,7 +26,8 @@ from mmaprobe.parameters.datapath import (
 def grouping(datapath: Datapath) -> Iterator[tuple[str, Datapath]]:
     found: dict[str, Datapath] = {}
     for value, tree in _regrouped(datapath.tree, root_encode(datapath)):
-        found.setdefault(value, replace(datapath, tree=tree))
+        with suppress(UsageError):  # a group of lanes of two scale blocks
+            found.setdefault(value, replace(datapath, tree=tree))
     yield from found.items()
 
 

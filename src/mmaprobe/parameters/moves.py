@@ -8,11 +8,12 @@ the kind of NaN rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import UsageError, brief
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -48,7 +49,7 @@ def moved(datapath: Datapath, field: str, value: str) -> Datapath:
     """The datapath with one of its structural changes; UsageError where it has no such."""
     found = dict(MOVES[field](datapath))
     if value not in found:
-        raise UsageError(f"no {field} {value!r}; there is {', '.join(map(repr, found)) or 'none'}")
+        raise UsageError(f"no {field} {brief(value)}; there is {', '.join(map(repr, found)) or 'none'}")
     return found[value]
 
 
@@ -59,15 +60,16 @@ def _arrangement(datapath: Datapath) -> Named:
     n = datapath.step_length
     if n > 1:
         lanes = range(n)
-        yield "reversed", _relaned(datapath, lanes[::-1])
+        yield from _relaned(datapath, "reversed", lanes[::-1])
         if n > 2:
-            yield "even and odd", _relaned(datapath, (*lanes[::2], *lanes[1::2]))
-            yield "first two exchanged", _relaned(datapath, (1, 0, *lanes[2:]))
-            yield "first and last exchanged", _relaned(datapath, (n - 1, *lanes[1:-1], 0))
+            yield from _relaned(datapath, "even and odd", (*lanes[::2], *lanes[1::2]))
+            yield from _relaned(datapath, "first two exchanged", (1, 0, *lanes[2:]))
+            yield from _relaned(datapath, "first and last exchanged", (n - 1, *lanes[1:-1], 0))
 
 
-def _relaned(datapath: Datapath, lanes: Any) -> Datapath:
-    return replace(datapath, tree=_mapped(datapath.tree, Accumulator(), tuple(lanes)))
+def _relaned(datapath: Datapath, name: str, lanes: Any) -> Named:
+    with suppress(UsageError):  # a scaled sum of lanes of two scale blocks
+        yield name, replace(datapath, tree=_mapped(datapath.tree, Accumulator(), tuple(lanes)))
 
 
 def _mapped(node: Node, start: Node, lanes: tuple[int, ...]) -> Node:

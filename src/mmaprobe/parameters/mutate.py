@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import replace
 from typing import Any
 
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import UsageError, brief
 from mmaprobe.parameters.datapath import Add, Datapath, Exact, Fma, Fused, Node, Products
 from mmaprobe.parameters.moves import MOVES, moved
 from mmaprobe.parameters.table import from_table, set_field, to_table
@@ -22,6 +22,8 @@ def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
     UsageError for an unknown field, with the near ones, and for a value that
     the datapath refuses.
     """
+    if not isinstance(field, str) or not isinstance(text, str):
+        raise UsageError(f"a change is a field and a value, both text: step=8; got {brief(field)} and {brief(text)}")
     if field in MOVES:
         return moved(datapath, field, text)
     value = _value(text)
@@ -40,7 +42,7 @@ def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -52,7 +54,7 @@ def _swap(datapath: Datapath, path: list[str]) -> Datapath:
             node = node[int(key)] if isinstance(node, list) else node[key]
         node["x"], node["y"] = node["y"], node["x"]
     except (KeyError, IndexError, ValueError, TypeError):
-        raise UsageError(f"no add at {'.'.join(path)!r} whose operands could be swapped") from None
+        raise UsageError(f"no add at {brief('.'.join(path))} whose operands could be swapped") from None
     return from_table(table)
 
 
@@ -65,6 +67,8 @@ def with_step(datapath: Datapath, step: int) -> Datapath:
     old = datapath.step_length
     if step < 1 or (step > old and step % old):
         raise UsageError(f"steps of {old} lanes cannot become steps of {step}")
+    if datapath.k % step:
+        raise UsageError(f"a step of {step} lanes does not divide K = {datapath.k}")
     tree = _relane(datapath.tree, old, step)
     if tree is None:
         raise UsageError(f"steps of {step} lanes leave a part of the tree empty")

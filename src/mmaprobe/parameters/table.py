@@ -8,6 +8,7 @@ Lanes are written ``0..15`` or ``1,0``; a leaf of the tree is ``"c"``,
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -15,13 +16,15 @@ from functools import cache
 from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes, parse_lanes
-from mmaprobe.errors import UsageError, near
+from mmaprobe.catalog.toml import check_levels
+from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.parameters import datapath as records
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Node, Products, Term, Zero
 
 Table = dict[str, Any]
 _NODES: dict[str, type] = {"fma": records.Fma, "add": records.Add, "fused": records.Fused, "exact": records.Exact}
 _NODE_NAMES = {kind: name for name, kind in _NODES.items()}
+_COUNT = re.compile("[0-9]{1,9}")
 _HEXADECIMAL = ("code", "mask")
 
 
@@ -44,6 +47,7 @@ def to_table(datapath: Datapath, full: bool = False) -> Table:
 
 def from_table(table: Table, where: str = "datapath") -> Datapath:
     """The datapath of a table; UsageError names the key path for anything wrong, unknown or missing."""
+    check_levels(table, where)
     made: Datapath = _read_record(Datapath, table, where)
     return made
 
@@ -83,7 +87,7 @@ def set_field(datapath: Datapath, path: str, value: Any) -> Datapath:
         holder[position] = value
     except (KeyError, IndexError, ValueError, TypeError):
         known = [name for name, _ in fields(datapath)]
-        raise UsageError(f"no field {path!r}{near(path, known, 6)}") from None
+        raise UsageError(f"no field {brief(path)}{near(path, known, 6)}") from None
     return from_table(table)
 
 
@@ -121,14 +125,15 @@ def _write(value: Any, full: bool) -> Any:
 
 def _read_record(kind: type, table: Any, where: str) -> Any:
     if not isinstance(table, dict):
-        raise UsageError(f"{where}: expected a table, got {table!r}")
+        raise UsageError(f"{where}: expected a table, got {brief(table)}")
     hints = _hints(kind)
     values: Table = {}
     for key, raw in table.items():
         if key == "node" and kind in _NODE_NAMES:
             continue
         if key not in hints:
-            raise UsageError(f"{where}.{key}: unknown key{near(key, hints)}")
+            named = f"{where}.{key}" if isinstance(key, str) and key.isidentifier() else f"{where}: {brief(key)}"
+            raise UsageError(f"{named}: unknown key{near(key, hints)}")
         values[key] = _read(hints[key], raw, f"{where}.{key}")
     for field in dataclasses.fields(kind):
         if field.name not in values and field.default is dataclasses.MISSING:
@@ -155,24 +160,24 @@ def _read(hint: Any, raw: Any, where: str) -> Any:
     if typing.get_origin(hint) is typing.Literal:
         choices = typing.get_args(hint)
         if raw not in choices:
-            raise UsageError(f"{where}: {raw!r}; it must be one of {', '.join(choices)}")
+            raise UsageError(f"{where}: {brief(raw)}; it must be one of {', '.join(choices)}")
         return raw
     if not isinstance(raw, hint) or (isinstance(raw, bool) and hint is not bool):
-        raise UsageError(f"{where}: expected {hint.__name__}, got {raw!r}")
+        raise UsageError(f"{where}: expected {hint.__name__}, got {brief(raw)}")
     return int(raw) if hint is int else raw
 
 
 def _read_tuple(parts: tuple[Any, ...], raw: Any, where: str) -> tuple[Any, ...]:
     if parts[0] == Node or parts[0] is Term:
         if not isinstance(raw, list):
-            raise UsageError(f"{where}: expected a list, got {raw!r}")
+            raise UsageError(f"{where}: expected a list, got {brief(raw)}")
         return tuple(_read(parts[0], item, f"{where}.{i}") for i, item in enumerate(raw))
     if not isinstance(raw, str):
-        raise UsageError(f"{where}: expected text, got {raw!r}")
+        raise UsageError(f"{where}: expected text, got {brief(raw)}")
     if parts == (int, str):
         number, _, word = raw.partition(" ")
-        if not number.isdigit():
-            raise UsageError(f"{where}: expected a number and a rounding such as '31 RD', got {raw!r}")
+        if not _COUNT.fullmatch(number):
+            raise UsageError(f"{where}: expected a number and a rounding such as '31 RD', got {brief(raw)}")
         return int(number), word
     return _lanes(raw, where) if parts[0] is int else tuple(raw.split())
 
@@ -181,9 +186,10 @@ def _read_node(raw: Any, where: str) -> Any:
     if isinstance(raw, str):
         return {"c": Accumulator(), "zero": Zero()}.get(raw) or Products(_lanes(raw, where))
     name = raw.get("node") if isinstance(raw, dict) else None
-    if name not in _NODES:
+    if not isinstance(name, str) or name not in _NODES:
         kinds = ", ".join(_NODES)
-        raise UsageError(f"{where}: expected 'c', 'zero', lanes, or a table whose node is one of {kinds}; got {raw!r}")
+        expected = f"'c', 'zero', lanes, or a table whose node is one of {kinds}"
+        raise UsageError(f"{where}: expected {expected}; got {brief(raw)}")
     return _read_record(_NODES[name], raw, where)
 
 

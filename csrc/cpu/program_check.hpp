@@ -1,0 +1,192 @@
+// What a program must be before anything reads it: every row within it, every register, lane and scale block there.
+//
+// models/program.py makes no other; a program that anything else made is refused here and never read past its end.
+#pragma once
+#include <stdexcept>
+
+#include "model/program.hpp"
+
+namespace mmaprobe {
+
+class ProgramCheck {
+    const int64_t* words;
+    int64_t size;
+    baseline::Header header;
+
+    static void need(bool fine) {
+        if (!fine) throw std::invalid_argument("not a program of this engine version");
+    }
+    int64_t operator[](baseline::Header::Column column) const { return header[column]; }
+    // Items first .. first + count - 1 lie in the program.
+    void within(int64_t first, int64_t count) const {
+        need(first >= baseline::Header::SIZE && count >= 0 && first <= size && count <= size - first);
+    }
+    void encode(int64_t at, bool optional = false) const {
+        using Row = baseline::EncodeRow;
+        if (optional && at == baseline::ABSENT) return;
+        within(at, Row::SIZE);
+        const Row row{words + at};
+        need(row[Row::bits] >= 1 && row[Row::padding] >= 0 && row[Row::bits] + row[Row::padding] <= 64);
+        need(row[Row::fraction_bits] >= 0 && row[Row::fraction_bits] < 63);
+    }
+    void operand(int64_t at, bool optional = false) const {
+        using Row = baseline::OperandRow;
+        if (optional && at == baseline::ABSENT) return;
+        within(at, Row::SIZE);
+        const Row row{words + at};
+        const int64_t bytes = row[Row::bytes];
+        need(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
+        need(row[Row::bits] >= 1 && row[Row::padding] >= 0 && row[Row::bits] + row[Row::padding] <= 8 * bytes);
+        need(row[Row::fraction_bits] >= 0 && row[Row::fraction_bits] < 63);
+    }
+    void a_register(int64_t number) const { need(number >= 0 && number < (*this)[baseline::Header::registers]); }
+    void lane(int64_t number) const { need(number >= 0 && number < (*this)[baseline::Header::k]); }
+
+    void rows() const {
+        using H = baseline::Header;
+        const bool scaled = (*this)[H::scale] != baseline::ABSENT;
+        operand((*this)[H::a]);
+        operand((*this)[H::b]);
+        operand((*this)[H::c], true);
+        operand((*this)[H::scale], true);
+        encode((*this)[H::d]);
+        encode((*this)[H::product_encode], true);
+        need((*this)[H::k] >= 1 && (*this)[H::k] <= 1 << 24);
+        need(scaled ? (*this)[H::scale_size] >= 1 && (*this)[H::k] % (*this)[H::scale_size] == 0
+                    : (*this)[H::scale_where] == baseline::UNSCALED);
+        need((*this)[H::registers] >= 0 && (*this)[H::registers] <= size);
+        within((*this)[H::priority], (*this)[H::priority_count]);
+        for (int64_t i = 0; i < (*this)[H::priority_count]; ++i) {
+            const int64_t name = words[(*this)[H::priority] + i];
+            need(name == baseline::NAME_C ? (*this)[H::c] != baseline::ABSENT : name >= 0 && name % 3 != baseline::NAME_C);
+            if (name != baseline::NAME_C) lane(name / 3);
+        }
+        if ((*this)[H::kernel] > baseline::INTEGER_SATURATES) kernel_rules();
+    }
+    // The longest row of rules that the kernel may read, and the rows that it names.
+    void kernel_rules() const {
+        using H = baseline::Header;
+        const int64_t at = (*this)[H::rules];
+        switch ((*this)[H::kernel]) {
+            case baseline::FUSED: {
+                const baseline::FusedRow row{words + at};
+                within(at, baseline::FusedRow::SIZE);
+                encode(row[baseline::FusedRow::encode]);
+                operand(row[baseline::FusedRow::carry]);
+                return divides(row[baseline::FusedRow::step]);
+            }
+            case baseline::CHAIN: return within(at, baseline::ChainRow::SIZE);
+            case baseline::TWO_STAGE:
+                within(at, baseline::TwoStageRow::SIZE);
+                operand(baseline::TwoStageRow{words + at}[baseline::TwoStageRow::carry]);
+                return divides(baseline::TwoStageRow{words + at}[baseline::TwoStageRow::step]);
+            case baseline::GROUPED:
+                within(at, baseline::GroupedRow::SIZE);
+                return divides(baseline::GroupedRow{words + at}[baseline::GroupedRow::group]);
+            case baseline::EXACT_SUM:
+                within(at, baseline::ExactRow::SIZE);
+                operand(baseline::ExactRow{words + at}[baseline::ExactRow::carry]);
+                return divides(baseline::ExactRow{words + at}[baseline::ExactRow::step]);
+            case baseline::PAIRS:
+                within(at, baseline::PairsRow::SIZE);
+                return divides(baseline::PairsRow{words + at}[baseline::PairsRow::step]);
+            default: return;
+        }
+    }
+    void divides(int64_t step) const { need(step >= 1 && (*this)[baseline::Header::k] % step == 0); }
+
+    void code() const {
+        using H = baseline::Header;
+        using baseline::Opcode;
+        const int64_t end = (*this)[H::code_end];
+        int64_t at = (*this)[H::code];
+        need(end >= at);
+        within(at, end - at);
+        while (at < end) {
+            const Opcode opcode = Opcode(words[at++]);
+            const auto row = [&](int64_t columns) { need(columns <= end - at); };
+            switch (opcode) {
+                case Opcode::PRODUCT: {
+                    row(baseline::ProductRow::SIZE);
+                    a_register(baseline::ProductRow{words + at}[baseline::ProductRow::to]);
+                    lane(baseline::ProductRow{words + at}[baseline::ProductRow::lane]);
+                    at += baseline::ProductRow::SIZE;
+                    break;
+                }
+                case Opcode::LOAD_C: need((*this)[H::c] != baseline::ABSENT); [[fallthrough]];
+                case Opcode::ZERO:
+                    row(baseline::LoadRow::SIZE);
+                    a_register(baseline::LoadRow{words + at}[baseline::LoadRow::to]);
+                    at += baseline::LoadRow::SIZE;
+                    break;
+                case Opcode::FMA: {
+                    using Row = baseline::FmaRow;
+                    row(Row::SIZE);
+                    const Row r{words + at};
+                    for (const auto column : {Row::to, Row::x, Row::y}) a_register(r[column]);
+                    lane(r[Row::lane]);
+                    encode(r[Row::encode]);
+                    at += Row::SIZE;
+                    break;
+                }
+                case Opcode::ADD: {
+                    using Row = baseline::AddRow;
+                    row(Row::SIZE);
+                    const Row r{words + at};
+                    for (const auto column : {Row::to, Row::x, Row::y}) a_register(r[column]);
+                    encode(r[Row::encode]);
+                    at += Row::SIZE;
+                    break;
+                }
+                case Opcode::SUM: at = sum(at, end); break;
+                case Opcode::CONVERT:
+                    row(baseline::ConvertRow::SIZE);
+                    a_register(baseline::ConvertRow{words + at}[baseline::ConvertRow::to]);
+                    encode(baseline::ConvertRow{words + at}[baseline::ConvertRow::encode]);
+                    at += baseline::ConvertRow::SIZE;
+                    break;
+                case Opcode::STORE:
+                    row(baseline::StoreRow::SIZE);
+                    a_register(baseline::StoreRow{words + at}[baseline::StoreRow::x]);
+                    encode(baseline::StoreRow{words + at}[baseline::StoreRow::encode]);
+                    at += baseline::StoreRow::SIZE;
+                    break;
+                default: need(false);
+            }
+        }
+    }
+    // A sum and its terms; where the next operation begins.
+    int64_t sum(int64_t at, int64_t end) const {
+        using H = baseline::Header;
+        using Row = baseline::SumRow;
+        need(Row::SIZE <= end - at);
+        const Row r{words + at};
+        a_register(r[Row::to]);
+        encode(r[Row::encode], true);
+        need(r[Row::count] >= 0 && r[Row::count] <= (end - at - Row::SIZE) / baseline::TermRow::SIZE);
+        if (r[Row::group] != baseline::ABSENT)
+            need((*this)[H::scale] != baseline::ABSENT && r[Row::group] >= 0 &&
+                 r[Row::group] < (*this)[H::k] / (*this)[H::scale_size]);
+        at += Row::SIZE;
+        for (int64_t i = 0; i < r[Row::count]; ++i, at += baseline::TermRow::SIZE)
+            a_register(baseline::TermRow{words + at}[baseline::TermRow::of]);
+        return at;
+    }
+
+public:
+    ProgramCheck(const int64_t* program, int64_t length) : words(program), size(length), header{program} {
+        using H = baseline::Header;
+        need(size >= H::SIZE && (*this)[H::version] == baseline::PROGRAM_VERSION && (*this)[H::words] == size);
+        rows();
+        code();
+    }
+    // Bytes of one result: the container of a code of d.
+    int64_t out_bytes() const {
+        using Row = baseline::EncodeRow;
+        const Row d{words + (*this)[baseline::Header::d]};
+        const int64_t bits = d[Row::bits] + d[Row::padding];
+        return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+    }
+};
+
+}  // namespace mmaprobe
