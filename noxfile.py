@@ -2,7 +2,8 @@
 
 ``wheel`` builds what users install and uses it outside the checkout;
 ``stranger`` runs the README's two commands on a machine with what they ask for;
-``long`` runs what its test command leaves out; ``interpreters`` compares the
+``long`` runs what its test command leaves out; ``sanitize`` runs random records
+under sanitizers; ``interpreters`` compares the
 engine with the NumPy stages and the oracle at length; ``recovery`` derives
 datapaths blind from models whose answer is known; ``mutants`` counts which
 seeded faults the tests kill; ``compile`` and ``volta`` compile every NVIDIA
@@ -71,6 +72,20 @@ def interpreters(session: nox.Session) -> None:
     session.install(".[test]")
     where = {"MMAPROBE_DEPTH": "full", "MMAPROBE_FINISHED": str(session.cache_dir.resolve() / "interpreters")}
     session.run("pytest", "-m", "", "-n", "auto", "-rs", "tests/test_interpreters.py", *session.posargs, env=where)
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """Random datapath records, legal and not, on an engine built with AddressSanitizer and UndefinedBehaviorSanitizer.
+
+    Arguments go to ``tests/record_fuzz.py`` (``--seconds 3600``, ``--start 100000``, ``--seed 7``).
+    """
+    session.install("-C", "cmake.define.MMAPROBE_SANITIZE=ON", "-C", "build-dir=build/sanitize", ".[test]")
+    asked = (os.environ.get("CXX", "g++"), "-print-file-name=libasan.so")
+    asan = str(session.run(*asked, external=True, silent=True)).strip()
+    stdcpp = str(session.run(asked[0], "-print-file-name=libstdc++.so.6", external=True, silent=True)).strip()
+    where = {"LD_PRELOAD": f"{asan} {stdcpp}", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    session.run("python", "tests/record_fuzz.py", *(session.posargs or ["--seconds", "600"]), env=where)
 
 
 @nox.session

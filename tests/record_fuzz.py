@@ -1,12 +1,13 @@
 """Random records, legal and not: refused in one line, or computed alike by engine, stages and oracle.
 
-``python tests/record_fuzz.py --seconds 600`` goes on until the time is over and prints what it tried; ``nox -s sanitize``
-runs it on an engine built with AddressSanitizer and UndefinedBehaviorSanitizer.
+``python tests/record_fuzz.py --seconds 600`` goes on until the time is over and prints what it tried, each seed on the
+next build of the engine; ``nox -s sanitize`` runs it on one built with AddressSanitizer and UndefinedBehaviorSanitizer.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import signal
 import time
@@ -141,12 +142,14 @@ def main() -> int:
     np.seterr(all="ignore")
     tally = Tally()
     end, seed = time.monotonic() + asked.seconds, asked.start if asked.seed is None else asked.seed
+    builds = _native.engine_builds()
     while time.monotonic() < end:
+        os.environ["MMAPROBE_ISA"] = builds[seed % len(builds)]
         try_seed(seed, tally)
         seed += 1
         if asked.seed is not None:
             break
-    print(f"builds {', '.join(_native.engine_builds())}; seeds {asked.start} to {seed - 1}: {tally}")
+    print(f"builds {', '.join(builds)}; seeds {asked.start} to {seed - 1}: {tally}")
     return 1 if tally.findings else 0
 
 

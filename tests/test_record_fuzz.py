@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe import _native, formats
+from mmaprobe import _native
 from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
+from mmaprobe.models.kernels import FUSED
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.parameters.datapath import (
@@ -35,7 +36,9 @@ from mmaprobe.parameters.table import from_table, to_table
 from record_fuzz import Tally, try_seed
 
 LANES = (0, 1, 2, 3)
-SUM = Fused((Term(Products(LANES)), Term(Accumulator())), 25, to=Encode())
+SUM = Fused(
+    (Term(Products(LANES)), Term(Accumulator())), 25, to=Encode(rounding="RZ", overflow="infinity", zero="positive")
+)
 PATH = Datapath("e4m3", "e4m3", "f32", "f32", 4, SUM)
 SCALED = replace(PATH, scale=Scale("ue8m0", 2))
 
@@ -51,7 +54,7 @@ def fuzz(seeds: range) -> None:
 
 
 def test_a_taste_of_random_records() -> None:
-    fuzz(range(150))
+    fuzz(range(60))
 
 
 @pytest.mark.long
@@ -60,25 +63,23 @@ def test_random_records(part: int) -> None:
     fuzz(range(1000 + 300 * part, 1300 + 300 * part))
 
 
-HOSTILE: dict[str, list[Any]] = {
-    "": [
-        {"a": "f33"}, {"a": None}, {"a": 5}, {"a": []}, {"c": ""}, {"d": "b1"}, {"d": "ue8m0"}, {"d": "ti16"},
-        {"k": 0}, {"k": -1}, {"k": True}, {"k": 4.0}, {"k": 10**8}, {"step": -4}, {"step": 3}, {"order": (0, 1, 2, 2)},
-        {"order": (0,)}, {"order": [3, 2, 1, 0]}, {"tree": None}, {"tree": Products(LANES)}, {"scale": "ue8m0"},
-        {"scale": Scale("ue8m0", 3)}, {"scale": Scale("ue8m0", 2, "group")}, {"special": Special(code=1 << 32)},
-        {"special": Special("global", 0x7FC00000, ("a4",))}, {"special": Special("global", 0x7FC00000, ("a", "b"))},
-        {"special": Special("global", 0x7FC00000, ("c", "c"))}, {"special": Special("local", 1)},
-        {"c": None, "special": Special("global", 0x7FC00000, ("c",))}, {"result": Encode("f16")},
-        {"product": Product(multiply="and")}, {"product": None}, {"operand_a": Operand(mask=256)},
-        {"operand_b": Operand(sign="flip"), "b": "s8"}, {"d": "s32", "special": Special("local", 0)},
-        {"tree": Exact((Products((0, 1)), Products((2, 3))), Encode(), scaled=True)},
-        {"tree": Fma(Products((0, 1)), (2, 3), Encode())}, {"tree": Exact((Products((0, 1, 2)),), Encode())},
-        {"tree": Exact((Products((0, 1, 2, 3, 4)),), Encode())}, {"tree": Exact((Products(LANES),))},
-    ],
-}  # fmt: skip
+HOSTILE: list[dict[str, Any]] = [
+    {"a": "f33"}, {"a": None}, {"a": 5}, {"a": []}, {"c": ""}, {"d": "b1"}, {"d": "ue8m0"}, {"d": "ti16"},
+    {"k": 0}, {"k": -1}, {"k": True}, {"k": 4.0}, {"k": 10**8}, {"step": -4}, {"step": 3}, {"order": (0, 1, 2, 2)},
+    {"order": (0,)}, {"order": [3, 2, 1, 0]}, {"tree": None}, {"tree": Products(LANES)}, {"scale": "ue8m0"},
+    {"scale": Scale("ue8m0", 3)}, {"scale": Scale("ue8m0", 2, "group")}, {"special": Special(code=1 << 32)},
+    {"special": Special("global", 0x7FC00000, ("a4",))}, {"special": Special("global", 0x7FC00000, ("a", "b"))},
+    {"special": Special("global", 0x7FC00000, ("c", "c"))}, {"special": Special("local", 1)},
+    {"c": None, "special": Special("global", 0x7FC00000, ("c",))}, {"result": Encode("f16")},
+    {"product": Product(multiply="and")}, {"product": None}, {"operand_a": Operand(mask=256)},
+    {"operand_b": Operand(sign="flip"), "b": "s8"}, {"d": "s32", "special": Special("local", 0)},
+    {"tree": Exact((Products((0, 1)), Products((2, 3))), Encode(), scaled=True)},
+    {"tree": Fma(Products((0, 1)), (2, 3), Encode())}, {"tree": Exact((Products((0, 1, 2)),), Encode())},
+    {"tree": Exact((Products((0, 1, 2, 3, 4)),), Encode())}, {"tree": Exact((Products(LANES),))},
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("fields", HOSTILE[""], ids=lambda fields: " ".join(fields))
+@pytest.mark.parametrize("fields", HOSTILE, ids=lambda fields: " ".join(fields))
 def test_a_datapath_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as found:
         replace(PATH, **fields)
@@ -124,7 +125,7 @@ def test_a_record_of_a_wrong_field_is_refused(kind: type, values: tuple[Any, ...
         ("tree.fraction_bits", "100000000", "whole number from 0 to 8192"), ("scale.size", "3", "must divide K = 4"),
         ("tree.terms.0.of", "0..99999999999", "lanes"), ("tree.to.first", "100000000 RZ", "bits of first"),
         ("tree.to.first", "² RZ", "expected a number and a rounding"), ("k", "9" * 5000, "expected int"),
-        ("step", "100000000", "does not divide|cannot become"), ("a", "[" * 5000, "expected str|unknown format"),
+        ("step", "100000000", "does not divide|cannot become"), ("a", "[" * 5000, "unknown format|expected str"),
         ("tree.terms.0.of", "[" * 5000, "lanes"),
     ],
 )  # fmt: skip
@@ -166,6 +167,7 @@ def test_the_binding_refuses_a_program_that_reads_past_its_end() -> None:
     """Defence in depth: what Python's checks would never let through."""
     words = program(SCALED)
     assert words is not None
+    assert words[COLUMNS["header"].index("kernel")] == FUSED
     batch = Batch(
         *(np.zeros((4, 4), np.uint8) for _ in "ab"), np.zeros(4, np.uint32), *(np.zeros((4, 2), np.uint8) for _ in "ab")
     )
@@ -175,8 +177,8 @@ def test_the_binding_refuses_a_program_that_reads_past_its_end() -> None:
     header = COLUMNS["header"]
     wrong = {
         "k": [0, -4, 1 << 40, 3], "a": [-1, 1 << 40, len(words)], "scale_size": [0, 3, -1], "registers": [0, 1],
-        "code_end": [len(words) + 1, 1 << 40, 5], "code": [0, -1], "d": [len(words) - 1], "priority_count": [1 << 40, -1],
-        "rules": [-1, 1 << 40], "version": [0], "words": [1],
+        "code_end": [len(words) + 1, 1 << 40, 5], "code": [0, -1], "d": [len(words) - 1],
+        "priority_count": [1 << 40, -1], "rules": [-1, 1 << 40], "version": [0], "words": [1],
     }  # fmt: skip
     for column, values in wrong.items():
         for value in values:
@@ -185,11 +187,10 @@ def test_the_binding_refuses_a_program_that_reads_past_its_end() -> None:
             for call in (
                 lambda bad=bad: _native.engine_evaluate([bad], operands, out),
                 lambda bad=bad: _native.engine_evaluate_tiles(
-                    bad, [x if x is None or x.ndim == 1 else x[:, None] for x in operands], out, 4, 1, 1
+                    bad, [x if x.ndim == 1 else x[:, None] for x in operands], out, 4, 1, 1
                 ),
             ):
-                with pytest.raises(ValueError, match="not a program|has not"):
+                with pytest.raises(ValueError, match=r"not a program|has not"):
                     call()
     with pytest.raises(ValueError, match="width"):
         _native.engine_evaluate([words], operands, out.astype(np.uint8))
-    assert formats.get("f32").container_bits == 32

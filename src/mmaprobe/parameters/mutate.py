@@ -33,10 +33,13 @@ def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
         return _swap(datapath, field.split(".")[:-1])
     try:
         return set_field(datapath, field, value)
-    except UsageError:
+    except UsageError as error:
         if isinstance(value, str):
             raise
-        return set_field(datapath, field, text)
+        try:
+            return set_field(datapath, field, text)
+        except UsageError:
+            raise error from None
 
 
 def _value(text: str) -> Any:
