@@ -151,7 +151,11 @@ def test_only_exact_sums_compose_without_places() -> None:
     cases = [
         (replace(inner, a="u8"), way, "it does not hold s4, u4 and s32"),
         (inner, few, "1 of 32 lanes are too few"),
-        (replace(inner, product=replace(inner.product, overflow_exponent=7)), way, "its products are no plain products"),
+        (
+            replace(inner, product=replace(inner.product, overflow_exponent=7)),
+            way,
+            "its products are no plain products",
+        ),
     ]
     for datapath, changed, said in cases:
         with pytest.raises(UsageError, match=said):
