@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import subprocess
 import sys
 from collections import Counter
@@ -118,6 +119,14 @@ def test_a_row_that_does_not_apply_fails_loudly(
 ) -> None:
     assert ran(checkout, row) == 2
     assert said in capsys.readouterr().err
+
+
+def test_two_runs_do_not_share_a_folder(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkout.parent / "work").mkdir()
+    with (checkout.parent / "work" / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert ran(checkout, ROW.format(name="seen", old="x + y", killer="test_looks")) == 2
+    assert "another run is at work in" in capsys.readouterr().err
 
 
 def test_what_fits_differs_from_day_to_day() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import fcntl
 import fnmatch
 import hashlib
 import importlib.util
@@ -60,7 +61,7 @@ class Tree:
         """Exit code and last lines of a run of tests in the copy, as a stranger would have them run."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MMAPROBE_", "PYTEST_")) or k in fault.needs}
         paths = [str(self.at / "src"), os.environ.get("PYTHONPATH", "")]
-        environment = kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-q", "-p", "no:cacheprovider", "-n", "0"]
         command += ["--tb=line", *["-x"] * first, "-m", "" if fault.long else "not long", *names]
         try:
@@ -76,8 +77,14 @@ class Tree:
         """Put a fault into the copy; what is returned takes it out."""
         path = self.at / fault.file
         sound = path.read_bytes()
-        path.write_text(fault.applied(self.at), encoding="utf-8")
-        return lambda: (path.write_bytes(sound), None)[1]
+
+        def put(content: bytes) -> None:
+            path.write_bytes(content)
+            if path.suffix == ".py":  # compiled code is told from old by seconds and size, which may be the same
+                Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
+
+        put(fault.applied(self.at).encode())
+        return lambda: put(sound)
 
     def compile(self, jobs: int) -> str:
         """Build the native module of the copy as it is now; what the compiler said where it fails."""
@@ -173,7 +180,8 @@ def copy(root: Path, to: Path) -> None:
     )
     names = {name for name in told.stdout.decode().split("\0") if name and (root / name).is_file()}
     for path in [p for p in to.rglob("*") if p.is_file()]:
-        if str(path.relative_to(to)) not in names and not path.name.startswith("_native."):
+        made = path.name.startswith("_native.") or "__pycache__" in path.parts
+        if not made and str(path.relative_to(to)) not in names:
             path.unlink()
     for name in names:
         here, there = root / name, to / name
@@ -280,6 +288,19 @@ def main(words: list[str] | None = None) -> int:
     if until is not None:
         rows = turn(rows, datetime.date.today().isoformat())
     work = (given.work or given.root / "build" / "mutants").resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    held = (work / "lock").open("w")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"another run is at work in {work}: wait for it, or choose another folder with --work", file=sys.stderr)
+        return 2
+    with held:
+        return over(given, rows, until, work)
+
+
+def over(given: argparse.Namespace, rows: list[Fault], until: float | None, work: Path) -> int:
+    """Try the rows in copies of the checkout below ``work``; the exit code."""
     trees = [Tree(given.root.resolve(), work, f"tree{n}") for n in range(max(1, given.jobs))]
     if given.passed or (until is None and len(rows) > 1 and sound(trees[0], rows)):
         for tree in trees:
