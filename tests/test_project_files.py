@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 BUILD = (ROOT / "CMakeLists.txt").read_text("utf-8")
+BUILDS = (ROOT / "csrc" / "cpu" / "CMakeLists.txt").read_text("utf-8")
+"""What is built once for each instruction set."""
 CI = (ROOT / ".ci" / "run").read_text("utf-8")
 
 
@@ -73,7 +75,8 @@ def test_the_oldest_python_is_one_thing() -> None:
 
 def test_every_source_is_built_and_every_header_installed() -> None:
     sources = {path.name for path in (ROOT / "csrc" / "cpu").glob("*.cpp")} - {"arm_runner.cpp"}
-    assert sources == set(re.findall(r"csrc/cpu/(\w+\.cpp)", BUILD))
+    assert sources == set(re.findall(r"csrc/cpu/(\w+\.cpp)", BUILD) + re.findall(r"\b(\w+\.cpp)", BUILDS))
+    assert "add_subdirectory(csrc/cpu)" in BUILD
     assert re.search(r"install\(DIRECTORY csrc/ DESTINATION mmaprobe/csrc\)", BUILD)
     assert re.search(r"install\(TARGETS _native DESTINATION mmaprobe\)", BUILD)
     assert PROJECT["tool"]["scikit-build"]["wheel"]["packages"] == ["src/mmaprobe"]
@@ -82,11 +85,11 @@ def test_every_source_is_built_and_every_header_installed() -> None:
 def test_each_instruction_set_has_a_build_of_its_own() -> None:
     """A build without its flags, or with another's name, is slow or ends older processors."""
     for name, flag in (("avx2", "-march=x86-64-v3"), ("avx512", "-march=x86-64-v4")):
-        assert f"add_build({name} {flag})" in BUILD
-    assert re.search(r"GENERATOR_FLAGS_avx2 -mavx2", BUILD)
-    assert "-mavx512f" not in re.search(r"GENERATOR_FLAGS_avx2.*\n", BUILD)[0]  # type: ignore[index]
-    assert "-O3 -fwrapv" in BUILD
-    assert "-ffast-math" not in BUILD
+        assert f"add_build({name} {flag})" in BUILDS
+    assert re.search(r"GENERATOR_FLAGS_avx2 -mavx2", BUILDS)
+    assert "-mavx512f" not in re.search(r"GENERATOR_FLAGS_avx2.*\n", BUILDS)[0]  # type: ignore[index]
+    assert "-O3 -fwrapv" in BUILDS
+    assert "-ffast-math" not in BUILDS
 
 
 def test_nox_installs_what_its_sessions_use() -> None:
@@ -192,3 +195,29 @@ def test_what_ci_installs_must_be_there() -> None:
     named = re.search(r'(?m)^equipped="([^$"]*)', CI)
     assert named
     assert set(named[1].split(",")) == NEEDS.keys() - {"corpus", "rocm", "torch"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("passed", [8000, 80])
+def test_a_stranger_has_nothing_but_what_the_readme_asks_for(passed: int, tmp_path: Path) -> None:
+    """Another project's commands, run as ours are: both in a clone, with a new home, Python and few tools."""
+    project = tmp_path / "project"
+    (project / ".ci").mkdir(parents=True)
+    (project / ".ci" / "stranger").write_bytes((ROOT / ".ci" / "stranger").read_bytes())
+    (project / ".ci" / "stranger").chmod(0o755)
+    second = f"python -c 'import sys; print(sys.prefix)' && printf '{passed} passed, 9 skipped\\n'"
+    section = f"$ pwd && env && ! command -v qemu-aarch64-static   # first\n$ {second}\n"
+    (project / "README.md").write_text(f"## The two commands\n\n{section}\n## Others\n\n$ false\n")
+    git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    done = subprocess.run(
+        [str(project / ".ci" / "stranger"), "run", str(tmp_path / "work")],
+        capture_output=True, text=True, env=os.environ | {"MMAPROBE_CORPUS": "here", "PYTHONPATH": "here"},
+    )  # fmt: skip
+    place = tmp_path / "work" / "a stranger"
+    assert f"\n{place}/mmaprobe\n" in done.stdout
+    assert f"\nHOME={place}/home\n" in done.stdout
+    assert f"\n{place}/venv\n" in done.stdout
+    assert not re.search(r"(?m)^(MMAPROBE|PYTHON|CI)\w*=", done.stdout)
+    assert done.returncode == (0 if passed == 8000 else 1), done.stdout + done.stderr
