@@ -96,7 +96,7 @@ class DidNotRun:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.skipped:
-            self.files += [name for name in NEEDS if f"'{name}" in str(report.longrepr)]
+            self.files += sorted((name for name in NEEDS if f"'{name}" in str(report.longrepr)), key=len)[-1:]
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(session.config, "workeroutput"):

@@ -124,8 +124,8 @@ def said(tests: Iterable[tuple[str, str]], files: Iterable[str], left_out: int) 
     whole = Counter((NEEDS[name].what, NEEDS[name].command) for name in files)
     parts = []
     for need in sorted(wanted | whole, key=wanted.__getitem__, reverse=True):
-        count = f"{wanted[need]} and {whole[need]} whole files" if whole[need] else str(wanted[need])
-        parts.append(f"{count} want {need[0]} ({need[1]})")
+        counts = [f"{wanted[need]}"] * bool(wanted[need]) + [f"{whole[need]} whole files"] * bool(whole[need])
+        parts.append(f"{' and '.join(counts)} want {need[0]} ({need[1]})")
     if features:
         parts.append(f"{features.total()} want another CPU ({', '.join(sorted(features))})")
     if others:

@@ -53,6 +53,13 @@ def run(folder: Path, *words: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def test_a_file_that_cannot_be_loaded_is_counted_once(checkout: Path) -> None:
+    """Though every worker loads it."""
+    text = "import pytest\npytest.importorskip('cuda.bindings.absent')\n"
+    (checkout / "tests" / "test_of_a_module.py").write_text(text)
+    assert "; 1 whole files want the CUDA wheels (" in run(checkout)[1]
+
+
 def test_the_command_alone_says_in_one_line_what_did_not_run(checkout: Path) -> None:
     """With workers and without the same."""
     for words in ((), ("-n", "0"), ("-p", "no:xdist")):
@@ -104,6 +111,7 @@ def test_the_line_groups_by_what_gets_it() -> None:
     tests = [("cuda", "no nvrtc"), ("cuda.bindings", "no cuda"), ("", "nothing to do wrong")]
     want = f"2 and 1 whole files want {CUDA[0]} ({CUDA[1]})"
     assert said(tests, ["cuda.bindings"], 0) == f"did not run: {want}; 1 say why themselves (pytest -rs)"
+    assert said([], ["cuda.bindings"], 0) == f"did not run: 1 whole files want {CUDA[0]} ({CUDA[1]})"
     assert said([], [], 0) == ""
 
 
