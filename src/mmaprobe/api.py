@@ -15,7 +15,7 @@ from mmaprobe.derivation import derive as _derive
 from mmaprobe.derivation.settling import probe_open, unsettled
 from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_tiles, run_vectors
-from mmaprobe.errors import NotHereError
+from mmaprobe.errors import NotHereError, UsageError, brief
 from mmaprobe.evidence.records import Finding
 from mmaprobe.generators.seeds import seed_of
 from mmaprobe.models.model import Model
@@ -96,7 +96,9 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
 
 def model(architecture: str, instruction: str | Instruction) -> Model:
     """The bit-accurate model of an instruction: ``m(A, B, C)`` on tiles, ``m.dot(a, b, c)`` on vectors."""
-    return _model(architecture, instruction if isinstance(instruction, str) else instruction.id)
+    if not isinstance(architecture, str):
+        raise UsageError(f"architecture {brief(architecture)}: a model's is a name such as sm_90a, H200 or gfx942")
+    return _model(architecture, instruction.id if isinstance(instruction, Instruction) else instruction)
 
 
 def probe(device: str | Device, instruction: str | Instruction, **options: Any) -> dict[str, Finding]:
@@ -148,7 +150,7 @@ def validate_witnesses(dut: str | Device, ref: str | Device, instructions: str =
 def _opened(device: str | Device) -> Device:
     if isinstance(device, OpenDevice):
         return device._device
-    return open_device(device) if isinstance(device, str) else device
+    return device if isinstance(device, Device) else open_device(device)
 
 
 def _named(device: Device, wanted: str | Instruction) -> Instruction:

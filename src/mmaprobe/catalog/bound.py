@@ -87,6 +87,9 @@ class BoundInstruction:
                 self.instruction.id, name, value, taken[name], () if name == "metadata" else kinds
             )
             typed |= own
+        for name in ("a", "b"):
+            if name not in bits:
+                raise UsageError(f"{self.instruction.id}: operand {name} is missing")
         return bits, typed
 
     def _flatten(self, batch: Batch) -> tuple[Batch, tuple[int, ...]]:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mmaprobe import formats
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import UsageError, brief
 
+_ID = re.compile(r"([^{}]*)(?:\{([^{}]*)\})?")
+_TOKEN = re.compile(r"[^\s\"'`;\\%$#@!&|<*?\x00-\x1f]{1,1000}")
+"""Ids, opcodes and modifiers go into the source of kernels: nothing in them ends a text, a statement or a comment."""
 _BIT_LIST = re.compile(r"\[([01,]+)\]")
 
 
@@ -19,11 +22,21 @@ def spell(opcode: str, modifiers: tuple[tuple[str, str], ...]) -> str:
 
 
 def split(identifier: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Opcode and modifiers; a bit list may be written as the assembler prints it, ``neg=[1,0,0]``."""
-    opcode, _, inside = identifier.partition("{")
-    inside = _BIT_LIST.sub(lambda found: found[1].replace(",", ""), inside)
-    parts = [part.strip() for part in inside.rstrip("}").split(",") if part.strip()]
-    return opcode, tuple(sorted((part.partition("=")[0], part.partition("=")[2]) for part in parts))
+    """Opcode and modifiers; a bit list may be written as the assembler prints it, ``neg=[1,0,0]``.
+
+    UsageError for what is no text, or whose braces do not close once at its end.
+    """
+    found = _ID.fullmatch(identifier) if isinstance(identifier, str) and len(identifier) <= 1000 else None
+    if not found:
+        raise UsageError(
+            f"instruction {brief(identifier)}: an id is an opcode and its modifiers, opcode{{key=value,key}}"
+        )
+    inside = _BIT_LIST.sub(lambda bits: bits[1].replace(",", ""), found[2] or "")
+    parts = [part.strip() for part in inside.split(",") if part.strip()]
+    pairs = tuple(sorted((part.partition("=")[0], part.partition("=")[2]) for part in parts))
+    if len(dict(pairs)) < len(pairs):
+        raise UsageError(f"instruction {brief(identifier)}: a modifier is there twice")
+    return found[1], pairs
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,10 @@ class Instruction:
     source: str = ""
 
     def __post_init__(self) -> None:
+        words = [word for pair in self.modifiers for word in pair if word]
+        for word in (self.id, self.opcode, *words):
+            if not isinstance(word, str) or not _TOKEN.fullmatch(word):
+                raise UsageError(f"instruction {brief(self.id)}: {brief(word)} is no word of an id")
         for name in (self.a, self.b, self.d, self.c, self.scale):
             if name is not None:
                 formats.get(name)

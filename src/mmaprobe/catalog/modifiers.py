@@ -45,7 +45,9 @@ def _bits(*places: int) -> Choices:
 
 def _broadcast(made: Instruction, chosen: Chosen) -> dict[str, Choices]:
     """2^cbsz neighbouring blocks of D use one block of A, number abid among them."""
-    return {"cbsz": _numbers(made.blocks.bit_length()), "abid": _numbers(1 << int(chosen.get("cbsz", "0")))}
+    sizes = _numbers(made.blocks.bit_length())
+    size = chosen.get("cbsz", "0")
+    return {"cbsz": sizes, "abid": _numbers(1 << sizes.index(size) if size in sizes else 1)}
 
 
 def _permute_blocks(made: Instruction, chosen: Chosen) -> dict[str, Choices]:

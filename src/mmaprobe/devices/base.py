@@ -15,7 +15,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.catalog.resident import Resident
 from mmaprobe.catalog.sparsity import legal_items
-from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, near
+from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, brief, near
 
 GROUP = "mmaprobe.devices"
 
@@ -247,11 +247,13 @@ def open_device(name: str) -> Device:
     Raises UsageError with the near names for an unknown scheme; NotHereError
     where the hardware or driver is missing.
     """
+    if not isinstance(name, str):
+        raise UsageError(f"device {brief(name)}: a device is named by text, such as cpu or model:sm_90a")
     scheme, _, argument = name.partition(":")
     found = metadata.entry_points(group=GROUP)
     schemes = {entry.name: entry for entry in found}
     if scheme not in schemes:
-        raise UsageError(f"unknown device {name!r}{near(scheme, schemes)}")
+        raise UsageError(f"unknown device {brief(name)}{near(scheme, schemes)}")
     device: Device = schemes[scheme].load()(argument)
     return device
 

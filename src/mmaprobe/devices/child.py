@@ -29,6 +29,8 @@ class EndlessError(DeviceError):
     """A killed child does not end: the kernel's driver holds it."""
 
 
+MOST_HELLO = 1 << 20
+"""Bytes of a first line, with the ids of every instruction."""
 _STARTING = threading.Lock()
 _STOPPING: list[bool] = []
 _RUNNING: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
@@ -78,20 +80,34 @@ class Child:
         weakref.finalize(self, _end, self._process)
         for pipe in self._pipes():
             os.set_blocking(pipe.fileno(), False)
-        return self._talk(b"", lambda answer: answer.endswith(b"\n")).decode("utf-8", "replace")
+        line = self._talk(b"", self._line)
+        if len(line) > MOST_HELLO:
+            raise self.failure(f"its first line is longer than {MOST_HELLO} bytes")
+        return line.decode("utf-8", "replace")
 
-    def exchange(self, request: bytes, *, size: int | None = None, lines: int = 0) -> bytes:
-        """Send ``request``; the answer's first line, then ``size`` bytes or ``lines`` lines (an error line alone)."""
+    @staticmethod
+    def _line(answer: bytearray) -> bool:
+        return answer.endswith(b"\n") or len(answer) > MOST_HELLO
+
+    def exchange(self, request: bytes, *, size: int | None = None, lines: int = 0, most: int = 1 << 30) -> bytes:
+        """Send ``request``; the answer's first line, then ``size`` bytes or ``lines`` lines (an error line alone).
+
+        Lines of over ``most`` bytes in all are a failure: an answer without end is not read.
+        """
 
         def complete(answer: bytearray) -> bool:
             if answer.startswith(b"error") or not answer.startswith(b"ok "[: len(answer)]):
                 return answer.endswith(b"\n") or len(answer) > 4096
+            if len(answer) > (most if size is None else MOST_HELLO + size):
+                return True  # more than any answer: refused below
             if size is None:
                 return answer.endswith(b"\n") and answer.count(b"\n") >= lines + 1
             first = answer.find(b"\n")
             return first >= 0 and len(answer) >= first + 1 + size
 
         answer = self._talk(request, complete)
+        if size is None and not answer.endswith(b"\n") and answer.startswith(b"ok "):
+            raise self.failure(f"answered {len(answer)} bytes and no end of a line; {lines} lines were due")
         body = answer.partition(b"\n")[2]
         extra = len(body) - size if size is not None else body.count(b"\n") - lines
         if answer.startswith(b"ok ") and extra:

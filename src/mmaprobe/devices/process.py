@@ -119,7 +119,9 @@ class Process:
             payload = b"".join(little.tobytes() for little in _little_endian(batch))
             answer = self._child.exchange(request + payload, size=count * fmt.dtype.itemsize)
         else:
-            answer = self._child.exchange(request + text_of(batch), lines=batch.size)
+            answer = self._child.exchange(
+                request + text_of(batch), lines=batch.size, most=4096 + count * 8 * fmt.dtype.itemsize
+            )
         header, _, body = answer.partition(b"\n")
         if header.startswith(b"error"):
             raise self._child.failure(f"{instruction.id}: {header.decode('utf-8', 'replace')}")

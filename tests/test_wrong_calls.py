@@ -1,0 +1,74 @@
+"""Calls, ids and answers that nobody should make end in one clear error."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+import mmaprobe
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.process import Process
+from mmaprobe.errors import DeviceError, UsageError
+
+MFMA = "v_mfma_f32_4x4x1_16b_f32"
+BROKEN = [
+    "", "{", f"{MFMA}{{cbsz=1;2}}", f"{MFMA}{{cbsz=x}}", f"{MFMA}{{cbsz}}", f"{MFMA}{{cbsz=1", f"{MFMA}{{cbsz=1}}}}",
+    f"{MFMA}{{cbsz=1,cbsz=2}}", f"{MFMA}{{cbsz=99999999999}}", f"{MFMA}{{cbsz=²}}", f"{MFMA}{{=,=}}", "x" * 100_000,
+    "x86.dpps{rounding}", "x86.dpps{rounding=rz;x}", "x86.dpps{}{}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("identifier", [None, 5, [], b"x", *BROKEN], ids=lambda value: repr(value)[:40])
+def test_a_broken_id_is_a_usage_error(identifier: Any) -> None:
+    for call in (mmaprobe.instruction, lambda name: mmaprobe.model("sm_90a", name)):
+        with pytest.raises(UsageError) as found:
+            call(identifier)
+        assert len(str(found.value)) < 600
+
+
+@pytest.mark.parametrize("architecture", [None, 5, [], b"sm_90a", ""])
+def test_a_model_of_no_architecture_is_a_usage_error(architecture: Any) -> None:
+    with pytest.raises(UsageError):
+        mmaprobe.model(architecture, "mma.m16n8k16.f32.f16.f16.f32")
+
+
+@pytest.mark.parametrize("name", [None, "", 5, [], object(), "x" * 10_000])
+def test_a_device_that_is_no_name_is_a_usage_error(name: Any) -> None:
+    for call in (
+        mmaprobe.device,
+        lambda it: mmaprobe.probe(it, "x86.dpps"),
+        lambda it: mmaprobe.derive(it, "x86.dpps"),
+    ):
+        with pytest.raises(UsageError) as found:
+            call(name)
+        assert len(str(found.value)) < 600
+
+
+def test_calls_without_operands_are_usage_errors() -> None:
+    bound: Any = mmaprobe.model("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")
+    for call in (bound, bound.dot):
+        for operand in (None, "", 5, [], {}, "abc", object()):
+            with pytest.raises(UsageError):
+                call(operand, operand, operand)
+
+
+@pytest.mark.parametrize("text", ['x"', "x;", "x\ny", "x*/", "x\\", "x%0", "", "x y", None])
+def test_an_instruction_made_by_hand_brings_no_text_into_a_kernel(text: Any) -> None:
+    for fields in ({"id": text}, {"opcode": text}, {"modifiers": (("k", text or "a b"),)}):
+        with pytest.raises(UsageError):
+            Instruction(
+                **{"id": "t", "opcode": "t", **fields}, family="t", m=1, n=1, k=1, a="f16", b="f16", c=None, d="f32"
+            )
+
+
+def test_a_first_line_without_end_is_not_read_and_what_it_says_steers_no_terminal() -> None:
+    endless = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+    with pytest.raises(DeviceError, match="longer than 1048576 bytes"):
+        Process((sys.executable, "-c", endless), 30.0)
+    steering = "import sys; sys.stderr.write('\\x1b[2Jgone\\x07'); print('\\x1b]0;title\\x07')"
+    with pytest.raises(DeviceError) as found:
+        Process((sys.executable, "-c", steering), 30.0)
+    assert "\x1b" not in str(found.value)
+    assert "\x07" not in str(found.value)
