@@ -129,7 +129,7 @@ bool evaluate_tiles(const Program& program, const std::vector<py::object>& opera
     const Header h{program.data()};
     if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
     const ProgramCheck checked(program.data(), program.size());
-    if (checked.out_bytes() != out.itemsize() || count < 0 || m < 0 || n < 0)
+    if ((count && checked.out_bytes() != out.itemsize()) || count < 0 || m < 0 || n < 0)
         throw std::invalid_argument("out has not the width of the datapath's results, or a size is negative");
     const int64_t k = h[Header::k], groups = h[Header::scale] == baseline::ABSENT ? 0 : k / h[Header::scale_size];
     const int64_t strips = n ? (m + STRIP - 1) / STRIP * STRIP : STRIP;
