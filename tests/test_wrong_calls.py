@@ -11,6 +11,7 @@ import mmaprobe
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.process import Process
 from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.parameters.files import from_text
 
 MFMA = "v_mfma_f32_4x4x1_16b_f32"
 BROKEN = [
@@ -72,3 +73,29 @@ def test_a_first_line_without_end_is_not_read_and_what_it_says_steers_no_termina
         Process((sys.executable, "-c", steering), 30.0)
     assert "\x1b" not in str(found.value)
     assert "\x07" not in str(found.value)
+
+
+FILE = 'schema = 1\narchitecture = "x"\n'
+MANY = f"[{', '.join([f'[{{a = {list(range(999))}}}]'] * 9)}]"
+
+
+def axed(source: str, axes: str) -> str:
+    """A file of one table with these axes."""
+    table = f'[[primitive]]\nname = "p"\nbasis = "predicted"\nsource = "{source}"\naxes = {axes}\n'
+    return FILE + table + "[end]\nprimitives = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FILE + f"x = {'[' * 5000}{']' * 5000}", "deeper in each other"),
+        (FILE + f"x = {'9' * 5000}", "digits"), (FILE + f"{'.'.join('a' * 3000)} = 1", "deeper in each other"),
+        (f"schema = {'9' * 4000}", "schema is a number of"), (FILE + "primitive = 5", "list of tables"),
+        (FILE + "common = 5", "common a table"), (FILE + "primitive = [5]\n[end]\nprimitives = 1", "expected a table"),
+        (axed("s", MANY), "write fewer"), (axed("{a}" * 9999, f'[[{{a = "{"x" * 99999}"}}]]'), "write fewer"),
+    ],
+)  # fmt: skip
+def test_a_parameter_file_that_stands_for_too_much_is_refused_before_it_is_made(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as found:
+        from_text(text, "file")
+    assert len(str(found.value)) < 600

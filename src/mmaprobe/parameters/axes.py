@@ -10,11 +10,12 @@ capitals; a text that is one such word alone becomes the value itself.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mmaprobe.errors import UsageError, near
+from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.parameters.table import Table
 
 _WORD = re.compile(r"\{(\w+)\}")
@@ -27,14 +28,49 @@ def expand(table: Any, common: Mapping[str, Any]) -> list[Table]:
     """
     if not isinstance(table, dict) or "axes" not in table:
         return [table]
+    _check_size(table, common)
     plain = {key: value for key, value in table.items() if key != "axes"}
     return [_filled(plain, _words(bound, common)) for bound in _choices(table["axes"])]
 
 
-def _choices(axes: Any) -> Iterator[Table]:
+MOST_PRIMITIVES = 1 << 14
+MOST_TEXT = 1 << 28
+
+
+def _check_size(table: Table, common: Mapping[str, Any]) -> None:
+    """UsageError where the axes stand for more primitives, or their texts for more characters, than any file has: told
+    from the table alone, before one is made."""
+    axes = _axes(table)
+    count = math.prod(sum(math.prod(_length(value) for value in one.values()) for one in axis) for axis in axes)
+    longest = max(len(str(value)) for value in (*_leaves(axes), *_leaves(common), ""))
+    texts = [str(value) for key, value in table.items() if key != "axes" for value in _leaves(value)]
+    size = sum(len(text) + text.count("{") * longest * (1 + longest // 4) for text in texts)
+    if count > MOST_PRIMITIVES or count * size > MOST_TEXT:
+        raise UsageError(f"axes: they stand for {brief(count)} primitives of {brief(size)} characters; write fewer")
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 1
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Every text and number in tables and lists."""
+    if isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _axes(table: Table) -> list[list[Table]]:
+    axes: Any = table["axes"]
     tables = isinstance(axes, list) and all(isinstance(axis, list) for axis in axes)
     if not tables or not all(isinstance(item, dict) for axis in axes for item in axis):
-        raise UsageError(f"axes: expected a list of lists of tables, got {axes!r}")
+        raise UsageError(f"axes: expected a list of lists of tables, got {brief(axes)}")
+    return list(axes)
+
+
+def _choices(axes: Any) -> Iterator[Table]:
     for choice in itertools.product(*(list(_single(axis)) for axis in axes)):
         bound: Table = {}
         for table in choice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,7 +14,8 @@ import tomli_w
 
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Witness
-from mmaprobe.errors import UsageError, near
+from mmaprobe.catalog.toml import read_toml
+from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import Table, from_table, to_table
@@ -92,13 +92,10 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     Raises UsageError naming the file and the line or key for anything broken,
     unknown or newer than this version; nothing is partly loaded.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{name}: {error}") from None
+    data = read_toml(text, name)
     schema = data.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA:
-        raise UsageError(f"{name}: schema is {schema!r}; this version of mmaprobe reads up to {SCHEMA}")
+        raise UsageError(f"{name}: schema is {brief(schema)}; this version of mmaprobe reads up to {SCHEMA}")
     keys = {
         "schema",
         "architecture",
@@ -112,6 +109,8 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
         "end",
     }
     _check_keys(data, keys, {"architecture"} | ({"basis", "source"} if "same_as" in data else set()), name)
+    if not isinstance(data.get("primitive", []), list) or not isinstance(data.get("common", {}), dict):
+        raise UsageError(f"{name}: primitive is a list of tables, and common a table")
     tables = [table for raw in data.get("primitive", []) for table in _expanded(raw, data.get("common", {}), name)]
     if data.get("end") != {"primitives": len(tables)}:
         raise UsageError(f"{name}: truncated: it holds {len(tables)} primitives and its [end] says {data.get('end')}")
@@ -168,7 +167,7 @@ def _expanded(table: Any, common: Mapping[str, Any], name: str) -> list[Table]:
     try:
         return expand(table, common)
     except UsageError as error:
-        raise UsageError(f"{name}: {table.get('name', 'a primitive without name')}: {error}") from None
+        raise UsageError(f"{name}: {brief(table.get('name', 'a primitive without name'))}: {error}") from None
 
 
 def _check_keys(table: Any, known: set[str], needed: set[str], where: str) -> None:
