@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gfloat import RoundMode, encode_float, round_float
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from format_tables import BYTES, FLOATS, GFLOAT, INTEGERS, ML_DTYPES, SHORT
@@ -235,6 +235,7 @@ def test_shift_right_is_exact_rounding(value: int, shift: int, negative: bool, r
 
 
 @given(st.lists(st.integers(0, 61).flatmap(lambda n: st.integers(0, (1 << n) - 1)), min_size=1))
+@example([(1 << n) - less for n in range(1, 61) for less in (0, 1)])
 def test_bit_length(values: list[int]) -> None:
     want = [v.bit_length() for v in values]
     assert formats.bit_length(np.array(values, np.int64)).tolist() == want
