@@ -37,7 +37,7 @@ class Fault:
     def kind(self) -> str:
         """``c++``, ``data``, ``ci`` (packaging included) or ``python``."""
         if self.file.startswith("csrc/"):
-            return "c++"
+            return "c++" if self.file.endswith((".hpp", ".cpp", ".cuh")) else "ci"
         if self.file.startswith("src/") or self.file.startswith("probes/") or self.file.startswith("validation/"):
             return "python" if self.file.endswith(".py") else "data"
         return "ci"
