@@ -1,0 +1,55 @@
+"""The native module: each subject's functions together, in the order of csrc/cpu/module.cpp."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Array = NDArray[Any]
+
+# CPU instructions
+cpu_default_control: int
+
+def cpu_features() -> list[str]: ...
+def cpu_identity() -> list[tuple[str, str]]: ...
+def cpu_units() -> list[tuple[str, bool, str, str]]: ...
+def cpu_trial(id: str) -> int: ...
+def cpu_run(id: str, control: int, a: _Array, b: _Array, c: _Array | None, d: _Array) -> None: ...
+
+# Generators
+def generate(
+    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int,
+    outputs: list[_Array | None], build: str = "",
+) -> None: ...  # fmt: skip
+def generate_layout(
+    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
+    outputs: list[_Array | None], build: str = "",
+) -> None: ...  # fmt: skip
+def generator_builds() -> list[str]: ...
+
+# Engine and comparison
+def engine_evaluate(programs: list[_Array], operands: list[_Array | None], out: _Array, build: str = "") -> None: ...
+def engine_evaluate_layout(
+    program: _Array, operands: list[_Array | None], out: _Array, count: int, m: int, n: int, build: str = ""
+) -> bool: ...
+def engine_evaluate_tiles(
+    program: _Array, operands: list[_Array | None], out: _Array, count: int, m: int, n: int, build: str = ""
+) -> bool: ...
+def results(dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Array: ...
+def engine_builds() -> list[str]: ...
+def engine_layout() -> dict[str, list[str]]: ...
+def compare(x: _Array, y: _Array, limit: int = 16) -> tuple[int, NDArray[Any]]: ...
+
+# Sparse operands
+def select_lanes(b: _Array, metadata: NDArray[np.uint8], kept: NDArray[np.uint8], out: _Array) -> None: ...
+
+# Generate, evaluate, compare
+def pipeline(
+    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
+    programs: list[_Array], answers: _Array | None = None, any_nan: bool = False, limit: int = 4, build: str = "",
+) -> tuple[int, list[int]]: ...  # fmt: skip
+
+# The roof
+compiler: str
+
+def roof(build: str = "") -> dict[str, float]: ...
