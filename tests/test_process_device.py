@@ -213,7 +213,8 @@ def test_a_program_that_is_another_when_it_starts_anew(program, tmp_path):
     device = program(
         f"import os, sys\nagain = os.path.exists({str(marker)!r})\nopen({str(marker)!r}, 'w')\n"
         "print('mmaprobe 1', 'other' if again else 'first', 'x86-64 text x86.vpdpwssd', flush=True)\n"
-        "sys.stdin.readline() if not again else sys.stdin.read()\n"
+        "sys.stdin.readline() if not again else sys.stdin.read()\n",
+        "timeout=3 ",
     )
     with pytest.raises(DeviceError, match="ended with exit code 0"):
         run_vectors(device, KNOWN, operands(1))
