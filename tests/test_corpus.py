@@ -6,7 +6,9 @@ import io
 import json
 import os
 import pickle
+import tracemalloc
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,98 @@ def test_nothing_is_ever_unpickled(folder: Path) -> None:
     with pytest.raises(UsageError, match="pickled"):
         Corpus.open(folder)
     assert not Trap.sprung
+
+
+def header(shape: str, descr: str = "'|u1'", version: int = 1) -> bytes:
+    """The beginning of an array's file, which may say anything."""
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    length = len(text).to_bytes(2, "little") if version == 1 else (0xFFFFFFF0).to_bytes(4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (header("(4294967296,)") + bytes(1 << 16), r"must be uint8 \(3, 2\), not uint8 \(4294967296,\)"),
+        (header(f"({'9' * 5000},)"), "cannot be read"),
+        (header("(3, 2)", version=2) + bytes(1 << 16), "not of version 1.0"),
+        (header("(3, 2)") + bytes(1 << 16), "65,536 bytes in the archive, where its shape has 6"),
+        (header("(3, 2)") + bytes(3), "cannot be read"),
+        (header("(3, 2)", "()"), "cannot be read"),
+        (header("(" * 5000), "cannot be read"),
+    ],
+    ids=["shape", "digits", "version", "behind", "short", "type", "parentheses"],
+)
+def test_a_member_that_is_more_than_its_array_is_not_unpacked(folder: Path, content: bytes, says: str) -> None:
+    """Shape, header and size of a member are held against the manifest before anything is made of them."""
+    np.savez(folder / "vectors.npz", **{key: value for key, value in ARRAYS.items() if key != "x/one/a"})
+    with zipfile.ZipFile(folder / "vectors.npz", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/one/a.npy", content)
+    redigest(folder)
+    tracemalloc.start()
+    with pytest.raises(UsageError, match=says) as caught:
+        Corpus.open(folder)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4 << 20
+    assert "key x/one/a " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_member_that_declares_less_than_it_unpacks_to_is_not_unpacked(folder: Path) -> None:
+    """64 MiB behind six bytes, by a directory that says six: what is declared is what is read."""
+    np.savez(folder / "vectors.npz", **{key: value for key, value in ARRAYS.items() if key != "x/one/a"})
+    begin = header("(3, 2)")
+    with zipfile.ZipFile(folder / "vectors.npz", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/one/a.npy", begin + bytes(64 << 20))
+        archive.getinfo("x/one/a.npy").file_size = len(begin) + 6
+    redigest(folder)
+    tracemalloc.start()
+    with pytest.raises(UsageError, match="key x/one/a cannot be read"):
+        Corpus.open(folder)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 4 << 20
+
+
+def test_sets_of_gigabytes_are_refused_before_the_archive_is_opened(folder: Path) -> None:
+    """Manifest and archive may agree on a size: there is a bound, for readers and for writers."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["sets"][0]["count"] = 1 << 29
+    reseal(folder / "manifest.json", manifest)
+    with pytest.raises(UsageError, match=r"vectors\.npz: the sets up to x/one take more than 1024 MiB"):
+        Corpus.open(folder)
+    with pytest.raises(UsageError, match="take more than 1024 MiB"):
+        write_corpus(folder / "again", Corpus([replace(RECORD, count=1 << 29)], ARRAYS), "a test")
+
+
+def test_a_manifest_names_files_of_its_folder_only(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["/dev/zero"] = "0" * 64
+    reseal(folder / "manifest.json", manifest)
+    with pytest.raises(UsageError, match=r"files\./dev/zero is no file in the folder"):
+        Corpus.open(folder)
+
+
+@pytest.mark.parametrize("changes", [{"scale_size": 8}, {"k": 1}])
+def test_a_set_without_elements_is_refused(folder: Path, changes: dict[str, int]) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["sets"][0] |= changes
+    reseal(folder / "manifest.json", manifest)
+    with pytest.raises(UsageError, match="has fewer lanes than scale_size or chunk"):
+        Corpus.open(folder)
+
+
+def test_nested_lists_in_a_manifest_are_refused(folder: Path) -> None:
+    """As deep as json reads, which is deeper than what writes it again."""
+    (folder / "manifest.json").write_text(
+        '{"schema": 2, "kind": "mmaprobe corpus", "x": ' + "[" * 800 + "]" * 800 + "}"
+    )
+    with pytest.raises(UsageError, match=r"manifest\.json: lists or tables lie deeper"):
+        Corpus.open(folder)
+    (folder / "manifest.json").write_text('{"schema": ' + "9" * 5000 + "}")
+    with pytest.raises(UsageError, match=r"manifest\.json: not a JSON text"):
+        Corpus.open(folder)
 
 
 @pytest.mark.parametrize("at", [0, 10, 0.3, 0.5, 0.9, -1])

@@ -83,7 +83,7 @@ def test_too_large_goes_without_witnesses(tmp_path: Path, monkeypatch: pytest.Mo
 def changed(path: Path, name: str, change: Any) -> None:
     """The archive with one member changed."""
     members = recording._members(path)
-    members[name] = change(members[name])
+    members[name] = change(members.get(name, b""))
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w") as tar:
         for key, content in members.items():
@@ -105,6 +105,13 @@ def listed(**changes: Any) -> Any:
     return change
 
 
+def twice(content: bytes) -> bytes:
+    """The list with its first set at its end again."""
+    document = json.loads(content)
+    document["sets"].append(document["sets"][0])
+    return json.dumps(sealed(document)).encode()
+
+
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
@@ -120,6 +127,15 @@ def listed(**changes: Any) -> Any:
         ("outputs.bin", lambda content: bytes([content[0] ^ 1]) + content[1:], r"sets\[0\].d_sha256 is not that of"),
         ("witnesses.json", lambda content: content.replace(b"zeros", b"ones"), "witnesses_sha256 is not that of"),
         ("outputs.bin", lambda content: content + b"0", "longer than its sets"),
+        (
+            "recording.json",
+            listed(shares=[["uniform", 1, 7, 0, 1 << 40], ["uniform", 1, 7, 0, 25 - (1 << 40)]]),
+            r"shares\[1\]\[4\] is -1099511627751 vectors",
+        ),
+        ("recording.json", listed(shares=[["uniform", 1, 7, 0, int("9" * 4300)]] * 2), "makes a number of 142"),
+        ("recording.json", listed(bytes=int("9" * 4300)), "bytes is a number of 142"),
+        ("recording.json", twice, "has a set already"),
+        ("extra.bin", lambda _: b"", "'extra.bin' is no file of a recording"),
         (
             "witnesses.json",
             lambda _: b'{"%s": [{"a": [], "d": "0x0", "note": ""}]}' % IDS[0].encode(),
@@ -141,3 +157,32 @@ def test_no_archive(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(UsageError, match="not a recording, or damaged"):
             open_device(f"replay:{path}")
+
+
+def test_operands_of_gigabytes_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the recipes of all sets make is bounded by what is left of the room, before they make it."""
+    path = written(tmp_path)
+    sizes = [sum(value.nbytes for _, value in operands_of(instruction(name, "sm_90a"), SHARES)[0].items())
+             for name in IDS]  # fmt: skip
+    monkeypatch.setattr(recording, "MOST_OPERANDS", sum(sizes))
+    read_recording(path)
+    monkeypatch.setattr(recording, "MOST_OPERANDS", sum(sizes) - 1)
+    with pytest.raises(UsageError, match=r"sets\[4\]\.shares makes operands of more than"):
+        read_recording(path)
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_SPARSE, tarfile.SYMTYPE, tarfile.DIRTYPE])
+def test_a_member_is_a_plain_file(tmp_path: Path, kind: bytes) -> None:
+    """A sparse one of 1 TiB has no byte in the archive; it is refused unread."""
+    entry = tarfile.TarInfo("outputs.bin")
+    entry.type, entry.linkname = kind, "recording.json"
+    block = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
+    if kind == tarfile.GNUTYPE_SPARSE:
+        block[386:410] = b"00000000000\0" * 2
+        block[483:495] = b"\x80" + (1 << 40).to_bytes(11, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    path = tmp_path / "r.tar.gz"
+    path.write_bytes(gzip.compress(bytes(block) + bytes(1024)))
+    with pytest.raises(UsageError, match=r"outputs\.bin is no plain file"):
+        read_recording(path)

@@ -14,7 +14,7 @@ import io
 import tarfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.errors import CannotWriteError, UsageError
+from mmaprobe.errors import CannotWriteError, UsageError, brief
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.evidence.documents import witness_from_json, witness_to_json
 from mmaprobe.evidence.files import Field, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
@@ -38,8 +38,10 @@ MOST_BYTES = 12 << 20
 MOST_UNPACKED = 256 << 20
 MOST_VECTORS = 1 << 20
 """Vectors of a set: more is no recording of ours."""
+MOST_OPERANDS = 1 << 30
+"""Bytes of the operands that the recipes of all sets make."""
 LIST, OUTPUTS, WITNESSES = "recording.json", "outputs.bin", "witnesses.json"
-_UNREADABLE = (OSError, EOFError, tarfile.TarError, zlib.error)
+_UNREADABLE = (OSError, EOFError, ValueError, RecursionError, tarfile.TarError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,13 @@ def read_recording(path: Path) -> Corpus:
         sets.append(set_of(made, unit, architecture, f"mmaprobe {device}", d.size, key))
         arrays.update({f"{key}/{name}": value for name, value in [*vectors.items(), ("d", d)]})
 
-    rest = members[OUTPUTS]
+    rest, room = members[OUTPUTS], MOST_OPERANDS
     for entry in head["sets"]:
         made = lookup.instruction(entry["instruction"].text, architecture)
-        vectors, d, rest = _set(entry, made, rest, checked)
+        if f"{unit}/{made.id}" in (each.key for each in sets):
+            raise entry["instruction"].wrong(f"is {made.id}, which has a set already")
+        vectors, d, rest = _set(entry, made, rest, checked, room)
+        room -= sum(value.nbytes for _, value in vectors.items())
         put(made, vectors, d, f"{unit}/{made.id}")
     if rest:
         raise UsageError(f"{path}: {OUTPUTS} is longer than its sets")
@@ -196,17 +201,21 @@ def unit_of(identity: Mapping[str, str], device: str) -> str:
     return identity.get("gpu") or identity.get("model_name") or identity.get("name") or device
 
 
-def _set(entry: Field, made: Instruction, rest: bytes, checked: bool) -> tuple[Batch, Bits, bytes]:
-    """A set's operands and outputs, and the bytes behind these; ``checked``: against the digest of the outputs, too."""
+def _set(entry: Field, made: Instruction, rest: bytes, checked: bool, room: int) -> tuple[Batch, Bits, bytes]:
+    """A set's operands, of at most ``room`` bytes, and outputs, and the bytes behind these; ``checked``: against the
+    digest of the outputs, too."""
     shares = _shares(entry["shares"])
     count, dtype = sum(share.count for share in shares), made.formats()["d"].dtype
     if not 0 < count <= MOST_VECTORS:
-        raise entry["shares"].wrong(f"makes {count} vectors; it must be 1 to {MOST_VECTORS}")
+        raise entry["shares"].wrong(f"makes {brief(count)} vectors; it must be 1 to {MOST_VECTORS}")
     if entry["bytes"].whole != dtype.itemsize:
-        raise entry["bytes"].wrong(f"is {entry['bytes'].whole}; {made.id} has results of {dtype.itemsize}")
+        raise entry["bytes"].wrong(f"is {brief(entry['bytes'].whole)}; {made.id} has results of {dtype.itemsize}")
     size = count * dtype.itemsize
     if len(rest) < size:
         raise UsageError(f"{entry.file}: {OUTPUTS} ends before {made.id}: truncated")
+    one = sum(value.nbytes for _, value in operands_of(made, [replace(shares[0], count=1)])[0].items())
+    if count * one > room:
+        raise entry["shares"].wrong(f"makes operands of more than {MOST_OPERANDS >> 20} MiB, with the sets before it")
     vectors, digest = operands_of(made, shares)
     if digest != entry["sha256"].text:
         raise entry["sha256"].wrong(f"is not that of the operands which the recipes of {made.id} make here")
@@ -238,8 +247,15 @@ def _members(path: Path) -> dict[str, bytes]:
             raise UsageError(f"{path}: more than {MOST_UNPACKED >> 20} MiB unpacked; no recording of ours")
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             for entry in tar:
-                held = tar.extractfile(entry) if entry.isfile() else None
+                if entry.name not in (LIST, OUTPUTS, WITNESSES) or entry.name in found:
+                    raise UsageError(f"{path}: {brief(entry.name)} is no file of a recording, or there twice")
+                plain = entry.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and entry.sparse is None
+                if not plain or entry.size > len(content):  # a sparse file's size is whatever its header says
+                    raise UsageError(f"{path}: {entry.name} is no plain file of the size that it has in the archive")
+                held = tar.extractfile(entry)
                 found[entry.name] = held.read() if held is not None else b""
+    except UsageError:
+        raise
     except _UNREADABLE as error:
         raise UsageError(f"{path}: not a recording, or damaged: {error}") from error
     for name in (LIST, OUTPUTS, WITNESSES):
@@ -262,5 +278,8 @@ def _shares(field: Field) -> tuple[Share, ...]:
         parts = list(each)
         if len(parts) != 5:
             raise each.wrong("must be family, version, seed, start and count")
-        found.append(Share(parts[0].text, *(part.whole for part in parts[1:])))
+        share = Share(parts[0].text, *(part.whole for part in parts[1:]))
+        if share.count < 1:
+            raise parts[4].wrong(f"is {brief(share.count)} vectors")
+        found.append(share)
     return tuple(found)

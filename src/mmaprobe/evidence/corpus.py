@@ -3,15 +3,17 @@
 A folder with ``manifest.json`` (one record a set), ``vectors.npz`` (arrays
 ``<key>/a (n, K)``, ``<key>/b (n, K)``, ``<key>/c (n,)``, ``<key>/d (n,)`` and,
 where the instruction has them, ``scale_a``, ``scale_b``, ``metadata``) and
-``LICENSE``.  Reading never unpickles.
+``LICENSE``.  Reading never unpickles, and unpacks nothing whose size is not the one that the manifest gives it.
 """
 
 from __future__ import annotations
 
 import io
+import math
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,12 @@ SCHEMA = 2
 """Schema 1, and a bare list of records, have no digests."""
 KIND = "mmaprobe corpus"
 _ADVICE = "choose another destination"
-_UNREADABLE = (OSError, EOFError, ValueError, MemoryError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error)
+MOST_UNPACKED = 1 << 30
+"""Bytes of all arrays of a corpus together."""
+_UNREADABLE = (
+    OSError, EOFError, ValueError, LookupError, TypeError, MemoryError, SyntaxError, RuntimeError,
+    tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 """What zipfile, zlib and NumPy raise on a damaged, encrypted or pickled archive."""
 
 
@@ -145,11 +152,12 @@ def write_corpus(path: str | Path, corpus: Corpus, source: str) -> None:
     """Write a corpus as a folder: vectors, then licence, then the manifest.
 
     The manifest comes last, so a folder with a manifest is a whole corpus.
-    Raises UsageError where a corpus is already there, CannotWriteError.
+    Raises UsageError where a corpus is already there or this one is too large to be read, CannotWriteError.
     """
     folder = Path(path)
     if (folder / "manifest.json").exists():
         raise UsageError(f"{folder} holds a corpus already; {_ADVICE}")
+    _check_size(folder / "vectors.npz", corpus.sets())
     held = io.BytesIO()
     np.savez_compressed(held, **corpus._arrays)  # type: ignore[arg-type]
     contents = {"vectors.npz": held.getvalue()} | ({"LICENSE": corpus.licence.encode()} if corpus.licence else {})
@@ -190,6 +198,9 @@ def _read_manifest(path: Path) -> tuple[list[Set], dict[str, str] | None]:
         if files.check_seal(document, SCHEMA):
             listed = document["files"]
             digests = {name: listed[name].text for name in ("vectors.npz", *listed.typed(dict))}
+            for name in digests:
+                if Path(name).name != name or not (path.parent / name).is_file():  # elsewhere may be without end
+                    raise listed[name].wrong("is no file in the folder of the manifest")
         document = document["sets"]
     sets = [_read_set(record) for record in document]
     if len({record.key for record in sets}) < len(sets):
@@ -212,37 +223,66 @@ def _read_set(record: files.Field) -> Set:
     if bool(found.scale) != (found.scale_size > 0) or found.chunk < 0:
         raise record.wrong("has scale, scale_size or chunk that do not go together")
     try:
-        found.arrays()
+        shapes = [shape for _, shape, _ in found.arrays().values()]
     except UsageError as error:
         raise record.wrong(f"({found.key}): {error}") from error
+    if not all(map(all, shapes)):
+        raise record.wrong(f"({found.key}) has fewer lanes than scale_size or chunk")
     return found
 
 
-def _read_arrays(path: Path, sets: Iterable[Set]) -> dict[str, Bits]:
+def _read_arrays(path: Path, sets: Sequence[Set]) -> dict[str, Bits]:
+    """Every array of the sets; what their sizes come to is bounded before the first is made."""
+    _check_size(path, sets)
     try:
-        # np.load of something that is no zip would try to unpickle it
-        with zipfile.ZipFile(path) as archive:
-            archive.infolist()
-        loaded = np.load(path, allow_pickle=False)
+        archive = zipfile.ZipFile(path)
     except _UNREADABLE as error:
         raise UsageError(f"{path}: not a NumPy archive, or truncated: {error}") from error
-    with loaded:
+    with archive:
         return {
-            f"{record.key}/{name}": _read_array(path, loaded, f"{record.key}/{name}", *rule)
+            f"{record.key}/{name}": _read_array(path, archive, f"{record.key}/{name}", *rule)
             for record in sets
             for name, rule in record.arrays().items()
         }
 
 
-def _read_array(path: Path, loaded: Any, key: str, dtype: np.dtype[Any], shape: tuple[int, ...], limit: int) -> Bits:
-    if key not in loaded.files:
-        raise UsageError(f"{path}: key {key} is missing")
+def _check_size(path: Path, sets: Iterable[Set]) -> None:
+    total = 0
+    for record in sets:
+        total += sum(math.prod(shape) * dtype.itemsize for dtype, shape, _ in record.arrays().values())
+        if total > MOST_UNPACKED:
+            raise UsageError(f"{path}: the sets up to {record.key} take more than {MOST_UNPACKED >> 20} MiB unpacked")
+
+
+def _read_array(
+    path: Path, archive: zipfile.ZipFile, key: str, dtype: np.dtype[Any], shape: tuple[int, ...], limit: int
+) -> Bits:
+    """One array, its header and its size in the archive held against the manifest before the rest is unpacked."""
     try:
-        array = loaded[key]
+        entry = archive.getinfo(f"{key}.npy")
+    except KeyError:
+        raise UsageError(f"{path}: key {key} is missing") from None
+    try:
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError("compressed by other means than NumPy's")
+        with archive.open(entry) as stream:
+            if np.lib.format.read_magic(stream) != (1, 0):  # a later version's header may have any length
+                raise ValueError("not of version 1.0 of NumPy's format")
+            found, fortran, kind = np.lib.format.read_array_header_1_0(stream)
+            if kind.hasobject:
+                raise ValueError("objects, not numbers")
+            if kind.newbyteorder("=") != dtype or found != shape:
+                raise UsageError(f"{path}: key {key} must be {dtype.name} {shape}, not {kind} {found!s:.60}")
+            size = math.prod(shape) * dtype.itemsize
+            held = entry.file_size - stream.tell()
+            if held != size:
+                raise ValueError(f"{held:,} bytes in the archive, where its shape has {size:,}")
+            content = stream.read(size)  # all of it; without a number zipfile unpacks what comes, whatever it declared
+            array = np.frombuffer(content, kind).reshape(shape, order="F" if fortran else "C")
+    except UsageError:
+        raise
     except _UNREADABLE as error:
         raise UsageError(f"{path}: key {key} cannot be read (corrupt, or pickled): {error}") from error
-    if array.dtype.newbyteorder("=") != dtype or array.shape != shape:
-        raise UsageError(f"{path}: key {key} must be {dtype.name} {shape}, not {array.dtype} {array.shape}")
     if int(array.max()) >= limit:
         raise UsageError(f"{path}: key {key} holds {int(array.max()):#x}, outside its {limit.bit_length() - 1} bits")
-    return np.ascontiguousarray(array, dtype=dtype)
+    return np.array(array, dtype=dtype, order="C")

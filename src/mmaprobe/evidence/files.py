@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmaprobe.catalog.toml import check_levels
 from mmaprobe.errors import CannotWriteError, UsageError
 
 TEMPORARY = ".new"
@@ -239,11 +240,13 @@ def read_json(path: Path) -> Field:
 def parse_json(path: Path, content: bytes) -> Field:
     """The JSON document in ``content``, which came from ``path``; a key that occurs twice makes it none."""
     try:
-        return Field(path, "", json.loads(content, object_pairs_hook=_table, parse_constant=_constant))
+        document = json.loads(content, object_pairs_hook=_table, parse_constant=_constant)
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}: line {error.lineno}: {error.msg}; truncated, or not JSON") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not a JSON text: {error!s:.80}") from error
+    check_levels(document, str(path))
+    return Field(path, "", document)
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ f16, nearest even.
 
 from __future__ import annotations
 
-import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.catalog.batch import Bits
+from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence.corpus import Corpus, Set, write_corpus
 
@@ -57,7 +57,7 @@ def read_text_files(source: str | Path) -> Corpus:
 
 def _facts() -> dict[str, Any]:
     text = (resources.files("mmaprobe.evidence") / "data" / "matlab_tensor_core.toml").read_text()
-    return tomllib.loads(text)
+    return read_toml(text, "matlab_tensor_core.toml")
 
 
 def _licence(folder: Path) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, near
 
 TERM = re.compile(r"([+-]?)(?:(?:([\d.]+)\*)?2\^(-?\d+)|([\d.]+))")
@@ -69,7 +69,7 @@ def suite(name: str) -> Suite:
     if name not in suites():
         raise UsageError(f"unknown suite {name!r}{near(name, suites())}; there are {', '.join(suites())}")
     text = (resources.files("mmaprobe.probing") / "suites" / f"{name}.toml").read_text()
-    form = tomllib.loads(text)
+    form = read_toml(text, f"{name}.toml")
     return Suite(name, form["title"], form["shows"], tuple(_table(table) for table in form["table"]))
 
 
