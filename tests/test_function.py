@@ -131,3 +131,9 @@ def test_it_runs_its_own_instruction_only() -> None:
     assert not device.supports(other.instruction)
     with pytest.raises(UsageError, match=r"runs function.numpy:dot\{format=f32,k=2\} only"):
         run_vectors(device, other.instruction, Batch(*(bits([[1, 1, 1]], "f4"),) * 2))
+
+
+@pytest.mark.parametrize("options", ["k=1000000000000", "k=" + "9" * 5000, "k=2048&m=2048", "m=99999&n=99999"])
+def test_operands_of_gigabytes_are_a_wrong_option(options: str) -> None:
+    with pytest.raises(UsageError, match=r"choose a smaller k|must be a whole number"):
+        open_device(f"function:numpy:dot?{options}")

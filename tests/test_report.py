@@ -220,3 +220,17 @@ def test_junit_says_failure_error_and_skipped(tmp_path: Path) -> None:
     failure = suite.find(".//failure")
     assert failure is not None
     assert (failure.get("message"), failure.text) == ("mismatch: 3 of 1250001 vectors differ", "a=0x1 d=0x2?")
+
+
+def test_what_a_device_says_is_no_markup_and_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """In tables, lines and headings alike: escapes are shown, brackets and colons stay what they are."""
+    from mmaprobe.cli.terminal import out, show
+
+    said = "x[/red] [bold]y[/bold] :smile: \x1b]0;title\x07\x1b[2J\u202e"
+    show([{"device": said}], False, ("device",))
+    out().print(said)
+    shown = capsys.readouterr().out
+    assert shown.count(r"x[/red] [bold]y[/bold] :smile: \x1b]0;title") == 2
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "\u202e" not in shown

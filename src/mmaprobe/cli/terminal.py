@@ -11,9 +11,10 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import UsageError, plain
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -59,9 +60,18 @@ typed: list[str] = []
 """The words of the command under way."""
 
 
+class Plain(Console):
+    """A console whose texts are ``plain`` and neither markup nor emoji: devices and files have a say in them."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of what is printed, control characters in their texts as escapes."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else plain(text), style, control)
+
+
 def out() -> Console:
     """Standard output; wide enough for ids when it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    return Plain(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False, emoji=False)
 
 
 def emit(value: Any) -> None:

@@ -40,6 +40,8 @@ from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
 
+MOST_ELEMENTS = 1 << 20
+"""Of one operand or result: a batch has many."""
 OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "result", "subscripts")
 
 
@@ -181,6 +183,8 @@ def _instruction(target: str, options: dict[str, str]) -> Instruction:
         if held_as(formats.get(name)) is None and formats.get(name).is_float:
             raise UsageError(f"function: no array type holds {name}")
     k, m, n = (whole(options, name, default, 1) for name, default in (("k", 16), ("m", 1), ("n", 1)))
+    if max(m * k, k * n, m * n) > MOST_ELEMENTS:
+        raise UsageError(f"function: an array of more than {MOST_ELEMENTS:,} elements; choose a smaller k, m or n")
     more = {"c": c, "result": None if d == a else d, "subscripts": options.get("subscripts")}
     if options.keys() & {"m", "n"}:
         more |= {"m": str(m), "n": str(n)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from urllib.parse import unquote
 
-from mmaprobe.errors import UsageError, near
+from mmaprobe.errors import UsageError, brief, near
 
 
 def split_options(argument: str, known: Collection[str]) -> tuple[str, dict[str, str]]:
@@ -39,6 +39,6 @@ def number(options: dict[str, str], key: str, default: float, low: float, high: 
 def whole(options: dict[str, str], key: str, default: int, low: int) -> int:
     """Option ``key`` as a whole number from ``low`` on; UsageError naming it otherwise."""
     text = options.get(key, str(default))
-    if not text.isascii() or not text.isdigit() or int(text) < low:
-        raise UsageError(f"option {key}={text!r} must be a whole number from {low} on")
+    if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < low:
+        raise UsageError(f"option {key}={brief(text)} must be a whole number from {low} on")
     return int(text)

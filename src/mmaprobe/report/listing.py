@@ -12,7 +12,7 @@ from rich.text import Text
 from mmaprobe.catalog import lookup
 from mmaprobe.devices.base import open_device, pad_lanes, run_vectors, schemes
 from mmaprobe.devices.replay import record
-from mmaprobe.errors import MmaprobeError, UsageError
+from mmaprobe.errors import MmaprobeError, UsageError, plain
 from mmaprobe.evidence import importing
 from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.questions import as_corpus, read_questions
@@ -40,7 +40,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else plain(str(value))  # before it is measured
 
 
 SETS = ("set", "gpu", "architecture", "instruction", "lanes", "vectors")
