@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import mmaprobe
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.states import modes
@@ -57,3 +60,21 @@ def test_arguments_do_not_cover_what_differs() -> None:
         argued = np.array([bool(argument(datapath, n)) for n in near])
         assert wrong.sum() > (~argued).sum() / 2, instruction.id
         assert not (argued & wrong).any(), instruction.id
+
+
+@pytest.mark.parametrize("vectors", [None, "10", 1.5, True, -1, 10**30])
+def test_a_number_of_vectors_is_a_whole_number(vectors: Any) -> None:
+    with pytest.raises(mmaprobe.UsageError, match="vectors is"):
+        mmaprobe.validate("model:x86-64+intel", "model:x86-64+intel", "x86.vdpbf16ps", vectors, 0)
+
+
+def test_seeds_families_and_operands_of_wrong_types_are_errors_of_usage() -> None:
+    device, name = "model:x86-64+intel", "x86.vdpbf16ps"
+    for call in (
+        lambda: mmaprobe.probe(device, name, seed="x"),
+        lambda: mmaprobe.derive(device, name, seed="x"),
+        lambda: mmaprobe.validate(device, device, name, 10, 0, 3),  # type: ignore[arg-type]
+        lambda: mmaprobe.device(device).run(name, None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(mmaprobe.UsageError):
+            call()

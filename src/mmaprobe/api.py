@@ -51,6 +51,8 @@ class OpenDevice:
 
     def run(self, instruction: Instruction | str, batch: Batch) -> Bits:
         """D of shape (batch, [blocks,] M, N)."""
+        if not isinstance(batch, Batch):
+            raise UsageError(f"operands {brief(batch)}: run takes a Batch of bit patterns")
         return run_tiles(self._device, _named(self._device, instruction), batch)
 
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
@@ -103,6 +105,8 @@ def model(architecture: str, instruction: str | Instruction) -> Model:
 
 def probe(device: str | Device, instruction: str | Instruction, **options: Any) -> dict[str, Finding]:
     """Ask a device every question about one instruction; findings by question.  An open layout is settled first."""
+    if "seed" in options:
+        options["seed"] = seed_of(options["seed"])
     opened = _opened(device)
     wanted = _named(opened, instruction)
     ask = probe_open if unsettled(opened, wanted) else _probe
@@ -124,6 +128,8 @@ def replicate(device: str | Device, suite: str, instruction: str | Instruction |
 
 def derive(device: str | Device, instruction: str | Instruction, **options: Any) -> Derivation:
     """Find an instruction's datapath from the device's answers alone, with its certificate."""
+    if "seed" in options:
+        options["seed"] = seed_of(options["seed"])
     opened = _opened(device)
     return _derive(opened, _named(opened, instruction), **options)
 
@@ -138,6 +144,10 @@ def validate(
     **options: Any,
 ) -> Summary:
     """Run vectors through two devices and compare every bit; without a ``seed`` one is drawn (``Summary.seed``)."""
+    if generators is not None and not (
+        isinstance(generators, Sequence) and all(isinstance(g, str) for g in generators)
+    ):
+        raise UsageError(f"generators {brief(generators)}: a list of names of families")
     tested = _opened(dut)
     return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed_of(seed), generators, **options)
 

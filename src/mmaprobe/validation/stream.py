@@ -20,7 +20,7 @@ from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
 from mmaprobe.devices.child import no_children
 from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
-from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
+from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
@@ -99,8 +99,10 @@ class _Job:
 
 def check_vectors(vectors: int) -> None:
     """UsageError for a number of vectors that cannot be compared."""
+    if isinstance(vectors, bool) or not isinstance(vectors, (int, np.integer)):
+        raise UsageError(f"vectors is {brief(vectors)}; it must be a whole number")
     if not 0 <= vectors <= MOST:
-        raise UsageError(f"vectors is {vectors}; it must not be negative, nor above {MOST:,}")
+        raise UsageError(f"vectors is {brief(vectors)}; it must not be negative, nor above {MOST:,}")
 
 
 def check_options(vectors: int, nan: str) -> None:
