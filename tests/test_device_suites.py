@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -59,7 +60,8 @@ def test_without_that_demand_it_skips() -> None:
 @pytest.mark.parametrize("suite", ["validation", "probes"])
 def test_a_device_that_offers_nothing_is_red(suite: str, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text(EMPTY)
-    code, said = pytest_says(suite, "--device", f"process:{sys.executable} {tmp_path / 'empty.py'}")
+    program = shlex.join([sys.executable, str(tmp_path / "empty.py")])
+    code, said = pytest_says(suite, "--device", f"process:{program}")
     assert code == 4
     assert "offers no instruction: not offered by empty" in said
 

@@ -33,7 +33,8 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.table import from_table, to_table
-from record_fuzz import Tally, try_seed
+from record_fuzz import Tally, differences, try_seed
+from strategies import vectors
 
 LANES = (0, 1, 2, 3)
 SUM = Fused(
@@ -67,9 +68,9 @@ HOSTILE: list[dict[str, Any]] = [
     {"a": "f33"}, {"a": None}, {"a": 5}, {"a": []}, {"c": ""}, {"d": "b1"}, {"d": "ue8m0"}, {"d": "ti16"},
     {"k": 0}, {"k": -1}, {"k": True}, {"k": 4.0}, {"k": 10**8}, {"step": -4}, {"step": 3}, {"order": (0, 1, 2, 2)},
     {"order": (0,)}, {"order": [3, 2, 1, 0]}, {"tree": None}, {"tree": Products(LANES)}, {"scale": "ue8m0"},
-    {"scale": Scale("ue8m0", 3)}, {"scale": Scale("ue8m0", 2, "group")}, {"special": Special(code=1 << 32)},
+    {"scale": Scale("ue8m0", 3)}, {"special": Special(code=1 << 32)},
     {"special": Special("global", 0x7FC00000, ("a4",))}, {"special": Special("global", 0x7FC00000, ("a", "b"))},
-    {"special": Special("global", 0x7FC00000, ("c", "c"))}, {"special": Special("local", 1)},
+    {"special": Special("global", 0x7FC00000, ("c", "c"))},
     {"c": None, "special": Special("global", 0x7FC00000, ("c",))}, {"result": Encode("f16")},
     {"product": Product(multiply="and")}, {"product": None}, {"operand_a": Operand(mask=256)},
     {"operand_b": Operand(sign="flip"), "b": "s8"}, {"d": "s32", "special": Special("local", 0)},
@@ -137,9 +138,9 @@ def test_the_text_of_a_mutant_is_checked(field: str, value: str, named: str) -> 
 
 def test_a_tree_without_end_is_refused() -> None:
     node: Any = Zero()
-    for _ in range(80):
-        node = Add(node, node, Encode())  # 2^80 nodes in 80
-    with pytest.raises(UsageError, match="deeper than 64"):
+    for _ in range(250):
+        node = Add(node, node, Encode())  # 2^250 nodes in 250
+    with pytest.raises(UsageError, match="deeper than 192"):
         replace(PATH, tree=Exact((Products(LANES), node), Encode()))
     table = to_table(PATH)
     deep: Any = "c"
@@ -147,6 +148,15 @@ def test_a_tree_without_end_is_refused() -> None:
         deep = {"node": "exact", "terms": [deep]}
     with pytest.raises(UsageError, match="deeper in each other than 256"):
         from_table(table | {"tree": deep})
+
+
+def test_what_has_no_effect_is_computed_alike() -> None:
+    """Scales that no node takes, and a local code without the quiet bit that the next node sets."""
+    for path in (
+        replace(PATH, scale=Scale("ue8m0", 2, "group")),
+        replace(PATH, special=Special("local", 0x7F800001, ("acc", "a", "b"), quiet=True)),
+    ):
+        assert list(differences(path, vectors(path, 0, 256))) == []
 
 
 def test_sums_of_floats_in_integers_are_what_the_rule_says() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,6 @@ import pytest
 
 from mmaprobe.evidence.ending import interrupting
 from mmaprobe.evidence.store import Store
-from mmaprobe.validation.stream import CHUNK
 
 ROOT = Path(__file__).parents[1]
 LONG = 60.0
@@ -29,16 +29,18 @@ folder = Path(__file__).parent
 (folder / "child").write_text(str(os.getpid()))
 print("mmaprobe 1 slow x86-64+intel text x86.pmaddwd", flush=True)
 signed = lambda word: int(word, 16) - ((int(word, 16) & 0x8000) << 1)
+total = 0
 for line in sys.stdin:
     count = int(line.split()[2])
+    total += count
     rows = [[signed(word) for word in sys.stdin.readline().split()] for _ in range(count)]
-    if count {when}:
+    if total > {beyond}:
         (folder / "many").touch()
         time.sleep({pause})
     print(f"ok {{count}}")
     print("\\n".join(f"{{(a * c + b * d) & 0xffffffff:x}}" for a, b, c, d in rows), flush=True)
 """
-"""Answers ``x86.pmaddwd``; says so when it is asked so many vectors at once, and is slow then."""
+"""Answers ``x86.pmaddwd``; says so once it was asked more vectors than that, and is slow from then on."""
 
 
 def until(true: Callable[[], bool], seconds: float = LONG) -> None:
@@ -59,10 +61,11 @@ def alive(pid: int) -> bool:
 class Slow:
     """The device under a shell, and the processes that it consists of."""
 
-    def __init__(self, folder: Path, when: str, pause: float) -> None:
+    def __init__(self, folder: Path, beyond: int, pause: float) -> None:
         self.folder = folder
-        (folder / "slow.py").write_text(DEVICE.format(when=when, pause=pause))
-        self.name = f"process:sh -c '{sys.executable} {folder / 'slow.py'}; true'"
+        (folder / "slow.py").write_text(DEVICE.format(beyond=beyond, pause=pause))
+        program = shlex.join([sys.executable, str(folder / "slow.py")])
+        self.name = f"process:{shlex.join(['sh', '-c', f'{program}; true'])}"
 
     def asked(self) -> bool:
         return (self.folder / "many").exists()
@@ -73,14 +76,14 @@ class Slow:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Slow:
-    """Asked for the vectors of a validation it takes a moment."""
-    return Slow(tmp_path, f"== {CHUNK}", 0.2)
+    """It takes a moment in a validation: before that nobody asks a million vectors."""
+    return Slow(tmp_path, 1_000_000, 0.2)
 
 
 @pytest.fixture
 def stuck(tmp_path: Path) -> Slow:
     """It never answers."""
-    return Slow(tmp_path, "> 0", 3600)
+    return Slow(tmp_path, 0, 3600)
 
 
 def ended(words: list[str], device: Slow, number: signal.Signals) -> tuple[int, str, str]:

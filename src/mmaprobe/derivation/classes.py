@@ -16,14 +16,15 @@ def number_classes(datapath: Datapath) -> dict[str, str]:
     """By field, in words, the class of every number that has other values; each value has an argument that holds.
 
     ``<= -126, or none``; ``>= 32``; ``31 to 33``; ``any`` where neither end was met. An end is open where
-    each of the next ``WALK`` values is the same function; ``or none`` where the number may be absent.
+    each of the next ``WALK`` values, or of those that a record takes, is the same function; ``or none`` where the
+    number may be absent.
     """
     found = {}
     for field, value in numbers(datapath).items():
         if value is None:
             continue
         low, high = (_walk(datapath, field, value, sign) for sign in (-1, 1))
-        none = _same(datapath, field, "none")
+        none = bool(_same(datapath, field, "none"))
         if low or high or none:
             found[field] = _words(value, low, high) + ", or none" * none
     return found
@@ -40,12 +41,17 @@ def _words(value: int, low: int, high: int) -> str:
 
 
 def _walk(datapath: Datapath, field: str, value: int, sign: int) -> int:
-    return next((size - 1 for size in range(1, WALK + 1) if not _same(datapath, field, str(value + sign * size))), WALK)
+    for size in range(1, WALK + 1):
+        same = _same(datapath, field, str(value + sign * size))
+        if not same:
+            return WALK if same is None and size > 1 else size - 1
+    return WALK
 
 
-def _same(datapath: Datapath, field: str, value: str) -> bool:
+def _same(datapath: Datapath, field: str, value: str) -> bool | None:
+    """Whether a number can stand in the place of the datapath's own; None where no record takes it."""
     try:
         other = mutate(datapath, field, value)
     except UsageError:
-        return False
+        return None
     return other != datapath and argument(datapath, Neighbour(field, value, other)) is not None
