@@ -34,6 +34,7 @@ def distinct(architecture: str) -> dict[Datapath, Instruction]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "architecture", [pytest.param(name, marks=pytest.mark.long if name in WIDE else ()) for name in ARCHITECTURES]
 )

@@ -171,6 +171,7 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("sealing", ["as it was", "anew"])
 def test_a_red_part_never_resumes_green(tmp_path: Path, red: Path, lie: str, sealing: str) -> None:

@@ -155,7 +155,7 @@ def check(compiler: str, made: Instruction, folder: Path) -> None:
                 assert (codes == np.where(times > 0, expected[role], 0)).all(), (family, role, parts, wants)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("compiler", "name", "architecture"),
     [

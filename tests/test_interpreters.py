@@ -131,6 +131,7 @@ def check(datapath: Datapath, vectors: Batch, expected: Bits) -> None:
             raise AssertionError(f"{said}\n{one}\n{to_table(datapath)}")
 
 
+@pytest.mark.sampled(120)
 @pytest.mark.parametrize("name", DATAPATHS)
 def test_engine_is_the_stages(name: str) -> None:
     with once("stages", name) as datapath:

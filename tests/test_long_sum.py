@@ -42,7 +42,7 @@ NUMPY = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NUMPY)
 def test_the_tree_of_numpy_gives_numpys_bits(name: str) -> None:
     device = open_device(f"function:numpy:{name}")

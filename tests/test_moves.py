@@ -27,7 +27,7 @@ GROUPS = path_of("gfx942", "v_mfma_f32_32x32x16_bf8_bf8")
 DOT = path_of("x86-64+intel", "x86.tdpbf16ps")
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("arch", [*architectures(), "x86-64+intel"])
 def test_each_is_new_and_can_be_made_again_by_name(arch: str) -> None:
     for path in {entry.datapath for entry in load(arch).entries.values()}:

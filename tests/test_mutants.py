@@ -86,7 +86,7 @@ def test_steps_move_the_lanes() -> None:
         with_step(dpps, 2)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("arch", [*architectures(), "x86-64+intel"])
 def test_neighbours_are_new_and_can_be_made_again_by_name(arch: str) -> None:
     for entry in load(arch).entries.values():

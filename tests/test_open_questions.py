@@ -51,6 +51,7 @@ SAME_HERE = {"sparse-absent-zeros": {"they are no terms", "they are zero terms"}
 """Claims that are one function: a zero C shows what an absent product would, any other C more."""
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("question", "architecture", "instruction"), CONTESTS)
 def test_a_device_that_follows_a_claim(question: Question, architecture: str, instruction: Instruction) -> None:
     rivals = [rival for rival in rivals_of(question, architecture, instruction) if rival.claim]

@@ -119,7 +119,7 @@ def shipped() -> dict[str, Datapath]:
 SHIPPED = shipped()
 
 
-@pytest.mark.sampled(140)
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_datapaths(name: str) -> None:
     datapath = SHIPPED[name]
@@ -142,7 +142,7 @@ def instructions() -> dict[str, tuple[Instruction, Datapath]]:
 INSTRUCTIONS = instructions()
 
 
-@pytest.mark.sampled(150)
+@pytest.mark.sampled(70)
 @pytest.mark.parametrize("name", INSTRUCTIONS)
 def test_instructions_on_generated_vectors(name: str) -> None:
     """Every family of hard vectors."""

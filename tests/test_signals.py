@@ -21,7 +21,14 @@ from mmaprobe.evidence.store import Store
 
 ROOT = Path(__file__).parents[1]
 LONG = 60.0
-COMMAND = [sys.executable, "-c", "import sys; from mmaprobe.cli import main; sys.exit(main())"]
+MAIN = """
+import signal, sys
+from mmaprobe.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main())
+"""
+"""A process in the background of a shell's script is born deaf to SIGINT; these are not."""
+COMMAND = [sys.executable, "-c", MAIN]
 DEVICE = """
 import os, sys, time
 from pathlib import Path
