@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import mmaprobe
-from bending import bent_text
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.errors import UsageError
@@ -18,6 +17,7 @@ from mmaprobe.parameters.files import ParameterFile, from_text
 from mmaprobe.parameters.lookup import edited, load
 from mmaprobe.parameters.shared import shared_entries
 from mmaprobe.report import doctor, known
+from tampering import bent_text
 
 DATA = Path(mmaprobe.__file__).parent / "parameters" / "data"
 SAMPLE = 30

@@ -133,7 +133,8 @@ def _placed(family: str, start: int, sizes: Iterable[int], outputs: int = 1, sid
 def _with_repeats(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """The chunks; of every four that are not the largest one again at once, and one when all were asked."""
     every = list(chunks)
-    others = [chunk for chunk in every if chunk is not max(every, key=lambda each: each.count)]
+    largest = max(every, key=lambda chunk: chunk.count, default=None)
+    others = [chunk for chunk in every if chunk is not largest]
     at_once, later = others[::4], others[2::4]
     marked = {chunk: replace(chunk, twice=True) for chunk in (*at_once, *later)}
     for chunk in every:

@@ -1,6 +1,6 @@
 """No text of ours changes its meaning unseen: of every single change the reader refuses it, or reads the same.
 
-The bare command tries a sample of each kind, ``long`` all of them; ``python tests/test_bending.py`` prints the table.
+The bare command tries a sample of each kind, ``long`` all of them; ``python tests/test_tampering.py`` prints the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from bending import bent_json, bent_text
 from mmaprobe.catalog.batch import Batch, Witness
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices import recording
@@ -34,6 +33,7 @@ from mmaprobe.evidence.store import Store
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.pack import open_pack, write_pack
+from tampering import bent_json, bent_text
 
 SAMPLE = 60
 """Changes of each file that the bare command tries."""
