@@ -20,7 +20,7 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbourhood
 
 ARCHITECTURES = ("x86-64+intel", "x86-64+amd", "aarch64", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
-WIDE = ("x86-64+intel", "sm_80", "sm_89", "sm_90a")
+WIDE = ("x86-64+intel", "x86-64+amd", "sm_80", "sm_89", "sm_90a")
 """Those with most datapaths, seconds each."""
 
 

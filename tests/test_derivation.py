@@ -115,6 +115,7 @@ def test_what_is_outside_the_grammar_is_not_derived(kind: str, instruction: Inst
     assert not found.certificate.entries
 
 
+@pytest.mark.long
 def test_the_closest_datapath_comes_with_a_counterexample() -> None:
     device = Faulty(DOT, data_bug)
     found = outcome(device, DOT)

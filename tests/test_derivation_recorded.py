@@ -52,6 +52,7 @@ def plain() -> Reading:
     return read(frame_of("sm_80", HMMA), VECTORS, ANSWERS)
 
 
+@pytest.mark.long
 def test_plain_vectors_settle_the_precision_and_leave_the_ends_open(plain: Reading) -> None:
     states = {row["field"]: row["state"] for row in field_rows(plain)}
     assert states["tree.fraction_bits"] == states["tree.rounding"] == states["tree.to.rounding"] == "settled"
@@ -113,7 +114,7 @@ def test_what_no_datapath_fits_is_said_to_be_so() -> None:
 
 
 @pytest.mark.parametrize(("name", "architecture"), [
-    ("mma.sp.m16n8k16.f32.f16.f16.f32", "sm_90a"),
+    pytest.param("mma.sp.m16n8k16.f32.f16.f16.f32", "sm_90a", marks=pytest.mark.long),
     ("mma.sp.m16n8k32.s32.s8.u8.s32", "sm_90a"),
 ])  # fmt: skip
 def test_a_sparse_recording_is_read_by_its_kept_lanes(name: str, architecture: str) -> None:

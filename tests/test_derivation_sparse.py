@@ -191,6 +191,7 @@ def test_witnesses_of_sparse_forms_are_a_smoke_test(made: Instruction, architect
     assert summary.mismatches
 
 
+@pytest.mark.long
 def test_a_file_of_sparse_forms_is_written_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two widths, wrapping and saturating, each its own primitive, with witnesses that have metadata."""
     file = tmp_path / "sm_90a.toml"

@@ -49,6 +49,7 @@ def body(found: Fragment, text: str, choices: dict[str, int]) -> str:
     )
 
 
+@pytest.mark.long
 @pytest.mark.needs("g++")
 def test_compiled_c_equals_numpy(tmp_path: Path) -> None:
     """Each axis and condition of every fragment, by slot and by register, compiled and run over all places."""

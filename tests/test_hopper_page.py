@@ -26,6 +26,7 @@ def hopper() -> ModuleType:
     return module
 
 
+@pytest.mark.long
 def test_the_page_is_what_the_script_writes(hopper: ModuleType) -> None:
     assert hopper.PAGE.read_text() == hopper.written(), "run: python docs/hopper.py"
 

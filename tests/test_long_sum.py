@@ -42,7 +42,7 @@ NUMPY = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NUMPY)
 def test_the_tree_of_numpy_gives_numpys_bits(name: str) -> None:
     device = open_device(f"function:numpy:{name}")
@@ -53,6 +53,7 @@ def test_the_tree_of_numpy_gives_numpys_bits(name: str) -> None:
     assert found.tiles <= instruction.k * (2 * instruction.k.bit_length() + 3) + VECTORS + 200
 
 
+@pytest.mark.long
 def test_numpys_pairwise_sum() -> None:
     device = open_device("function:numpy:sum?k=2048")
     found = probe_long_sum(device, device.instructions()[0])

@@ -92,6 +92,7 @@ def test_random_datapaths(datapath: Datapath, seed: int) -> None:
     check(datapath, strategies.vectors(datapath, seed, VECTORS))
 
 
+@pytest.mark.long
 @often
 @given(strategies.scaled_datapaths(), st.integers(0, 2**32 - 1))
 def test_random_block_scaled_datapaths(datapath: Datapath, seed: int) -> None:

@@ -81,6 +81,7 @@ def test_the_tree_of_a_chain_or_of_fused_steps_costs_tiles_in_proportion_to_k(fo
     assert tiles[1] < 65 * 64 / 2 * 2 / 8  # all pairs, each asked twice
 
 
+@pytest.mark.long
 def test_costs_add_up_to_what_was_run() -> None:
     device = counting(4, chain(4))
     found = probe(device, device.instruction, QUESTIONS[2:])

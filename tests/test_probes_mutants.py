@@ -79,6 +79,7 @@ def test_the_question_of_a_field_catches_its_fault(form: tuple[str, str], fault:
     assert after.answer != before.answer, f"{after.status}: {after.text}"
 
 
+@pytest.mark.long
 def test_the_suite_on_a_mutant_fails_where_its_fault_is() -> None:
     """``pytest probes`` holds a device against the parameter file of its architecture."""
     device = "mutant:sm_80/HMMA.16816.F32[f16,f16->f32]/tree.rounding=RNE"

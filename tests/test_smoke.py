@@ -43,6 +43,7 @@ def test_predicted_witnesses_tell_the_neighbours_apart_and_the_oracle_agrees() -
         assert oracle.evaluate(to_table(path), witness.a, witness.b, witness.c) == witness.d
 
 
+@pytest.mark.long
 def test_two_equal_devices_agree() -> None:
     found = mmaprobe.validate_witnesses("model:sm_90a", "model:sm_90a", "mma.m16n8k16.*")
     assert len(found) > 5

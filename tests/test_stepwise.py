@@ -48,6 +48,7 @@ def test_everything_in_order(whole: tuple[Report, list[str]]) -> None:
     assert set(store.steps["layouts"].result["findings"]) == set(store.parts)
 
 
+@pytest.mark.long
 def test_going_on_after_each_step(tmp_path: Path, whole: tuple[Report, list[str]]) -> None:
     """A run ended after any step goes on with the next one, and finds the same as one in one go."""
     for number, name in enumerate(NAMES, 1):

@@ -103,6 +103,7 @@ def test_forms_compiled_alike_are_not_given_up_twice() -> None:
         assert {row.outcome for row in found.rows} <= {"derived", "equal"}
 
 
+@pytest.mark.long
 def test_control_states_begin_with_the_default_one() -> None:
     found = surveyed("x86.dpps", "model:x86-64+intel")
     assert len(found.rows) == 16
@@ -148,6 +149,7 @@ def test_the_same_function_on_a_better_basis_stays_as_it_is(small: Survey) -> No
         updated(replace(file, architecture="sm_80"), small)
 
 
+@pytest.mark.long
 def test_writing_is_deterministic_and_check_speaks_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "1.toml", tmp_path / "2.toml"
     for path in (first, second):
