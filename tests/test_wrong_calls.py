@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mmaprobe
@@ -73,6 +74,68 @@ def test_a_first_line_without_end_is_not_read_and_what_it_says_steers_no_termina
         Process((sys.executable, "-c", steering), 30.0)
     assert "\x1b" not in str(found.value)
     assert "\x07" not in str(found.value)
+
+
+X86, DPPS = "model:x86-64+intel", "x86.dpps"
+NO_DEVICE = "process:/nowhere/no_program"
+"""A device that cannot be opened: whoever opens it fails otherwise."""
+CALLS: dict[str, Any] = {
+    "validate": lambda **options: mmaprobe.validate(NO_DEVICE, X86, DPPS, 1000, 1, **options),
+    "probe": lambda **options: mmaprobe.probe(NO_DEVICE, DPPS, **options),
+    "derive": lambda **options: mmaprobe.derive(NO_DEVICE, DPPS, **options),
+    "read_tree": lambda **options: mmaprobe.read_tree(NO_DEVICE, DPPS, **options),
+    "replicate": lambda suite: mmaprobe.replicate(NO_DEVICE, suite),
+    "validate_witnesses": lambda instructions: mmaprobe.validate_witnesses(NO_DEVICE, X86, instructions),
+    "run": lambda **options: mmaprobe.run(**{"device": NO_DEVICE, **options}),
+    "bring_up": lambda **options: mmaprobe.bring_up(**{"device": NO_DEVICE, **options}),
+    "instruction": lambda architecture: mmaprobe.instruction(DPPS, architecture),
+}
+A_FUNCTION, A_WHOLE = "it must be a function", "it must be a whole number"
+TRUTH, A_LIST = "it must be True or False", "it must be a list of names"
+WRONG: list[tuple[str, str, list[Any], str]] = [
+    ("validate", "threads", ["two", 0, -1, True, 2.0, None, 1025, []], "it must be a whole number of 1 to 1,024"),
+    ("validate", "nan", ["none", 3, None, True, ["bits"], "x" * 9999], "it must be bits or any"),
+    ("validate", "progress", ["x", 3], A_FUNCTION), ("validate", "stop", ["x"], A_FUNCTION),
+    ("validate", "said", [3], A_FUNCTION), ("validate", "campaign", ["no", 1, None], TRUTH),
+    ("validate", "generators", ["uniform", 5, [3]], A_LIST), ("validate", "generators", [[], ()], "must name a family"),
+    ("validate", "thread", [2], "validate takes no option 'thread'; did you mean threads?"),
+    ("probe", "questions", ["layout", 5, [5], [[]], True], A_LIST), ("probe", "seeds", [1], "did you mean seed?"),
+    ("probe", "seed", ["x", True], "a seed is a whole number"), ("read_tree", "seed", ["x", -1], "a seed is a whole"),
+    ("derive", "start", ["x", 5], "it must be a Datapath"), ("derive", "fresh", ["x", -1, True, 1.5], A_WHOLE),
+    ("derive", "findings", ["x", 5, {"a": 5}], "it must be findings by question"),
+    ("derive", "allowance", ["x", -1, True], A_WHOLE), ("derive", "say", ["x"], A_FUNCTION),
+    ("read_tree", "budget", ["x", -1, True], A_WHOLE), ("read_tree", "vectors", ["x", -1, True, 0], A_WHOLE),
+    ("read_tree", "at", ["x", "00", 5, (0,), (True, 0), (0, -1)], "it must be a row and a column"),
+    ("replicate", "suite", [5, None, []], "it must be a text"),
+    ("validate_witnesses", "instructions", [5, None, ["x"]], "it must be a text"),
+    *((call, *rest) for call in ("run", "bring_up") for rest in (
+        ("device", [5, []], "it must be a device or its name"), ("instruction", [5, None, ["x"]], "it must be a text"),
+        ("budget", ["x", True, []], "it must be a number"), ("out", [5, b"x"], "it must be a path"),
+        ("resume", ["x", 1], TRUTH), ("check", ["x", 1, None], TRUTH), ("least", ["x", True, 1.5], A_WHOLE),
+        ("listener", ["x", 5], "it must be something with the methods"),
+        ("seed", ["x", True, -1], "a seed is a whole number"),
+    )),
+    ("bring_up", "steps", ["validation", 5, [5]], A_LIST), ("bring_up", "clock", [5], A_FUNCTION),
+    ("instruction", "architecture", [5, ["x"], b"sm_90a"], "it must be a text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "values", "said"), WRONG, ids=[f"{call} {name} {said[:16]}" for call, name, _, said in WRONG]
+)
+def test_an_option_that_cannot_be_is_refused_before_a_device_is_opened(
+    call: str, name: str, values: list[Any], said: str
+) -> None:
+    for value in values:
+        with pytest.raises(UsageError) as found:
+            CALLS[call](**{name: value})
+        assert said in str(found.value), value
+        assert name in str(found.value)
+        assert len(str(found.value)) < 600
+
+
+def test_numbers_of_numpy_are_options_too() -> None:
+    assert mmaprobe.validate(X86, X86, DPPS, np.int64(100), np.int64(1), threads=np.int32(1)).vectors == 100
 
 
 FILE = 'schema = 1\narchitecture = "x"\n'

@@ -12,6 +12,7 @@ from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
+from mmaprobe.derivation.loop import OPTIONS as DERIVE
 from mmaprobe.derivation.settling import probe_open, unsettled
 from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_tiles, run_vectors
@@ -20,13 +21,17 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.generators.seeds import seed_of
 from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
+from mmaprobe.options import ANY, NAMES, TEXT, checked, or_none
 from mmaprobe.probing import probe as _probe
 from mmaprobe.probing import published
+from mmaprobe.probing.long_sum import OPTIONS as READ_TREE
 from mmaprobe.probing.long_sum import probe_long_sum
 from mmaprobe.probing.replication import Replication
 from mmaprobe.probing.replication import replicate as _replicate
+from mmaprobe.probing.suite import checked as checked_questions
 from mmaprobe.validation import Summary
 from mmaprobe.validation import validate as _validate
+from mmaprobe.validation.stream import check_options
 
 
 class OpenDevice:
@@ -93,6 +98,7 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
 
     ``architecture`` decides where the id takes other formats on another one.
     """
+    checked("instruction", {"architecture": architecture}, {"architecture": or_none(TEXT)})
     return lookup.instruction(identifier, architecture)
 
 
@@ -105,8 +111,9 @@ def model(architecture: str, instruction: str | Instruction) -> Model:
 
 def probe(device: str | Device, instruction: str | Instruction, **options: Any) -> dict[str, Finding]:
     """Ask a device every question about one instruction; findings by question.  An open layout is settled first."""
-    if "seed" in options:
-        options["seed"] = seed_of(options["seed"])
+    checked("probe", options, {"questions": ANY, "seed": ANY})
+    checked_questions(options.get("questions"))
+    _seed(options)
     opened = _opened(device)
     wanted = _named(opened, instruction)
     ask = probe_open if unsettled(opened, wanted) else _probe
@@ -115,21 +122,25 @@ def probe(device: str | Device, instruction: str | Instruction, **options: Any) 
 
 def read_tree(device: str | Device, instruction: str | Instruction, **options: Any) -> Finding:
     """How a device adds a long sum: the tree, what its steps do, the proof (``probing.long_sum`` has the options)."""
+    checked("read_tree", options, READ_TREE)
+    _seed(options)
     opened = _opened(device)
     return probe_long_sum(opened, _named(opened, instruction), **options)
 
 
 def replicate(device: str | Device, suite: str, instruction: str | Instruction | None = None) -> list[Replication]:
     """Run a published suite (``fasi2021``, ``gnft2025``, ...) on an instruction, or on all that it fits."""
+    checked("replicate", {"suite": suite}, {"suite": TEXT})
+    wanted = published.suite(suite)
     opened = _opened(device)
     chosen = None if instruction is None else _named(opened, instruction)
-    return _replicate(opened, published.suite(suite), chosen)
+    return _replicate(opened, wanted, chosen)
 
 
 def derive(device: str | Device, instruction: str | Instruction, **options: Any) -> Derivation:
     """Find an instruction's datapath from the device's answers alone, with its certificate."""
-    if "seed" in options:
-        options["seed"] = seed_of(options["seed"])
+    checked("derive", options, DERIVE)
+    _seed(options)
     opened = _opened(device)
     return _derive(opened, _named(opened, instruction), **options)
 
@@ -144,17 +155,25 @@ def validate(
     **options: Any,
 ) -> Summary:
     """Run vectors through two devices and compare every bit; without a ``seed`` one is drawn (``Summary.seed``)."""
-    if generators is not None and not (
-        isinstance(generators, Sequence) and all(isinstance(g, str) for g in generators)
-    ):
-        raise UsageError(f"generators {brief(generators)}: a list of names of families")
+    checked("validate", {"generators": generators}, {"generators": or_none(NAMES)})
+    if generators is not None and not generators:
+        raise UsageError("generators is empty; it must name a family, or be None for all that fit")
+    check_options(vectors, **options)
+    seed = seed_of(seed)
     tested = _opened(dut)
-    return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed_of(seed), generators, **options)
+    return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed, generators, **options)
 
 
 def validate_witnesses(dut: str | Device, ref: str | Device, instructions: str = "*") -> list[Summary]:
     """Hold two devices against the witnesses of every instruction that matches: the smoke test."""
+    checked("validate_witnesses", {"instructions": instructions}, {"instructions": TEXT})
     return list(_validate_witnesses(_opened(dut), _opened(ref), instructions))
+
+
+def _seed(options: dict[str, Any]) -> None:
+    """The seed among the options as a number; one that is None is drawn."""
+    if "seed" in options:
+        options["seed"] = seed_of(options["seed"])
 
 
 def _opened(device: str | Device) -> Device:

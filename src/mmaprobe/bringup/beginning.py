@@ -14,12 +14,19 @@ from mmaprobe.devices.base import Device, ReadsGpuMemory, open_device, schemes
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.files import Lock, sweep
 from mmaprobe.evidence.store import Header, Store, execution
-from mmaprobe.generators.seeds import seed_of
+from mmaprobe.generators.seeds import fixed, seed_of
+from mmaprobe.options import ANY_WHOLE, FLAG, FUNCTION, NAMES, NUMBER, TEXT, Rule, checked, of_type, or_none
 from mmaprobe.validation import check_vectors
 
 PREFERRED = ("cuda:0", "hip:0", "cpu")
 A_YEAR = 525_600
 """Minutes."""
+OPTIONS: dict[str, Rule] = {
+    "device": or_none(of_type("a device or its name", str, Device)), "instruction": TEXT, "budget": or_none(NUMBER),
+    "out": or_none(of_type("a path", str, Path)), "resume": FLAG, "check": FLAG, "least": ANY_WHOLE,
+    "steps": NAMES, "clock": FUNCTION,
+}  # fmt: skip
+"""Options of ``run`` and ``bring_up``; how far numbers go is ``check_options``'."""
 OF_THE_MOMENT = "clock_"
 """Readings in an identity, which another run may find otherwise, begin so."""
 
@@ -85,10 +92,15 @@ def _opened(folder: Path, header: Header, seed: int | None) -> Store:
     return store
 
 
-def check_options(vectors: int | None, budget: float | None, least: int, out: str | Path | None, resume: bool) -> None:
+def check_options(
+    vectors: int | None, seed: int | None, budget: float | None, least: int, out: str | Path | None, resume: bool
+) -> None:
     """UsageError where a run cannot begin like this, whatever the device."""
+    given = {"budget": budget, "least": least, "out": out, "resume": resume}
+    checked("run", given, OPTIONS)
     if vectors is not None:
         check_vectors(vectors)
+    fixed(seed)
     if budget is not None and not 0 <= budget <= A_YEAR:  # nor nan
         raise UsageError(f"--budget is {budget:g}; it must be 0 to {A_YEAR:,} minutes")
     if least < 0:

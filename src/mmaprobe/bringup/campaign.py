@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from mmaprobe.bringup import beginning
 from mmaprobe.bringup.beginning import begun, best_device, check_options
 from mmaprobe.bringup.result import Report, Result, mismatches_of, spent, to_part, vectors_of
 from mmaprobe.bringup.selection import select, unaccounted
@@ -23,6 +24,7 @@ from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.store import Store
+from mmaprobe.options import checked, or_none, with_methods
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.probing import probe
@@ -40,6 +42,9 @@ class Listener(Protocol):
     def deriving(self, instruction: Instruction, step: str) -> None: ...
     def derived(self, instruction: Instruction) -> None: ...
     def compared(self, vectors: int) -> None: ...
+
+
+OPTIONS = beginning.OPTIONS | {"listener": or_none(with_methods("begin", "deriving", "derived", "compared"))}
 
 
 def run(
@@ -67,7 +72,8 @@ def run(
     Raises UsageError, NotHereError, CannotWriteError; what a device does wrong is
     in the report.
     """
-    check_options(vectors, budget, least, out, resume)
+    checked("run", {"device": device, "instruction": instruction, "check": check, "listener": listener}, OPTIONS)
+    check_options(vectors, seed, budget, least, out, resume)
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     chosen, absent = select(opened, instruction)
     if check:

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from mmaprobe.bringup import beginning
 from mmaprobe.bringup.asking import answers_of, ask_questions, probe_primitives
 from mmaprobe.bringup.beginning import begun, best_device, check_options
 from mmaprobe.bringup.campaign import LEAST_PER_MODE
@@ -31,6 +32,7 @@ from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Store
+from mmaprobe.options import checked, or_none, with_methods
 
 STEPS = (
     Step("selftest", "a kernel of each kind, and a fused campaign, in a child process first", 30, test_itself),
@@ -48,6 +50,7 @@ STEPS = (
 SUMMARY = "summary.json"
 FAILURES = (70, 5, 1, 3)
 """Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
+OPTIONS = beginning.OPTIONS | {"listener": or_none(with_methods("step", "at", "compared"))}
 RESERVE = 10.0
 """Seconds of the budget kept for the report, or a twentieth of it where that is less."""
 
@@ -77,7 +80,9 @@ def bring_up(
 
     Raises UsageError, NotHereError, CannotWriteError; what the device does wrong is in the report.
     """
-    check_options(vectors, budget, least, out, resume)
+    given = {"device": device, "instruction": instruction, "check": check, "steps": steps, "listener": listener}
+    checked("bring_up", {**given, "clock": clock}, OPTIONS)
+    check_options(vectors, seed, budget, least, out, resume)
     begin = clock()
     taken = chosen(STEPS, steps)
     opened = open_device(device) if isinstance(device, str) else device or best_device()

@@ -60,7 +60,7 @@ def run(
     from mmaprobe.report.questions import questions_table
     from mmaprobe.report.table import SummaryTable
 
-    check_options(vectors, budget, least, out_folder, resume)
+    check_options(vectors, seed, budget, least, out_folder, resume)
     name = packed(device, pack)
     opened = best_device() if name is None else open_device(name)
     given: dict[str, Any] = {

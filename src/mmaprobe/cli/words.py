@@ -125,7 +125,7 @@ def validate(
 ) -> None:
     from mmaprobe.validation.stream import check_generators, check_options
 
-    check_options(vectors, nan)
+    check_options(vectors, nan=nan)
     for device in (dut, ref):
         found = instruction_of(device, instruction or "*")
         if found is not None and instruction:

@@ -20,13 +20,26 @@ from mmaprobe.derivation.work import ALLOWANCE, SpentError, Work, allowed
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
+from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, whole
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
 
 Status = Literal["exact", "bounded", "inconclusive"]
+
+
+def _is_findings(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, Finding) for each in value.values())
+
+
 FRESH = 120_000
 """Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 10,000
 escapes them six times in a million."""
+OPTIONS: dict[str, Rule] = {
+    "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": whole(0), "allowance": whole(0),
+    "findings": or_none(Rule("findings by question, as probe gives them", _is_findings)),
+    "say": or_none(FUNCTION),
+}  # fmt: skip
+"""Options of ``derive``; a seed is whatever ``seeds.fixed`` takes."""
 LEFT = 16
 """Hypotheses that are given where the allowance ran out."""
 
@@ -109,6 +122,8 @@ def derive(
     Raises DeviceError where the device fails, or its plainest sums contradict each other, as those of a broken
     layout do.
     """
+    options = {"start": start, "fresh": fresh, "findings": findings, "allowance": allowance, "say": say}
+    checked("derive", options, OPTIONS)
     if not instruction.chunk:
         return _derived(device, instruction, seed, start, fresh, findings or {}, allowance, say)
     begin = time.monotonic()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding, Status
+from mmaprobe.options import ANY, Rule, checked, whole
 from mmaprobe.probing.large_tree import read_tree
 from mmaprobe.probing.masked_calls import MaskedCalls, NoTreeError, OverBudgetError
 from mmaprobe.probing.sum_program import confirm
@@ -18,6 +20,16 @@ from mmaprobe.probing.terms import UnrepresentableError
 QUESTION = "long_sum"
 BUDGET = 200_000
 VECTORS = 1000
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, Sequence) and len(value) == 2 and all(map(whole(0).holds, value))
+
+
+OPTIONS: dict[str, Rule] = {
+    "budget": whole(0), "seed": ANY, "at": Rule("a row and a column, such as (0, 0)", _is_place), "vectors": whole(1),
+}  # fmt: skip
+"""Options of ``probe_long_sum``; a seed is whatever ``seeds.fixed`` takes."""
 
 
 def probe_long_sum(
@@ -41,6 +53,7 @@ def probe_long_sum(
     additions.  UsageError for integer, sparse and block-scaled sums,
     NotHereError where the device does not run the instruction.
     """
+    checked("read_tree", {"budget": budget, "at": at, "vectors": vectors}, OPTIONS)
     support = device.supports(instruction)
     if not support:
         raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")

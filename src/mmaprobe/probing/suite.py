@@ -9,6 +9,8 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.records import Finding
+from mmaprobe.options import NAMES, or_none
+from mmaprobe.options import checked as check
 from mmaprobe.probing.accumulator_precision import probe_accumulator_precision
 from mmaprobe.probing.alignment_rounding import probe_alignment_rounding
 from mmaprobe.probing.bench import Bench
@@ -98,6 +100,7 @@ def probe(
 
 def checked(questions: Sequence[str] | None) -> tuple[str, ...]:
     """The questions' names, each once, all where None; UsageError for an unknown one."""
+    check("probe", {"questions": questions}, {"questions": or_none(NAMES)})
     names = QUESTIONS if questions is None else tuple(dict.fromkeys(questions))
     for name in names:
         if name not in PROBES:

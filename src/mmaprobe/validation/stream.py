@@ -24,6 +24,7 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
+from mmaprobe.options import FLAG, FUNCTION, Rule, checked, one_of, or_none, whole
 from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, varied
 from mmaprobe.validation.examine import Example, examine
 from mmaprobe.validation.fused import ALONE, LEAST, Fused, UnsteadyError, fused, instead
@@ -37,6 +38,12 @@ EXAMPLES = 4
 MOST = 10**18
 """Vectors of one validation: an index of theirs fits 64 bits in any order of tiles."""
 RECORDED = "recorded"
+MOST_THREADS = 1024
+OPTIONS: dict[str, Rule] = {
+    "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
+    "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG,
+}  # fmt: skip
+"""Options of ``validate`` that go by name alone."""
 
 Progress = Callable[[int], None]
 Stop = Callable[[], bool]
@@ -105,11 +112,10 @@ def check_vectors(vectors: int) -> None:
         raise UsageError(f"vectors is {brief(vectors)}; it must not be negative, nor above {MOST:,}")
 
 
-def check_options(vectors: int, nan: str) -> None:
-    """UsageError for a number of vectors or a comparison that is none."""
+def check_options(vectors: int, **options: object) -> None:
+    """UsageError for a number of vectors that is none, and for what ``OPTIONS`` does not allow."""
     check_vectors(vectors)
-    if nan not in ("bits", "any"):
-        raise UsageError(f"nan is {nan!r}; it must be bits or any")
+    checked("validate", options, OPTIONS)
 
 
 def validate(
@@ -139,7 +145,7 @@ def validate(
 
     Raises UsageError for an unknown family or option, DeviceError when a device fails.
     """
-    check_options(vectors, nan)
+    check_options(vectors, nan=nan, threads=threads, progress=progress, stop=stop, said=said, campaign=campaign)
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, said, recorded=_recording(dut, ref, instruction))
     if job.recorded is None:
         job.native = pipeline(dut, ref, instruction)
