@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
+import mmaprobe
+from mmaprobe.catalog import literal
 from mmaprobe.errors import CannotWriteError
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -234,3 +239,56 @@ def test_what_a_device_says_is_no_markup_and_steers_no_terminal(capsys: pytest.C
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert "\u202e" not in shown
+
+
+SAID = "x[/red] [bold]y[/bold] :smile: \x1b]0;title\x07\x1b[2J\u202e\r\tz\nnext"
+SHOWN = r"x[/red] [bold]y[/bold] :smile: \x1b]0;title\x07\x1b[2J\u202e\r\tz\nnext"
+
+
+@pytest.mark.parametrize("bar", ["run", "survey", "step", "kernel"])
+def test_what_a_device_says_is_one_line_of_a_bar(bar: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bars too, where an escape that grew after its width was taken, or a second line, would displace the others."""
+    from mmaprobe.report import progress
+
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "160"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    device: Any = SimpleNamespace(name=SAID, id=SAID)
+    if bar == "run":
+        with progress.RunProgress() as bars:
+            bars.begin(device, 1, 1)
+            bars.bars.refresh()
+            bars.deriving(device, SAID)
+    elif bar == "survey":
+        with progress.SurveyProgress() as survey:
+            survey.begin(device, 1)
+            survey.bars.refresh()
+            survey.deriving(device, "")
+    elif bar == "step":
+        with progress.StepProgress() as steps:
+            steps.step("survey", SAID)
+            steps.at(SAID, None)
+    else:
+        with progress.KernelProgress(2) as kernels:
+            kernels(SAID)
+    told = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
+    assert SHOWN[:60] in told
+    assert not {"\x1b", "\x07", "\u202e", "\t"} & set(told)
+    assert not [line for line in told.splitlines() if line.startswith("next")]
+
+
+def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headline, titles, cells and classes: whatever a file says of a datapath."""
+    from mmaprobe.report import explain
+
+    said = SAID.partition("\r")[0]
+    monkeypatch.setattr(explain, "headline", lambda path: said)
+    monkeypatch.setattr(explain, "describe", lambda node: said)
+    monkeypatch.setattr(explain, "classes_of", lambda path: {"k": said})
+    made = mmaprobe.model("sm_90a", "mma.m16n8k8.f32.f16.f16.f32")
+    vector = literal.parse_vector(made.instruction, ["1"] * 17)
+    told = explain.text(made.datapath, vector, 400)
+    told = " ".join(told.split())
+    assert told.count("x[/red] [bold]y[/bold] :smile:") >= 3
+    assert not {"\x1b", "\x07", "\u202e"} & set(told)

@@ -14,7 +14,7 @@ import typer
 
 from mmaprobe.cli import ask, derive, files, kernels, look, trees
 from mmaprobe.cli.terminal import app, typed
-from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError
+from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, plain
 from mmaprobe.evidence.ending import interrupting, unforeseen
 
 __all__ = ["ask", "derive", "files", "kernels", "look", "main", "trees"]
@@ -67,5 +67,5 @@ def _cannot_print(error: OSError) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"mmaprobe: {message}", file=sys.stderr)
+    print(plain(f"mmaprobe: {message}"), file=sys.stderr)
     return code

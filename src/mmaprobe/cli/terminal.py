@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import Console
 
 from mmaprobe.errors import UsageError, plain
+from mmaprobe.report.console import Plain
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -60,18 +60,9 @@ typed: list[str] = []
 """The words of the command under way."""
 
 
-class Plain(Console):
-    """A console whose texts are ``plain`` and neither markup nor emoji: devices and files have a say in them."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of what is printed, control characters in their texts as escapes."""
-        for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else plain(text), style, control)
-
-
 def out() -> Console:
     """Standard output; wide enough for ids when it is not a terminal."""
-    return Plain(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False, emoji=False)
+    return Plain(width=None if sys.stdout.isatty() else 160)
 
 
 def emit(value: Any) -> None:
@@ -88,7 +79,7 @@ def drawn(seed: int | None) -> int:
         return known
     seed = seed_of(None)
     again = shlex.join(["mmaprobe", *typed[:1], "--seed", str(seed), *typed[1:]])
-    print(f"seed {seed}; the same vectors again: {again}", file=sys.stderr)
+    print(plain(f"seed {seed}; the same vectors again: {again}"), file=sys.stderr)
     return seed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +26,7 @@ from mmaprobe.models.trace import Event, Trace
 from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
+from mmaprobe.report.console import Plain
 from mmaprobe.report.hexfloat import difference, shown
 from mmaprobe.report.naming import describe, encoding, headline, term_names, term_note
 
@@ -33,7 +34,7 @@ from mmaprobe.report.naming import describe, encoding, headline, term_names, ter
 def text(datapath: Datapath, vector: Batch, width: int = 120) -> str:
     """The explanation as plain text."""
     out = io.StringIO()
-    Console(file=out, width=width, color_system=None).print(render(datapath, vector))
+    Plain(file=out, width=width, color_system=None).print(render(datapath, vector))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
+from mmaprobe.errors import plain
+from mmaprobe.report.console import Plain
+
+
+class _Line(TextColumn):
+    """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it."""
+
+    def render(self, task: Task) -> Text:
+        return Text(plain(task.description).replace("\n", r"\n").replace("\t", r"\t"))
 
 
 def _bars() -> Progress:
-    console = Console(stderr=True)
+    console = Plain(stderr=True)
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}", justify="left"),
+        _Line(""),
         BarColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),

@@ -1,0 +1,23 @@
+"""The console of everything that is shown: what devices and files say is text there, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from mmaprobe.errors import plain
+
+
+class Plain(Console):
+    """A console whose texts are ``plain`` and neither markup nor emoji: devices and files have a say in them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of what is printed, control characters in their texts as escapes."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else plain(text), style, control)
