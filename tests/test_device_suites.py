@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -78,7 +79,10 @@ def test_a_model_without_a_reference_is_red() -> None:
 BAD = [
     (("x86.pmadd*", "x86.pmad"), "has no instruction 'x86.pmad'; did you mean x86.pmaddwd"),
     (("500\n", '500\ngenerators = ["unifrom"]\n'), "no generator 'unifrom'; did you mean uniform"),
-    (("500\n", '500\ngenerators = ["uniform", "tie"]\n'), "generator 'tie' fits none of its instructions"),
+    (
+        ("500\n", '500\ngenerators = ["tie", "ulp"]\n'),
+        "of its generators tie, ulp none fits its instructions",
+    ),
     (("least_instructions", "least_instruction"), "no plan has a key 'least_instruction'; did you mean"),
     (("least_instructions = 2", ""), "a plan needs least_instructions"),
     (("500", "0"), "vectors is 0; it must be"),
@@ -122,6 +126,32 @@ def test_no_generator_is_replaced_by_all(plan: Path) -> None:
     plan.write_text(PLAN.replace("x86.pmadd*", "x86.v*").replace("500\n", '500\ngenerators = ["tie"]\n'))
     code, told = pytest_says("validation", *SELF, "--plan", str(plan), "-k", "vpdpwssd]")
     assert (code, "none of the plan's generators fits x86.vpdpwssd" in told) == (1, True), told
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["", "xdist"])
+def test_a_generator_that_fits_no_instruction_is_named_and_not_red(plan: Path, workers: tuple[str, ...]) -> None:
+    """Floats' generators on an integers' device: what fits is compared, what does not is said."""
+    plan.write_text(PLAN.replace("500\n", '500\ngenerators = ["tie", "uniform", "zlad"]\n'))
+    code, told = pytest_says("validation", *SELF, "--plan", str(plan), *workers)
+    assert code == 0, told
+    assert "2 instructions had 500 vectors compared" in told
+    said = "plan mine: generators that fit none of these instructions (u8 x s8, s16 x s16), so not run: tie, zlad"
+    assert told.count(said) == 1, told
+
+
+def test_a_plan_whose_generators_all_fit_says_nothing_of_them(plan: Path) -> None:
+    plan.write_text(PLAN.replace("500\n", '500\ngenerators = ["uniform"]\n'))
+    code, told = pytest_says("validation", *SELF, "--plan", str(plan))
+    assert (code, "fit none" in told) == (0, False), told
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SUITE.PLANS.glob("*.toml")))
+def test_every_plan_of_ours_is_green_on_an_integers_device(plan: Path, name: str) -> None:
+    text = (SUITE.PLANS / f"{name}.toml").read_text()
+    few = re.sub(r"(?m)^vectors = .*$", "vectors = 500", text).replace('"*"', '"x86.pmadd*", "x86.vpdpb*"')
+    plan.write_text(few)
+    code, told = pytest_says("validation", *SELF, "--plan", str(plan))
+    assert (code, "8 instructions had 500 vectors compared" in told) == (0, True), told
 
 
 def test_a_selection_of_nothing_is_red() -> None:

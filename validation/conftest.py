@@ -6,6 +6,7 @@ A session begins where all that the plan names is there, and is green where at l
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -46,6 +47,10 @@ class Plan:
     def fitting(self, made: Instruction) -> list[str] | None:
         """The plan's generators that fit an instruction; None for all where it names none."""
         return [name for name in self.generators if name in families_for(made)] if self.generators else None
+
+    def unfitting(self, chosen: Sequence[Instruction]) -> tuple[str, ...]:
+        """The plan's generators that none of the instructions takes: by their formats there are no such vectors."""
+        return tuple(name for name in self.generators if not any(name in families_for(made) for made in chosen))
 
 
 PLAN = pytest.StashKey[Plan]()
@@ -109,10 +114,22 @@ def targets(device: Device, plan: Plan) -> list[Instruction]:
         found += [made for made in wanted if made not in found and device.supports(made)]
     if not found:
         raise pytest.UsageError(f"plan {plan.name}: none of its instructions runs on {device.name}")
-    for name in plan.generators:
-        if not any(name in families_for(made) for made in found):
-            raise pytest.UsageError(f"plan {plan.name}: generator {name!r} fits none of its instructions")
+    if plan.generators and plan.unfitting(found) == plan.generators:
+        names = ", ".join(plan.generators)
+        raise pytest.UsageError(
+            f"plan {plan.name}: of its generators {names} none fits its instructions, such as {found[0].id}, "
+            f"which takes {', '.join(families_for(found[0]))}"
+        )
     return [state for made in found for state in (modes(made) if plan.states else (made,))]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the generators of which nothing was compared: nobody is to take them for tried."""
+    stash = terminalreporter.config.stash
+    if TARGETS in stash and stash[TARGETS] and (left := stash[PLAN].unfitting(stash[TARGETS])):
+        kinds = ", ".join(dict.fromkeys(f"{made.a} x {made.b}" for made in stash[TARGETS]))
+        few = f"plan {stash[PLAN].name}: generators that fit none of these instructions ({kinds})"
+        terminalreporter.write_line(f"{few}, so not run: {', '.join(left)}", yellow=True)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
