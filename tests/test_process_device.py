@@ -164,8 +164,15 @@ def test_bad_hello(program, text, message):
         program(text)
 
 
+def test_ids_that_nobody_has_are_the_programs_fault(program):
+    """The error names the program and what it announced, not an id that the user never typed."""
+    device = program("print('mmaprobe 1 x mips text mips.dot', flush=True); input()")
+    with pytest.raises(DeviceError, match=r"process .*announces architecture 'mips'.*unknown instruction 'mips.dot'"):
+        device.instructions()
+
+
 def test_silent_start(program):
-    with pytest.raises(DeviceError, match=r"no complete answer within 0\.3 s"):
+    with pytest.raises(DeviceError, match=r"no complete answer within 0\.3 s .*longer limit: process:timeout=SECONDS"):
         program("import sys; sys.stdin.read()", "timeout=0.3 ")
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 import mmaprobe
 from mmaprobe.catalog import literal
 from mmaprobe.errors import CannotWriteError
+from mmaprobe.evidence.records import Mismatch, Witness
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -35,6 +36,8 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
+from mmaprobe.report.console import Plain
+from mmaprobe.report.findings import print_mismatch
 from mmaprobe.report.phrases import COLUMNS, describe, lanes_text
 from mmaprobe.report.rows import EXIT_CODES, InstructionRow, Outcome, Summary
 from mmaprobe.report.table import SummaryTable, short_count
@@ -292,3 +295,14 @@ def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.
     told = " ".join(told.split())
     assert told.count("x[/red] [bold]y[/bold] :smile:") >= 3
     assert not {"\x1b", "\x07", "\u202e"} & set(told)
+
+
+def test_a_mismatch_that_is_right_when_asked_again_does_not_read_as_a_right_one() -> None:
+    """An answer beside the same expected value would look like no mismatch at all."""
+    shown = io.StringIO()
+    for stable in (True, False):
+        print_mismatch(Plain(file=shown, width=160), Mismatch(Witness((1,), (2,), 3, 0xFFD2), 0xFFD2, "recipe", stable))
+    _, first, _, second = shown.getvalue().splitlines()
+    assert first.endswith("-> 0xffd2, expected 0xffd2")
+    said = "-> 0xffd2 when asked again, expected 0xffd2; its answers to this vector are not all the same"
+    assert second.endswith(said)

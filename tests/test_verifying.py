@@ -63,6 +63,56 @@ def test_every_altered_file_is_named(folder: Path, capsys: pytest.CaptureFixture
     assert "not what was written" in capsys.readouterr().out
 
 
+PMADDWD = "instructions/x86.pmaddwd.json"
+
+
+@pytest.mark.parametrize("bend", ["a count", "a digit", "a line", "swapped", "half", "missing"])
+def test_the_verdict_names_the_bent_files_and_what_to_do(
+    folder: Path, bend: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below a table of hundreds of rows nobody looks for the one that matters."""
+    path, other = folder / PMADDWD, folder / "instructions" / "x86.pmaddubsw.json"
+    text, names = path.read_text(), [PMADDWD]
+    if bend == "a count":
+        path.write_text(text.replace('"vectors": 2000', '"vectors": 3000'))
+    elif bend == "a digit":
+        path.write_text(text.replace('"0x', '"0x1', 1))
+    elif bend == "a line":
+        path.write_text("\n".join(text.split("\n")[:5] + text.split("\n")[6:]))
+    elif bend == "swapped":
+        path.write_text(other.read_text())
+        other.write_text(text)
+        names.insert(0, "instructions/x86.pmaddubsw.json")
+    elif bend == "half":
+        path.write_text(text[: len(text) // 2])
+    else:
+        path.unlink()
+    assert main(["evidence", "verify", str(folder)]) == 2
+    *_, verdict, todo = capsys.readouterr().out.splitlines()
+    count = f"{len(names)} of 3 files: {', '.join(names)}"
+    assert verdict == f"{folder}: evidence: not what was written: {count}"
+    assert todo.startswith(f"The other files: finished, {2 - len(names)} instructions, ")
+    assert todo.endswith("run anew: mmaprobe run --out ANOTHER_FOLDER")
+
+
+def test_evidence_without_its_manifest_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text()[:99])
+    assert main(["evidence", "verify", str(folder)]) == 2
+    told = capsys.readouterr().out.splitlines()
+    assert told[-2] == f"{folder}: evidence: not what was written: 1 file: manifest.json"
+    manifest.unlink()
+    assert main(["evidence", "verify", str(folder)]) == 2
+    assert "has instructions but no manifest.json" in capsys.readouterr().err
+
+
+def test_a_verdict_is_a_word_and_no_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store.create(tmp_path / "e", Header("d", {}, "1", 1))
+    store.finish()
+    assert main(["evidence", "verify", str(tmp_path / "e")]) == 4
+    assert "evidence: inconclusive, unfinished or unsealed; finished, 0 instructions" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("codes", [{"a": ["0x1"]}, {"d": "0x100000000"}, {"c": "0x0"}])
 def test_witnesses_have_the_shape_of_their_instruction(folder: Path, codes: dict[str, Any]) -> None:
     path = folder / "instructions" / "x86.pmaddwd.json"

@@ -37,7 +37,7 @@ def evidence_verify(
     """Hold files against their digests, counts and shapes; exit as the run should have, 2 where one was altered."""
     from mmaprobe.report.listing import table
     from mmaprobe.report.rows import PRECEDENCE
-    from mmaprobe.report.verifying import BAD, verify
+    from mmaprobe.report.verifying import BAD, verdict, verify
 
     found = [verify(path) for path in paths]
     if as_json:
@@ -45,9 +45,8 @@ def evidence_verify(
     for each in [] if as_json else found:
         rows = [{"file": file.file, "sha256": file.sha256[:12], "says": file.wrong or file.says} for file in each.files]
         out().print(table(rows, ("file", "sha256", "says")))
-        said = {BAD: "not what was written", 0: "equal" if each.kind == "evidence" else "whole"}
-        verdict = said.get(each.exit_code, f"exit code {each.exit_code}")
-        out().print(f"{each.path}: {each.kind}: {verdict}; {each.text}", markup=False, soft_wrap=True)
+        for line in verdict(each):
+            out().print(line, markup=False, soft_wrap=True)
     codes = {each.exit_code for each in found}
     return next(code for code in (BAD, *PRECEDENCE) if code in codes)
 

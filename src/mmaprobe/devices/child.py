@@ -53,9 +53,10 @@ def no_children() -> Iterator[None]:
 class Child:
     """One command; ``start`` it, then ``exchange`` requests for answers.  After a failure it is stopped."""
 
-    def __init__(self, command: tuple[str, ...], timeout: float) -> None:
+    def __init__(self, command: tuple[str, ...], timeout: float, late: str = "") -> None:
+        """``late`` is said where an answer is late: what to do about it."""
         self._command = command
-        self._timeout = timeout
+        self._timeout, self._late = timeout, late
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
 
@@ -134,7 +135,7 @@ class Child:
                 left = deadline - time.monotonic()
                 ready = selector.select(left) if left > 0 else []
                 if not ready:
-                    said = f"no complete answer within {self._timeout:g} s ({len(answer)} bytes came)"
+                    said = f"no complete answer within {self._timeout:g} s ({len(answer)} bytes came){self._late}"
                     raise self.failure(said, LateError)
                 for key, _ in ready:
                     if key.fileobj is stdin:

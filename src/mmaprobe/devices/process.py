@@ -54,7 +54,7 @@ class Process:
     def __init__(self, command: Sequence[str], timeout: float = 60.0) -> None:
         self.command = tuple(command)
         self.name = f"process:{shlex.join(self.command)}"
-        self._child = Child(self.command, timeout)
+        self._child = Child(self.command, timeout, "; for a longer limit: process:timeout=SECONDS COMMAND")
         self._hello = self._greet()
         self.child_name, self.architecture, self.framing = self._hello[2:5]
         self._ids = frozenset(self._hello[5:])
@@ -69,10 +69,17 @@ class Process:
         }
 
     def instructions(self) -> Sequence[Instruction]:
-        """Every instruction of the program's architecture; where the catalog has none, those it names."""
+        """Every instruction of the program's architecture; where the catalog has none, those it names.
+
+        DeviceError where it names one that no architecture has.
+        """
         if self.architecture.partition("+")[0] in architectures():
             return instructions(self.architecture)
-        return tuple(instruction(name) for name in sorted(self._ids))
+        try:
+            return tuple(instruction(name) for name in sorted(self._ids))
+        except UsageError as error:
+            said = f"its hello line announces architecture {self.architecture!r}, which the catalog does not have"
+            raise self._child.failure(f"{said}, and an id that none has: {error}") from None
 
     def supports(self, instruction: Instruction) -> Support:
         """Whether the program named this id, control state included, when it started."""

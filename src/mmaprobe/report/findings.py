@@ -147,7 +147,11 @@ def print_mismatch(console: Console, mismatch: Mismatch) -> None:
     """A mismatch: its recipe, the vector, both answers, and the smallest vector that still shows it."""
     kind = "stable" if mismatch.stable else "NOT STABLE on a retest"
     console.print(f"mismatch ({kind}): {mismatch.recipe}")
-    console.print(f"  {vector_text(mismatch.vector)} -> {mismatch.vector.d:#x}, expected {mismatch.expected:#x}")
+    again = ("", "") if mismatch.stable else (" when asked again", "; its answers to this vector are not all the same")
+    console.print(
+        f"  {vector_text(mismatch.vector)} -> {mismatch.vector.d:#x}{again[0]}, "
+        f"expected {mismatch.expected:#x}{again[1]}"
+    )
     if mismatch.shrunk is not None and mismatch.shrunk_expected is not None:
         console.print(
             f"  smallest: {vector_text(mismatch.shrunk)} -> {mismatch.shrunk.d:#x}, "

@@ -23,6 +23,14 @@ from mmaprobe.toolchain.pack import LIST, open_pack
 
 BAD, INCONCLUSIVE, FAILED = 2, 4, 5
 """Exit codes."""
+VERDICTS = {
+    0: "equal", 1: "mismatch", BAD: "not what was written", INCONCLUSIVE: "inconclusive, unfinished or unsealed",
+    FAILED: "the device failed",
+}  # fmt: skip
+"""What an exit code means."""
+FETCH = "Fetch the folder from where it was written"
+NAMED = 6
+"""So many files that are not what was written are named below the table."""
 CPU = "cpu"
 UNNAMED = "not named by the manifest: no part of the run"
 UNSEALED = "without digests: written by an older mmaprobe, nothing shows that it is what was written"
@@ -60,6 +68,9 @@ class Verified:
         path = self.path / name if name else self.path
         try:
             digest = digest_of(path.read_bytes())
+        except FileNotFoundError:
+            self.files.append(File(name or path.name, wrong="missing, though the list of files names it"))
+            return
         except OSError as error:
             self.files.append(File(name or path.name, wrong=str(error.strerror)))
             return
@@ -72,6 +83,23 @@ class Verified:
         """As ``--json`` prints it."""
         return {"path": str(self.path), "kind": self.kind, "files": [asdict(each) for each in self.files],
                 "verdict": self.text, "exit_code": self.exit_code}  # fmt: skip
+
+
+def verdict(told: Verified) -> list[str]:
+    """Of a path what it is worth, below its table; where something is wrong the files by name, and what to do."""
+    wrong = list(dict.fromkeys(each.file for each in told.files if each.wrong))
+    words = VERDICTS | ({0: "whole"} if told.kind != "evidence" else {})
+    text = f"; {told.text}" if told.text else ""
+    if not wrong:
+        said = words.get(told.exit_code, f"exit code {told.exit_code}")
+        return [f"{told.path}: {told.kind}: {said}{text}"]
+    names = ", ".join(wrong[:NAMED]) + (f" and {len(wrong) - NAMED} more" if len(wrong) > NAMED else "")
+    counted = f"{len(wrong)} of {len(told.files)} files" if len(told.files) > 1 else "1 file"
+    lines = [f"{told.path}: {told.kind}: {words[BAD]}: {counted}: {names}"]
+    if told.kind == "evidence":
+        left = f"The other files: {told.text}.  " if told.text else ""
+        lines.append(f"{left}{FETCH}, or run anew: mmaprobe run --out ANOTHER_FOLDER")
+    return lines
 
 
 def verify(path: Path) -> Verified:
@@ -90,6 +118,8 @@ def verify(path: Path) -> Verified:
         if isinstance(value, dict) and value.get("kind") == KIND:
             return _evidence(path)
         return _one(path, "corpus", MANIFEST, lambda: _corpus(Corpus.open(path)))
+    if (path / "instructions").is_dir():
+        raise UsageError(f"{path}: has instructions but no {MANIFEST}, which names them.  {FETCH}")
     raise UsageError(f"{path}: neither evidence nor a corpus, a recording or a pack; name its folder or archive")
 
 
