@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 
+from mmaprobe import formats
+from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.bounds import accumulator_span, trace
 from mmaprobe.derivation.checker import RULES, Argument, numbers, refute
+from mmaprobe.derivation.headroom import headroom
 from mmaprobe.derivation.identities import IDENTITIES
-from mmaprobe.derivation.spans import Span, encoded, operand_span
-from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.derivation.spans import Span, encoded, operand_span, product_span
+from mmaprobe.models import engine
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Product, Products, Scale
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
@@ -102,3 +109,67 @@ def test_spans() -> None:
     assert not half.within(flushed)
     assert flushed.within(half)
     assert half.join(flushed) == half
+
+
+def finite(name: str) -> list[tuple[int, int, int]]:
+    """Significand, exponent of its last bit, and label, of every positive finite code."""
+    fmt = formats.get(name)
+    parts = formats.decode(fmt, np.arange(1 << fmt.bits, dtype=fmt.dtype))
+    numbers = zip(parts.kind, parts.negative, parts.significand.tolist(), parts.exponent.tolist(), strict=True)
+    kinds = (formats.NORMAL, formats.SUBNORMAL)
+    return [(x, e, e + fmt.fraction_bits) for kind, minus, x, e in numbers if kind in kinds and not minus]
+
+
+def by_label(one: tuple[int, int, int], other: tuple[int, int, int], label: str) -> int:
+    """The label of a product."""
+    (x, e, of_x), (y, f, of_y) = one, other
+    lengths = {"operands": x.bit_length() + y.bit_length() - 2, "normalised": (x * y).bit_length() - 1}
+    return of_x + of_y if label == "encoded" else e + f + lengths[label]
+
+
+@pytest.mark.parametrize("label", ["encoded", "operands", "normalised"])
+@pytest.mark.parametrize(("a", "b"), [("e4m3", "e5m2"), ("e2m3", "e2m1"), ("e3m2", "e3m2")])
+def test_the_span_of_products_is_that_of_every_product(a: str, b: str, label: Any) -> None:
+    """Each bound holds of all products, and some product reaches it, though the width allows for one bit more."""
+    path = Datapath(a, b, None, "f32", 1, Exact((Products((0,)),), Encode()), product=Product(label=label))
+    pairs = [(x, y, by_label(x, y, label)) for x in finite(a) for y in finite(b)]
+    sizes = [(x[0] * y[0], x[1] + y[1]) for x, y, _ in pairs]
+    labels = [of for _, _, of in pairs]
+    tops = [e + p.bit_length() for p, e in sizes]
+    lows = [e + (p & -p).bit_length() - 1 for p, e in sizes]
+    width = max(top - low for top, low in zip(tops, lows, strict=True))
+    found = product_span(path)
+    assert replace(found, width=width) == Span(
+        min(lows), min(tops) - 1, max(tops), width, min(labels), max(labels), True
+    )
+    assert width <= found.width <= width + 1
+    reach = max(top - of for top, of in zip(tops, labels, strict=True))
+    assert headroom(path, Products((0,))) == reach + (label == "normalised")
+
+
+@pytest.mark.parametrize(("scale", "reach"), [("ue8m0", 2), ("ue4m3", 4)])
+def test_the_headroom_of_scaled_products(scale: str, reach: int) -> None:
+    """The largest fractions of both operands and of both scales: each pair doubles once; a power of two has none."""
+    path = Datapath("e4m3", "e5m2", None, "f32", 1, Exact((Products((0,)),), Encode()), scale=Scale(scale, 1))
+    a, b, s = (
+        max(Fraction(x) * Fraction(2) ** (e - of) for x, e, of in finite(name)) for name in ("e4m3", "e5m2", scale)
+    )
+    assert 1 << reach - 1 <= a * b * s * s < 1 << reach
+    assert headroom(path, Products((0,))) == reach
+
+
+@pytest.mark.parametrize("bound", [31, 32, 33])
+def test_products_stay_finite_where_none_reaches_the_bound(bound: int) -> None:
+    """Products of two f16 go up to just below 2^32: a bound of 2^31 is seen, one of 2^32 is as good as none."""
+    free = Datapath("f16", "f16", "f32", "f32", 1, Fma(Accumulator(), (0,), Encode()))
+    near = replace(free, product=Product(overflow_exponent=bound))
+    top = np.full((1, 1), 0x7BFF, np.uint16)
+    largest = Batch(top, top, np.zeros(1, np.uint32))
+    alike = bool((engine.evaluate(free, largest) == engine.evaluate(near, largest)).all())
+    assert alike == (bound > 31)
+    for path, other in ((free, near), (near, free)):
+        spans = trace(path, accumulator_span(path)).spans
+        facts = tuple((place, numbers(span)) for place, span in spans.items())
+        said = refute(path, other, Argument("products stay finite", "product", facts))
+        assert said == ("" if alike else "products stay finite does not hold")
+    assert trace(near, accumulator_span(near)).spans["product"].top == min(bound, 32)
