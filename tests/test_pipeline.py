@@ -19,7 +19,10 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.devices.mutant import open_mutant
+from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
+from mmaprobe.models.program import program
+from mmaprobe.parameters.datapath import Encode, Scale, Special
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.native import pipeline
 from mmaprobe.validation.summary import Batches
@@ -139,6 +142,39 @@ def test_places_are_the_first_in_order() -> None:
     answers.reshape(-1)[wrong] ^= 1
     bad, where = one.compare("clustered", 0, 0, 384, 3, answers, "bits", 4)
     assert (bad, where.tolist()) == (5, wrong[:4])
+
+
+def test_answers_are_read_where_their_piece_begins() -> None:
+    """Of more tiles than are computed at a time."""
+    device = open_device("model:sm_90a")
+    native = pipeline(device, device, TILE)
+    assert native is not None
+    one = replace(native, programs=native.programs[:1])
+    answers = np.ascontiguousarray(device.run(TILE, generate_tiles(TILE, "clustered", 0, 0, 150)))
+    assert one.compare("clustered", 0, 0, answers.size, 150, answers, "bits", 4)[0] == 0
+    wrong = [3, answers.size // 2, answers.size - 1]
+    answers.reshape(-1)[wrong] ^= 1
+    bad, where = one.compare("clustered", 0, 0, answers.size, 150, answers, "bits", 4)
+    assert (bad, where.tolist()) == (3, wrong)
+
+
+OTHERS: list[dict[str, Any]] = [
+    {"a": "e4m3"}, {"b": "f32"}, {"c": "f16"}, {"c": None}, {"scale": Scale("ue8m0", 16)},
+    {"d": "f64", "result": Encode("f64"), "special": Special(code=0x7FF8 << 48)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", OTHERS, ids=lambda change: next(iter(change)))
+def test_a_program_for_other_operands_is_refused(change: dict[str, Any]) -> None:
+    """One that was made for another width of an operand or of results, without one or with one more."""
+    device = open_device("model:sm_90a")
+    native = pipeline(device, device, TILE)
+    assert native is not None
+    own, other = native.programs[0], program(replace(device.datapath(TILE), **change))  # type: ignore[attr-defined]
+    assert other is not None
+    for programs in ((own, other), (other, own)):
+        with pytest.raises(UsageError, match=r"the program's (operands|results) are not the target's"):
+            replace(native, programs=programs).compare("clustered", 0, 0, 128, 1, None, "bits", 4)
 
 
 @pytest.mark.parametrize("name", [
