@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import replace
 from importlib import resources
@@ -16,7 +17,20 @@ from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, kernels, rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Operand, Product, Products, Special
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Operand,
+    Product,
+    Products,
+    Scale,
+    Special,
+    Term,
+)
 from mmaprobe.parameters.lookup import load
 
 BUILDS = _native.engine_builds()
@@ -120,6 +134,30 @@ def test_a_product_at_the_bound_is_infinite() -> None:
         assert (d == stages.evaluate(datapath, vectors)).all()
         assert (d[1::2] == 0x7F800000).all()
         assert (d[::2] < 0x7F800000).all()
+
+
+@pytest.mark.parametrize("where", ["product", "group"])
+def test_a_zero_scale_times_an_infinity_is_a_nan(where: Any) -> None:
+    """Each side's scale a zero, one or a NaN, beside finite and infinite lanes; no unit has such formats, a hypothesis
+    may."""
+    lanes = Products((0, 1))
+    terms = (Term(lanes if where == "product" else Exact((lanes,), scaled=True)), Term(Accumulator()))
+    datapath = Datapath(
+        "e5m2", "e5m2", "f32", "f32", 2, Fused(terms, 24, "RZ", to=Encode()), scale=Scale("ue4m3", 2, where),
+        special=Special(code=0x7FC00000),
+    )  # fmt: skip
+    one, zero, half, infinity, minus = 0x38, 0, 0x38, 0x7C, 0xFC
+    rows = list(itertools.product((half, infinity, minus), (one, zero, 0x7F), (one, zero, 0x7F)))
+    a, scale_a, scale_b = np.array(rows, np.uint8).T[:, :, None]
+    other = np.full_like(a, half)
+    vectors = Batch(np.hstack([a, other]), np.hstack([other, other]), np.zeros(len(a), np.uint32), scale_a, scale_b)
+    d = engine.evaluate(datapath, vectors)
+    assert (d == stages.evaluate(datapath, vectors)).all()
+    for result, (lane, *scales) in zip(d.tolist(), rows, strict=True):
+        invalid = 0x7F in scales or (lane != half and zero in scales)
+        infinite = {infinity: 0x7F800000, minus: 0xFF800000}.get(lane)
+        wanted = 0x7FC00000 if invalid else infinite or (0 if zero in scales else 0x3F000000)
+        assert result == wanted, (lane, scales)
 
 
 def test_every_shipped_datapath_runs_natively() -> None:
