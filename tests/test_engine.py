@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 
 from engine_cases import DATAPATHS, MODES, batch
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, kernels, rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
+from mmaprobe.models.program import program
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Datapath,
@@ -276,6 +278,38 @@ def test_wrong_operands_are_named() -> None:
         engine.evaluate(datapath, replace(good, c=None))
     with pytest.raises(UsageError, match="operand scale_a"):
         engine.evaluate(datapath, replace(good, scale_a=good.a))
+
+
+@pytest.mark.parametrize("operand", ["a", "b", "c", "scale_a", "scale_b"])
+def test_a_program_takes_operands_as_it_was_made_for_alone(operand: str) -> None:
+    """Items of twice the width, and twice as many, of vectors and of a tile; the arrays are large enough to be read."""
+    datapath = DATAPATHS["mxf8f6f4"]
+    words = program(datapath)
+    assert words is not None
+    out = np.zeros((1, 16), np.uint32)
+    vectors, column = (batch(datapath, "uniform", seed=12, count=count) for count in (16, 1))
+    tile = replace(vectors, b=column.b, scale_b=column.scale_b)
+
+    def run(given: Batch, beside: Batch) -> None:
+        engine.run_programs([words], True, given, out)
+        operands = [beside.a, beside.b, beside.c, beside.scale_a, beside.scale_b]
+        _native.engine_evaluate_tiles(words, operands, out, 1, 16, 1)
+
+    def wider(x: Bits) -> Bits:
+        return x.astype(f"u{2 * x.itemsize}")
+
+    def more(x: Bits) -> Bits:
+        return np.hstack([x.reshape(len(x), -1)] * 2)
+
+    def changed(given: Batch, how: Callable[[Bits], Bits]) -> Batch:
+        return replace(given, **{operand: how(getattr(given, operand))})
+
+    run(vectors, tile)
+    for how in (wider, more):
+        with pytest.raises(UsageError, match="has not the width or the number of items"):
+            run(changed(vectors, how), tile)
+        with pytest.raises(ValueError, match="has not the width or the size of the tiles"):
+            run(vectors, changed(tile, how))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
