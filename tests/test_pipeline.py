@@ -161,6 +161,7 @@ def test_answers_are_read_where_their_piece_begins() -> None:
 OTHERS: list[dict[str, Any]] = [
     {"a": "e4m3"}, {"b": "f32"}, {"c": "f16"}, {"c": None}, {"scale": Scale("ue8m0", 16)},
     {"d": "f64", "result": Encode("f64"), "special": Special(code=0x7FF8 << 48)},
+    {"d": "f16", "result": Encode("f16"), "special": Special(code=0x7FFF)},
 ]  # fmt: skip
 
 

@@ -79,15 +79,14 @@ void check_words(const Numbers& program) {
 
 // The program's operands must be those that the target makes.
 void check_program(const Numbers& program, const Unit& unit, const int64_t* target) {
-    const Header h{program.data()};
     const Unit own(program.data(), target, unit.m, unit.n);
     const int64_t *space = target + TARGET_SPACE, k = space[0], live = space[1], chunk = space[2], groups = space[3];
     const int64_t items[5] = {live, k, target[TARGET_C], groups, groups};
     for (int i = 0; i < 5; ++i)
         if (own.items[i] != items[i] || own.width[i] != (items[i] ? target[(i < 3 ? i : 4) * LAYOUT + LAYOUT_ITEM] : 0))
             throw std::invalid_argument("the program's operands are not the target's");
-    const int64_t d = h[Header::d], bits = program.data()[d + EncodeRow::bits] + program.data()[d + EncodeRow::padding];
-    if (chunk || bits > 8 * own.out_bytes) throw std::invalid_argument("the program's results are not the target's");
+    if (chunk || ProgramCheck(program.data(), program.size()).out_bytes() != own.out_bytes)
+        throw std::invalid_argument("the program's results are not the target's");
 }
 
 py::tuple pipeline(const Numbers& target, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
