@@ -25,9 +25,10 @@ MAIN = """
 import signal, sys
 from mmaprobe.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 sys.exit(main())
 """
-"""A process in the background of a shell's script is born deaf to SIGINT; these are not."""
+"""A process in the background of a shell's script is born deaf to SIGINT, one under nohup to SIGHUP; these are not."""
 COMMAND = [sys.executable, "-c", MAIN]
 DEVICE = """
 import os, sys, time
