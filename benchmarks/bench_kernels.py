@@ -22,9 +22,9 @@ import numpy as np
 from engine_cases import batch
 from engine_layout import layout_call, tiles_of
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.models import engine, rows
 from mmaprobe.models.program import program
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import load
 

@@ -32,12 +32,12 @@ from peer_timing import our_rates
 
 import mmaprobe
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.generators.recipe import Recipe
 from mmaprobe.generators.tiles import generate_tiles
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Exact
 
 PACKAGES = ("torch==2.13.0", "mmasim==2.1.1")

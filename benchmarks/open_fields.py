@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions, lowering
 from mmaprobe.catalog.states import modes
@@ -24,6 +23,7 @@ from mmaprobe.derivation.attack import attack_vectors, can_attack
 from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood

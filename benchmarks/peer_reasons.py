@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.formats import INFINITE, NAN, Format
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Exact, Fused, walk
 
 UNEXPLAINED = "unexplained"

@@ -11,10 +11,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import mmaprobe
 from engine_layout import layout_call
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.generators import generate
 from mmaprobe.models import engine
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
 SECONDS = 0.2

@@ -18,7 +18,6 @@ from mmaprobe.bringup.claims import Question, questions
 from mmaprobe.bringup.contest import Ring, words_of
 from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.questions import ask_about, instructions_of, rivals_of
-from mmaprobe.catalog.batch import take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering, short
 from mmaprobe.derivation.sparse import dense_form
@@ -28,6 +27,7 @@ from mmaprobe.evidence.corpus import Corpus
 from mmaprobe.evidence.files import Field
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.batch import take
 from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
 from mmaprobe.parameters.modified import changes
 from mmaprobe.report.questions import word

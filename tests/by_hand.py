@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.models.stages import evaluate
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Datapath,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.models.program import program
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.compiled import compiled_model
 

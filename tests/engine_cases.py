@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.models.kernels import INTERPRETER
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
 STRIP = 16

@@ -17,12 +17,12 @@ import pytest
 
 from fake_launch import NOT_READY, FakeLaunch, Grid, Unit
 from fake_machine import machine
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.cuda_driver import CudaDriver, open_driver
 from mmaprobe.devices.gpu import GpuDevice, Trial
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.render import render
 

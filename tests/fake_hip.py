@@ -15,7 +15,6 @@ from typing import Any
 
 from emulator.wave import WaveUnit, run_wave
 from fake_launch import NOT_READY, Grid, Unit
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.claims import claimed
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions
@@ -24,6 +23,7 @@ from mmaprobe.devices.gpu_open import Compiled, asked, opened
 from mmaprobe.devices.hip_driver import open_driver
 from mmaprobe.devices.hip_machine import KFD, NODES, Machine
 from mmaprobe.devices.model import open_model
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source

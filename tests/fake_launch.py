@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gpu_launch import OPERANDS
+from mmaprobe.operands.batch import Batch, Bits
 
 Unit = Callable[[Instruction, Batch], Bits]
 NOT_READY = 600

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.bringup.contest import Rival
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch
 
 
 def make(a: str, b: str, c: str | None, d: str, k: int, chunk: int = 0, scale: str | None = None, size: int = 0):

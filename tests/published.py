@@ -14,7 +14,7 @@ import numpy as np
 
 import mmaprobe
 from by_hand import code
-from mmaprobe.catalog.batch import Bits
+from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.published import suite
 
 COLUMNS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "golden" / "units.toml").read_text())["columns"]

@@ -22,9 +22,9 @@ import numpy as np
 
 from engine_layout import run_groups, run_interpreter
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.mutate import mutate

@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import cache
 
 from emulator.campaign import HostCampaign
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.gpu_campaign import MEASURE, Order
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel

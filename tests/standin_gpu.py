@@ -17,9 +17,9 @@ from emulator.warpgroup import Statement, run_warpgroup
 from emulator.wmma import run_wmma
 from fake_cuda import HEADER, FakeCuda, cubin
 from fake_machine import FakeNvml, machine
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.pack import Pack
 from mmaprobe.toolchain.render import render

@@ -17,10 +17,10 @@ import numpy as np
 
 from emulator.registers import Array
 from fake_launch import FakeLaunch, Grid, Unit
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.sparsity import legal_items
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.pack import Pack, write_pack

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

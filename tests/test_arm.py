@@ -13,12 +13,12 @@ import shutil
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.catalog.states import modes
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models import engine
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.lookup import datapath_for
 from oracle import vendor
 

@@ -15,7 +15,6 @@ import pytest
 
 import mmaprobe
 from mmaprobe.bringup.selection import select
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.devices.base import Device, Support, open_device
@@ -23,6 +22,7 @@ from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence import files
 from mmaprobe.evidence.files import Lock
 from mmaprobe.evidence.store import Part, Store
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.files import read, to_text
 from sealing import replaced
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from emulator.campaign import HostCampaign
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.gpu_campaign import FOUND, JUDGE, MAKE, Order
@@ -17,6 +16,7 @@ from mmaprobe.devices.gpu_launch import OPERANDS
 from mmaprobe.generators import families_for, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
 from mmaprobe.models.model import run_tiles
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.build import build_campaign

@@ -12,7 +12,6 @@ from amd_paths import path_like
 from emulator.campaign import HostCampaign
 from emulator.registers import Array
 from emulator.wave import run_wave
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms, instruction
 from mmaprobe.devices.gpu_campaign import Order
@@ -20,6 +19,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
 from mmaprobe.models.model import run_tiles
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.build import build_campaign

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.bounds import accumulator_span, trace
@@ -19,6 +18,7 @@ from mmaprobe.derivation.headroom import headroom
 from mmaprobe.derivation.identities import IDENTITIES
 from mmaprobe.derivation.spans import Span, encoded, operand_span, product_span
 from mmaprobe.models import engine
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Product, Products, Scale
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import take
 from mmaprobe.derivation.outside import explain, repairs
 from mmaprobe.derivation.pool import hard_vectors
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.devices.replay import Replay, record
 from mmaprobe.generators import families_for
+from mmaprobe.operands.batch import take
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from compiled_models import library, outputs, text_of
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.errors import UsageError
@@ -19,6 +18,7 @@ from mmaprobe.models.kernels import KERNELS
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.models.sparse import dense_vectors
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Fused, Products, Term
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain import nvrtc

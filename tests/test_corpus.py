@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus, Set, write_corpus
 from mmaprobe.evidence.importing import import_corpus, read_text_files
+from mmaprobe.operands.batch import Batch
 from sealing import redigest, reseal
 
 

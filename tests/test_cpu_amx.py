@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices import cpu
+from mmaprobe.operands.batch import Batch
 from oracle import vendor as pseudo
 
 HERE = cpu.open_cpu("")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.states import modes
 from mmaprobe.devices import cpu
 from mmaprobe.devices.base import run_vectors
+from mmaprobe.operands.batch import Batch
 from oracle import vendor as pseudo
 from oracle.exact import Exact, scalar_families
 

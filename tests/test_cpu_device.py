@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.devices import cpu
 from mmaprobe.devices.base import Device, open_device, run_vectors
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch
 
 HERE = cpu.open_cpu("")
 X86 = HERE.architecture.startswith("x86-64")

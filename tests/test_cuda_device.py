@@ -14,7 +14,6 @@ from emulator.batches import random_batch
 from emulator.warp import run_warp
 from fake_cuda import BREAKS, FakeCuda, Interfaced, device, model, real
 from mmaprobe.api import OpenDevice
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.cuda_calls import ENDS_THE_PROCESS
@@ -22,6 +21,7 @@ from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError
 from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.render import render
 
 pytestmark = pytest.mark.needs("cuda.bindings")

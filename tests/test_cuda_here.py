@@ -12,7 +12,6 @@ import pytest
 from emulator.batches import random_batch
 from fake_cuda import FakeCuda, cubin, device, driver, kernels, model
 from fake_machine import FakeNvml, machine
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
@@ -20,6 +19,7 @@ from mmaprobe.devices.cuda import open_cuda
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import TooOldError
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.doctor import doctor_rows
 from mmaprobe.report.listing import device_rows
 from mmaprobe.toolchain.build import Built

@@ -25,14 +25,14 @@ from emulator.batches import random_batch
 from fake_cuda import FakeCuda, device, model
 from mmaprobe import formats
 from mmaprobe.api import OpenDevice
-from mmaprobe.catalog.edge import from_bits, to_bits
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.catalog.resident import CUDA, Resident
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.cuda_machine import Machine
 from mmaprobe.devices.gpu_driver import LostError, OutOfMemoryError
 from mmaprobe.devices.gpu_launch import item_bytes
 from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.operands.edge import from_bits, to_bits
+from mmaprobe.operands.resident import CUDA, Resident
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 BATCH = random_batch(MADE, 40, 1)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.cli import main
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare, telling
@@ -25,6 +24,7 @@ from mmaprobe.devices.replay import Replay, open_replay, record
 from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.questions import read_questions
 from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate

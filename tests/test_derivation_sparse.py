@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, check_vectors
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
@@ -25,6 +24,7 @@ from mmaprobe.devices.base import Support, open_device
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
+from mmaprobe.operands.batch import Batch, Bits, check_vectors
 from mmaprobe.parameters.lookup import datapath_for, read_file
 from mmaprobe.report.certificates import certificate_lines
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions, lowering, match
 from mmaprobe.catalog.lowering import Application, Lowering
@@ -19,6 +18,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators.families import families_for, generate
 from mmaprobe.models.engine import refusal
 from mmaprobe.models.model import evaluator
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Operand, Product, Special

@@ -14,11 +14,11 @@ import pytest
 
 from engine_cases import DATAPATHS, MODES, batch
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, kernels, rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
 from mmaprobe.models.program import program
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Datapath,

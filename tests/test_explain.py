@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.literal import parse_item, parse_vector
 from mmaprobe.errors import UsageError
 from mmaprobe.models.stages import evaluate
+from mmaprobe.operands.batch import Batch
+from mmaprobe.operands.literal import parse_item, parse_vector
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

@@ -11,10 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.function import Function, open_function
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch
 
 
 def bits(values: Any, dtype: Any) -> Any:

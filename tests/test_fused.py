@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from emulator.campaign import HostCampaign
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, run_vectors
@@ -18,6 +17,7 @@ from mmaprobe.devices.gpu_campaign import NOWHERE, Found, Order, read_found
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
 from mmaprobe.generators import regenerate
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.toolchain.compiler import RefusedError

@@ -16,11 +16,11 @@ import fake_hip
 from emulator.batches import random_batch
 from fake_cuda import Interfaced
 from mmaprobe.api import OpenDevice
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.gpu_launch import item_bytes
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Batch, Bits
 from vendors import AMD, NVIDIA, Vendor
 
 pytestmark = pytest.mark.needs("cuda.bindings")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from emulator.batches import random_batch
 from fake_hip import FakeHip, device, kernel, machine
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError, TooOldError
@@ -24,6 +23,7 @@ from mmaprobe.devices.hip_machine import Machine
 from mmaprobe.devices.known_answer import WrongAnswerError, known_answer
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.code_object import code_object_version
 from mmaprobe.toolchain.pack import write_pack

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from engine_layout import run_groups, run_tiles, tiles_of
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.models import engine, stages
 from mmaprobe.models.kernels import INTEGER_SATURATES, INTEGER_WRAPS, INTERPRETER, kernel
 from mmaprobe.models.model import evaluate_tiles
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Product, Products
 
 PAIRS = [("s8", "s8"), ("s8", "u8"), ("u8", "s8"), ("u8", "u8"), ("s4", "s4"), ("s4", "u4"), ("u4", "s4"), ("u4", "u4"),

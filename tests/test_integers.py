@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models.model import model
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.exact_sums import compose_exact, is_exact_sum
 from mmaprobe.parameters.lookup import basis_for, datapath_for, load
 from oracle.sparse import selected

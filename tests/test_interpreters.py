@@ -23,12 +23,12 @@ import pytest
 
 from engine_layout import run_groups, run_interpreter
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.formats import Format
 from mmaprobe.generators import generate
 from mmaprobe.generators.families import plan
 from mmaprobe.models import engine, stages
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.table import to_table

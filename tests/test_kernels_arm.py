@@ -17,12 +17,12 @@ import pytest
 from engine_cases import DATAPATHS, MODES, batch
 from engine_layout import tiles_of
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models import stages
 from mmaprobe.models.kernels import FUSED, kernel
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.program import program
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 

@@ -10,11 +10,11 @@ import pytest
 from engine_cases import DATAPATHS, MODES, C, batch
 from engine_layout import run_groups, run_tiles, tiles_of
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models import stages
 from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, PAIRS, TWO_STAGE, kernel
 from mmaprobe.models.model import evaluate_tiles
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Fused, Scale, Special
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbours

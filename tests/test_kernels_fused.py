@@ -12,12 +12,12 @@ import pytest
 from engine_cases import MODES, batch
 from engine_layout import run_groups, run_tiles, tiles_of
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models import engine, stages
 from mmaprobe.models.kernels import FUSED, kernel
 from mmaprobe.models.model import evaluate_tiles
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Scale, Special, Term
 from mmaprobe.parameters.lookup import datapath_for
 

@@ -10,13 +10,13 @@ import pytest
 
 import mmaprobe
 from mmaprobe.api import OpenDevice
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.devices.base import open_device, run_tiles, run_vectors
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.store import Store
 from mmaprobe.generators import generate, generate_tiles
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.validation import validate
 from mmaprobe.validation.batches import CHUNK, LARGEST, Chunk, small_batches, varied
 from validated import Changed

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.function import open_function
 from mmaprobe.devices.misbehaving import EXIT_STATUS, KINDS, Misbehaving, open_misbehaving
 from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.operands.batch import Batch
 
 OF = "of=function:numpy:multiply%3Fk=1"
 HONEST = open_function("numpy:multiply?k=1")

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
-from mmaprobe.catalog.bound import BoundInstruction
-from mmaprobe.catalog.edge import from_bits, held_as, to_bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.models import engine
 from mmaprobe.models.model import bind, evaluator
 from mmaprobe.models.stages import evaluate
+from mmaprobe.operands.batch import Batch
+from mmaprobe.operands.bound import BoundInstruction
+from mmaprobe.operands.edge import from_bits, held_as, to_bits
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, Scale, Special, Term
 
 LANES = Products(tuple(range(4)))

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering, match
 from mmaprobe.catalog.modifiers import legal, resolve
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.model import ModelDevice, open_model
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.diff import diff, in_words
 from mmaprobe.parameters.files import ParameterFile, from_text, to_text
 from mmaprobe.parameters.lookup import datapath_for, load

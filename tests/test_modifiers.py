@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout
 from mmaprobe.catalog.lookup import instruction, instructions
@@ -18,6 +17,7 @@ from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import bind
 from mmaprobe.models.modifiers import of_tiles
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Products, Scale
 from mmaprobe.parameters.lookup import basis_for, datapath_for
 from mmaprobe.parameters.modified import modified

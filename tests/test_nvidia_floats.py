@@ -11,11 +11,11 @@ import pytest
 import mmaprobe
 from by_hand import code, exact, p
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction, match
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
 from mmaprobe.parameters.modified import modified
 

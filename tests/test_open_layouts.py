@@ -15,7 +15,6 @@ from mmaprobe import formats
 from mmaprobe.api import probe
 from mmaprobe.bringup.rows import document_of
 from mmaprobe.bringup.stepwise import bring_up
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.lookup import instruction
@@ -28,6 +27,7 @@ from mmaprobe.devices.gpu_trial import serve
 from mmaprobe.devices.known_answer import WrongAnswerError
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.findings import findings_code
 from mmaprobe.toolchain.pack import open_pack
 from sealing import reseal

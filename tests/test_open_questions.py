@@ -15,7 +15,6 @@ from mmaprobe.bringup.answers import Answer, answer_from_json, answer_to_json
 from mmaprobe.bringup.claims import Question, named, questions
 from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.questions import ask, ask_about, instructions_of, rivals_of
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
@@ -23,6 +22,7 @@ from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.evidence.files import Field
 from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate

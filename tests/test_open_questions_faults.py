@@ -11,7 +11,6 @@ import mmaprobe
 from followers import Follower
 from mmaprobe.bringup.claims import from_text
 from mmaprobe.bringup.questions import ask
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.devices.base import open_device, run_vectors
@@ -19,6 +18,7 @@ from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, 
 from mmaprobe.devices.gpu_health import VoidError
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
 from stepping import FEW, MODEL, Changed
 

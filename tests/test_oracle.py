@@ -24,12 +24,12 @@ import oracle
 import strategies
 from mmaprobe import formats
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models import engine, stages
 from mmaprobe.models.model import bind, evaluator
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters import datapath as parameters
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Products, Special
 from mmaprobe.parameters.lookup import datapath_for, in_control_state, load

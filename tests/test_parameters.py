@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.lowering import Application, Lowering
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.chaining import chain
 from mmaprobe.parameters.datapath import (
     Accumulator,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.operands.batch import Batch
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.documents import finding_to_json
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products, Term
 from mmaprobe.probing import QUESTIONS, probe
 from mmaprobe.probing.bench import Bench

@@ -13,11 +13,11 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.records import Finding
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Fused, Product, Products, Term
 from mmaprobe.probing import QUESTIONS, probe
 from standins import Arithmetic, Path, Standin, arithmetic, exponent, make_instruction

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.formats import ROUNDINGS
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device, run_vectors
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch
 
 PAGE = Path(__file__).parents[1] / "docs" / "process_device.md"
 KNOWN = instruction("x86.vpdpwssd")

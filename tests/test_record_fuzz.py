@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
 from mmaprobe.models.kernels import FUSED
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

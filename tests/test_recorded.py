@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.model import open_model
 from mmaprobe.models.model import evaluator
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.lookup import entry_for
 from mmaprobe.parameters.neighbours import neighbours
 

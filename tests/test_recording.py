@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch, Witness
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices import recording
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.recording import Recorded, Recording, Share, operands_of, read_recording, write_recording
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence.files import sealed
+from mmaprobe.operands.batch import Batch, Witness
 
 IDS = (
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",

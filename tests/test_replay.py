@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import VectorDevice, open_device, pad_lanes, run_vectors
 from mmaprobe.devices.function import open_function
 from mmaprobe.devices.replay import Replay, open_replay, record
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus, Set, write_corpus
+from mmaprobe.operands.batch import Batch
 
 DOT = open_function("numpy:dot?k=4")
 MATRIX = Instruction("matrix", "matrix", "test", 2, 2, 4, "f32", "f32", "f32", "f32")

@@ -16,9 +16,9 @@ import pytest
 from rich.console import Console
 
 import mmaprobe
-from mmaprobe.catalog import literal
 from mmaprobe.errors import CannotWriteError
 from mmaprobe.evidence.records import Mismatch, Witness
+from mmaprobe.operands import literal
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

@@ -18,7 +18,6 @@ from mmaprobe.bringup.recording import ARCHIVE
 from mmaprobe.bringup.room import Room
 from mmaprobe.bringup.selftest import kernels
 from mmaprobe.bringup.stepwise import STEPS
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.variants import asked
@@ -27,6 +26,7 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.store import Store
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.validation import fused
 from stepping import F16, MODEL, ONE, Changed, Heard
 from vendors import VENDORS, Vendor

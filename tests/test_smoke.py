@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 import mmaprobe
 import oracle
-from mmaprobe.catalog.batch import Witness, take
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli.terminal import app
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.smoke import smoke_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Witness, take
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.parameters.table import to_table

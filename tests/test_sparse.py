@@ -10,7 +10,6 @@ import pytest
 
 import mmaprobe
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, check_batch, check_vectors
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.catalog.sparsity import check_metadata, kept_positions, legal_items
@@ -20,6 +19,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.generators.tiles import generate_tiles, vector_at
 from mmaprobe.models.model import bind
+from mmaprobe.operands.batch import Batch, check_batch, check_vectors
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, Scale, Term
 from oracle.sparse import scattered, selected
 

@@ -10,10 +10,10 @@ import pytest
 
 from by_hand import C, code, dot, exact, lanes, p, random_bits, rounded, tensor_core
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.models import numbers
 from mmaprobe.models.stages import evaluate
 from mmaprobe.models.trace import Trace
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,

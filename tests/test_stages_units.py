@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from by_hand import VDPBF16PS, C, code, dot, exact, lanes, p, raw, tensor_core
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.errors import UsageError
 from mmaprobe.models.stages import evaluate
 from mmaprobe.models.trace import Trace
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     Datapath,
     Encode,

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.bringup.selection import select
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
 from mmaprobe.derivation.entries import updated
@@ -19,6 +18,7 @@ from mmaprobe.derivation.surveyed import Survey
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import run_tiles
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile, from_text, to_text
 from mmaprobe.parameters.lookup import datapath_for, read_file

@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from mmaprobe.catalog.batch import Batch, Witness
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices import recording
 from mmaprobe.devices.base import open_device, run_vectors
@@ -30,6 +29,7 @@ from mmaprobe.devices.replay import record
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.store import Store
+from mmaprobe.operands.batch import Batch, Witness
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.pack import open_pack, write_pack

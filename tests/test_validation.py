@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, Witness, join
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for, regenerate
 from mmaprobe.generators.families import VERSIONS
+from mmaprobe.operands.batch import Batch, Bits, Witness, join
 from mmaprobe.report.listing import vector_rows
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.shrink import _simpler, shrink

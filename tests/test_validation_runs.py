@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits, Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.replay import record
@@ -17,6 +16,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators import generate, generate_tiles, regenerate
 from mmaprobe.generators.tiles import vector_at, with_vectors
+from mmaprobe.operands.batch import Batch, Bits, Witness
 from mmaprobe.validation import stream, validate
 from validated import AMX, DOT, FMA, GPU, MODEL, TILE, Changed
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions, lowering
 from mmaprobe.catalog.states import modes
@@ -22,6 +21,7 @@ from mmaprobe.devices import cpu
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.generators import generate, plan
 from mmaprobe.models.model import evaluator
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.lookup import datapath_for, load
 from oracle import vendor
 

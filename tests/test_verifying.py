@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.function import open_function
@@ -19,6 +18,7 @@ from mmaprobe.devices.replay import record
 from mmaprobe.evidence import files
 from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.evidence.store import Header, Part, Store
+from mmaprobe.operands.batch import Batch
 from mmaprobe.report.verifying import UNNAMED, verify
 from mmaprobe.toolchain.pack import write_pack
 from sealing import replaced, reseal

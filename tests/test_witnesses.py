@@ -9,8 +9,8 @@ import pytest
 
 import oracle
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Witness
 from mmaprobe.models import engine, stages
+from mmaprobe.operands.batch import Batch, Witness
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry
 from mmaprobe.parameters.lookup import load

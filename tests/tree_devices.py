@@ -9,9 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Support
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.sum_tree import Builder, Tree
 
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, Support, open_device
+from mmaprobe.operands.batch import Batch, Bits
 
 DOT = lookup.instruction("x86.vdpbf16ps")
 FMA = lookup.instruction("x86.vfmadd.f32")

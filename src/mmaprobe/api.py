@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits
-from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
@@ -21,6 +19,8 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.generators.seeds import seed_of
 from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.options import ANY, NAMES, TEXT, checked, or_none
 from mmaprobe.probing import probe as _probe
 from mmaprobe.probing import published

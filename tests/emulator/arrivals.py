@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from emulator.batches import random_batch
 from emulator.lanes import Unit, shape_d
 from emulator.registers import Array
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 Run = Callable[[Source, Instruction, Batch, Unit], NDArray[np.unsignedinteger]]

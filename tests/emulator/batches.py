@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from emulator.registers import Array
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import legal_items
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 Run = Callable[[Source, Instruction, Batch, Callable[[dict[str, Array]], Array]], Array]

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from emulator.host import OPERANDS, Operands, host
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gpu_campaign import FOUND, MEASURE, Order
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.source import Source
 
 Unit = Callable[[Batch, int], Bits]

@@ -10,7 +10,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from mmaprobe.catalog.batch import Batch
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata", "d")

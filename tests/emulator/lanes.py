@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from emulator.host import Operands, host, operands
 from emulator.registers import Array
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 Unit = Callable[[dict[str, Array]], Array]

@@ -19,8 +19,8 @@ from emulator.host import host, operands
 from emulator.instruction_descriptor import said
 from emulator.registers import BITS, Array
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 Unit = Callable[[dict[str, Array]], Array]

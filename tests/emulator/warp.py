@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from emulator.lanes import Unit, run_lanes
 from emulator.registers import WarpUnit
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 

@@ -20,8 +20,8 @@ from emulator.cute import Places, places
 from emulator.host import Operands, host, operands
 from emulator.registers import BITS, Array
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 Unit = Callable[[dict[str, Array]], Array]

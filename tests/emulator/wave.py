@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import amd_elements as elements
 from emulator.lanes import Unit, run_lanes, shape_d
 from emulator.registers import Array
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
 
 MISSING = 1 << 63

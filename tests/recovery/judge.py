@@ -13,8 +13,8 @@ import numpy as np
 from aims import PLANS, Aim, Array, Plan, lowest
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from judge import aimed
 from random_architectures import case
 
-from mmaprobe.catalog.batch import Batch, Bits, Witness, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.work import ALLOWANCE
@@ -27,6 +26,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.model import bind, run_tiles, run_vectors
+from mmaprobe.operands.batch import Batch, Bits, Witness, check_batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 

@@ -14,12 +14,12 @@ import pytest
 from outcomes import BlackBox, compared, vector
 
 import oracle
-from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.loop import FRESH
 from mmaprobe.devices.base import Device, open_device, run_vectors
+from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Special, Term
 from mmaprobe.parameters.table import to_table
 

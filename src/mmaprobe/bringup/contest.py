@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.bringup.claims import Form
 from mmaprobe.bringup.directed import directed as vectors_of
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.attack import attack_vectors, can_attack
 from mmaprobe.derivation.observations import greedy
@@ -27,6 +26,7 @@ from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.validation.shrink import shrink
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mmaprobe.bringup.claims import Form
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch
 from mmaprobe.probing.published import value
 from mmaprobe.probing.terms import code_of
 from mmaprobe.probing.vectors import Vector, pack

@@ -12,12 +12,12 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.bringup.answers import Shown
 from mmaprobe.bringup.contest import asked_twice
-from mmaprobe.catalog.batch import Batch, Bits, Witness, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.devices.base import Device, run_tiles
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits, Witness, take
 from mmaprobe.probing.terms import code_of, values_of
 
 

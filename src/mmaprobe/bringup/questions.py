@@ -16,7 +16,6 @@ from mmaprobe.bringup.claims import Claim, Question, named
 from mmaprobe.bringup.contest import Contest, Ring, Rival, check_steady
 from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.experiments import EXPERIMENTS
-from mmaprobe.catalog.batch import Witness, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form
@@ -24,6 +23,7 @@ from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
+from mmaprobe.operands.batch import Witness, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.probing import probe

@@ -91,7 +91,8 @@ def explain_command(
     operands: Annotated[list[str], typer.Argument(help="K of a, K of b, c: hex codes (0x3c00) or numbers (1.5).")],
 ) -> int:
     """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
-    from mmaprobe.catalog import literal, lookup
+    from mmaprobe.catalog import lookup
+    from mmaprobe.operands import literal
     from mmaprobe.report import explain
 
     wanted = lookup.instruction(instruction, architecture)

@@ -12,10 +12,10 @@ from mmaprobe.cli.writing import changes_of
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmaprobe.catalog.batch import Batch, Bits
     from mmaprobe.catalog.instruction import Instruction
     from mmaprobe.derivation.recorded import Reading
     from mmaprobe.devices.replay import Replay
+    from mmaprobe.operands.batch import Batch, Bits
 
 
 def derive_recorded(
@@ -74,7 +74,7 @@ def _meant(what: str, devices: list[Replay], architecture: str) -> list[Instruct
 
 
 def _together(devices: list[Replay], instruction: Instruction) -> tuple[Batch, Bits]:
-    from mmaprobe.catalog.batch import join
+    from mmaprobe.operands.batch import join
 
     parts = [device.recorded(instruction) for device in devices if device.supports(instruction)]
     return join([vectors for vectors, _ in parts]), np.concatenate([answers for _, answers in parts])

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.handed_trees import Handed
 from mmaprobe.derivation.plain import Ints, code, powers, split, unit, window
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits
 
 KINDS = ("own", "beside", "c", "sum", "tie", "round")
 """What shows (see ``Aimed.vectors``)."""

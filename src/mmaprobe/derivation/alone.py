@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
@@ -23,6 +22,7 @@ from mmaprobe.derivation.structures import fused_structures
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Known
 from mmaprobe.models.program import plain_program
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
 
 SWEEPS = 3

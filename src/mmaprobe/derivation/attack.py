@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.attack_terms import Ints, Terms, places_of
 from mmaprobe.derivation.codes import ABSENT, ANY, FEW, FULL, HALF, NEXT, ONE
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.codes import ABSENT, KINDS, ONE, codes_of
 from mmaprobe.derivation.rewrite import encodes
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Fused, walk
 
 Ints = NDArray[np.int64]

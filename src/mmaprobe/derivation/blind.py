@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.derivation.living import Indices, Living
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.work import evaluated
 from mmaprobe.models.grid import Grid
+from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
 
 Which = Callable[[Batch], NDArray[np.int64]]

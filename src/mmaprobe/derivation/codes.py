@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Bits
+from mmaprobe.operands.batch import Bits
 
 Ints = NDArray[np.int64]
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mmaprobe.catalog.batch import take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.loop import Derivation
 from mmaprobe.derivation.pool import mixed_vectors
@@ -16,6 +15,7 @@ from mmaprobe.derivation.sparse import dense_form, plain
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
+from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.parameters.lookup import datapath_for

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.nan_vectors import ones
 from mmaprobe.derivation.plain import Ints, code, split
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits
 
 Mask = NDArray[np.bool_]
 ABOVE = 4

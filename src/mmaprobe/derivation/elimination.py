@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.frame import Frame
 from mmaprobe.derivation.living import Living
@@ -25,6 +24,7 @@ from mmaprobe.derivation.pool import hard_vectors, nan_operands
 from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.table import flatten, to_table

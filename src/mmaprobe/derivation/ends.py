@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, join, take
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation.blind import View, blind
 from mmaprobe.derivation.edges import near_vectors
@@ -26,6 +25,7 @@ from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.rewrite import explicit, map_encodes, map_fused, map_node, tidy, with_encode
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.models.grid import Change, Grid, Numbers
+from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Fused, Node, Operand, Products, children, walk
 
 Axis = Sequence[Change]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
 MOST = 20_000

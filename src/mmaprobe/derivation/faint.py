@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.plain import Ints, code, split, unit
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits
 
 Mask = NDArray[np.bool_]
 FROM_C = 0.7

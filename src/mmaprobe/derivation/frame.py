@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions, lowering
 from mmaprobe.derivation.sparse import dense_form, kept
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for

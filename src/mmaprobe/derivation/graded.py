@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.state import OutsideError
 from mmaprobe.derivation.work import COMBINATION, RECORD, evaluated, price, spend
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.models.grid import Change, Grid, Known
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 
 Loss = NDArray[np.float64]

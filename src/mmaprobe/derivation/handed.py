@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, join, take
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.aimed import Aimed
@@ -31,6 +30,7 @@ from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 EACH = 96

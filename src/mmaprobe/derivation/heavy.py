@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.plain import code, safe_vectors
+from mmaprobe.operands.batch import Batch
 
 FLIPPED = 32
 """One product in so many has the other sign."""

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.derivation.work import COMBINATION, evaluated, price, spend
+from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
 
 Indices = NDArray[np.int64]

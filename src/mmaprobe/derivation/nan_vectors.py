@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.plain import Ints, unit
+from mmaprobe.operands.batch import Batch, Bits
 
 LIVE = (1.0, 0.85, 0.3)
 """How often there is a first special operand, a second, a third."""

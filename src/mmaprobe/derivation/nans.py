@@ -15,11 +15,11 @@ from itertools import combinations, combinations_with_replacement, pairwise, pro
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation.nan_vectors import ones, put, quiet_codes
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.state import OutsideError
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Special
 
 Pair = tuple[str, str]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.repeats import UnstableError
 from mmaprobe.derivation.work import evaluated
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 
 Pool = Callable[[int, int], Batch]

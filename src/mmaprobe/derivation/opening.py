@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.plain import safe_vectors, uniform_vectors
 from mmaprobe.derivation.pool import nan_operands
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.state import State
+from mmaprobe.operands.batch import Batch, Bits, join, take
 
 UNIFORM, SAFE, SPECIAL = 48, 40, 64
 """Vectors of the first launch, by kind."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.pool import hard_vectors
 from mmaprobe.derivation.repeats import check_repeats
@@ -15,6 +14,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.parameters.table import flatten, to_table

@@ -9,7 +9,6 @@ from functools import reduce
 from itertools import product
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
@@ -28,6 +27,7 @@ from mmaprobe.derivation.structures import (
 from mmaprobe.derivation.wide import grids, race
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Change, Grid
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Special
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")

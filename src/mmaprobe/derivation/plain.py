@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch, Bits
 
 Ints = NDArray[np.int64]
 SCALES = 2

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, join
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.plain import Ints, code, safe_vectors, split, unit
 from mmaprobe.generators import families_for, generate
+from mmaprobe.operands.batch import Batch, Bits, join
 
 
 def hard_vectors(instruction: Instruction, families: tuple[str, ...], seed: int, count: int) -> Batch:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.edges import near_vectors
 from mmaprobe.derivation.nan_vectors import nan_vectors
 from mmaprobe.derivation.observations import Pool
 from mmaprobe.derivation.plain import safe_vectors, zeroed_vectors
 from mmaprobe.derivation.pool import edge_vectors, hard_vectors, mixed_vectors, nan_operands, special_vectors
+from mmaprobe.operands.batch import Batch, join, take
 
 RANGE_FAMILIES = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
 LOW_FAMILIES = ("zlad", "zeros", "tiny", "conly")

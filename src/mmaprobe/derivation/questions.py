@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.derivation.passive import end_variants, zero_variants
 from mmaprobe.derivation.pool import hard_vectors, mixed_vectors
 from mmaprobe.derivation.recorded import Reading
 from mmaprobe.derivation.sparse import asked, dense_form
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.neighbours import neighbours

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
@@ -22,6 +21,7 @@ from mmaprobe.derivation.outside import Repair, repairs
 from mmaprobe.derivation.passive import zero_variants
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.neighbours import Neighbour, neighbours

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.operands.batch import Batch, take
 from mmaprobe.validation.shrink import shrink
 
 TIMES = 6

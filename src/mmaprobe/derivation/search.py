@@ -9,7 +9,6 @@ from itertools import chain
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import take
 from mmaprobe.derivation import axes
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.ends import Ends
@@ -30,6 +29,7 @@ from mmaprobe.derivation.structures import Structure
 from mmaprobe.derivation.trees import structures_of
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid
+from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Datapath, Special
 
 MOST_STRUCTURES = 8

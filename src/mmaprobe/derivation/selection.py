@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, Witness, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.sparse import KeptLanes, hostile
 from mmaprobe.devices.base import run_vectors, vectors_per_tile
+from mmaprobe.operands.batch import Batch, Bits, Witness, join, take
 
 Ints = NDArray[np.intp]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.attack import SHAPES, attack_vectors, can_attack
@@ -18,6 +17,7 @@ from mmaprobe.derivation.state import OutsideError
 from mmaprobe.derivation.work import NEIGHBOUR, evaluated, spend
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation import roles
@@ -18,6 +17,7 @@ from mmaprobe.derivation.plain import uniform_vectors
 from mmaprobe.derivation.rewrite import explicit, map_fused
 from mmaprobe.derivation.structures import Structure, orders
 from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
 
 TOLD, TRIED = 6, 48

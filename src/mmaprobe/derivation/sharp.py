@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, take
 from mmaprobe.derivation.ends import all_zeros, flushed
 from mmaprobe.derivation.faint import faint_vectors, reaches_lower
 from mmaprobe.derivation.living import Living, several
@@ -17,6 +16,7 @@ from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import State
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Batch, take
 from mmaprobe.parameters.datapath import Datapath
 
 MOST = 1024

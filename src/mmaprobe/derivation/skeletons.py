@@ -11,7 +11,6 @@ from itertools import chain, islice
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, join, take
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
@@ -41,6 +40,7 @@ from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.models.grid import Grid
+from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 Left = tuple[Structure, Living]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, Witness, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.attack import attack_vectors, can_attack
@@ -19,6 +18,7 @@ from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits, Witness, join, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for, entries_for
 from mmaprobe.parameters.neighbours import neighbours

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.sparsity import Items, kept_positions, legal_items
@@ -26,6 +25,7 @@ from mmaprobe.devices.base import Device, Support, run_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.sparse import dense_vectors
+from mmaprobe.operands.batch import Batch, Bits, Witness
 
 Words = NDArray[np.uint64]
 

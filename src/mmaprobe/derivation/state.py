@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.evidence.records import Finding
+from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.datapath import Datapath
 
 Say = Callable[[str], None]

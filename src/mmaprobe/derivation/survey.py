@@ -9,7 +9,6 @@ from typing import Protocol
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, join
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.derivation.frame import bare_primitive
@@ -22,6 +21,7 @@ from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.models.model import run_vectors as computed
+from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for

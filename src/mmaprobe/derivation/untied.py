@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits, join, take
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
@@ -39,6 +38,7 @@ from mmaprobe.derivation.rewrite import tidy
 from mmaprobe.derivation.shapes import Places, Shape, normal, ordered, shapes
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.structures import Structure
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 
 ALONE, UNIFORM, SAFE = 96, 96, 64

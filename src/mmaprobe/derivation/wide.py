@@ -17,12 +17,12 @@ from itertools import combinations, islice
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid, Known
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 Group = tuple[Datapath, list[roles.Axis]]

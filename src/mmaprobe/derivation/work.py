@@ -10,10 +10,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
 ALLOWANCE = 1_300_000_000

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Witness
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch, Witness
 
 
 def as_vectors(instruction: Instruction, witnesses: Sequence[Witness]) -> Batch:

@@ -10,12 +10,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
-from mmaprobe.catalog.resident import Resident
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, brief, near
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.resident import Resident
 
 GROUP = "mmaprobe.devices"
 

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.devices.base import Support
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch, Bits, check_batch
 
 _VENDORS = {"AuthenticAMD": "+amd", "GenuineIntel": "+intel"}
 _HOMES = {"x86": "x86-64", "arm": "aarch64"}

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from mmaprobe.catalog.batch import Bits
-from mmaprobe.catalog.resident import CUDA, Resident
 from mmaprobe.devices.cuda_calls import ENDS_THE_PROCESS, Calls, status_name
 from mmaprobe.devices.cuda_health import Readings
 from mmaprobe.devices.cuda_identity import architecture, identity
@@ -23,6 +21,8 @@ from mmaprobe.devices.cuda_memory import DriverMemory, Memory, memory_of
 from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TakenError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Bits
+from mmaprobe.operands.resident import CUDA, Resident
 from mmaprobe.toolchain.cubin import architecture_number
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY

@@ -33,12 +33,12 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
-from mmaprobe.catalog.edge import from_bits, held_as, to_host
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
+from mmaprobe.operands.batch import Batch, Bits, check_batch
+from mmaprobe.operands.edge import from_bits, held_as, to_host
 
 MOST_ELEMENTS = 1 << 20
 """Of one operand or result: a batch has many."""

@@ -20,10 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
-from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.gpu_campaign import Found, Order, run_order
 from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
@@ -32,6 +30,8 @@ from mmaprobe.devices.gpu_launch import item_bytes, launch
 from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.devices.open_layouts import OpenLayouts
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Batch, Bits, check_batch
+from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernels import kernel_of
 from mmaprobe.toolchain.source import Source

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from mmaprobe.catalog.batch import Bits
-from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.gpu_health import Health, VoidError
 from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.operands.batch import Bits
+from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.kernel import Kernel
 
 NOT_READY = 600

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.resident import Resident
 from mmaprobe.devices.gpu_driver import Driver, HungError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
+from mmaprobe.operands.batch import Bits
+from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.kernel import Kernel
 
 OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")

@@ -13,15 +13,15 @@ import logging
 from collections.abc import Iterator
 from functools import cached_property
 
-from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.lookup import architectures
-from mmaprobe.catalog.resident import ROCM, Resident
 from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu_health import Health
 from mmaprobe.devices.hip_calls import NO_DEVICE, Calls, status_name
 from mmaprobe.devices.hip_health import Readings
 from mmaprobe.devices.hip_machine import OVERRIDE, UNREAD, Machine, Node
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.operands.batch import Bits
+from mmaprobe.operands.resident import ROCM, Resident
 from mmaprobe.toolchain.code_object import code_object_version, target
 from mmaprobe.toolchain.hip import INSTALL
 from mmaprobe.toolchain.kernel import Kernel

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.models.modifiers import of_tiles
+from mmaprobe.operands.batch import Batch, Bits
 
 Integers = NDArray[np.int64]
 

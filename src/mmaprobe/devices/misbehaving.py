@@ -22,13 +22,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, Support, open_device
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.devices.options import number, split_options, whole
 from mmaprobe.errors import UsageError, near
 from mmaprobe.models.model import run_tiles
+from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.parameters.lookup import in_control_state
 
 EXIT_STATUS = 70

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import run_tiles, run_vectors
+from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.lookup import datapath_for, edited, load

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instruction, instructions
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.child import Child
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits, check_batch
 
 PROTOCOL = "1"
 FRAMINGS = ("text", "binary")

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import CannotWriteError, UsageError, brief
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
@@ -29,6 +28,7 @@ from mmaprobe.evidence.documents import witness_from_json, witness_to_json
 from mmaprobe.evidence.files import Field, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import generate
+from mmaprobe.operands.batch import Batch, Bits
 
 SCHEMA = 2
 """Schema 1 had a digest of the operands alone."""

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits, check_batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, Support, pad_lanes, run_vectors
 from mmaprobe.devices.options import split_options
@@ -18,6 +17,7 @@ from mmaprobe.devices.recording import read_recording, unit_of
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.models.model import evaluate_tiles
+from mmaprobe.operands.batch import Batch, Bits, check_batch
 
 
 class Replay:

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence import files
+from mmaprobe.operands.batch import Batch, Bits
 
 SCHEMA = 2
 """Schema 1, and a bare list of records, have no digests."""

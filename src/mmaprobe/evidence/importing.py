@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence.corpus import Corpus, Set, write_corpus
+from mmaprobe.operands.batch import Bits
 
 _C_REMARK = {"f32": "f32 bits", "f16": "f16 bits (the recording rounded C to f16, nearest even)"}
 _F32 = formats.get("f32")

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence import files
 from mmaprobe.evidence.corpus import Corpus, Set
+from mmaprobe.operands.batch import Batch, Bits
 
 SCHEMA = 1
 KIND = "mmaprobe questions"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mmaprobe.catalog.batch import Witness as Witness
+from mmaprobe.operands.batch import Witness as Witness
 
 Status = Literal["exact", "bounded", "inconclusive", "contradictory"]
 

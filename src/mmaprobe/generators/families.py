@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators import reference
 from mmaprobe.generators.space import target
+from mmaprobe.operands.batch import Batch
 
 VERSIONS: dict[str, int] = {
     "uniform": 1, "clustered": 3, "cancel": 1, "ulp": 1, "tie": 1, "zlad": 1, "tiny": 1, "subnormals": 1,

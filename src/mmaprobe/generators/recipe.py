@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators.families import FAMILIES, VERSIONS, generate, versions_of
 from mmaprobe.generators.tiles import generate_tiles, vector_at
+from mmaprobe.operands.batch import Batch
 
 _FORM = re.compile(
     r"(?P<instruction>.+)/(?P<family>[^/.]+)\.(?P<version>\d+)/(?P<seed>\d+)/(?P<index>\d+)"

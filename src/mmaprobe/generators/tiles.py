@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.generators.families import generate
+from mmaprobe.operands.batch import Batch
 
 
 def generate_tiles(

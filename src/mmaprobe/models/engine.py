@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.errors import UsageError
 from mmaprobe.models import stages
 from mmaprobe.models.budget import budget
 from mmaprobe.models.program import program
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
 

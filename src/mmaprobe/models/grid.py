@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import run_programs
 from mmaprobe.models.program import Program, plain_program
 from mmaprobe.models.rows import COLUMNS, OPCODES, SUM
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
 Change = Callable[[Datapath], Datapath]

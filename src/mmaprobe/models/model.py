@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from mmaprobe.catalog import lookup
-from mmaprobe.catalog.batch import Batch, Bits
-from mmaprobe.catalog.bound import BoundInstruction
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.sparsity import check_metadata
 from mmaprobe.models import engine, modifiers, sparse, stages
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 

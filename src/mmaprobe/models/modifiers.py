@@ -17,10 +17,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands, operand_signs
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Batch, Bits
 
 _LANES = np.arange(64)
 _USED = (

@@ -12,10 +12,10 @@ import math
 import numpy as np
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import check_metadata, kept_lanes
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Batch, Bits
 
 
 def dense_vectors(instruction: Instruction, vectors: Batch, sorts: bool = False) -> Batch:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.models.nodes import Step, form_products, run
@@ -18,6 +17,7 @@ from mmaprobe.models.numbers import Numbers, conditioned, read, zeros
 from mmaprobe.models.rounding import encode
 from mmaprobe.models.special import NanRule
 from mmaprobe.models.trace import Trace
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
 
 CHUNK = 1 << 16

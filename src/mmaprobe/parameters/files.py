@@ -13,9 +13,9 @@ from typing import Any, Literal
 import tomli_w
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Witness
 from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, brief, near
+from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import Table, from_table, to_table

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles, run_vectors, vectors_per_tile
+from mmaprobe.operands.batch import Batch
 from mmaprobe.probing.rounds import Asking, Order, T
 from mmaprobe.probing.vectors import Vector, pack
 

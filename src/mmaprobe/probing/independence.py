@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.evidence.records import Finding
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.random_tiles import items_for, random_tiles
 from mmaprobe.probing.session import Session
 

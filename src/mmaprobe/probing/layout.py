@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import code_of, values_of
 

@@ -14,10 +14,10 @@ from math import isqrt
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.limits import ENOUGH
 from mmaprobe.probing.terms import UnrepresentableError, code_of, power, split
 

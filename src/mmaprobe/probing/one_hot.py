@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.evidence.records import Finding
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session import Session
 from mmaprobe.probing.terms import UnrepresentableError, values_of
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.sparsity import legal_items
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session import Session
 
 

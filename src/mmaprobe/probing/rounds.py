@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import coroutine
 from typing import Any, TypeVar
 
-from mmaprobe.catalog.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.vectors import Vector
 
 T = TypeVar("T")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.evidence.records import Finding, Status, Witness
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.bench import Bench
 from mmaprobe.probing.rounds import Asking, Order, wait
 from mmaprobe.probing.scaling import Operands, operands_for

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.edge import held_as
+from mmaprobe.operands.edge import held_as
 from mmaprobe.probing.masked_calls import ITEMS, MaskedCalls
 from mmaprobe.probing.sum_steps import Arithmetic
 from mmaprobe.probing.sum_tree import Tree

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
+from mmaprobe.operands.batch import Batch, Bits
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.catalog.sparsity import kept_positions
@@ -23,6 +22,7 @@ from mmaprobe.models.numbers import ABSENT, Numbers
 from mmaprobe.models.rounding import first_cut
 from mmaprobe.models.stages import evaluate
 from mmaprobe.models.trace import Event, Trace
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words

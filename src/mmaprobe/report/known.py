@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Witness
+from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import diff, in_words

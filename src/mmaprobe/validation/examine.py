@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Mismatch, Witness
 from mmaprobe.generators.tiles import with_vectors
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.validation.shrink import shrink
 
 RETESTS = 4

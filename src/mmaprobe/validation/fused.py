@@ -16,7 +16,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.catalog.modifiers import changes_batch
@@ -28,6 +27,7 @@ from mmaprobe.generators.families import FAMILIES, stream_number
 from mmaprobe.generators.space import target
 from mmaprobe.models.model import run_tiles
 from mmaprobe.models.program import program
+from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.campaign import campaign_source, takes

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import _native
-from mmaprobe.catalog.batch import Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.base import Device
@@ -19,6 +18,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators.families import FAMILIES, MOST_LANES, stream_number
 from mmaprobe.generators.space import target
 from mmaprobe.models.program import Program, program
+from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.datapath import Datapath
 
 

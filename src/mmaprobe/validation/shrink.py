@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, join
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.operands.batch import Batch, join
 
 Differ = Callable[[Batch], NDArray[np.bool_]]
 ROUNDS = 200

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import _native, formats
-from mmaprobe.catalog.batch import Batch, Bits
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
 from mmaprobe.devices.child import no_children
@@ -24,6 +23,7 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.options import FLAG, FUNCTION, Rule, checked, one_of, or_none, whole
 from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, varied
 from mmaprobe.validation.examine import Example, examine

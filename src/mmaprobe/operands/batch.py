@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.resident import Resident
 from mmaprobe.catalog.sparsity import check_metadata
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.resident import Resident
 
 Bits = NDArray[np.unsignedinteger[Any]]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog import dlpack
 from mmaprobe.errors import UsageError
+from mmaprobe.operands import dlpack
 
 CUDA, ROCM = 2, 10
 """DLPack's numbers of the memory of GPUs (kDLCUDA, kDLROCM)."""

@@ -11,11 +11,11 @@ from itertools import islice
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.batch import Batch, Bits, vector_shapes
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Batch, Bits, vector_shapes
 
 _BITS = re.compile(r"0[xX][0-9a-fA-F]+")
 _HEXFLOAT = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)[pP]([+-]?\d+)")

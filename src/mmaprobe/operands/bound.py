@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.catalog.batch import Batch, Bits, check_batch, check_operands, check_vectors, vector_shapes
-from mmaprobe.catalog.edge import from_bits, to_bits
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.resident import Resident
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import get
+from mmaprobe.operands.batch import Batch, Bits, check_batch, check_operands, check_vectors, vector_shapes
+from mmaprobe.operands.edge import from_bits, to_bits
+from mmaprobe.operands.resident import Resident
 
 
 @dataclass(frozen=True)

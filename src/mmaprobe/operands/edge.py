@@ -17,11 +17,11 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.catalog import dlpack
-from mmaprobe.catalog.batch import Bits
-from mmaprobe.catalog.resident import Resident, resident
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
+from mmaprobe.operands import dlpack
+from mmaprobe.operands.batch import Bits
+from mmaprobe.operands.resident import Resident, resident
 
 _HELD_AS = {
     "f64": "float64",
