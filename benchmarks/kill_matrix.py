@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation.arguments import argument
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.generators import generate, plan
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.lookup import datapath_for

@@ -18,9 +18,9 @@ from pathlib import Path
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions, lowering
 from mmaprobe.catalog.states import modes
-from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.attack import attack_vectors, can_attack
 from mmaprobe.derivation.pool import mixed_vectors
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch

@@ -20,7 +20,7 @@ import tomli_w
 
 import mmaprobe
 from mmaprobe.catalog.lookup import architectures
-from mmaprobe.derivation.classes import number_classes
+from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.parameters.classes import FILE, digest
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import load

@@ -11,12 +11,12 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation.arguments import argument
-from mmaprobe.derivation.bounds import accumulator_span, trace
-from mmaprobe.derivation.checker import RULES, Argument, numbers, refute
-from mmaprobe.derivation.headroom import headroom
-from mmaprobe.derivation.identities import IDENTITIES
-from mmaprobe.derivation.spans import Span, encoded, operand_span, product_span
+from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.bounds import accumulator_span, trace
+from mmaprobe.equivalence.checker import RULES, Argument, numbers, refute
+from mmaprobe.equivalence.headroom import headroom
+from mmaprobe.equivalence.record_rules import IDENTITIES
+from mmaprobe.equivalence.spans import Span, encoded, operand_span, product_span
 from mmaprobe.models import engine
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Product, Products, Scale

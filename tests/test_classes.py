@@ -6,7 +6,7 @@ import tomllib
 from importlib import resources
 
 from mmaprobe.catalog.lookup import architectures, instruction
-from mmaprobe.derivation.classes import number_classes
+from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.parameters.classes import FILE, classes_of, digest
 from mmaprobe.parameters.lookup import datapath_for, load
 from mmaprobe.parameters.mutate import mutate

@@ -12,7 +12,6 @@ import pytest
 
 from mmaprobe.catalog import lookup
 from mmaprobe.cli import main
-from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare, telling
 from mmaprobe.derivation.frame import frame_of
 from mmaprobe.derivation.pool import mixed_vectors
@@ -21,6 +20,7 @@ from mmaprobe.derivation.recorded import Reading, read
 from mmaprobe.derivation.sparse import asked, dense_form
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.replay import Replay, open_replay, record
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.questions import read_questions
 from mmaprobe.models.engine import evaluate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mmaprobe.catalog.lookup import architectures, instruction
-from mmaprobe.derivation.arguments import argument
-from mmaprobe.derivation.same_sums import canonical, same_sum
+from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.sum_order import canonical, same_sum
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Add, Datapath, Exact
 from mmaprobe.parameters.diff import outline

@@ -9,11 +9,11 @@ import pytest
 
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.attack import attack_vectors
-from mmaprobe.derivation.conversions import odd_first, products_fit, rounded_alike
-from mmaprobe.derivation.exhaustion import nan_rules_agree
-from mmaprobe.derivation.late_cuts import cut_again, zero_cut_again
 from mmaprobe.derivation.pool import mixed_vectors
-from mmaprobe.derivation.same_sums import one_operation, same_sum
+from mmaprobe.equivalence.conversions import odd_first, products_fit, rounded_alike
+from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
+from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
+from mmaprobe.equivalence.sum_order import one_operation, same_sum
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.lookup import datapath_for

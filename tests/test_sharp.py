@@ -14,7 +14,6 @@ from mmaprobe.derivation.axes import alignment, cut, fraction_bits, rounding
 from mmaprobe.derivation.faint import faint_vectors, reaches_lower
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.rewrite import map_encodes, map_fused
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.state import State
@@ -23,6 +22,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Operand
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.rewrite import map_encodes, map_fused
 
 SUM = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")
 TRUTH = datapath_for("sm_90a", SUM)

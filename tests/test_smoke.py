@@ -11,8 +11,8 @@ import mmaprobe
 import oracle
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli.terminal import app
-from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.smoke import smoke_vectors
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Witness, take

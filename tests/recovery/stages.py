@@ -22,7 +22,6 @@ from shards import seeds_of
 
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.opening import open_up
-from mmaprobe.derivation.rewrite import map_node, with_encode
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.settle import Settlement
 from mmaprobe.derivation.state import OutsideError, State
@@ -41,6 +40,7 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.parameters.rewrite import map_node, with_encode
 
 
 def handed_over(path: Datapath, seed: int) -> Datapath:

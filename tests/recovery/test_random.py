@@ -23,7 +23,7 @@ from random_architectures import KINDS, PAIRS, Case, case, draw_case
 import oracle
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import architectures, instructions
-from mmaprobe.derivation.arguments import argument
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Fused, walk
 from mmaprobe.parameters.neighbours import neighbourhood, neighbours

@@ -24,12 +24,11 @@ from mmaprobe import formats
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation, derive, loop
-from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.derivation.hypotheses import control_variants, control_words
-from mmaprobe.derivation.rewrite import explicit
-from mmaprobe.derivation.same_sums import one_operation
 from mmaprobe.devices.base import open_device
+from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.sum_order import one_operation
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
@@ -37,6 +36,7 @@ from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma,
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
+from mmaprobe.parameters.rewrite import explicit
 from mmaprobe.parameters.table import flatten, to_table
 
 DEPTH = os.environ.get("MMAPROBE_DEPTH", "quick")

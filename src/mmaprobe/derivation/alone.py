@@ -17,13 +17,13 @@ from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Found, Graded, unused
 from mmaprobe.derivation.numbers import Group, Precisions, groups, with_product
-from mmaprobe.derivation.rewrite import explicit, map_fused
 from mmaprobe.derivation.structures import fused_structures
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Known
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
+from mmaprobe.parameters.rewrite import explicit, map_fused
 
 SWEEPS = 3
 WIDE = 60

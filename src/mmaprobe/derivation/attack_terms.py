@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.codes import ABSENT, KINDS, ONE, codes_of
-from mmaprobe.derivation.rewrite import encodes
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Fused, walk
+from mmaprobe.parameters.rewrite import encodes
 
 Ints = NDArray[np.int64]
 

@@ -13,9 +13,9 @@ from itertools import product
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.derivation.rewrite import map_encodes, map_fused
 from mmaprobe.models.grid import Change, Numbers
 from mmaprobe.parameters.datapath import SUBNORMALS, Datapath, Encode, Fused, Operand, Products, walk
+from mmaprobe.parameters.rewrite import map_encodes, map_fused
 
 MOST_BITS = 64
 """The widest alignment that a search counts out; above it nothing is cut."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mmaprobe.derivation.checker import Argument
+from mmaprobe.equivalence.checker import Argument
 from mmaprobe.evidence.records import Witness
 
 Verdict = Literal["refuted", "equivalent", "open"]

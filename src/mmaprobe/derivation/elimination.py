@@ -21,12 +21,12 @@ from mmaprobe.derivation.frame import Frame
 from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.passive import end_variants, nested_hypotheses, plain_hypotheses, zero_variants
 from mmaprobe.derivation.pool import hard_vectors, nan_operands
-from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.parameters.rewrite import wider_formats
 from mmaprobe.parameters.table import flatten, to_table
 
 LEAST_PLAIN = 64

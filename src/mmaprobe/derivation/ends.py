@@ -22,11 +22,11 @@ from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.pool import nan_operands
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.rewrite import explicit, map_encodes, map_fused, map_node, tidy, with_encode
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.models.grid import Change, Grid, Numbers
 from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Fused, Node, Operand, Products, children, walk
+from mmaprobe.parameters.rewrite import explicit, map_encodes, map_fused, map_node, tidy, with_encode
 
 Axis = Sequence[Change]
 PARTS = ("product", "halves", "inner", "root", "result")

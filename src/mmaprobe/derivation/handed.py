@@ -26,12 +26,12 @@ from mmaprobe.derivation.numbers import groups, numbered_cuts, rounding
 from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.polish import polish_numbers
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.parameters.rewrite import explicit, tidy
 
 EACH = 96
 """Vectors of each kind."""

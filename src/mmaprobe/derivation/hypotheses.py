@@ -14,7 +14,6 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.rewrite import encodes, map_encodes, map_fused, with_encode
 from mmaprobe.derivation.structures import Structure
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import (
@@ -34,6 +33,7 @@ from mmaprobe.parameters.datapath import (
     Subnormals,
     walk,
 )
+from mmaprobe.parameters.rewrite import encodes, map_encodes, map_fused, with_encode
 
 
 def integer_hypotheses(instruction: Instruction) -> list[Datapath]:

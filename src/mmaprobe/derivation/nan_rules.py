@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import permutations, product
 
 from mmaprobe.derivation.hypotheses import with_rule
-from mmaprobe.derivation.rewrite import map_node
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -21,6 +20,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     walk,
 )
+from mmaprobe.parameters.rewrite import map_node
 
 Priority = tuple[str, ...]
 

@@ -15,9 +15,9 @@ from typing import Any
 from mmaprobe import formats
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation.graded import Axis
-from mmaprobe.derivation.rewrite import map_fused
 from mmaprobe.models.grid import Change, Numbers
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, walk
+from mmaprobe.parameters.rewrite import map_fused
 
 Group = tuple[Datapath, list[Axis]]
 Precisions = tuple[int, ...]

@@ -14,7 +14,6 @@ from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation.graded import Budget
 from mmaprobe.derivation.living import Living, several
-from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.derivation.state import OutsideError
 from mmaprobe.derivation.structures import (
     Structure,
@@ -29,6 +28,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Change, Grid
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Special
+from mmaprobe.parameters.rewrite import explicit, tidy
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")

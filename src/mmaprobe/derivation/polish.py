@@ -9,11 +9,11 @@ from mmaprobe.derivation.graded import Budget, Graded, grid_of
 from mmaprobe.derivation.living import Living
 from mmaprobe.derivation.numbers import Precisions, groups, singles
 from mmaprobe.derivation.observations import Pool, eliminate
-from mmaprobe.derivation.rewrite import explicit, simpler, tidy
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.wide import descend, grids
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.rewrite import explicit, simpler, tidy
 
 TURNS = 12
 

@@ -8,9 +8,9 @@ from itertools import combinations
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.catalog.states import default_state
-from mmaprobe.derivation.classes import number_classes
 from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.derivation.sparse import dense_form
+from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import Part, Store
 from mmaprobe.models.engine import evaluate_many

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
 from mmaprobe.derivation.elimination import Elimination
 from mmaprobe.derivation.frame import Frame
 from mmaprobe.derivation.loop import Derivation
 from mmaprobe.derivation.outside import Repair, repairs
 from mmaprobe.derivation.passive import zero_variants
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, take

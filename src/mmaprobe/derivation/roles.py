@@ -16,7 +16,6 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.derivation import axes
-from mmaprobe.derivation.rewrite import map_fused, map_node, with_encode
 from mmaprobe.models.grid import Change, Numbers
 from mmaprobe.parameters.datapath import (
     SUBNORMALS,
@@ -29,6 +28,7 @@ from mmaprobe.parameters.datapath import (
     Zero,
     walk,
 )
+from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
 
 Axis = Sequence[Change]
 OVERFLOWS = ("ieee", "infinity", "largest")

@@ -21,7 +21,6 @@ from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import nan_operands, plain
 from mmaprobe.derivation.pools import Pools
 from mmaprobe.derivation.read_trees import read
-from mmaprobe.derivation.rewrite import converted_last, spellings, with_rules
 from mmaprobe.derivation.sharp import sharpened
 from mmaprobe.derivation.skeletons import Skeletons
 from mmaprobe.derivation.state import ContradictedError, OutsideError, State
@@ -31,6 +30,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid
 from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Datapath, Special
+from mmaprobe.parameters.rewrite import converted_last, spellings, with_rules
 
 MOST_STRUCTURES = 8
 """Of the structures that plain vectors leave alive so many, unlike at the ends of the range, are refined."""

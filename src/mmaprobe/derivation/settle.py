@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.derivation import hypotheses as grammar
-from mmaprobe.derivation.arguments import argument
 from mmaprobe.derivation.attack import SHAPES, attack_vectors, can_attack
 from mmaprobe.derivation.certificate import Certificate, Entry, Pool, Verdict
-from mmaprobe.derivation.checker import Argument
 from mmaprobe.derivation.living import several
 from mmaprobe.derivation.observations import Observations, eliminate
 from mmaprobe.derivation.pool import OWN_KINDS, hard_vectors, mixed_vectors
 from mmaprobe.derivation.search import Search
 from mmaprobe.derivation.state import OutsideError
 from mmaprobe.derivation.work import NEIGHBOUR, evaluated, spend
+from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.checker import Argument
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.operands.batch import Batch, Bits, join, take

@@ -14,11 +14,11 @@ from mmaprobe.derivation import hypotheses as grammar
 from mmaprobe.derivation import roles
 from mmaprobe.derivation.observations import greedy
 from mmaprobe.derivation.plain import uniform_vectors
-from mmaprobe.derivation.rewrite import explicit, map_fused
 from mmaprobe.derivation.structures import Structure, orders
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
+from mmaprobe.parameters.rewrite import explicit, map_fused
 
 TOLD, TRIED = 6, 48
 """So many vectors tell the places of lanes apart, of so many tried."""

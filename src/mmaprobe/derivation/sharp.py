@@ -11,13 +11,13 @@ from mmaprobe.derivation.ends import all_zeros, flushed
 from mmaprobe.derivation.faint import faint_vectors, reaches_lower
 from mmaprobe.derivation.living import Living, several
 from mmaprobe.derivation.observations import splitters
-from mmaprobe.derivation.rewrite import explicit, map_encodes
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import State
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Batch, take
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.rewrite import explicit, map_encodes
 
 MOST = 1024
 """Of so many hypotheses all are held against a vector before it is asked."""

@@ -23,7 +23,6 @@ from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.polish import polish
 from mmaprobe.derivation.pool import plain
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.rewrite import wider_formats
 from mmaprobe.derivation.shapes import normal
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.structures import (
@@ -42,6 +41,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.models.grid import Grid
 from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.parameters.rewrite import wider_formats
 
 Left = tuple[Structure, Living]
 NARROW = ("RZ", "RD", "RU", "RNE")

@@ -34,12 +34,12 @@ from mmaprobe.derivation.opening import Opening
 from mmaprobe.derivation.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.polish import polish_numbers
 from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.rewrite import tidy
 from mmaprobe.derivation.shapes import Places, Shape, normal, ordered, shapes
 from mmaprobe.derivation.state import OutsideError, State
 from mmaprobe.derivation.structures import Structure
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.rewrite import tidy
 
 ALONE, UNIFORM, SAFE = 96, 96, 64
 """Vectors of the second opening, by kind."""

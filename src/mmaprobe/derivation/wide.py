@@ -19,11 +19,11 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.derivation import axes, roles
 from mmaprobe.derivation.living import Living, several
-from mmaprobe.derivation.rewrite import explicit, tidy
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid, Known
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.parameters.rewrite import explicit, tidy
 
 Group = tuple[Datapath, list[roles.Axis]]
 Spend = Callable[[int], None]

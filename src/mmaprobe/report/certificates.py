@@ -7,8 +7,8 @@ from itertools import groupby
 
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.certificate import Entry
-from mmaprobe.derivation.checker import Argument, span_of
-from mmaprobe.derivation.spans import FAR, Span
+from mmaprobe.equivalence.checker import Argument, span_of
+from mmaprobe.equivalence.spans import FAR, Span
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.parameters.table import fields
 from mmaprobe.report.vectors import vector_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mmaprobe import formats
-from mmaprobe.derivation.cases import Case
-from mmaprobe.derivation.spans import Span, exact_in
+from mmaprobe.equivalence.cases import Case
+from mmaprobe.equivalence.spans import Span, exact_in
 from mmaprobe.parameters.datapath import Encode
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from mmaprobe.derivation.bounds import accumulator_span, trace
-from mmaprobe.derivation.checker import RULES, Argument, Fact, numbers, refute
-from mmaprobe.derivation.identities import IDENTITIES
-from mmaprobe.derivation.spans import Span, Trace
+from mmaprobe.equivalence.bounds import accumulator_span, trace
+from mmaprobe.equivalence.checker import RULES, Argument, Fact, numbers, refute
+from mmaprobe.equivalence.record_rules import IDENTITIES
+from mmaprobe.equivalence.spans import Span, Trace
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.neighbours import Neighbour
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-from mmaprobe.derivation import encode_rules, identities
-from mmaprobe.derivation.bounds import highest, never_cuts, start_span, trace
-from mmaprobe.derivation.cases import Case
-from mmaprobe.derivation.signs import sign_is_hidden
-from mmaprobe.derivation.spans import FAR, Span, operand_span
+from mmaprobe.equivalence import encode_rules, record_rules
+from mmaprobe.equivalence.bounds import highest, never_cuts, start_span, trace
+from mmaprobe.equivalence.cases import Case
+from mmaprobe.equivalence.spans import FAR, Span, operand_span
+from mmaprobe.equivalence.zero_signs import sign_is_hidden
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, walk
 
 Fact = tuple[str, tuple[int, ...]]
@@ -31,7 +31,7 @@ class Argument:
     @property
     def text(self) -> str:
         """The argument as a sentence."""
-        return RULES[self.rule][1] if self.rule in RULES else identities.IDENTITIES[self.rule][1]
+        return RULES[self.rule][1] if self.rule in RULES else record_rules.IDENTITIES[self.rule][1]
 
     def form(self) -> dict[str, object]:
         """As evidence keeps it."""
@@ -40,13 +40,13 @@ class Argument:
 
 def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
     """Why an argument does not show that two datapaths are the same function; empty where it does."""
-    if argument.rule in identities.IDENTITIES:
-        holds = identities.IDENTITIES[argument.rule][0](datapath, other, argument.place)
+    if argument.rule in record_rules.IDENTITIES:
+        holds = record_rules.IDENTITIES[argument.rule][0](datapath, other, argument.place)
         return "" if holds else f"{argument.rule} does not hold"
     if argument.rule not in RULES:
         return f"no rule {argument.rule!r}"
     rule, _, names = RULES[argument.rule]
-    changed = identities.changed_fields(datapath, other)
+    changed = record_rules.changed_fields(datapath, other)
     if not changed or not changed <= {f"{argument.place}.{name}" for name in names}:
         return f"{argument.rule} says nothing of {', '.join(sorted(changed)) or 'no change'}"
     spans = {path: span_of(values) for path, values in argument.facts}
@@ -86,7 +86,7 @@ def _sign_hidden(case: Case) -> bool:
 
 
 def _alignment(path: Datapath, place: str, spans: dict[str, Span]) -> tuple[Fused, list[Span]]:
-    node = identities.part_at(path, place)
+    node = record_rules.part_at(path, place)
     if not isinstance(node, Fused):
         raise KeyError(place)
     return node, [spans[f"{place}.terms.{i}.of"] for i in range(len(node.terms))]
@@ -149,7 +149,7 @@ def _hidden_above(case: Case, place: str, zeros: list[int | None]) -> bool:
     beside it has a label at least as high, up to a rounding or to a term that always shows one."""
     while True:
         head, _, tail = place.rpartition(".terms.")
-        node, own = identities.part_at(case.old, head), int(tail.partition(".")[0] or 0) if head else 0
+        node, own = record_rules.part_at(case.old, head), int(tail.partition(".")[0] or 0) if head else 0
         if not head or not isinstance(node, Fused):
             return False
         shown = [node.zero_exponent if term.zero_exponent is None else term.zero_exponent for term in node.terms]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mmaprobe.derivation.headroom import aligned_width
-from mmaprobe.derivation.spans import FAR, NOTHING, Span, Trace, encoded, operand_span, product_span, scaled
+from mmaprobe.equivalence.headroom import aligned_width
+from mmaprobe.equivalence.spans import FAR, NOTHING, Span, Trace, encoded, operand_span, product_span, scaled
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaprobe.derivation.arguments import argument
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.mutate import mutate

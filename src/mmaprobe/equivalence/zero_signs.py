@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmaprobe.derivation.spans import Span
+from mmaprobe.equivalence.spans import Span
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fma, Fused, Node, Products
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.derivation.bounds import accumulator_span, trace
-from mmaprobe.derivation.rewrite import encodes
-from mmaprobe.derivation.spans import Span, exact_in, product_span
+from mmaprobe.equivalence.bounds import accumulator_span, trace
+from mmaprobe.equivalence.spans import Span, exact_in, product_span
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fused, Node, Product, Products, walk
+from mmaprobe.parameters.rewrite import encodes
 
 
 def products_fit(old: Datapath, new: Datapath) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmaprobe import formats
-from mmaprobe.derivation.headroom import granularity, headroom
+from mmaprobe.equivalence.headroom import granularity, headroom
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mmaprobe import formats
-from mmaprobe.derivation.bounds import accumulator_span, highest, never_cuts, trace
-from mmaprobe.derivation.spans import Span, Trace
+from mmaprobe.equivalence.bounds import accumulator_span, highest, never_cuts, trace
+from mmaprobe.equivalence.spans import Span, Trace
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from mmaprobe import formats
-from mmaprobe.derivation.bounds import accumulator_span, trace
-from mmaprobe.derivation.conversions import labels_read, odd_first, products_fit, rounded_alike
-from mmaprobe.derivation.exhaustion import nan_rules_agree
-from mmaprobe.derivation.late_cuts import cut_again, zero_cut_again
-from mmaprobe.derivation.rewrite import encodes
-from mmaprobe.derivation.same_sums import one_operation, same_sum
-from mmaprobe.derivation.spans import FAR, operand_span
+from mmaprobe.equivalence.bounds import accumulator_span, trace
+from mmaprobe.equivalence.conversions import labels_read, odd_first, products_fit, rounded_alike
+from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
+from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
+from mmaprobe.equivalence.spans import FAR, operand_span
+from mmaprobe.equivalence.sum_order import one_operation, same_sum
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -27,6 +26,7 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.rewrite import encodes
 from mmaprobe.parameters.table import flatten, to_table
 
 

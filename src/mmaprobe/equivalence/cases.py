@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmaprobe.derivation import identities
-from mmaprobe.derivation.spans import Span
+from mmaprobe.equivalence import record_rules
+from mmaprobe.equivalence.spans import Span
 from mmaprobe.parameters.datapath import Datapath
 
 
@@ -20,4 +20,4 @@ class Case:
 
     def both(self) -> tuple[object, object]:
         """What is at ``place`` in each."""
-        return identities.part_at(self.old, self.place), identities.part_at(self.new, self.place)
+        return record_rules.part_at(self.old, self.place), record_rules.part_at(self.new, self.place)

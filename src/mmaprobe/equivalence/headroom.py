@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmaprobe import formats
-from mmaprobe.derivation.spans import FAR, product_span
+from mmaprobe.equivalence.spans import FAR, product_span
 from mmaprobe.parameters.datapath import Datapath, Exact, Fused, Node, Products, Term
 
 
