@@ -16,7 +16,6 @@ import pytest
 import mmaprobe
 from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.devices.base import Device, Support, open_device
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence import files
@@ -24,6 +23,7 @@ from mmaprobe.evidence.files import Lock
 from mmaprobe.evidence.store import Part, Store
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.files import read, to_text
+from mmaprobe.survey.publish import parameter_file
 from sealing import replaced
 
 MODEL = "model:x86-64+intel"

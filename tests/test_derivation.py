@@ -19,12 +19,12 @@ from mmaprobe import formats
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
-from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.devices.base import Device, Support, open_device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.survey.comparison import compare_with_shipped
 from mmaprobe.validation import validate
 
 DOT = lookup.instruction("x86.vdpbf16ps")

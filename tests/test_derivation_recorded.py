@@ -12,7 +12,6 @@ import pytest
 
 from mmaprobe.catalog import lookup
 from mmaprobe.cli import main
-from mmaprobe.derivation.comparison import compare, telling
 from mmaprobe.derivation.frame import frame_of
 from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.derivation.questions import questions
@@ -30,6 +29,7 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour
 from mmaprobe.report.recordings import field_rows, ranges
+from mmaprobe.survey.comparison import compare, telling
 
 AMPERE = open_device("model:sm_80")
 HMMA = lookup.instruction("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")

@@ -17,7 +17,6 @@ from mmaprobe.cli import main
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.pool import mixed_vectors
 from mmaprobe.derivation.selection import prove_selection
-from mmaprobe.derivation.smoke import smoke_vectors, validate_witnesses
 from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form, hostile, kept
 from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import Support, open_device
@@ -27,6 +26,7 @@ from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits, check_vectors
 from mmaprobe.parameters.lookup import datapath_for, read_file
 from mmaprobe.report.certificates import certificate_lines
+from mmaprobe.survey.smoke import smoke_vectors, validate_witnesses
 
 FORMS = {
     "mma.sp.m16n8k16.f32.f16.f16.f32": "sm_80",

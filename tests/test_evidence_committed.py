@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.derivation.publish import parameter_file
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import to_text
 from mmaprobe.parameters.lookup import load
+from mmaprobe.survey.publish import parameter_file
 
 EVIDENCE = Path(__file__).parents[1] / "validation" / "evidence"
 FOLDERS = sorted(path.parent for path in EVIDENCE.glob("*/manifest.json"))

@@ -20,8 +20,6 @@ from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.sparsity import kept_positions
 from mmaprobe.cli import main
-from mmaprobe.derivation import settling
-from mmaprobe.derivation.settling import settle, unsettled
 from mmaprobe.devices.gpu import GpuDevice
 from mmaprobe.devices.gpu_trial import serve
 from mmaprobe.devices.known_answer import WrongAnswerError
@@ -29,6 +27,8 @@ from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.findings import findings_code
+from mmaprobe.survey import layouts
+from mmaprobe.survey.layouts import settle, unsettled
 from mmaprobe.toolchain.pack import open_pack
 from sealing import reseal
 from standin_hip import plugged
@@ -105,8 +105,8 @@ def test_where_values_go_when_no_claim_is_right(home: str, name: str, moved: str
 
 def test_two_that_answer_right_settle_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = gpu("gfx950", "chunks")
-    monkeypatch.setattr(settling, "_wrong", lambda *given: "")
-    monkeypatch.setattr(settling, "probe_one_hot_alone", lambda *given: Finding("layout", "bounded", "as named", ""))
+    monkeypatch.setattr(layouts, "_wrong", lambda *given: "")
+    monkeypatch.setattr(layouts, "probe_one_hot_alone", lambda *given: Finding("layout", "bounded", "as named", ""))
     found = settle(opened, instruction(HALF, "gfx950"))
     assert found.status == "inconclusive"
     assert found.text == "consecutive and chunks both answer right: nothing here tells them apart"

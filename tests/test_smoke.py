@@ -11,7 +11,6 @@ import mmaprobe
 import oracle
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli.terminal import app
-from mmaprobe.derivation.smoke import smoke_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
@@ -19,6 +18,7 @@ from mmaprobe.operands.batch import Witness, take
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.parameters.table import to_table
+from mmaprobe.survey.smoke import smoke_vectors
 
 HOPPER = "mma.m16n8k16.f32.f16.f16.f32"
 

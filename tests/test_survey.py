@@ -12,9 +12,6 @@ import pytest
 from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
-from mmaprobe.derivation.entries import updated
-from mmaprobe.derivation.survey import VECTORS, survey
-from mmaprobe.derivation.surveyed import Survey
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import run_tiles
@@ -23,6 +20,9 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile, from_text, to_text
 from mmaprobe.parameters.lookup import datapath_for, read_file
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.survey.parameter_entries import updated
+from mmaprobe.survey.rows import Survey
+from mmaprobe.survey.survey import VECTORS, survey
 
 HOPPER = open_device("model:sm_90a")
 F24 = "mutant:sm_90a/HMMA.16816.F32[f16,f16->f32]/tree.fraction_bits=24"

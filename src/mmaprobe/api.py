@@ -11,8 +11,6 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
 from mmaprobe.derivation.loop import OPTIONS as DERIVE
-from mmaprobe.derivation.settling import probe_open, unsettled
-from mmaprobe.derivation.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_tiles, run_vectors
 from mmaprobe.errors import NotHereError, UsageError, brief
 from mmaprobe.evidence.records import Finding
@@ -29,6 +27,8 @@ from mmaprobe.probing.long_sum import probe_long_sum
 from mmaprobe.probing.replication import Replication
 from mmaprobe.probing.replication import replicate as _replicate
 from mmaprobe.probing.suite import checked as checked_questions
+from mmaprobe.survey.layouts import probe_open, unsettled
+from mmaprobe.survey.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.validation import Summary
 from mmaprobe.validation import validate as _validate
 from mmaprobe.validation.stream import check_options

@@ -15,7 +15,7 @@ import mmaprobe
 from mmaprobe.catalog import lookup
 
 PACKAGE = Path(mmaprobe.__file__).parent
-ROOMS = ("derivation", "equivalence")
+ROOMS = ("derivation", "equivalence", "survey")
 FILES = {
     ".".join(("mmaprobe", *path.relative_to(PACKAGE).with_suffix("").parts)): path
     for room in ROOMS

@@ -24,7 +24,6 @@ from mmaprobe import formats
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation, derive, loop
-from mmaprobe.derivation.comparison import compare_with_shipped
 from mmaprobe.derivation.hypotheses import control_variants, control_words
 from mmaprobe.devices.base import open_device
 from mmaprobe.equivalence.arguments import argument
@@ -38,6 +37,7 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
 from mmaprobe.parameters.rewrite import explicit
 from mmaprobe.parameters.table import flatten, to_table
+from mmaprobe.survey.comparison import compare_with_shipped
 
 DEPTH = os.environ.get("MMAPROBE_DEPTH", "quick")
 CHOSEN = {"quick": representatives()[::6], "ci": representatives(), "full": distinct()}[DEPTH]

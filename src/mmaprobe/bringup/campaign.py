@@ -16,7 +16,6 @@ from mmaprobe.bringup.result import Report, Result, mismatches_of, spent, to_par
 from mmaprobe.bringup.selection import select, unaccounted
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.comparison import compare, compare_with_shipped
 from mmaprobe.devices.base import Device, open_device, serial
 from mmaprobe.devices.child import no_children
 from mmaprobe.devices.model import DatapathDevice
@@ -28,6 +27,7 @@ from mmaprobe.options import checked, or_none, with_methods
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.probing import probe
+from mmaprobe.survey.comparison import compare, compare_with_shipped
 from mmaprobe.validation import validate
 
 LEAST_PER_MODE = 100_000

@@ -8,10 +8,10 @@ from pathlib import Path
 from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
 from mmaprobe.bringup.validating import EACH, validate_up_to
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.comparison import compare
-from mmaprobe.derivation.kept_rows import row_from_json, row_to_json
-from mmaprobe.derivation.surveyed import Row
 from mmaprobe.evidence.files import Field
+from mmaprobe.survey.comparison import compare
+from mmaprobe.survey.kept_rows import row_from_json, row_to_json
+from mmaprobe.survey.rows import Row
 
 BRIEF = 10_000_000
 """Vectors of a main form's first validation."""

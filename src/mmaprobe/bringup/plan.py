@@ -13,9 +13,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, is_glob, lowering
 from mmaprobe.catalog.variants import asked
 from mmaprobe.derivation.frame import bare_primitive
-from mmaprobe.derivation.settling import unsettled
 from mmaprobe.devices.base import Device, Support
 from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.survey.layouts import unsettled
 
 MAIN_FORMATS = ("f16", "bf16", "tf32", "e4m3", "e2m1")
 """Operand formats (and those whose names begin so) in which most work is done."""

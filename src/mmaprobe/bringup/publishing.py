@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from mmaprobe.bringup.recording import write_archive
 from mmaprobe.bringup.room import Room
-from mmaprobe.derivation.entries import updated
-from mmaprobe.derivation.surveyed import Row, survey_of
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.files import ParameterFile, to_text
+from mmaprobe.survey.parameter_entries import updated
+from mmaprobe.survey.rows import Row, survey_of
 
 FOLDER = "parameters"
 

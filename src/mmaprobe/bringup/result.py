@@ -9,13 +9,13 @@ from mmaprobe.bringup.answers import Answer
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation
-from mmaprobe.derivation.comparison import Comparison
 from mmaprobe.devices.base import Device
 from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.rows import NEW, demand_codes, run_code, worst
+from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
 INTERRUPTED = 130

@@ -10,12 +10,12 @@ from typing import Any, Protocol, TypeVar
 from mmaprobe.bringup.plan import Plan, kind, place
 from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.survey import Surveyor
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.errors import CannotWriteError, MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Part, Store
+from mmaprobe.survey.survey import Surveyor
 
 Clock = Callable[[], float]
 Work = Iterator[str | None]

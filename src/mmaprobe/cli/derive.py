@@ -56,8 +56,8 @@ def derive(
         return _one(opened, what, seed, check, write, certificate, as_json)
     refuse(context, ("certificate",), f"prints that of one instruction, not of {what}")
     from mmaprobe.bringup.selection import select
-    from mmaprobe.derivation.survey import survey
     from mmaprobe.report import derivations, progress
+    from mmaprobe.survey.survey import survey
 
     with progress.SurveyProgress() as bars:
         found = survey(opened, *select(opened, pattern), seed=seed, listener=bars)
@@ -93,9 +93,9 @@ def _one(
     as_json: bool,
 ) -> int:  # fmt: skip
     from mmaprobe.catalog import lookup
-    from mmaprobe.derivation.comparison import compare_with_shipped
-    from mmaprobe.derivation.surveyed import alone
     from mmaprobe.report import findings
+    from mmaprobe.survey.comparison import compare_with_shipped
+    from mmaprobe.survey.rows import alone
 
     derivation = mmaprobe.derive(device, what, seed=seed)
     architecture = device.info().get("architecture", "")

@@ -122,11 +122,11 @@ def parameters_write(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when the file would change.")] = False,
 ) -> int:
     """Turn the evidence of a run into a parameter file; print what changes, in meaning."""
-    from mmaprobe.derivation.publish import parameter_file
     from mmaprobe.evidence.files import write_bytes
     from mmaprobe.evidence.store import Store
     from mmaprobe.parameters.files import to_text
     from mmaprobe.report import listing
+    from mmaprobe.survey.publish import parameter_file
 
     derived = parameter_file(Store.open(evidence))
     lines = listing.file_changes(out_file, derived)

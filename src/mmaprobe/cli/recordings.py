@@ -94,7 +94,7 @@ def _write_questions(path: Path, identity: dict[str, str], readings: list[Readin
 
 
 def _changes(device: Replay, readings: list[Reading], seed: int, write: Path | None, check: bool) -> list[str]:
-    from mmaprobe.derivation.surveyed import alone, together
+    from mmaprobe.survey.rows import alone, together
 
     found = together([alone(device, each.instruction, each.derivation, seed) for each in readings])
     return changes_of(found, write, check)

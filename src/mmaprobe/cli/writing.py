@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mmaprobe.derivation.surveyed import Survey
+    from mmaprobe.survey.rows import Survey
 
 
 def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:
     """What a parameter file would say anew, in sentences: ``write``'s, else the shipped one; written unless checked."""
-    from mmaprobe.derivation.entries import updated
     from mmaprobe.evidence.files import write_bytes
     from mmaprobe.parameters.files import ParameterFile, to_text
     from mmaprobe.parameters.lookup import read_file
     from mmaprobe.report import changes
+    from mmaprobe.survey.parameter_entries import updated
 
     if write is None:
         return changes.shipped_lines(found) if check else []

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.comparison import compare, telling
-from mmaprobe.derivation.surveyed import Survey
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, walk
 from mmaprobe.parameters.diff import datapath_changes, diff, in_words
 from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.survey.comparison import compare, telling
+from mmaprobe.survey.rows import Survey
 
 
 def change_lines(old: ParameterFile, new: ParameterFile, runs: Mapping[str, Instruction], seed: int) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.console import Console
 
-from mmaprobe.derivation.surveyed import Outcome, Row, Survey
 from mmaprobe.parameters.table import to_table
 from mmaprobe.report.listing import table
+from mmaprobe.survey.rows import Outcome, Row, Survey
 
 UNSETTLED: tuple[Outcome, ...] = ("inconclusive", "refused", "failed")
 

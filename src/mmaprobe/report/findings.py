@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Console
 
 from mmaprobe.derivation import Derivation
-from mmaprobe.derivation.comparison import Comparison
 from mmaprobe.evidence.documents import finding_to_json, mismatch_to_json
 from mmaprobe.evidence.records import Finding, Mismatch
 from mmaprobe.report.certificates import certificate_lines
@@ -16,6 +15,7 @@ from mmaprobe.report.listing import table
 from mmaprobe.report.phrases import describe
 from mmaprobe.report.tree import datapath_text
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
 MOST_REPAIRS = 5

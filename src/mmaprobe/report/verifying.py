@@ -9,7 +9,6 @@ from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
-from mmaprobe.derivation.comparison import compare
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus
@@ -18,6 +17,7 @@ from mmaprobe.evidence.records import Witness
 from mmaprobe.evidence.store import KIND, MANIFEST, Named, Part, digest_named, part_name, read_manifest, step_name
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.rows import PRECEDENCE
+from mmaprobe.survey.comparison import compare
 from mmaprobe.toolchain.kernel import file_name
 from mmaprobe.toolchain.pack import LIST, open_pack
 

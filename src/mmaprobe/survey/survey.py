@@ -15,7 +15,6 @@ from mmaprobe.derivation.frame import bare_primitive
 from mmaprobe.derivation.loop import derive
 from mmaprobe.derivation.pool import hard_vectors
 from mmaprobe.derivation.sparse import asked, dense_form, kept, sorts
-from mmaprobe.derivation.surveyed import Row, Survey, outcome_of, survey_of
 from mmaprobe.derivation.written import as_vectors
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.errors import DeviceError, UsageError
@@ -25,6 +24,7 @@ from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.survey.rows import Row, Survey, outcome_of, survey_of
 
 VECTORS = 1000
 """So many vectors, of every family, must agree before an instruction is said to compute a datapath already known."""

@@ -10,15 +10,15 @@ from itertools import groupby
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation.certificate import Certificate
-from mmaprobe.derivation.comparison import telling
 from mmaprobe.derivation.frame import bare_primitive
 from mmaprobe.derivation.loop import Derivation
-from mmaprobe.derivation.publish import followed
-from mmaprobe.derivation.surveyed import Row, Survey
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.records import Witness
 from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile
+from mmaprobe.survey.comparison import telling
+from mmaprobe.survey.publish import followed
+from mmaprobe.survey.rows import Row, Survey
 
 
 def updated(before: ParameterFile, survey: Survey) -> tuple[ParameterFile, dict[str, Instruction]]:
