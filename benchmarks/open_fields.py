@@ -18,8 +18,8 @@ from pathlib import Path
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions, lowering
 from mmaprobe.catalog.states import modes
-from mmaprobe.derivation.attack import attack_vectors, can_attack
-from mmaprobe.derivation.pool import mixed_vectors
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
+from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many

@@ -20,7 +20,7 @@ from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.questions import ask_about, instructions_of, rivals_of
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering, short
-from mmaprobe.derivation.sparse import dense_form
+from mmaprobe.derivation.dense_view import dense_form
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.replay import Replay
 from mmaprobe.evidence.corpus import Corpus

@@ -11,7 +11,7 @@ import mmaprobe
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.states import modes
-from mmaprobe.derivation.pool import mixed_vectors
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation.attack import SHAPES, attack_vectors, places_of
+from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, places_of
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mmaprobe.catalog import lookup
 from mmaprobe.derivation.outside import explain, repairs
-from mmaprobe.derivation.pool import hard_vectors
+from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.devices.replay import Replay, record

@@ -12,11 +12,11 @@ import pytest
 
 from mmaprobe.catalog import lookup
 from mmaprobe.cli import main
-from mmaprobe.derivation.frame import frame_of
-from mmaprobe.derivation.pool import mixed_vectors
-from mmaprobe.derivation.questions import questions
-from mmaprobe.derivation.recorded import Reading, read
-from mmaprobe.derivation.sparse import asked, dense_form
+from mmaprobe.derivation.dense_view import asked, dense_form
+from mmaprobe.derivation.missing_vectors import questions
+from mmaprobe.derivation.primitive_view import frame_of
+from mmaprobe.derivation.recording import Reading, read
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.replay import Replay, open_replay, record
 from mmaprobe.equivalence.arguments import argument

@@ -15,10 +15,10 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.cli import main
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.pool import mixed_vectors
-from mmaprobe.derivation.selection import prove_selection
-from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form, hostile, kept
-from mmaprobe.derivation.written import as_vectors
+from mmaprobe.derivation.dense_view import KeptLanes, asked, dense_form, hostile, kept
+from mmaprobe.derivation.metadata import prove_selection
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
+from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.models.engine import evaluate_many

@@ -10,15 +10,15 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.aimed import KINDS, Aimed
-from mmaprobe.derivation.handed import numbers_of
-from mmaprobe.derivation.handed_trees import handed_on
-from mmaprobe.derivation.heavy import adds_up, heavy_vectors
+from mmaprobe.derivation.hypotheses.nested_trees import handed_on
+from mmaprobe.derivation.hypotheses.read_trees import read
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.plain import safe_vectors
-from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.read_trees import read
-from mmaprobe.derivation.state import State
+from mmaprobe.derivation.search.nested_sums import numbers_of
+from mmaprobe.derivation.session import State
+from mmaprobe.derivation.vectors.groups import KINDS, Aimed
+from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
+from mmaprobe.derivation.vectors.plain import safe_vectors
+from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Fused, Products, Term, walk

@@ -18,7 +18,7 @@ from mmaprobe.bringup.questions import ask, ask_about, instructions_of, rivals_o
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
-from mmaprobe.derivation.written import as_vectors
+from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.evidence.files import Field
 from mmaprobe.models.engine import evaluate

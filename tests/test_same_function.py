@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation.attack import attack_vectors
-from mmaprobe.derivation.pool import mixed_vectors
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
+from mmaprobe.derivation.vectors.rivals import attack_vectors
 from mmaprobe.equivalence.conversions import odd_first, products_fit, rounded_alike
 from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
 from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again

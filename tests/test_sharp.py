@@ -10,13 +10,13 @@ import pytest
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.axes import alignment, cut, fraction_bits, rounding
-from mmaprobe.derivation.faint import faint_vectors, reaches_lower
-from mmaprobe.derivation.living import Living, several
+from mmaprobe.derivation.hypotheses.field_choices import alignment, cut, fraction_bits, rounding
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.search import Search
-from mmaprobe.derivation.sharp import sharpened
-from mmaprobe.derivation.state import State
+from mmaprobe.derivation.search.eliminate import sharpened
+from mmaprobe.derivation.search.stages import Search
+from mmaprobe.derivation.session import State
+from mmaprobe.derivation.survivors import Living, several
+from mmaprobe.derivation.vectors.below_range import faint_vectors, reaches_lower
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.grid import Grid

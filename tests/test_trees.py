@@ -8,9 +8,9 @@ import pytest
 
 from finding_truth import claimed, shape, sums
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation import hypotheses as grammar
-from mmaprobe.derivation.structures import Structure
-from mmaprobe.derivation.trees import structures_of
+from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.hypotheses.structures import Structure
+from mmaprobe.derivation.hypotheses.tree_structures import structures_of
 from mmaprobe.parameters.datapath import Encode, Fused, walk
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation import axes
-from mmaprobe.derivation.alone import fit_alone
-from mmaprobe.derivation.graded import Budget, Graded
-from mmaprobe.derivation.plain import single_vectors
-from mmaprobe.derivation.shapes import Places, ordered, shapes
-from mmaprobe.derivation.state import OutsideError
-from mmaprobe.derivation.structures import fused_structures, rounded_structures
+from mmaprobe.derivation.hypotheses import field_choices
+from mmaprobe.derivation.hypotheses.structures import fused_structures, rounded_structures
+from mmaprobe.derivation.search.lane_orders import Places, ordered, shapes
+from mmaprobe.derivation.search.loss import Budget, Graded
+from mmaprobe.derivation.search.single_terms import fit_alone
+from mmaprobe.derivation.session import OutsideError
+from mmaprobe.derivation.vectors.plain import single_vectors
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Product, Products, Term
 
@@ -35,7 +35,7 @@ def rounded(result: Encode, product: Encode | None = None, last: Encode | None =
         rounded(Encode("f32", "RU", first=(7, "RNA"))),
         rounded(Encode("f32", "RNE"), product=Encode("f32", "RZ", first=(13, "RD"))),
         rounded(Encode("bf16", "RNU"), last=Encode("f32", "RZ")),
-        axes.cut(replace(CHAIN, tree=WHOLE, step=0), 9, "RO"),
+        field_choices.cut(replace(CHAIN, tree=WHOLE, step=0), 9, "RO"),
     ],
     ids=["first cut", "rounded products", "format in between", "alignment"],
 )
@@ -80,7 +80,7 @@ def test_every_member_of_a_shape_keeps_the_numbers() -> None:
 def test_a_loss_grows_with_the_distance() -> None:
     vectors = single_vectors(FORM, 3, 200)
     seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Budget(10**6))
-    near, far = (seen.total(axes.cut(CHAIN, bits, "RZ")) for bits in (12, 4))
+    near, far = (seen.total(field_choices.cut(CHAIN, bits, "RZ")) for bits in (12, 4))
     assert 0 == seen.total(CHAIN) < near < far
 
 

@@ -10,7 +10,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
-from mmaprobe.derivation.loop import OPTIONS as DERIVE
+from mmaprobe.derivation.deriving import OPTIONS as DERIVE
 from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_tiles, run_vectors
 from mmaprobe.errors import NotHereError, UsageError, brief
 from mmaprobe.evidence.records import Finding

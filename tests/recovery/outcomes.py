@@ -20,7 +20,7 @@ from random_architectures import case
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
-from mmaprobe.derivation.work import ALLOWANCE
+from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.devices.base import Device, Support
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate

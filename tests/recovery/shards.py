@@ -21,7 +21,7 @@ from pathlib import Path
 from outcomes import LIMIT, VERDICTS, Outcome, outcome
 from random_architectures import KINDS
 
-from mmaprobe.derivation.work import ALLOWANCE
+from mmaprobe.derivation.budget import ALLOWANCE
 
 SHARD = 500
 CASES = 10_000

@@ -20,12 +20,12 @@ from outcomes import LIMIT, BlackBox, LateError, Outcome, compared, limited
 from random_architectures import case
 from shards import seeds_of
 
+from mmaprobe.derivation.budget import SpentError, Work, allowed
+from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.opening import open_up
-from mmaprobe.derivation.search import Search
-from mmaprobe.derivation.settle import Settlement
-from mmaprobe.derivation.state import OutsideError, State
-from mmaprobe.derivation.work import SpentError, Work, allowed
+from mmaprobe.derivation.search.opening import open_up
+from mmaprobe.derivation.search.stages import Search
+from mmaprobe.derivation.session import OutsideError, State
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,

@@ -17,7 +17,7 @@ import oracle
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import Derivation, derive
-from mmaprobe.derivation.loop import FRESH
+from mmaprobe.derivation.deriving import FRESH
 from mmaprobe.devices.base import Device, open_device, run_vectors
 from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Special, Term

@@ -23,8 +23,8 @@ import oracle
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.states import default_state
-from mmaprobe.derivation import Derivation, derive, loop
-from mmaprobe.derivation.hypotheses import control_variants, control_words
+from mmaprobe.derivation import Derivation, derive, deriving
+from mmaprobe.derivation.hypotheses.grammar import control_variants, control_words
 from mmaprobe.devices.base import open_device
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.sum_order import one_operation
@@ -161,7 +161,7 @@ def test_derived_back(each: Shipped) -> None:
     unnamed = [change for change in meaningful(each.datapath, found) if change[0] not in named]
     assert not unnamed, f"{derivation.status}: the certificate does not name {unnamed}"
     assert derivation.status == ("bounded" if derivation.certificate.open_fields else "exact")
-    assert derivation.fresh == loop.FRESH
+    assert derivation.fresh == deriving.FRESH
     comparison = compare_with_shipped(each.architecture, each.instruction, derivation, SEED)
     assert comparison.outcome in ("same", "equivalent")
 

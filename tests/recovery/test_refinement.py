@@ -12,19 +12,19 @@ from random_architectures import case
 from stages import handed_over, reordered
 
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.blind import View, blind
-from mmaprobe.derivation.ends import Ends
-from mmaprobe.derivation.living import several
-from mmaprobe.derivation.loop import LEFT
-from mmaprobe.derivation.nan_rules import local_order, preferred
-from mmaprobe.derivation.nans import NanOrder
+from mmaprobe.derivation.blind_view import View, blind
+from mmaprobe.derivation.budget import SpentError, Work, allowed
+from mmaprobe.derivation.deriving import LEFT
+from mmaprobe.derivation.hypotheses.nan_rules import local_order, preferred
 from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.opening import open_up
-from mmaprobe.derivation.pool import plain
-from mmaprobe.derivation.pools import Pools
-from mmaprobe.derivation.search import Search
-from mmaprobe.derivation.state import State
-from mmaprobe.derivation.work import SpentError, Work, allowed
+from mmaprobe.derivation.search.nan_order import NanOrder
+from mmaprobe.derivation.search.opening import open_up
+from mmaprobe.derivation.search.range_ends import Ends
+from mmaprobe.derivation.search.stages import Search
+from mmaprobe.derivation.session import State
+from mmaprobe.derivation.survivors import several
+from mmaprobe.derivation.vectors.mixtures import plain
+from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Special
 from mmaprobe.parameters.table import to_table

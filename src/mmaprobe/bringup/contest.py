@@ -18,10 +18,10 @@ from mmaprobe import formats
 from mmaprobe.bringup.claims import Form
 from mmaprobe.bringup.directed import directed as vectors_of
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.attack import attack_vectors, can_attack
+from mmaprobe.derivation.dense_view import KeptLanes, dense_form
 from mmaprobe.derivation.observations import greedy
-from mmaprobe.derivation.pool import hard_vectors, mixed_vectors, nan_operands
-from mmaprobe.derivation.sparse import KeptLanes, dense_form
+from mmaprobe.derivation.vectors.mixtures import hard_vectors, mixed_vectors, nan_operands
+from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for

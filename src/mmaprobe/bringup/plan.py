@@ -12,7 +12,7 @@ from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, is_glob, lowering
 from mmaprobe.catalog.variants import asked
-from mmaprobe.derivation.frame import bare_primitive
+from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.devices.base import Device, Support
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.survey.layouts import unsettled

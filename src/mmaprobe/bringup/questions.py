@@ -18,7 +18,7 @@ from mmaprobe.bringup.directed import directed
 from mmaprobe.bringup.experiments import EXPERIMENTS
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
-from mmaprobe.derivation.sparse import KeptLanes, asked, dense_form
+from mmaprobe.derivation.dense_view import KeptLanes, asked, dense_form
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu_driver import ENDS_ALL
 from mmaprobe.errors import DeviceError, NotHereError, UsageError

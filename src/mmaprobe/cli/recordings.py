@@ -13,7 +13,7 @@ from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from mmaprobe.catalog.instruction import Instruction
-    from mmaprobe.derivation.recorded import Reading
+    from mmaprobe.derivation.recording import Reading
     from mmaprobe.devices.replay import Replay
     from mmaprobe.operands.batch import Batch, Bits
 
@@ -22,8 +22,8 @@ def derive_recorded(
     what: str, names: list[str], seed: int, check: bool, write: Path | None, ask: Path | None, as_json: bool
 ) -> int:
     """Read every instruction meant out of the recordings; write the questions that are left."""
-    from mmaprobe.derivation.frame import frame_of
-    from mmaprobe.derivation.recorded import read
+    from mmaprobe.derivation.primitive_view import frame_of
+    from mmaprobe.derivation.recording import read
     from mmaprobe.report import recordings
 
     devices = [_opened(name) for name in names]
@@ -81,7 +81,7 @@ def _together(devices: list[Replay], instruction: Instruction) -> tuple[Batch, B
 
 
 def _write_questions(path: Path, identity: dict[str, str], readings: list[Reading], seed: int) -> None:
-    from mmaprobe.derivation.questions import questions
+    from mmaprobe.derivation.missing_vectors import questions
     from mmaprobe.evidence.questions import Asked, write_questions
 
     asked = []

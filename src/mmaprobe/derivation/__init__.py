@@ -1,6 +1,6 @@
 """Findings to a datapath: elimination, discriminating search, certificate."""
 
 from mmaprobe.derivation.certificate import Certificate
-from mmaprobe.derivation.loop import Derivation, derive
+from mmaprobe.derivation.deriving import Derivation, derive
 
 __all__ = ["Certificate", "Derivation", "derive"]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.living import Living, several
-from mmaprobe.derivation.repeats import UnstableError
-from mmaprobe.derivation.work import evaluated
+from mmaprobe.derivation.budget import evaluated
+from mmaprobe.derivation.repeatability import UnstableError
+from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.pool import hard_vectors
-from mmaprobe.derivation.repeats import check_repeats
+from mmaprobe.derivation.repeatability import check_repeats
+from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError

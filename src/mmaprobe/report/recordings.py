@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from mmaprobe.derivation.certificate import Entry
-from mmaprobe.derivation.recorded import Reading
+from mmaprobe.derivation.recording import Reading
 from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.report.findings import MOST_REPAIRS

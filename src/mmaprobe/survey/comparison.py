@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.loop import Derivation
-from mmaprobe.derivation.pool import mixed_vectors
-from mmaprobe.derivation.sparse import dense_form, plain
+from mmaprobe.derivation.dense_view import dense_form, plain
+from mmaprobe.derivation.deriving import Derivation
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness

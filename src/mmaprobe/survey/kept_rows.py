@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
-from mmaprobe.derivation.loop import Derivation, Status
+from mmaprobe.derivation.deriving import Derivation, Status
 from mmaprobe.evidence.documents import witness_from_json, witness_to_json
 from mmaprobe.evidence.files import Field
 from mmaprobe.parameters.table import from_table, to_table

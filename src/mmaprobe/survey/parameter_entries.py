@@ -10,8 +10,8 @@ from itertools import groupby
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation.certificate import Certificate
-from mmaprobe.derivation.frame import bare_primitive
-from mmaprobe.derivation.loop import Derivation
+from mmaprobe.derivation.deriving import Derivation
+from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.records import Witness

@@ -8,8 +8,8 @@ from itertools import combinations
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.catalog.states import default_state
-from mmaprobe.derivation.pool import mixed_vectors
-from mmaprobe.derivation.sparse import dense_form
+from mmaprobe.derivation.dense_view import dense_form
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import Part, Store

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.loop import Derivation
+from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.devices.base import Device
 from mmaprobe.parameters.datapath import Datapath
 

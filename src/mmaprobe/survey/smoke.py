@@ -11,9 +11,9 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
-from mmaprobe.derivation.attack import attack_vectors, can_attack
-from mmaprobe.derivation.pool import mixed_vectors
-from mmaprobe.derivation.sparse import asked, dense_form, kept
+from mmaprobe.derivation.dense_view import asked, dense_form, kept
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
+from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Mismatch

@@ -11,11 +11,11 @@ import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
-from mmaprobe.derivation.frame import bare_primitive
-from mmaprobe.derivation.loop import derive
-from mmaprobe.derivation.pool import hard_vectors
-from mmaprobe.derivation.sparse import asked, dense_form, kept, sorts
-from mmaprobe.derivation.written import as_vectors
+from mmaprobe.derivation.dense_view import asked, dense_form, kept, sorts
+from mmaprobe.derivation.deriving import derive
+from mmaprobe.derivation.primitive_view import bare_primitive
+from mmaprobe.derivation.vectors.mixtures import hard_vectors
+from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for

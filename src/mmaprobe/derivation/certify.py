@@ -1,0 +1,221 @@
+"""Settle a datapath: refute its neighbours, validate it afresh, repair it when the device disagrees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe.derivation.budget import NEIGHBOUR, evaluated, spend
+from mmaprobe.derivation.certificate import Certificate, Entry, Pool, Verdict
+from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.observations import Observations, eliminate
+from mmaprobe.derivation.search.stages import Search
+from mmaprobe.derivation.session import OutsideError
+from mmaprobe.derivation.survivors import several
+from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors
+from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
+from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.checker import Argument
+from mmaprobe.evidence.records import Witness
+from mmaprobe.generators import families_for
+from mmaprobe.operands.batch import Batch, Bits, join, take
+from mmaprobe.parameters.datapath import Datapath, walk
+from mmaprobe.parameters.moves import moved
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
+
+POOL = 1500
+ROUNDS, MOVES = 6, 24
+"""How often fresh vectors may disagree, and how often a neighbour may take the place of what is believed: a number
+walks one step at a time."""
+FAR = 48
+"""How far a number may be from its true value and still be repaired at once."""
+ATTEMPTS = 5
+"""Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
+LAST_POOL = 40_000
+LAST_EVALUATIONS = 1_000_000
+"""Size of the last pool, and how often datapaths are evaluated on it at most: rare differences need many vectors."""
+AIMED_LANES = 60_000_000
+"""So many lanes are evaluated on a pool aimed at neighbours, about."""
+
+
+class Settlement:
+    """What happens to the datapath that a search came up with."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.state = search.state
+        self.instruction = search.instruction
+
+    def run(self, datapath: Datapath, fresh: int) -> Certificate:
+        """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
+        self.state.believed = datapath
+        self._simplify()
+        for turn in range(ROUNDS):
+            certificate = (
+                self._refute(turn) if self.state.relative_of is None else self._refute_relatives(self.state.relative_of)
+            )
+            disagreement = self._validate(fresh, turn)
+            if disagreement is None:
+                self.state.observations.check_stable()
+                return certificate
+            self.state.say("a fresh vector disagrees: searching on")
+            self.state.observations.confirm(*disagreement)
+            if not self.state.move(self.state.others):
+                self.state.relative_of = None
+                self._repair()
+        raise OutsideError("fresh vectors kept disagreeing", self.state.current)
+
+    def _refute(self, turn: int) -> Certificate:
+        """Every neighbour of the current datapath: a witness against it, an argument, or open."""
+        pools: list[Pool] = []
+        for sweep in range(MOVES):
+            near = neighbourhood(self.state.current)
+            spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
+            reasons = {(n.field, n.value): argument(self.state.current, n) for n in self._unseen(near)}
+            left = [n for n in near if reasons.get((n.field, n.value), "refuted") is None]
+            moved = False
+            for attempt in range(ATTEMPTS):
+                if not left:
+                    break
+                seed = self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt
+                pool, names = self._pool(left, seed, attempt)
+                pools.append(Pool(names, seed, pool.size))
+                left, moved = self._attack(left, pool)
+                if moved:
+                    break
+            if not moved:
+                return self._certificate(near, pools, reasons)
+            self.state.proofs.clear()
+        raise OutsideError("neighbours kept replacing each other", self.state.current)
+
+    def _unseen(self, near: list[Neighbour]) -> list[Neighbour]:
+        """Those that nothing the device has answered so far refutes; the others get that answer as their witness."""
+        left = [n for n in near if (n.field, n.value) not in self.state.proofs]
+        if not self.state.observations.count or not left:
+            return left
+        vectors, answers = self.state.observations.everything()
+        wrong = evaluated([n.datapath for n in left], vectors) != answers
+        for n, misses in zip(left, wrong, strict=True):
+            if misses.any():
+                self._note(n, vectors, answers, int(misses.argmax()))
+        return [n for n, misses in zip(left, wrong, strict=True) if not misses.any()]
+
+    def _note(self, refuted: Neighbour, vectors: Batch, answers: Bits, at: int) -> None:
+        note = f"{refuted.field} is not {refuted.value}"
+        self.state.proofs[refuted.field, refuted.value] = Witness.of(take(vectors, [at]), int(answers[at]), note)
+
+    def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
+        """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
+        every = (*families_for(self.instruction), *OWN_KINDS)
+        if attempt == ATTEMPTS - 1:
+            count = min(LAST_POOL, LAST_EVALUATIONS // len(left))
+            return mixed_vectors(self.instruction, seed, count), every
+        if attempt == 0 or not can_attack(self.instruction):
+            return mixed_vectors(self.instruction, seed, POOL << attempt), every
+        rivals = [n.datapath for n in left]
+        count = min(POOL << (2 * attempt - 1), max(AIMED_LANES // (len(left) * self.instruction.k), POOL))
+        return attack_vectors(self.instruction, self.state.current, rivals, seed, count), tuple(SHAPES)
+
+    def _refute_relatives(self, start: Datapath) -> Certificate:
+        """What the control register could have changed instead: every other variant of the relative, by observation."""
+        others = [path for path in dict.fromkeys(grammar.control_variants(start)) if path != self.state.current]
+        vectors, answers = self.state.observations.everything()
+        wrong = evaluated(others, vectors) != answers
+        entries = []
+        for path, misses in zip(others, wrong, strict=True):
+            name = grammar.control_words(path)
+            hit = np.flatnonzero(misses)
+            proof = Witness.of(take(vectors, hit[:1]), int(answers[hit[0]]), f"not {name}") if hit.size else None
+            if proof is not None:
+                self.state.proofs["control state", name] = proof
+            entries.append(Entry("control state", name, "refuted" if proof else "open", proof, searched=vectors.size))
+        return Certificate(tuple(entries))
+
+    def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
+        """Ask the device about the vectors that tell neighbours from the current datapath."""
+        base = evaluated([self.state.current], pool)[0]
+        table = evaluated([n.datapath for n in left], pool) != base
+        columns = np.unique(table[table.any(axis=1)].argmax(axis=1)) if table.any() else np.empty(0, np.int64)
+        if not columns.size:
+            return left, False
+        asked = take(pool, columns)
+        answers = self.state.observations.ask(asked)
+        if (answers != base[columns]).any():
+            self._repair([n.datapath for n in left])
+            return left, True
+        still = []
+        for neighbour, differs in zip(left, table[:, columns], strict=True):
+            hit = np.flatnonzero(differs)
+            if hit.size:
+                self._note(neighbour, asked, answers, int(hit[0]))
+            else:
+                still.append(neighbour)
+        return still, False
+
+    def _repair(self, more: list[Datapath] | None = None) -> None:
+        """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
+        comes last, since one can imitate a wrong number for long."""
+        self.state.proofs.clear()
+        near = [n.datapath for n in neighbours(self.state.current)]
+        values = [path for path in more or [] if path in set(near)]
+        for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
+            if self.state.move(list(candidates)):
+                self._simplify()
+                self._pin_down()
+                return
+        closest = self.state.current
+        try:
+            self.search.next_structure(closest.special)
+        except OutsideError:
+            self.state.believed = closest
+            if not (self.state.move(list(more or [])) or self.state.move(self._two_away())):
+                raise OutsideError("the last datapath standing was refuted", closest) from None
+
+    def _simplify(self) -> None:
+        """Without a last conversion, where nothing asked so far speaks for one."""
+        current = self.state.current
+        if current.result is not None and self.state.relative_of is None:
+            plain = moved(current, "between", "none")
+            if self.state.observations.alive([plain]):
+                self.state.believed, self.state.others = plain, [current, *self.state.others]
+
+    def _pin_down(self) -> None:
+        """Where numbers near the new ones agree as well, all of them are told apart at once, not step by step."""
+        current, observations = self.state.current, self.state.observations
+        alive = observations.alive([current, *with_numbers(current, FAR)])
+        if len(alive) < 2 or not can_attack(self.instruction):
+            return
+
+        def pool(seed: int, count: int) -> Batch:
+            return attack_vectors(self.instruction, current, alive, seed, max(count, POOL))
+
+        left = eliminate(observations, several(alive), pool, seed=self.state.seed + observations.count)
+        if len(left):
+            self.state.choose(left)
+
+    def _two_away(self) -> list[Datapath]:
+        """Two changes away, from the ten neighbours that get the least wrong."""
+        near = sorted((n.datapath for n in neighbours(self.state.current)), key=self.state.observations.mismatches)[:10]
+        return list(dict.fromkeys(n[2] for datapath in near for n in neighbours(datapath)))
+
+    def _validate(self, fresh: int, turn: int) -> tuple[Batch, Bits] | None:
+        """The first fresh vectors on which device and datapath differ, with the device's answers, if any."""
+        seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 3
+        families = hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own)
+        mixed = mixed_vectors(self.instruction, seed, own)
+        vectors = join([families, mixed.slice(mixed.size - own, mixed.size)])
+        device = Observations(self.state.observations.device, self.instruction)
+        answers = device.ask(vectors)
+        wrong = np.flatnonzero(evaluated([self.state.current], vectors)[0] != answers)
+        return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None
+
+    def _certificate(
+        self, near: list[Neighbour], pools: list[Pool], reasons: dict[tuple[str, str], Argument | None]
+    ) -> Certificate:
+        entries = []
+        searched = self.state.observations.count + sum(pool.vectors for pool in pools)
+        for n in near:
+            proof = self.state.proofs.get((n.field, n.value))
+            reason = None if proof else reasons[n.field, n.value]
+            verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
+            entries.append(Entry(n.field, n.value, verdict, proof, reason, searched))
+        return Certificate(tuple(entries), tuple(pools))

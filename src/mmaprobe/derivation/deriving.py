@@ -1,0 +1,247 @@
+"""Derive a datapath from a black box: eliminate, refine, refute the neighbours, validate afresh."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import ALLOWANCE, SpentError, Work, allowed
+from mmaprobe.derivation.certificate import Certificate
+from mmaprobe.derivation.certify import Settlement
+from mmaprobe.derivation.dense_view import KeptLanes
+from mmaprobe.derivation.metadata import prove_selection
+from mmaprobe.derivation.observations import Observations
+from mmaprobe.derivation.outside import Explanation, Repair, explain
+from mmaprobe.derivation.repeatability import UnstableError, smallest
+from mmaprobe.derivation.search.stages import Search
+from mmaprobe.derivation.session import ContradictedError, OutsideError, Say, State
+from mmaprobe.devices.base import Device
+from mmaprobe.errors import DeviceError
+from mmaprobe.evidence.records import Finding, Witness
+from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, whole
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.table import to_table
+
+Status = Literal["exact", "bounded", "inconclusive"]
+
+
+def _is_findings(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, Finding) for each in value.values())
+
+
+FRESH = 120_000
+"""Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 10,000
+escapes them six times in a million."""
+OPTIONS: dict[str, Rule] = {
+    "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": whole(0), "allowance": whole(0),
+    "findings": or_none(Rule("findings by question, as probe gives them", _is_findings)),
+    "say": or_none(FUNCTION),
+}  # fmt: skip
+"""Options of ``derive``; a seed is whatever ``seeds.fixed`` takes."""
+LEFT = 16
+"""Hypotheses that are given where the allowance ran out."""
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The outcome: a datapath with its certificate, or the reason why there is none.
+
+    ``exact``: every neighbour is refuted, or shown to be the same function.
+    ``bounded``: some neighbours answered the same on everything searched.
+    ``inconclusive``: nothing in the grammar fits, or nothing was found within the
+    allowance; ``closest`` is then the datapath
+    with the fewest wrong observations, ``counterexample`` the smallest vector it
+    gets wrong, and ``repairs`` say how many of its mismatches each change of one
+    field would repair.  Where the allowance ran out, ``left`` are hypotheses that
+    nobody refuted: at most ``LEFT`` of those that were tried and agree with every
+    plain vector asked.  ``findings`` are the probes' answers that it was given or
+    asked for itself: the summation tree, mostly.  Where answers do
+    not repeat, the counterexample is the smallest vector seen to get two, and
+    ``again`` is the other one; where sparse metadata is read otherwise than the
+    catalog says, it is the smallest vector that shows it.
+    """
+
+    instruction: str
+    status: Status
+    datapath: Datapath | None
+    certificate: Certificate
+    findings: dict[str, Finding]
+    witnesses: tuple[Witness, ...]
+    tiles: int
+    launches: int
+    vectors: int
+    fresh: int
+    seconds: float
+    reason: str = ""
+    closest: Datapath | None = None
+    counterexample: Witness | None = None
+    again: int | None = None
+    repairs: tuple[Repair, ...] = ()
+    left: tuple[Datapath, ...] = ()
+
+    def form(self) -> dict[str, Any]:
+        """As evidence keeps it: the datapath in its file form, and the verdicts of the certificate."""
+        datapath = self.datapath or self.closest
+        return {
+            "status": self.status,
+            "reason": self.reason,
+            "datapath" if self.datapath else "closest": to_table(datapath) if datapath else None,
+            "certificate": self.certificate.form(),
+            "repairs": [str(repair) for repair in self.repairs],
+            "left": [to_table(path) for path in self.left],
+            "counterexample": None if self.counterexample is None else asdict(self.counterexample),
+            "again": self.again,
+            "cost": {"tiles": self.tiles, "launches": self.launches, "vectors": self.vectors, "fresh": self.fresh},
+        }
+
+
+def derive(
+    device: Device,
+    instruction: Instruction,
+    *,
+    seed: int = 0,
+    start: Datapath | None = None,
+    fresh: int = FRESH,
+    findings: dict[str, Finding] | None = None,
+    allowance: int = ALLOWANCE,
+    say: Say | None = None,
+) -> Derivation:
+    """Find the datapath of an instruction from the device's answers alone.
+
+    ``start`` is a hypothesis to begin with (the same unit in its default control
+    state, another width of it): it is tested like any other and saves the
+    search of structures where it holds.  ``findings`` are the probes' answers
+    where they were already asked: the search takes the summation tree from there, and
+    asks for it otherwise.  A sparse instruction is derived as the dense one of the lanes that its
+    metadata keeps, after directed vectors have shown that it keeps those of the
+    catalog.  After ``allowance`` units of work (``budget``), counted and not timed, it
+    ends without an answer.
+
+    Raises DeviceError where the device fails, or its plainest sums contradict each other, as those of a broken
+    layout do.
+    """
+    options = {"start": start, "fresh": fresh, "findings": findings, "allowance": allowance, "say": say}
+    checked("derive", options, OPTIONS)
+    if not instruction.chunk:
+        return _derived(device, instruction, seed, start, fresh, findings or {}, allowance, say)
+    begin = time.monotonic()
+    view = KeptLanes.of(device, instruction)
+    try:
+        rule = prove_selection(view)
+    except UnstableError as error:
+        return _unsearched(instruction, findings or {}, _unstable(device, instruction, error))
+    if rule.reason:
+        outcome = _inconclusive(rule.reason) | {"counterexample": rule.counterexample}
+        found = _unsearched(instruction, findings or {}, outcome)
+    else:
+        found = _lifted(view, _derived(view, view.dense, seed, start, fresh, findings or {}, allowance, say))
+    return replace(
+        found,
+        tiles=found.tiles + rule.tiles,
+        launches=found.launches + rule.launches,
+        vectors=found.vectors + rule.vectors,
+        seconds=time.monotonic() - begin,
+    )
+
+
+def _derived(
+    device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int,
+    findings: dict[str, Finding], allowance: int, say: Say | None,
+) -> Derivation:  # fmt: skip
+    begin = time.monotonic()
+    state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None), dict(findings))
+    search = Search(state)
+    try:
+        with allowed(Work(allowance)):
+            certificate = Settlement(search).run(search.run(start), fresh)
+        status: Status = "bounded" if certificate.open_fields else "exact"
+        outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
+    except OutsideError as error:
+        outcome = _outside(state, f"no datapath of the grammar fits: {error.stage}", error.closest)
+    except ContradictedError as error:
+        outcome = _outside(state, str(error), None)
+        if outcome.get("again") is None:
+            raise DeviceError(f"{device.name}: {instruction.id}: {error}") from None
+    except SpentError as spent:
+        outcome = _spent(search, spent)
+    except UnstableError as error:
+        state.proofs.clear()  # they rest on answers that do not repeat
+        outcome = _unstable(device, instruction, error)
+    probed = list(findings.values())
+    return Derivation(
+        instruction=instruction.id,
+        findings=state.findings,
+        witnesses=tuple(dict.fromkeys(replace(w, note="") for w in state.proofs.values())),
+        tiles=state.observations.tiles + sum(finding.tiles for finding in probed),
+        launches=state.observations.launches + sum(finding.launches for finding in probed),
+        vectors=state.observations.run,
+        fresh=fresh if outcome["datapath"] is not None else 0,
+        seconds=time.monotonic() - begin,
+        **outcome,
+    )
+
+
+def _spent(search: Search, spent: SpentError) -> dict[str, Any]:
+    """The hypotheses that are left where the allowance ran out."""
+    left = search.left(LEFT)
+    count = f"{len(left)}{' or more' if len(left) == LEFT else ''}"
+    reason = f"{spent}; of what was tried, {count} hypotheses agree with every plain vector asked"
+    return _outside(search.state, reason, search.closest) | {"left": left}
+
+
+def _outside(state: State, reason: str, closest: Datapath | None) -> dict[str, Any]:
+    shown, observations = Explanation(), state.observations
+    try:
+        observations.check_stable()
+        if closest is not None:
+            seen = observations.everything()
+            shown = explain(observations.device, state.instruction, closest, seen, state.seed)
+    except UnstableError as unstable:
+        state.proofs.clear()
+        return _unstable(observations.device, state.instruction, unstable)
+    return _inconclusive(reason) | {
+        "closest": closest,
+        "counterexample": shown.counterexample,
+        "repairs": shown.repairs,
+    }
+
+
+def _unstable(device: Device, instruction: Instruction, error: UnstableError) -> dict[str, Any]:
+    least = smallest(device, instruction, error)
+    reason = f"the device's answers do not repeat: one vector was answered {least.first:#x} and {least.second:#x}"
+    return _inconclusive(reason) | {
+        "counterexample": Witness.of(least.vector, least.first, f"answered {least.second:#x} another time"),
+        "again": least.second,
+    }
+
+
+def _inconclusive(reason: str) -> dict[str, Any]:
+    return {"status": "inconclusive", "datapath": None, "certificate": Certificate(()), "reason": reason}
+
+
+def _unsearched(instruction: Instruction, findings: dict[str, Finding], outcome: dict[str, Any]) -> Derivation:
+    """Nothing is searched where metadata does not select as the catalog says."""
+    return Derivation(
+        instruction=instruction.id,
+        findings=findings,
+        witnesses=(),
+        tiles=0,
+        launches=0,
+        vectors=0,
+        fresh=0,
+        seconds=0.0,
+        **outcome,
+    )
+
+
+def _lifted(view: KeptLanes, found: Derivation) -> Derivation:
+    """A derivation of the kept lanes in the words of the sparse instruction: its vectors as they were asked."""
+    entries = tuple(replace(e, witness=e.witness and view.witness(e.witness)) for e in found.certificate.entries)
+    return replace(
+        found,
+        certificate=replace(found.certificate, entries=entries),
+        witnesses=tuple(map(view.witness, found.witnesses)),
+        counterexample=found.counterexample and view.simplest(found.counterexample),
+    )

@@ -1,0 +1,1 @@
+"""What is considered: structures, fields and their values, rules of NaNs."""

@@ -1,0 +1,178 @@
+"""The fields of a datapath by the parts they play, each with all its changes: what a wide search varies.
+
+The datapath is in its ``explicit`` form.  A part is a kind of term of an
+aligned sum (C and what was added so far, products, sums of groups) or a kind of
+result (of a product, of the inner sums, of the whole sum, of the last
+conversion); all nodes that play one part change together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from mmaprobe import formats
+from mmaprobe.derivation.hypotheses import field_choices
+from mmaprobe.models.grid import Change, Numbers
+from mmaprobe.parameters.datapath import (
+    SUBNORMALS,
+    Accumulator,
+    Datapath,
+    Encode,
+    Fused,
+    Products,
+    Term,
+    Zero,
+    walk,
+)
+from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
+
+Axis = Sequence[Change]
+OVERFLOWS = ("ieee", "infinity", "largest")
+
+
+def term_role(term: Term) -> str:
+    """``acc``: C or a rounded sum; ``products``; ``group``: a sum handed on."""
+    if isinstance(term.of, Products):
+        return "products"
+    if isinstance(term.of, (Accumulator, Zero)) or getattr(term.of, "to", None) is not None:
+        return "acc"
+    return "group"
+
+
+def term_roles(datapath: Datapath) -> list[tuple[str, bool]]:
+    """(part, whether in a sum that is handed on) of every kind of term."""
+    found: dict[tuple[str, bool], None] = {}
+    for node in walk(datapath.tree):
+        if isinstance(node, Fused):
+            found |= {(term_role(term), node.to is None): None for term in node.terms}
+    return list(found)
+
+
+@lru_cache(maxsize=8192)
+def terms(role: tuple[str, bool], **fields: Any) -> Change:
+    """Change these fields of the terms of one kind."""
+
+    def at(node: Fused) -> Fused:
+        if (node.to is None) != role[1]:
+            return node
+        return replace(node, terms=tuple(replace(t, **fields) if term_role(t) == role[0] else t for t in node.terms))
+
+    return lambda path: map_fused(path, at)
+
+
+def widths(role: tuple[str, bool], uncut: bool) -> Axis:
+    return Numbers(lambda bits: terms(role, fraction_bits=bits), field_choices.widths(uncut))
+
+
+def modes(role: tuple[str, bool]) -> Axis:
+    return [terms(role, rounding=mode) for mode in formats.ROUNDINGS]
+
+
+def zeros(role: tuple[str, bool], values: Iterable[int | None]) -> Axis:
+    return Numbers(lambda value: terms(role, zero_exponent=value), tuple(values))
+
+
+def cutoffs(role: tuple[str, bool]) -> Axis:
+    return Numbers(lambda value: terms(role, cutoff=value), field_choices.widths(True))
+
+
+# --- results
+
+PARTS = ("product", "inner", "root", "result")
+
+
+def encode_of(datapath: Datapath, part: str) -> Encode | None:
+    """The Encode that plays a part; None where there is none."""
+    if part == "product":
+        return datapath.product.to
+    if part == "result":
+        return datapath.result
+    nodes = [node for node in walk(datapath.tree) if getattr(node, "to", None) is not None]
+    chosen = nodes[:1] if part == "root" else nodes[1:]
+    return getattr(chosen[0], "to", None) if chosen else None
+
+
+def encodes(part: str, change: Callable[[Encode], Encode]) -> Change:
+    """Change the Encodes of one part; ``sums``: inner ones and the root's."""
+
+    def apply(path: Datapath) -> Datapath:
+        if part == "product":
+            return replace(path, product=replace(path.product, to=path.product.to and change(path.product.to)))
+        if part == "result":
+            return replace(path, result=path.result and change(path.result))
+
+        if part == "root":
+            return replace(path, tree=with_encode(path.tree, change))
+        tree = map_node(path.tree, lambda node: with_encode(node, change))
+        root: Encode = path.tree.to  # type: ignore[union-attr, assignment]
+        return replace(path, tree=tree if part == "sums" else with_encode(tree, lambda _: root))
+
+    return apply
+
+
+@lru_cache(maxsize=256)
+def encode_axis(part: str, **fields: tuple[Any, ...]) -> Axis:
+    """Every combination of these values of an Encode's fields."""
+    names = list(fields)
+    every = [dict(zip(names, values, strict=True)) for values in product(*fields.values())]
+    return [encodes(part, lambda to, v=values: replace(to, **v)) for values in every]  # type: ignore[misc]
+
+
+def parts_of(datapath: Datapath) -> list[str]:
+    """The parts that Encodes play here; where inner sums and the root are alike also both together."""
+    found = [part for part in PARTS if encode_of(datapath, part) is not None]
+    return ["sums", *found] if "inner" in found else found
+
+
+@lru_cache(maxsize=16)
+def endings(part: str) -> list[Axis]:
+    """What happens at the ends of a result's range."""
+    tiny = [("keep", "after"), *product(SUBNORMALS[1:], ("after", "before", "encoded"))]
+    flush = [
+        encodes(part, lambda to, v=values: replace(to, subnormals=v[0], tininess=v[1]))  # type: ignore[misc]
+        for values in tiny
+    ]
+    return [
+        flush,
+        encode_axis(part, zero=("ieee", "positive")),
+        encode_axis(part, underflow=("signed", "positive")),
+    ]
+
+
+def roundings(part: str) -> Axis:
+    return encode_axis(part, rounding=formats.ROUNDINGS, overflow=OVERFLOWS)
+
+
+def first_cuts(datapath: Datapath, part: str) -> Axis:
+    """No first cut, and every one at or above the precision's last places."""
+    to = encode_of(datapath, "root" if part == "sums" else part)
+    assert to is not None
+    return _first_cuts(part, formats.get(to.format).fraction_bits + 12)
+
+
+@lru_cache(maxsize=64)
+def _first_cuts(part: str, most: int) -> Axis:
+    values = [None, *product(range(1, most), formats.ROUNDINGS)]
+    return [encodes(part, lambda e, v=value: replace(e, first=v)) for value in values]  # type: ignore[misc]
+
+
+def products(datapath: Datapath) -> list[Axis]:
+    """The label of a product, and from where it is infinite."""
+    return _products(formats.get(datapath.a).max_exponent + formats.get(datapath.b).max_exponent + 2)
+
+
+@lru_cache(maxsize=64)
+def _products(top: int) -> list[Axis]:
+    labels = [
+        lambda path, v=label: replace(path, product=replace(path.product, label=v))
+        for label in ("encoded", "operands", "normalised")
+    ]
+    limits = [
+        lambda path, v=value: replace(path, product=replace(path.product, overflow_exponent=v))
+        for value in (None, *range(max(1, top - 300), top + 1))
+    ]
+    return [labels, limits]

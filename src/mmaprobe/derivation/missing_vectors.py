@@ -1,0 +1,136 @@
+"""The vectors that a recording lacks: those on which what it leaves open would give different answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.derivation.dense_view import asked, dense_form
+from mmaprobe.derivation.recorded_hypotheses import end_variants, zero_variants
+from mmaprobe.derivation.recording import Reading
+from mmaprobe.derivation.vectors.mixtures import hard_vectors, mixed_vectors
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits, join, take
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.parameters.neighbours import neighbours
+
+WIDTH = 48
+"""So many vectors at most for one kind of rivals."""
+POOL = 3000
+SPECIALS = 96
+"""Vectors of special operands that are asked in any case: no list of rivals foresees a NaN's code."""
+NAMED = 4
+"""So many rivals are named for an answer."""
+PLAIN = ("cancel", "ulp", "tie", "clustered")
+ENDS = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
+
+Rivals = list[tuple[str, Datapath]]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Vectors to run, and for each the answers that are possible with what each would mean."""
+
+    vectors: Batch
+    rivals: tuple[dict[int, tuple[str, ...]], ...]
+
+
+def questions(reading: Reading, seed: int = 0) -> Questions | None:
+    """Vectors that tell apart what the recording leaves open; None where it leaves nothing open or nothing at all.
+
+    Rivals are the survivors, and of the believed one every zero exponent, every
+    policy at the ends of the range, and the neighbours that are not refuted;
+    of each kind few vectors are taken that together tell most of it apart.
+    """
+    if not reading.survivors or not reading.derivation.certificate.open_fields:
+        return None
+    made = reading.instruction
+    ends = hard_vectors(made, ENDS, seed + 61, POOL)
+    whole = asked(reading.frame.architecture, made, mixed_vectors(dense_form(made), seed + 62, POOL))
+    left = list(_survivors(reading))
+    near = list(_open_neighbours(reading))
+    plain = hard_vectors(made, PLAIN, seed + 60, POOL)
+    kinds: list[tuple[Rivals, Batch, int]] = [
+        (left, plain, 2 * WIDTH),
+        (left, whole, WIDTH),
+        (near, join([whole, ends]), 2 * WIDTH),
+    ]
+    if formats.get(made.d).is_float:
+        kinds += [(list(_ends(reading)), ends, WIDTH), (list(_zeros(reading)), ends, WIDTH)]
+    chosen = [take(pool, _telling(reading, rivals, pool, width)) for rivals, pool, width in kinds if rivals]
+    if formats.get(made.d).is_float:
+        chosen.append(hard_vectors(made, ("specials",), seed + 63, SPECIALS))
+    vectors = _distinct(join(chosen))
+    return Questions(vectors, tuple(_answers(reading, [*left, *near], vectors)))
+
+
+def _survivors(reading: Reading) -> Iterator[tuple[str, Datapath]]:
+    best, *others = reading.survivors
+    yield "as believed", best
+    for other in others:
+        yield ", ".join(f"{field} = {new}" for field, _, new in datapath_changes(best, other)), other
+
+
+def _open_neighbours(reading: Reading) -> Iterator[tuple[str, Datapath]]:
+    open_ = reading.derivation.certificate.open_fields
+    for field, value, path in neighbours(reading.survivors[0]):
+        if value in open_.get(field, ()):
+            yield f"{field} = {value}", path
+
+
+def _zeros(reading: Reading) -> Iterator[tuple[str, Datapath]]:
+    yield from (("zero exponent", path) for path in zero_variants(reading.survivors[0]))
+
+
+def _ends(reading: Reading) -> Iterator[tuple[str, Datapath]]:
+    yield from (("the ends of the range", path) for path in end_variants(reading.survivors[0]))
+
+
+def _evaluate(reading: Reading, rivals: Rivals, vectors: Batch) -> Bits:
+    return evaluate_many([path for _, path in rivals], reading.frame.dense(vectors))
+
+
+def _telling(reading: Reading, rivals: Rivals, pool: Batch, width: int) -> NDArray[np.int64]:
+    """Few vectors of the pool that together tell most of the rivals apart, each taken for the classes it makes."""
+    best: Rivals = [("", reading.survivors[0])]
+    table = _evaluate(reading, best + rivals, pool)
+    useful = np.flatnonzero((table != table[0]).any(axis=0))
+    ranks = [np.unique(table[:, i], return_inverse=True)[1].reshape(-1) for i in useful]
+    classes = np.zeros(len(table), np.int64)
+    chosen: list[int] = []
+    count = 1
+    while len(chosen) < min(width, len(useful)):
+        sizes = [len(np.unique(classes * len(table) + rank)) for rank in ranks]
+        at = int(np.argmax(sizes))
+        if sizes[at] == count:
+            break
+        classes = np.unique(classes * len(table) + ranks[at], return_inverse=True)[1].reshape(-1)
+        count = sizes[at]
+        chosen.append(int(useful[at]))
+    return np.array(chosen, np.int64)
+
+
+def _distinct(vectors: Batch) -> Batch:
+    """Each vector once, in order."""
+    rows = np.concatenate(
+        [np.ascontiguousarray(v).reshape(vectors.size, -1).view(np.uint8) for _, v in vectors.items()], axis=1
+    )
+    return take(vectors, np.sort(np.unique(rows, axis=0, return_index=True)[1]))
+
+
+def _answers(reading: Reading, rivals: Rivals, vectors: Batch) -> Iterator[dict[int, tuple[str, ...]]]:
+    """For each vector: answer -> what it would mean, the commonest rivals named."""
+    table = _evaluate(reading, rivals, vectors)
+    for column in table.T:
+        found: dict[int, list[str]] = {}
+        for (name, _), answer in zip(rivals, column, strict=True):
+            found.setdefault(int(answer), []).append(name)
+        yield {
+            answer: (*names[:NAMED], *((f"and {len(names) - NAMED} more",) if len(names) > NAMED else ()))
+            for answer, names in found.items()
+        }

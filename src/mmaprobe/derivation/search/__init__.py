@@ -1,0 +1,1 @@
+"""How hypotheses are held against answers, stage after stage."""

@@ -1,0 +1,125 @@
+"""What one product, or C, becomes on its own: nothing is added, so the roundings on its way show without any structure.
+
+The device's answers to vectors with one term are fitted by one aligned sum of all lanes: the rounding of products,
+the cuts of products and of C at a single term, the rounding of the sum and of a last conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.hypotheses import field_choices, roles
+from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.hypotheses.structures import fused_structures
+from mmaprobe.derivation.search.loss import Found, Graded, unused
+from mmaprobe.derivation.search.numbers import Group, Precisions, groups, with_product
+from mmaprobe.errors import UsageError
+from mmaprobe.models.grid import Known
+from mmaprobe.models.program import plain_program
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
+from mmaprobe.parameters.rewrite import explicit, map_fused
+
+SWEEPS = 3
+WIDE = 60
+"""Fraction bits of a sum that the engine cannot hold uncut."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """``cut``: an aligned sum that makes of single terms what the device makes of them; ``uncut``: one that only
+    rounds results; None where none does.  ``precisions``: the numbers of fraction bits seen."""
+
+    cut: Datapath
+    uncut: Datapath | None
+    precisions: Precisions
+
+    def starts(self, shape: Callable[[Encode], Datapath]) -> list[Datapath]:
+        """The datapath of a structure with these numbers: those of each fit that applies to it."""
+        first = numbered(shape(self.cut.tree.to), self.cut)  # type: ignore[union-attr, arg-type]
+        fits = [self.cut, self.uncut] if any(isinstance(node, Fused) for node in walk(first.tree)) else [self.uncut]
+        found = [numbered(shape(fit.tree.to), fit) for fit in fits if fit is not None] or [first]  # type: ignore[union-attr, arg-type]
+        exact = [with_product(path, None) for path in found if self.cut.product.to is None]
+        return list(dict.fromkeys([*found, *exact]))
+
+
+def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Graded) -> Alone:
+    """The fits of single terms; ``seen`` are the same answers, graded, ``vectors`` as they were asked."""
+    fmt = formats.get(instruction.d)
+    of_c = vectors.c != 0 if vectors.c is not None else np.zeros(len(answers), bool)
+    normal = formats.decode(fmt, answers).kind == formats.NORMAL
+    counts = {fmt.fraction_bits + fmt.padding - unused(fmt, answers[normal & part]) for part in (of_c, ~of_c)}
+    precisions = tuple(sorted(count for count in counts if 0 < count < fmt.fraction_bits))
+    start = held(_reference(instruction))
+    cut, _ = descend(start, seen, lambda path: groups(path, precisions))
+    uncut, loss = descend(start, seen, lambda path: groups(path, precisions, False))
+    return Alone(cut, uncut if loss == 0 else None, precisions)
+
+
+def descend(start: Datapath, seen: Graded, ways: Callable[[Datapath], Iterator[Group]], sweeps: int = SWEEPS) -> Found:
+    """Downhill from a datapath through groups of its fields."""
+    path, loss = start, seen.total(start)
+    known: Known = {}
+    for _ in range(sweeps):
+        before = loss
+        for base, group in ways(path):
+            if loss == 0:
+                return path, loss
+            found = seen.nearest(base, group, known if base is path else None)
+            if found is not None and found[1] < loss:
+                (path, loss), known = found, {}
+        if loss == before:
+            break
+    return path, loss
+
+
+def _terms(path: Datapath) -> list[tuple[object, ...]]:
+    nodes = [node for node in walk(path.tree) if isinstance(node, Fused)]
+    return [(term.fraction_bits, term.rounding) for node in nodes for term in node.terms]
+
+
+def _reference(instruction: Instruction) -> Datapath:
+    shape = next(fused_structures(instruction.k, instruction.c is not None))
+    to = Encode(instruction.d, "RNE", zero="positive")
+    return explicit(grammar.build(instruction, shape, to))
+
+
+def numbered(path: Datapath, fit: Datapath) -> Datapath:
+    """The datapath with the products, the last conversion, and of each kind of term the numbers, of a fit."""
+    assert isinstance(fit.tree, Fused)
+    terms = {roles.term_role(term): term for term in fit.tree.terms}
+
+    def at(node: Fused) -> Fused:
+        return replace(node, terms=tuple(_like(term, terms) for term in node.terms))
+
+    product = fit.product if fit.product.to or path.product.to is None else replace(fit.product, to=path.product.to)
+    return held(replace(map_fused(explicit(path), at), product=product, result=fit.result))
+
+
+def _like(term: Term, terms: dict[str, Term]) -> Term:
+    known = terms.get(roles.term_role(term), terms["products"])
+    return replace(term, fraction_bits=known.fraction_bits, rounding=known.rounding)
+
+
+def held(path: Datapath) -> Datapath:
+    """The datapath, its uncut sums cut far below where the engine cannot hold them, or makes them other operations."""
+    if (field_choices.may_be_uncut(path) and _holds(path)) or all(bits is not None for bits, _ in _terms(path)):
+        return path
+
+    def at(node: Fused) -> Fused:
+        wide = (replace(t, fraction_bits=WIDE) if t.fraction_bits is None else t for t in node.terms)
+        return replace(node, terms=tuple(wide))
+
+    return map_fused(path, at)
+
+
+def _holds(path: Datapath) -> bool:
+    try:
+        return plain_program(path) is not None
+    except UsageError:
+        return False

@@ -1,0 +1,303 @@
+"""The search: structure and numbers first, then zero exponents, the ends of the range and special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.derivation.hypotheses import field_choices
+from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.hypotheses.nan_rules import preferred, rules_of_order
+from mmaprobe.derivation.hypotheses.read_trees import read
+from mmaprobe.derivation.hypotheses.structures import Structure
+from mmaprobe.derivation.hypotheses.tree_structures import structures_of
+from mmaprobe.derivation.observations import Pool, eliminate
+from mmaprobe.derivation.search.eliminate import sharpened
+from mmaprobe.derivation.search.nan_order import NanOrder
+from mmaprobe.derivation.search.opening import Opening, nan_codes, open_up
+from mmaprobe.derivation.search.polish import polish
+from mmaprobe.derivation.search.range_ends import Ends
+from mmaprobe.derivation.search.structures import Skeletons
+from mmaprobe.derivation.session import ContradictedError, OutsideError, State
+from mmaprobe.derivation.survivors import Listed, Living, Space, several
+from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
+from mmaprobe.derivation.vectors.stages import Pools
+from mmaprobe.errors import UsageError
+from mmaprobe.models.grid import Grid
+from mmaprobe.operands.batch import take
+from mmaprobe.parameters.datapath import Datapath, Special
+from mmaprobe.parameters.rewrite import converted_last, spellings, with_rules
+
+MOST_STRUCTURES = 8
+"""Of the structures that plain vectors leave alive so many, unlike at the ends of the range, are refined."""
+MOST_SPELLED = 2
+"""So many of them are refined in other spellings too."""
+MOST_RIVALS, MOST_RULED = 4000, 8000
+
+
+class Search:
+    """Stage after stage, each a set of hypotheses that the device's answers thin out."""
+
+    opening: Opening
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.instruction = state.instruction
+        self.pools = Pools(state.instruction)
+        self.alive = Living(())
+        self.untried: Iterator[tuple[Datapath | None, bool]] = iter(())
+        self.failed: list[Datapath] = []
+        self.places: dict[str, int] | None = None
+
+    def run(self, start: Datapath | None) -> Datapath:
+        """Through the stages to the simplest datapath that agrees with everything asked."""
+        if not formats.get(self.instruction.d).is_float:
+            pool = self.pools.hard("uniform", "extremes", "specials")
+            alive = self._stage("integer sums", several(grammar.integer_hypotheses(self.instruction)), pool)
+            return self.state.choose(alive)
+        if start is not None:
+            variants = several(list(grammar.control_variants(start)))
+            alive = self._try("a known relative", variants, self.pools.whole, 2)
+            if len(alive):
+                self.state.relative_of = start
+                return self.state.choose(alive)
+        self.opening = open_up(self.state, self.pools)
+        self.untried = self._ways()
+        return self.next_structure(Special("canonical", self.opening.codes[0]))
+
+    def next_structure(self, special: Special) -> Datapath:
+        """The first of the ways not tried yet that leads to a datapath; a repair comes back for the rest, after the
+        structures left were tried by the rules of the datapath believed so far."""
+        failure = OutsideError("structures", None)
+        for datapath, mend in chain([(None, False)], self.untried):
+            try:
+                if datapath is None:
+                    return self.state.choose(self._ruled())
+                return self.state.choose(self._rivalled(self._refine(replace(datapath, special=special), mend)))
+            except OutsideError as error:
+                failure = error
+                self.failed += [] if mend or error.closest is None else [error.closest]
+        raise failure
+
+    @property
+    def closest(self) -> Datapath | None:
+        """The datapath believed; where there is none, that of those refuted with the fewest wrong answers."""
+        if self.state.believed is not None:
+            return self.state.believed
+        return min(self.failed, key=self.state.observations.mismatches, default=None)
+
+    def left(self, most: int) -> tuple[Datapath, ...]:
+        """The first of the hypotheses at hand that agree with every plain vector asked."""
+        vectors, answers = self.state.observations.everything()
+        mask = np.flatnonzero(plain(self.instruction, vectors, answers))
+        some = several(list(dict.fromkeys([*self.state.others, *self.alive.first(MOST_RIVALS)])))
+        return tuple(some.agreeing(take(vectors, mask), answers[mask]).first(most))
+
+    def _ways(self) -> Iterator[tuple[Datapath | None, bool]]:
+        """Datapaths to refine, and whether with every field on its own: of the structures that have the summation tree
+        a probe reads, sums inside sums with their numbers read off, then of all."""
+        finding = read(self.state)
+        if finding.status == "contradictory":
+            raise ContradictedError(f"{finding.question}: {finding.text}")
+        known = list(structures_of(finding.answer, self.instruction.k, self.instruction.scale_size))
+        every = self._skeletons(())
+        if known:
+            yield from self._narrow_ways(self._skeletons(known))
+        yield from ((path, mend) for path in every.read_off(finding) for mend in (True, False))
+        if known:
+            yield from self._wide_ways(self._skeletons(known))
+        yield from self._narrow_ways(every)
+        yield from self._wide_ways(every)
+
+    def _skeletons(self, known: Sequence[Structure]) -> Skeletons:
+        return Skeletons(self.state, self.pools, self.opening, known)
+
+    def _narrow_ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
+        """Structure by structure first with tied fields, set after set (None: the whole set by the rules believed so
+        far), then what was refuted or failed, the closest first."""
+        for sets in skeletons.stages():
+            for self.alive in filter(len, (sharpened(self.state, left) for left in sets)):
+                yield None, False
+                yield from ((path, False) for path in self._unlike(self.alive))
+            self.alive = Living(())
+            believed = [] if self.state.believed is None else [self.state.believed]
+            failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
+            self.failed = []
+            yield from ((path, True) for path in (*believed, *failed))
+
+    def _wide_ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
+        """Parts with numbers of their own."""
+        for path in skeletons.wide():
+            yield from ((path, mend) for mend in (False, True))
+
+    def _ruled(self) -> Living:
+        """The structures left, by the rules of the datapath believed so far, that agree with everything asked."""
+        of = self.state.believed
+        if of is None or not len(self.alive):
+            raise OutsideError("structures", of)
+        some = list(self.alive.sample(np.random.default_rng(self.state.seed), MOST_RULED))
+        more = [other for path in some[:MOST_STRUCTURES] for other in spellings(path)]
+        return self._try(
+            "structures left", several([with_rules(path, of) for path in (*some, *more)]), self.pools.whole, 2
+        )
+
+    def _mended(self, datapath: Datapath) -> Datapath:
+        return polish(self.state, datapath, self.pools.finite, plain=False)
+
+    def _unlike(self, alive: Living) -> Iterator[Datapath]:
+        """A few hypotheses that differ at the ends of the range, the simplest of each kind, and other spellings."""
+        some = alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
+        first = self._classes(some).first(MOST_STRUCTURES)
+        yield from first
+        if self.state.believed is None:
+            yield from dict.fromkeys(other for path in first[:MOST_SPELLED] for other in spellings(path))
+
+    def _classes(self, alive: Living) -> Living:
+        """The first hypothesis of each class that vectors at the ends of the range can tell apart."""
+        _, first = np.unique(alive.evaluate(self.pools.range(self.state.seed + 3, 64)), axis=0, return_index=True)
+        mask = np.zeros(len(alive), bool)
+        mask[first] = True
+        return alive.kept(mask)
+
+    # --- all but the structure
+
+    def _refine(self, datapath: Datapath, mend: bool) -> Living:
+        """Zero exponents, the ends of the range, special values; ``mend``: every field on its own, not tied ones."""
+        observations = self.state.observations
+        before = observations.everything()
+        try:
+            if mend:
+                for path in (datapath, *converted_last(datapath)):
+                    found = self._apart(path)
+                    if found is not None:
+                        return self._specials(found)
+                observations.remember(*self.opening.ends)
+                rest = observations.set_aside(lambda vectors, _: ~nan_operands(self.instruction, vectors))
+                found = several([self._mended(datapath)])
+            else:
+                rest = observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+                found = self._tied(datapath)
+            observations.remember(*rest)
+            return self._specials(found)
+        except OutsideError:
+            observations.recall(*before)
+            raise
+        except UsageError:  # the engine cannot hold all of its variants
+            observations.recall(*before)
+            raise OutsideError("what the engine can hold", datapath) from None
+
+    def _apart(self, datapath: Datapath) -> Living | None:
+        """The ends of the range part by part, structure and numbers as they are; None where they do not fit."""
+        observations = self.state.observations
+        before = observations.everything()
+        rest = observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+        try:
+            found = Ends(self.state, self.pools, datapath).found(lambda: observations.remember(*self.opening.ends))
+        except (OutsideError, UsageError) as error:
+            self.state.say(f"not so: {error}")
+            observations.recall(*before)
+            return None
+        observations.remember(*rest)
+        return found
+
+    def _specials(self, alive: Living) -> Living:
+        """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off."""
+        self.state.observations.remember(*self.opening.special)
+        for _ in range(2):  # a NaN of an invalid operation may only be seen on the way
+            codes = nan_codes(self.instruction, *self.state.observations.everything())
+            try:
+                return self._nan_rules(alive, codes)
+            except OutsideError as error:
+                failure = error
+        raise failure
+
+    def _nan_rules(self, alive: Living, codes: list[int]) -> Living:
+        some = alive.first(MOST_STRUCTURES)
+        one = [replace(path, special=Special("canonical", code)) for path in some for code in codes]
+        found = self._try("special values", several(one), self.pools.special)
+        if len(found):
+            return found
+        if self.places is None:
+            vectors, answers = self.state.observations.everything()
+            nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
+            simple = several(list(grammar.simple_rules(some[0], codes))).agreeing(take(vectors, nans), answers[nans])
+            guess = next(map(preferred, simple), None)
+            self.places = NanOrder(self.state.observations, some[0]).places(guess)
+        return self._vary("the order of NaNs", alive, self._ordered_space(codes, self.places), self.pools.special)
+
+    def _tied(self, datapath: Datapath) -> Living:
+        """One zero exponent for all terms, one policy for all results."""
+        if not grammar.has_fused(datapath):
+            self.state.observations.remember(*self.opening.ends)
+            return self._range(datapath, [None])
+        zeros = [field_choices.zero_of(path) for path in self._classes(self._zeros(datapath, self.pools.zeroed))]
+        self.state.observations.remember(*self.opening.ends)
+        some = self._range(datapath, zeros[:1], zeros).first(MOST_STRUCTURES)
+        for number, each in enumerate(some):
+            try:
+                found = self._zeros(each, self.pools.low)
+            except OutsideError:
+                continue
+            self.state.others = [*some[number + 1 :], *self.state.others]
+            return found
+        raise OutsideError("the zero exponent", some[0])
+
+    def _zeros(self, datapath: Datapath, pool: Pool) -> Living:
+        grid = Grid(datapath, [field_choices.zero_exponent(field_choices.zero_exponents(datapath))])
+        return self._stage("the zero exponent", Living.of([grid]), pool)
+
+    def _range(self, datapath: Datapath, *zeros: list[int | None]) -> Living:
+        """Flushing, signs of zeros and overflow, with the first of the lists of zero exponents that leaves any."""
+        rules = [
+            field_choices.flush(),
+            field_choices.zero_sign(),
+            field_choices.underflow_sign(),
+            field_choices.overflow(),
+        ]
+        operands = [field_choices.operand(name) for name in ("a", "b", "c") if name != "c" or datapath.c is not None]
+        for values in zeros:
+            fused = [field_choices.zero_exponent(values)] if grammar.has_fused(datapath) else []
+            grid = Living.of([Grid(datapath, [*rules, *operands, *fused])])
+            alive = self._try("the ends of the range", grid, self.pools.range)
+            if len(alive):
+                return alive
+        raise OutsideError("the ends of the range", self._closest(grid))
+
+    def _ordered_space(self, codes: list[int], places: dict[str, int]) -> Callable[[Datapath], Space]:
+        return lambda datapath: Listed(list(dict.fromkeys(rules_of_order(datapath, places, codes))))
+
+    def _rivalled(self, found: Living) -> Living:
+        """The hypotheses found and every structure left, by the same rules, until no vector tells them apart."""
+        first = next(iter(found))
+        some = self.alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
+        rivals = several([first, *spellings(first), *(with_rules(path, first) for path in some)])
+        return self._try("structures left", Living((*found.parts, *rivals.parts)), self.pools.whole, 2)
+
+    def _try(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1) -> Living:
+        self.state.say(f"{stage}: {len(hypotheses)} hypotheses")
+        return eliminate(self.state.observations, hypotheses, pool, seed=self.state.seed, patience=patience)
+
+    def _stage(self, stage: str, hypotheses: Living, pool: Pool) -> Living:
+        alive = self._try(stage, hypotheses, pool)
+        if not len(alive):
+            raise OutsideError(stage, self._closest(hypotheses))
+        return alive
+
+    def _closest(self, hypotheses: Living) -> Datapath | None:
+        """The hypothesis with the fewest wrong answers."""
+        closest, _ = hypotheses.closest(*self.state.observations.everything(), 1)
+        return next(iter(closest), None)
+
+    def _vary(self, stage: str, alive: Living, space: Callable[[Datapath], Space], pool: Pool) -> Living:
+        """The variants of the first hypothesis that has living ones; the other hypotheses are kept for a repair."""
+        some = alive.first(MOST_STRUCTURES)
+        for number, datapath in enumerate(some):
+            found = self._try(stage, Living.of([space(datapath)]), pool)
+            if len(found):
+                self.state.others = [*some[number + 1 :], *self.state.others]
+                return found
+        raise OutsideError(stage, some[0])

@@ -1,0 +1,296 @@
+"""The search for structure: every way to add, held against plain vectors, first narrowly, then downhill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.derivation.hypotheses import field_choices, roles
+from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.hypotheses.nested_trees import handed_on
+from mmaprobe.derivation.hypotheses.structures import (
+    Structure,
+    fused_structures,
+    grouped_structures,
+    orders,
+    rounded_structures,
+    scaled_structures,
+)
+from mmaprobe.derivation.observations import eliminate
+from mmaprobe.derivation.search.descent import race
+from mmaprobe.derivation.search.lane_orders import normal
+from mmaprobe.derivation.search.loss import Budget
+from mmaprobe.derivation.search.nested_sums import numbers_of
+from mmaprobe.derivation.search.opening import Opening
+from mmaprobe.derivation.search.own_numbers import Untied
+from mmaprobe.derivation.search.polish import polish
+from mmaprobe.derivation.session import OutsideError, State
+from mmaprobe.derivation.survivors import Indices, Listed, Living, Space
+from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
+from mmaprobe.derivation.vectors.mixtures import plain
+from mmaprobe.derivation.vectors.stages import Pools
+from mmaprobe.devices.base import vectors_per_tile
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.records import Finding
+from mmaprobe.models.grid import Grid
+from mmaprobe.operands.batch import Batch, join, take
+from mmaprobe.parameters.datapath import Datapath, Encode
+from mmaprobe.parameters.rewrite import wider_formats
+
+Left = tuple[Structure, Living]
+NARROW = ("RZ", "RD", "RU", "RNE")
+"""The roundings tried while one is said to serve all terms, and one all results."""
+RESULTS = ("RZ", "RNE")
+"""The roundings of results where an aligned sum, or a result in between, has one of its own."""
+LEAST_CHECKED, MOST_CHECKED, TILES_CHECKED = 64, 4096, 16
+"""So many plain vectors, those of some tiles within bounds, are asked although they tell no living hypotheses apart."""
+SAMPLE = 8
+"""So many hypotheses are held against them."""
+FEW = 8
+"""So many hypotheses of a structure that needs no other order of the lanes rival with every order."""
+MOST_SHAPES, TURNS, MOST_TRIED = 6, 24, 3
+"""So many sums in sums, the closest ones, are taken downhill, so many groups of fields each; so many are polished."""
+LANES = 12_000_000
+"""So many lanes are evaluated on the way, about."""
+ROUNDS = 16
+"""Of vectors that tell structures apart: what is left then is told apart with all else known."""
+
+
+class Skeletons:
+    """The structures that an opening leaves: of all, or of those ``known`` to fit a tree that was read."""
+
+    def __init__(self, state: State, pools: Pools, opening: Opening, known: Sequence[Structure] = ()) -> None:
+        self.state, self.pools, self.opening, self.known = state, pools, opening, known
+        self.instruction = state.instruction
+
+    def stages(self) -> Iterator[Iterator[Living]]:
+        """Structures with one precision and one rounding for all terms, one for all results: sets that plain vectors
+        leave, of sums rounded to the result's format and to the next wider one; of these last with the lanes in any
+        order."""
+        wider = wider_formats(self.instruction.d)[:1]
+        later: list[list[Left]] = []
+        between = (self._narrow(self._between(name), later) for name in wider)
+        yield chain(self._narrow(self._shapes(NARROW)), *between)
+        if not self.known:
+            yield chain(*(self._sets(left, None) for left in later))
+
+    def _narrow(
+        self, spaces: Iterator[tuple[Structure, Space]], later: list[list[Left]] | None = None
+    ) -> Iterator[Living]:
+        """What is left with the lanes as they come, which other ways to take them then rival; then with all ways, or
+        ``later``."""
+        every = list(spaces)
+        self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
+        left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
+        yield from self._sets(left, FEW)
+        if later is not None:
+            later.append(left)
+        elif not self.known:
+            yield from self._sets(left, None)
+
+    def _sets(self, left: list[Left], most: int | None) -> Iterator[Living]:
+        """What plain vectors leave of these; ``most``: none but what they leave with the lanes as they come, of which
+        so many rival with other ways to take them."""
+        rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+        chosen = left if most is None else self._as_they_come(left)
+        alive = self._checked(_joined(part for each in chosen for part in self._reordered(*each, most)))
+        self.state.observations.remember(*rest)
+        if len(alive):
+            yield alive
+
+    def _as_they_come(self, left: list[Left]) -> list[Left]:
+        """What plain vectors leave without another order of the lanes."""
+        found = [(shape, self.state.observations.living(living)) for shape, living in left]
+        parts = [part for _, living in found for part in living.parts]
+        alive = self._eliminated(parts, 1)
+        kept = {id(space): indices for space, indices in alive.parts}
+        return [
+            (shape, Living(tuple((space, kept[id(space)]) for space, _ in living.parts if id(space) in kept)))
+            for shape, living in found
+        ]
+
+    def _checked(self, parts: list[tuple[Space, Indices]]) -> Living:
+        """What is left when no vector tells the hypotheses apart, and then of many vectors that nobody chose."""
+        observations = self.state.observations
+        alive = self._eliminated(parts, 3)
+        if not len(alive):
+            return alive
+        count = min(max(LEAST_CHECKED, TILES_CHECKED * vectors_per_tile(self.instruction)), MOST_CHECKED)
+        vectors = self._telling(self.state.seed + 77, count)
+        answers = observations.peek(vectors)
+        wrong = alive.sample(np.random.default_rng(self.state.seed), SAMPLE).evaluate(vectors) != answers
+        telling = np.unique(wrong[wrong.any(axis=1)].argmax(axis=1)) if wrong.any() else np.empty(0, np.int64)
+        observations.remember(take(vectors, telling), answers[telling])
+        return observations.living(alive)
+
+    def _telling(self, seed: int, count: int) -> Batch:
+        """Plain vectors; of products whose sums alone are rounded also large sums."""
+        safe = self.pools.safe(seed, count)
+        return join([safe, heavy_vectors(self.instruction, seed, count)]) if adds_up(self.instruction) else safe
+
+    def _eliminated(self, parts: list[tuple[Space, Indices]], patience: int) -> Living:
+        return eliminate(
+            self.state.observations,
+            Living(tuple(parts)),
+            self._telling,
+            seed=self.state.seed,
+            patience=patience,
+            which=partial(normal, self.instruction),
+            rounds=ROUNDS,
+        )
+
+    def read_off(self, finding: Finding) -> Iterator[Datapath]:
+        """Sums inside sums, where the summation tree that a probe found has some."""
+        handed = handed_on(finding.answer, self.instruction.k, self.instruction.c is not None)
+        if handed and finding.status in ("exact", "bounded"):
+            yield from self._plainly(lambda: numbers_of(self.state, self.pools, handed))
+
+    def wide(self) -> Iterator[Datapath]:
+        """Structures whose terms and results each have numbers of their own, the likeliest first."""
+        yield from self._plainly(self._wide)
+
+    def _plainly(self, ways: Callable[[], Iterator[Datapath]]) -> Iterator[Datapath]:
+        """What comes when nothing but plain vectors counts."""
+        self.state.observations.check_stable()
+        found: Iterator[Datapath] | None = None
+        while True:
+            rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
+            try:
+                found = ways() if found is None else found
+                path = next(found, None)
+            finally:
+                self.state.observations.remember(*rest)
+            if path is None:
+                return
+            yield path
+
+    def _wide(self) -> Iterator[Datapath]:
+        """By graded answers first; sums in sums, whose fields hide one another, then by counts of wrong answers too."""
+        k, has_c = self.instruction.k, self.instruction.c is not None
+        every = self.known or [*self._fused(), *self._rounded(), *grouped_structures(k, has_c)]
+        try:
+            yield from Untied(self.state, self.pools, self.opening, every).run(bool(self.known))
+        except OutsideError as error:
+            closest = error.closest
+        else:
+            closest = None
+        if not self.known:
+            yield from self._nested(OutsideError("structures", closest))
+
+    def _nested(self, failure: OutsideError) -> Iterator[Datapath]:
+        """Sums in sums, the closest first; what comes in ``failure`` where none fits."""
+        scored: list[tuple[int, int, Structure, Datapath]] = []
+        for number, shape in enumerate(grouped_structures(self.instruction.k, self.instruction.c is not None)):
+            space = self._grid(shape, self.opening.results[-1], RESULTS)
+            closest, misses = Living.of([space]).closest(*self.opening.uniform, 1)
+            if len(closest):
+                scored.append((int(misses.min()), number, shape, next(iter(closest))))
+        best, tried = sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES], 0
+        ways = race([start for *_, start in best], *self.opening.uniform, TURNS, Budget(LANES).spend)
+        every = (each for number, path in ways for each in self._ordered(best[number][2], path))
+        for each in islice(_until_spent(every), MOST_TRIED):
+            try:
+                yield polish(self.state, each, self.pools.safe, plain=True)
+                tried += 1
+            except OutsideError as error:
+                failure = error
+        if not tried:
+            raise failure
+
+    def _ordered(self, shape: Structure, path: Datapath) -> list[Datapath]:
+        """The lane orders that fit best."""
+        ways = self._orders(shape, True)
+        found = [(self.state.observations.mismatches(moved), moved) for moved in (replace(path, order=o) for o in ways)]
+        found.sort(key=lambda each: each[0])
+        return [moved for misses, moved in found[:2] if misses == found[0][0]]
+
+    def _shapes(self, modes: tuple[str, ...]) -> Iterator[tuple[Structure, Space]]:
+        """Every structure with every precision, these roundings of aligned sums and all others, lanes as they come."""
+        for name in self.opening.results:
+            for structure in self._rounded():
+                every = [Encode(name, mode) for mode in formats.ROUNDINGS]
+                yield structure, Listed([grammar.build(self.instruction, structure, to) for to in every])
+            yield from ((shape, self._grid(shape, name, modes)) for shape in self._fused())
+
+    def _between(self, name: str) -> Iterator[tuple[Structure, Space]]:
+        """The same with sums rounded to another format, and a last conversion to the result; of those alone that the
+        engine can hold."""
+        d = self.instruction.d
+        for structure in self._rounded():
+            each = [(Encode(name, mode), Encode(d, last)) for mode in RESULTS for last in RESULTS]
+            yield structure, Listed([grammar.build(self.instruction, structure, *to) for to in each])
+        for shape in self._fused():
+            try:
+                yield shape, self._grid(shape, name, RESULTS, d)
+            except UsageError:
+                continue
+
+    def _rounded(self) -> Iterator[Structure]:
+        if self.known:
+            yield from (each for each in self.known if not each.fused)
+        else:
+            yield from rounded_structures(self.instruction.k, self.instruction.c is not None)
+
+    def _fused(self) -> Iterator[Structure]:
+        if self.known:
+            yield from (each for each in self.known if each.fused)
+            return
+        k, has_c, size = self.instruction.k, self.instruction.c is not None, self.instruction.scale_size
+        yield from fused_structures(k, has_c)
+        if size:
+            yield from scaled_structures(k, has_c, size)
+
+    def _grid(self, shape: Structure, name: str, modes: tuple[str, ...], d: str = "") -> Grid:
+        """Every width, alignment and rounding of results; ``d``: of the last conversion apart from that of sums."""
+        to = Encode(name, "RZ", "infinity", zero="positive", underflow="positive")
+        base = field_choices.cut(
+            grammar.build(self.instruction, shape, to, replace(to, format=d) if d else None), 8, "RZ"
+        )
+        uncut = field_choices.may_be_uncut(base)
+        parts = ["inner", "root"] if shape.apart else ["sums"] if d else []
+        results = [roles.encode_axis(part, rounding=modes) for part in (*parts, "result") if part != "result" or d]
+        aligned = field_choices.alignment(NARROW if d else modes)
+        return Grid(base, [field_choices.fraction_bits(uncut), aligned, *(results or [field_choices.rounding(modes)])])
+
+    def _reordered(self, structure: Structure, living: Living, most: int | None) -> Iterator[tuple[Space, Indices]]:
+        """The living hypotheses of one structure, and the first (``most`` of them) in every lane order."""
+        ways = self._orders(structure, structure.fused)
+        for space, indices in living.parts:
+            for order in ways:
+                if order is None:
+                    yield space, indices
+                elif isinstance(space, Grid):
+                    yield space.moved(replace(space.base, order=order)), indices[:most]
+                else:
+                    found = Listed([replace(space.datapath(int(i)), order=order) for i in indices[:most]])
+                    yield found, found.valid
+
+    def _orders(self, structure: Structure, sums: bool) -> list[tuple[int, ...] | None]:
+        """Ways to take the lanes; scale blocks stay whole where their sums are scaled."""
+        k, step = self.instruction.k, structure.piece or structure.step
+        if structure.placed:
+            return [None]
+        if not structure.scaled:
+            return orders(k, step, sums)
+        backwards = tuple(lane for start in range(k - step, -1, -step) for lane in range(start, start + step))
+        return [None, backwards][: 1 + (step < k)]
+
+
+def _joined(parts: Iterable[tuple[Space, Indices]]) -> list[tuple[Space, Indices]]:
+    """The parts with all that are lists of datapaths as one: to evaluate many short lists takes long."""
+    every = list(parts)
+    listed = [space.datapath(int(i)) for space, indices in every if isinstance(space, Listed) for i in indices]
+    joined = Listed(listed)
+    return [*([(joined, joined.valid)] if listed else []), *(part for part in every if not isinstance(part[0], Listed))]
+
+
+def _until_spent(every: Iterator[Datapath]) -> Iterator[Datapath]:
+    """Those that come before the evaluations allowed are spent."""
+    with suppress(OutsideError):
+        yield from every

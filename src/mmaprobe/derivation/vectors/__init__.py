@@ -1,0 +1,1 @@
+"""What a derivation asks: vectors on which hypotheses differ."""

@@ -1,0 +1,226 @@
+"""Terms of vectors aimed at rivals: for each lane, and c, an exponent, a sign, a kind of fraction; their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.vectors.terms import ABSENT, KINDS, ONE, codes_of
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.parameters.datapath import Datapath, Fused, walk
+from mmaprobe.parameters.rewrite import encodes
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the datapaths hold: distances below a term, and absolute exponents."""
+
+    reach: tuple[int, ...]
+    zeros: tuple[int, ...]
+    lows: tuple[int, ...]
+    highs: tuple[int, ...]
+
+
+def places_of(datapaths: Sequence[Datapath]) -> Places:
+    """The places of all these datapaths together, each once."""
+    reach: set[int] = set()
+    zeros: set[int] = set()
+    lows: set[int] = set()
+    highs: set[int] = set()
+    for path in datapaths:
+        names = {path.d, *([path.c] if path.c else []), *(to.format for to in encodes(path))}
+        for fmt in (formats.get(name) for name in names):
+            if fmt.is_float:
+                reach |= {fmt.fraction_bits, fmt.fraction_bits + 1}
+                lows |= {fmt.min_exponent, fmt.min_exponent - fmt.fraction_bits}
+                highs.add(fmt.max_exponent)
+        highs |= {n for n in (path.product.overflow_exponent,) if n is not None}
+        reach |= {to.first[0] for to in encodes(path) if to.first}
+        for node in (node for node in walk(path.tree) if isinstance(node, Fused)):
+            cuts = (node.fraction_bits, *(n for term in node.terms for n in (term.fraction_bits, term.cutoff)))
+            reach |= {n for n in cuts if n is not None}
+            zeros |= {n for n in (node.zero_exponent, *(term.zero_exponent for term in node.terms)) if n is not None}
+    return Places(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)))
+
+
+class Terms:
+    """``count`` vectors of one shape: for every term (lanes, then c) an exponent, a sign and a kind of fraction."""
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        places: Places,
+        rng: np.random.Generator,
+        count: int,
+        steps: Sequence[Sequence[int]],
+    ) -> None:
+        self.instruction, self.places, self.rng, self.count, self.steps = instruction, places, rng, count, steps
+        self.a, self.b, self.d = (formats.get(name) for name in (instruction.a, instruction.b, instruction.d))
+        self.c = formats.get(instruction.c) if instruction.c else None
+        self.terms = instruction.k + (self.c is not None)
+        shape = (count, self.terms)
+        self.exponent = np.full(shape, ABSENT, np.int64)
+        one_sign = np.repeat(self.flags((count, 1)), self.terms, axis=1)
+        self.negative = np.where(self.flags((count, 1)), one_sign, self.flags(shape))
+        self.kind = rng.integers(0, KINDS, shape)
+        self.scales, self.shift = self._scales()
+
+    # -- parts
+
+    def flags(self, shape: tuple[int, ...] | None = None) -> NDArray[np.bool_]:
+        return self.rng.integers(0, 2, shape or self.count).astype(bool)
+
+    def jitter(self, low: int, high: int) -> Ints:
+        return self.rng.integers(low, high + 1, self.count)
+
+    def pick(self, values: Sequence[int]) -> Ints:
+        return np.asarray(values, np.int64)[self.rng.integers(0, len(values), self.count)]
+
+    def choose(self, *kinds: int) -> Ints:
+        return self.pick(kinds)
+
+    def c_first(self, places: list[Ints], when: NDArray[np.bool_]) -> None:
+        """Make c the first of the places of some vectors."""
+        if self.c is None:
+            return
+        for place in places[1:]:
+            place[:] = np.where(when & (place == self.instruction.k), places[0], place)
+        places[0] = np.where(when, self.instruction.k, places[0])
+
+    def four(self) -> list[Ints]:
+        """Four terms of every vector, different where there are so many; c is among them half the time."""
+        order = np.argsort(self.rng.random((self.count, self.terms)), axis=1)
+        if self.c is not None:
+            swap = np.flatnonzero(self.flags())
+            at = self.rng.integers(0, min(4, self.terms), swap.size)
+            here = np.argmax(order[swap] == self.terms - 1, axis=1)
+            order[swap, here], order[swap, at] = order[swap, at], self.terms - 1
+        return [order[:, min(i, self.terms - 1)].copy() for i in range(4)]
+
+    def highest(self) -> int:
+        return self.a.max_exponent + self.b.max_exponent
+
+    def anchor(self) -> Ints:
+        """An exponent that products and the result can have; a third of them at the ends."""
+        low = max(self.a.min_exponent + self.b.min_exponent, self.d.min_exponent)
+        high = min(self.highest(), self.d.max_exponent - self.instruction.k.bit_length())
+        if self.c is not None:
+            low = min(low, max(self.c.min_exponent, self.d.min_exponent))
+        anywhere = self.rng.integers(low, max(low, high) + 1, self.count)
+        middle = np.clip(self.jitter(-4, 8), low, max(low, high))
+        return np.where(self.rng.integers(0, 3, self.count) == 0, anywhere, middle)
+
+    def fill(self, exponent: Ints) -> None:
+        """All terms: zeros; in half of the vectors a term in four, or every term, at these exponents."""
+        some = self.rng.integers(0, 4, self.exponent.shape) == 0
+        mode = self.rng.integers(0, 4, (self.count, 1))
+        self.exponent = np.where((mode == 3) | ((mode == 2) & some), exponent[:, None], ABSENT)
+
+    def put(self, place: Ints, exponent: Ints, negative: Any = None, kind: Any = None) -> None:
+        rows = np.arange(self.count)
+        self.exponent[rows, place] = exponent
+        if negative is not None:
+            self.negative[rows, place] = negative
+        if kind is not None:
+            self.kind[rows, place] = kind
+
+    def _scales(self) -> tuple[dict[str, Bits], Ints]:
+        """Block scales, one value a vector, and how far they move the products' exponents: not at all, or to an end."""
+        self.scales, self.shift = {}, np.zeros((self.count, 1), np.int64)
+        if self.instruction.scale is None:
+            return self.scales, self.shift
+        fmt = formats.get(self.instruction.scale)
+        ends = (fmt.min_exponent // 2, fmt.max_exponent // 2, fmt.min_exponent)
+        target = self.pick((*self.places.zeros, *self.places.lows, *self.places.highs)) + self.jitter(-8, 8)
+        target -= np.where(self.flags(), self.pick(self.places.reach), 0)
+        halves = [np.where(self.flags(), target // 2, self.pick([0, 0, *ends])) for _ in range(2)]
+        self._scale_by(*(half[:, None] for half in halves))
+        return self.scales, self.shift
+
+    def rescale(self, target: Ints) -> None:
+        """Scales, if there are any, whose product is about two to the ``target`` (vectors, or vectors and blocks)."""
+        if self.instruction.scale is not None:
+            target = target if target.ndim == 2 else target[:, None]
+            self._scale_by(target // 2, target - target // 2)
+
+    def _scale_by(self, of_a: Ints, of_b: Ints) -> None:
+        assert self.instruction.scale is not None
+        fmt, size = formats.get(self.instruction.scale), self.instruction.scale_size
+        blocks = self.instruction.k // size
+        self.shift = np.zeros((self.count, blocks * size), np.int64)
+        for role, step in (("scale_a", of_a), ("scale_b", of_b)):
+            step = np.broadcast_to(np.clip(step, fmt.min_exponent, fmt.max_exponent), (self.count, blocks))
+            self.shift += np.repeat(step, size, axis=1)
+            self.scales[role] = ((step + fmt.bias) << fmt.fraction_bits).astype(fmt.dtype)
+
+    def encoded(self) -> Batch:
+        """The terms as operand codes; a product's exponent is shared by a and b as their formats allow."""
+        k = self.instruction.k
+        absent = self.exponent[:, :k] == ABSENT
+        target = np.where(absent, 0, self.exponent[:, :k] - self.shift)
+        low_a, low_b = (
+            fmt.min_exponent - fmt.fraction_bits * (self.flags((self.count, 1))) for fmt in (self.a, self.b)
+        )
+        most = np.minimum(self.a.max_exponent, target - low_b)
+        least = np.maximum(low_a, target - self.b.max_exponent)
+        spread = np.minimum(least, most) + (self.rng.random(target.shape) * (abs(most - least) + 1)).astype(np.int64)
+        e_a = np.clip(spread, self.a.min_exponent - self.a.fraction_bits, self.a.max_exponent)
+        plain, same = self.flags((self.count, k)), self.flags((self.count, 1))
+        kind, factor = self.kind[:, :k], self.rng.integers(0, 3, (self.count, 1))
+        in_a, in_b = absent & (factor != 1), absent & (factor != 0)
+        operands = {
+            "a": codes_of(self.rng, self.a, np.where(in_a, ABSENT, e_a), self.negative[:, :k] & (~in_a | in_b),
+                        np.where(plain | same, kind, ONE)),
+            "b": codes_of(self.rng, self.b, np.where(in_b, ABSENT, target - e_a), self.negative[:, :k] & in_a & ~in_b,
+                        np.where(plain & ~same, ONE, kind)),
+        }  # fmt: skip
+        if self.c is not None:
+            operands["c"] = codes_of(self.rng, self.c, self.exponent[:, k], self.negative[:, k], self.kind[:, k])
+        return Batch(**operands, **self.scales)
+
+    def specials_into(self, batch: Batch, places: list[Ints]) -> Batch:
+        """One to four special operands: two NaNs of different payloads, an infinity, or a zero that meets one."""
+        operands = {name: value.copy() for name, value in batch.items()}
+        rows = np.arange(self.count)
+        for number, place in enumerate(places):
+            use = rows[self.flags() | (number == 0)]
+            for name, fmt in (("a", self.a), ("b", self.b)):
+                mine = use[(place[use] < self.instruction.k) & self.flags(use.shape)]
+                operands[name][mine, place[mine]] = self._special(fmt, mine.size)
+            if self.c is not None:
+                mine = use[place[use] == self.instruction.k]
+                operands["c"][mine] = self._special(self.c, mine.size)
+        return Batch(**operands)
+
+    def _special(self, fmt: formats.Format, count: int) -> Bits:
+        """Random codes with all exponent bits set, or zeros, of both signs."""
+        ones = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
+        fraction = self.rng.integers(0, 1 << fmt.fraction_bits, count)
+        fraction[self.rng.integers(0, 3, count) == 0] = 0
+        code = np.where(self.rng.integers(0, 5, count) == 0, 0, ones | fraction) << fmt.padding
+        signs = np.where(self.flags((count,)), fmt.sign_mask, 0)
+        found: Bits = (code.astype(np.uint64) | signs.astype(np.uint64)).astype(fmt.dtype)
+        return found
+
+    def ties_into(self, batch: Batch, place: Ints) -> Batch:
+        """The lane at ``place`` a product of odd factors, so long that its last bit is half of a last place."""
+        operands = {name: value.copy() for name, value in batch.items()}
+        rows = np.flatnonzero(place < self.instruction.k)
+        precision = self.pick([reach for reach in self.places.reach if reach > 1] or [2])[rows] + 2
+        in_a = np.clip((precision * self.rng.random(rows.size)).astype(np.int64), 1, self.a.fraction_bits + 1)
+        for name, fmt, bits in (("a", self.a, in_a), ("b", self.b, precision - in_a + self.jitter(0, 1)[rows])):
+            bits = np.clip(bits, 1, fmt.fraction_bits + 1)
+            odd = (self.rng.integers(0, 1 << 62, rows.size) % (1 << (bits - 1))) | 1
+            fraction = np.where(bits > 1, odd << (fmt.fraction_bits + 1 - bits), 0).astype(np.uint64)
+            mask = np.uint64(fmt.code_limit - 1 - (((1 << fmt.fraction_bits) - 1) << fmt.padding))
+            code = operands[name][rows, place[rows]].astype(np.uint64) & mask
+            operands[name][rows, place[rows]] = (code | fraction << np.uint64(fmt.padding)).astype(fmt.dtype)
+        return Batch(**operands)

@@ -1,0 +1,273 @@
+"""Vectors aimed at pairs: a datapath and the neighbours of it that nothing has told apart yet.
+
+Every number that one of them holds (fraction bits, zero exponents, cut-offs, the
+ends of its formats) is a *place*.  Each vector has an anchor, mostly at such a
+place, and a few terms at such distances below it that the last kept bit, a tie, a
+flush or an overflow of one of the datapaths decides; the other lanes are zeros of
+either sign, equal to one of these terms, or tiny.  The search's own pools are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.vectors.rival_terms import Ints, Terms, places_of
+from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT, ONE
+from mmaprobe.operands.batch import Batch
+from mmaprobe.parameters.datapath import Datapath
+
+
+def can_attack(instruction: Instruction) -> bool:
+    """Whether there are such vectors for an instruction: floats, dense."""
+    return all(fmt.is_float for fmt in instruction.formats().values()) and not instruction.chunk
+
+
+def attack_vectors(
+    instruction: Instruction, datapath: Datapath, rivals: Sequence[Datapath], seed: int, count: int
+) -> Batch:
+    """About ``count`` vectors (floats only) that may tell ``rivals`` from ``datapath``, of each shape as many."""
+    rng = np.random.default_rng([seed, 0xA77AC])
+    places = places_of([datapath, *rivals])
+    each = -(-count // len(SHAPES))
+    made = [_made(Terms(instruction, places, rng, each, datapath.steps), shape) for shape in SHAPES]
+    return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
+
+
+def _made(terms: Terms, shape: str) -> Batch:
+    places = terms.four()
+    SHAPES[shape](terms, places)
+    batch = terms.encoded()
+    if shape == "specials":
+        return terms.specials_into(batch, places)
+    return terms.ties_into(batch, places[0]) if shape == "ties" else batch
+
+
+# -- shapes: places holds four different terms of every vector
+
+
+def _ladder(terms: Terms, places: list[Ints]) -> None:
+    """An anchor, a term that makes a tie of it, and others at the last kept bits below."""
+    anchor = terms.anchor()
+    precision = terms.pick(terms.places.reach)
+    terms.fill(anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 3))
+    terms.put(places[2], anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 3))
+    tie = terms.flags() | terms.flags()
+    terms.put(places[1], np.where(tie, anchor - precision + terms.jitter(-2, 1), ABSENT), kind=ONE)
+    terms.put(places[0], anchor, kind=terms.choose(ONE, NEXT, FULL, ANY))
+
+
+def _cancel(terms: Terms, places: list[Ints]) -> None:
+    """Two terms that cancel, or nearly, and what is left below."""
+    anchor = terms.anchor()
+    terms.fill(anchor - terms.pick(terms.places.reach) + terms.jitter(-4, 4))
+    terms.put(places[2], anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 3))
+    kind, sign = terms.choose(ONE, FULL, HALF, ANY, ANY), terms.flags()
+    terms.put(places[0], anchor, sign, kind)
+    near = np.where(terms.rng.integers(0, 4, terms.count) == 0, terms.jitter(-1, 1), 0)
+    terms.put(places[1], anchor + near, ~sign, kind)
+
+
+def _graze(terms: Terms, places: list[Ints]) -> None:
+    """Sums a hair below or above the lowest normal of one of the formats."""
+    low = terms.pick(terms.places.lows) + terms.jitter(0, 1)
+    reach = terms.pick(terms.places.reach)
+    below = np.where(terms.flags(), low - reach + terms.jitter(-3, 2), low - terms.jitter(0, 3))
+    sign = terms.flags()
+    terms.fill(low - reach - terms.jitter(-3, 4))
+    more = low - terms.pick(terms.places.reach) - terms.jitter(-3, 4)
+    terms.put(places[2], np.where(terms.flags(), more, ABSENT))
+    terms.put(places[1], below, np.where(terms.flags(), ~sign, sign))
+    terms.put(places[0], low, sign, terms.choose(ONE, ONE, FULL, NEXT, ANY))
+
+
+def _zero(terms: Terms, places: list[Ints]) -> None:
+    """Zeros that set the alignment: terms at the result's last place, and one at a zero's last kept bit."""
+    last = terms.d.min_exponent - terms.d.fraction_bits
+    zero = terms.pick(terms.places.zeros or terms.places.lows)
+    tiny = zero - terms.pick(terms.places.reach) + terms.jitter(-3, 2)
+    terms.fill(tiny - terms.jitter(0, 3))
+    sign = terms.flags()
+    terms.put(places[1], np.where(terms.flags(), last + terms.jitter(-1, 1), ABSENT), sign, ONE)
+    first = np.where(terms.rng.integers(0, 4, terms.count) > 0, last + terms.jitter(-2, 0), ABSENT)
+    terms.put(places[0], first, np.where(terms.flags(), sign, ~sign), ONE)
+    terms.put(places[2], tiny, terms.flags(), terms.choose(ONE, ONE, FULL, ANY))  # of two terms it is the second
+
+
+def _top(terms: Terms, places: list[Ints]) -> None:
+    """Terms at the largest of the formats: their sums overflow or just do not."""
+    top = terms.pick((*terms.places.highs, terms.highest())) + terms.jitter(-2, 0)
+    sign = terms.flags()
+    terms.fill(top - terms.pick(terms.places.reach) + terms.jitter(-3, 2))
+    gap = np.where(terms.flags(), terms.pick(terms.places.reach) + terms.jitter(-1, 3), terms.jitter(0, 2))
+    terms.put(places[2], top - terms.jitter(0, 2))
+    terms.put(places[1], top - gap, np.where(terms.flags(), sign, ~sign))
+    terms.put(places[0], top, sign, terms.choose(FULL, FULL, ONE, ANY))
+
+
+def _low(terms: Terms, places: list[Ints]) -> None:
+    """Products and c at the low ends of their formats, beside zeros of either sign."""
+    lowest = terms.a.min_exponent + terms.b.min_exponent
+    depth = terms.a.fraction_bits + terms.b.fraction_bits
+    for place in places:
+        where = np.where(terms.flags(), lowest - terms.jitter(0, depth), lowest + terms.jitter(0, 4))
+        low = np.where(terms.flags(), terms.pick(terms.places.lows) + terms.jitter(-3, 2), where)
+        terms.put(place, np.where(terms.rng.integers(0, 3, terms.count) == 0, ABSENT, low))
+    same = terms.flags()[:, None] & terms.flags((terms.count, 1))
+    terms.negative = np.where(same, terms.negative[:, :1], terms.negative)
+
+
+def _order(terms: Terms, places: list[Ints]) -> None:
+    """A large term and its opposite anywhere, every other lane within reach below them."""
+    anchor = terms.anchor()
+    terms.exponent[:] = anchor[:, None] - terms.rng.integers(0, max(terms.places.reach) + 4, terms.exponent.shape)
+    kind, sign = terms.choose(ONE, FULL, ANY), terms.flags()
+    terms.put(places[0], anchor, sign, kind)
+    terms.put(places[1], anchor, ~sign, kind)
+
+
+def _carry(terms: Terms, places: list[Ints]) -> None:
+    """All ones, a last place that carries them over, half of the next, and a term at the last kept bits below."""
+    anchor, sign = terms.anchor(), terms.flags()
+    bits = terms.pick([reach for reach in terms.places.reach if reach > 1] or [1])
+    terms.fill(anchor - terms.pick(terms.places.reach) - terms.jitter(0, 3))
+    terms.put(places[3], anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 3), kind=terms.choose(ONE, ANY))
+    terms.put(places[2], anchor - bits + terms.jitter(-1, 1), sign, ONE)
+    terms.put(places[1], anchor - bits + terms.jitter(-1, 0), sign, ONE)
+    terms.put(places[0], anchor, sign, FULL)
+
+
+def _labels(terms: Terms, places: list[Ints]) -> None:
+    """Two terms that cancel, of a subnormal operand, and a last kept bit below what their labels say."""
+    depth = terms.jitter(1, max(terms.a.fraction_bits, 1))
+    label = np.where(terms.flags(), terms.a.min_exponent + terms.b.max_exponent,
+                     terms.b.min_exponent + terms.a.max_exponent)  # fmt: skip
+    sign = terms.flags()
+    terms.fill(label - terms.pick(terms.places.reach) - terms.jitter(0, 3))
+    terms.put(places[2], label - terms.pick(terms.places.reach) + terms.jitter(-3, 1))
+    terms.put(places[1], label - depth, sign, ONE)
+    terms.put(places[0], label - depth, ~sign, ONE)
+
+
+def _specials(terms: Terms, places: list[Ints]) -> None:
+    """Plain terms; special operands come on top."""
+    _order(terms, places)
+
+
+def _flush(terms: Terms, places: list[Ints]) -> None:
+    """Two terms at the lowest normal of a format that nearly cancel, beside zeros."""
+    low, sign = terms.pick(terms.places.lows) + terms.jitter(0, 1), terms.flags()
+    terms.put(places[1], low, ~sign, terms.choose(ONE, ANY, FEW, HALF))
+    terms.put(places[0], low, sign, terms.choose(NEXT, ANY, FEW, FULL))
+
+
+def _crowd(terms: Terms, places: list[Ints]) -> None:
+    """Terms of one sign and of about one size in every lane: their sum carries far above each; one or two terms, often
+    c, at a last kept bit below the sum, or the whole crowd at the last kept bits below one."""
+    lanes = terms.instruction.k.bit_length()
+    top = np.where(terms.flags(), terms.highest() - terms.jitter(0, 2), terms.anchor())
+    anchor = top + lanes
+    below = terms.flags()
+    size = np.where(below, anchor - terms.pick(terms.places.reach) - terms.jitter(-1, lanes), top)
+    terms.exponent[:] = size[:, None] - terms.rng.integers(0, 2, terms.exponent.shape)
+    terms.negative[:] = terms.flags()[:, None]
+    if terms.c is not None:
+        terms.exponent[:, -1] = np.where(terms.flags(), ABSENT, anchor - terms.pick(terms.places.reach))
+    terms.put(places[2], np.where(below, anchor - terms.pick(terms.places.reach) + terms.jitter(-1, 1), size))
+    terms.put(places[1], anchor - terms.pick(terms.places.reach) + terms.jitter(-4, 3), terms.flags())
+    terms.put(places[0], np.where(below, anchor, size), None, terms.choose(ONE, NEXT, FEW, ANY))
+
+
+def _dust(terms: Terms, places: list[Ints]) -> None:
+    """A term, a half of its last place, and below the last kept bit of the first a little in every other lane."""
+    high = terms.highest() if terms.c is None else min(max(terms.c.max_exponent, terms.highest()), terms.d.max_exponent)
+    anchor, sign = np.where(terms.flags(), high - terms.jitter(0, 2), terms.anchor()), terms.flags()
+    terms.c_first(places, (anchor > terms.highest()) | (terms.jitter(0, 3) == 0))
+    depth = anchor - terms.pick(terms.places.reach)
+    terms.exponent[:] = depth[:, None] - terms.rng.integers(0, 5, terms.exponent.shape)
+    terms.negative[:] = np.where(terms.flags(), sign, ~sign)[:, None]
+    terms.put(
+        places[1], anchor - terms.pick(terms.places.reach) - terms.jitter(-1, 1), None, terms.choose(ONE, ONE, FEW)
+    )
+    terms.put(places[0], anchor, sign, terms.choose(ONE, NEXT, FULL, FEW))
+
+
+def _brim(terms: Terms, places: list[Ints]) -> None:
+    """Every lane about its largest, of one sign, scaled until their sum is about the last place; c zero or there."""
+    last = terms.d.min_exponent - terms.d.fraction_bits
+    size = terms.highest() - terms.jitter(0, 1)
+    terms.rescale(last - size - terms.instruction.k.bit_length() + terms.jitter(-2, 2))
+    small = terms.rng.integers(0, 100, terms.exponent.shape) < terms.rng.integers(0, 70, (terms.count, 1))
+    lower = np.where(small, terms.rng.integers(0, 7, small.shape), 0)
+    terms.exponent[:] = (size + terms.shift[:, 0])[:, None] - lower
+    terms.kind[:] = np.where(small | terms.flags((terms.count, 1)), ANY, FULL)
+    terms.negative[:] = terms.flags()[:, None]
+    terms.put(places[0], size + terms.shift[:, 0] - terms.jitter(0, 3), terms.flags(), ANY)
+    if terms.c is not None:
+        terms.exponent[:, -1] = np.where(terms.flags() | terms.flags(), ABSENT, last + terms.jitter(0, 3))
+
+
+def _pairs(terms: Terms, places: list[Ints]) -> None:
+    """One term of few digits, c or a product, beside another of few, or two; zeros elsewhere."""
+    anchor, sign = terms.anchor(), terms.flags()
+    terms.c_first(places, terms.flags())
+    more = anchor - terms.pick(terms.places.reach) + terms.jitter(-1, 1)
+    terms.put(places[2], np.where(terms.flags(), ABSENT, more), terms.flags(), terms.choose(ONE, ONE, FEW))
+    terms.put(places[1], anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 8), ~sign, FEW)
+    terms.put(places[0], anchor, sign, terms.choose(ONE, ONE, FEW, NEXT, FULL))
+
+
+def _flushes(terms: Terms, places: list[Ints]) -> None:
+    """In every step two terms at the lowest normal of a format that nearly cancel; the others zeros, mostly -0, or as
+    low; c one of the two of the first step, or zero."""
+    low = terms.pick(terms.places.lows)
+    other = terms.rng.integers(0, 4, (terms.count, 1)) == 0
+    near = low[:, None] + terms.rng.integers(0, 2, terms.exponent.shape)
+    terms.exponent[:] = np.where(other & (terms.rng.integers(0, 3, near.shape) == 0), near, ABSENT)
+    terms.negative[:] = (terms.rng.integers(0, 12, near.shape) > 0) ^ (terms.rng.integers(0, 8, (terms.count, 1)) == 0)
+    rows = np.arange(terms.count)
+    for number, lanes in enumerate(terms.steps):
+        some = np.array([*lanes, *([terms.instruction.k] if terms.c is not None and number == 0 else [])])
+        picked = some[np.argsort(terms.rng.random((terms.count, len(some))), axis=1)[:, :2]]
+        sign = terms.flags()
+        for i in range(picked.shape[1]):
+            terms.exponent[rows, picked[:, i]] = low + terms.jitter(0, 1)
+            terms.negative[rows, picked[:, i]] = sign ^ bool(i)
+            terms.kind[rows, picked[:, i]] = terms.choose(ONE, NEXT, ANY, FEW, FULL)
+
+
+def _blocks(terms: Terms, places: list[Ints]) -> None:
+    """Scale blocks of their own exponents: one about the result's last place, the others at a zero's last kept bits; c
+    zero, or there."""
+    blocks = max(terms.instruction.k // max(terms.instruction.scale_size, 1), 1)
+    last = terms.d.min_exponent - terms.d.fraction_bits
+    zero = terms.pick(terms.places.zeros or terms.places.lows)
+    target = (zero - terms.pick(terms.places.reach))[:, None] + terms.rng.integers(-3, 4, (terms.count, blocks))
+    large = terms.rng.integers(0, blocks, terms.count)
+    target[np.arange(terms.count), large] = last + terms.jitter(-4, 4)
+    terms.rescale(target if terms.instruction.scale is not None else target[:, 0])
+    some = terms.rng.integers(0, 4, terms.exponent.shape) == 0
+    terms.exponent[:] = np.where(some, 0, ABSENT)
+    lanes = terms.instruction.k
+    terms.exponent[:, :lanes] += np.where(
+        some[:, :lanes], terms.shift - terms.rng.integers(0, 3, (terms.count, lanes)), 0
+    )
+    if terms.c is not None:
+        terms.exponent[:, -1] = np.where(terms.flags() | terms.flags(), ABSENT, last + terms.jitter(0, 3))
+
+
+def _ties(terms: Terms, places: list[Ints]) -> None:
+    """One product, made a tie on its own later, and a term far below it."""
+    anchor = terms.anchor()
+    terms.put(places[1], anchor - terms.pick(terms.places.reach) - terms.jitter(-2, 40), terms.flags())
+    terms.put(places[0], anchor)
+
+
+Shape = Callable[[Terms, "list[Ints]"], None]
+SHAPES: dict[str, Shape] = {
+    "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
+    "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust,
+    "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "specials": _specials,
+}  # fmt: skip
