@@ -15,7 +15,7 @@ import numpy as np
 import mmaprobe
 from by_hand import code
 from mmaprobe.operands.batch import Bits
-from mmaprobe.probing.published import suite
+from mmaprobe.probing.published.suites import suite
 
 COLUMNS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "golden" / "units.toml").read_text())["columns"]
 SUITES = ("fasi2021", "gnft2025", "valpey2025", "lookup1980", "zeros2026")

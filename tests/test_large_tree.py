@@ -12,10 +12,10 @@ import pytest
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import UsageError
-from mmaprobe.probing.large_tree import read_tree
-from mmaprobe.probing.long_sum import BUDGET, probe_long_sum
-from mmaprobe.probing.masked_calls import MaskedCalls, NoTreeError
-from mmaprobe.probing.sum_tree import Tree, from_json, to_json
+from mmaprobe.probing.long_sums.masked_calls import MaskedCalls, NoTreeError
+from mmaprobe.probing.long_sums.probe import BUDGET, probe_long_sum
+from mmaprobe.probing.long_sums.reader import read_tree
+from mmaprobe.probing.long_sums.tree_arrays import Tree, from_json, to_json
 from mmaprobe.report.notation import notation
 from tree_devices import TreeDevice, chain, pairwise, shuffled, tree_of
 

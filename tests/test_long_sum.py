@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from mmaprobe.devices.base import open_device
-from mmaprobe.probing.long_sum import VECTORS, probe_long_sum
-from mmaprobe.probing.sum_program import evaluate, round_to
-from mmaprobe.probing.sum_steps import Arithmetic
-from mmaprobe.probing.sum_tree import from_json
+from mmaprobe.probing.long_sums.probe import VECTORS, probe_long_sum
+from mmaprobe.probing.long_sums.proof import evaluate, round_to
+from mmaprobe.probing.long_sums.steps import Arithmetic
+from mmaprobe.probing.long_sums.tree_arrays import from_json
 from mmaprobe.report.notation import notation
 from mmaprobe.report.sums import branch, draw_sum
 from mmaprobe.report.tree import text

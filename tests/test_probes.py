@@ -13,8 +13,8 @@ from mmaprobe.devices.base import Device, open_device
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Operand, Products, Special, Term
 from mmaprobe.probing import probe
-from mmaprobe.probing.structure import Node
-from mmaprobe.probing.writing import to_json
+from mmaprobe.probing.tree import Node
+from mmaprobe.probing.trees.tree_json import to_json
 from standins import Arithmetic, Path, Standin, arithmetic, make_instruction, noise
 
 C = Accumulator()

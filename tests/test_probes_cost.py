@@ -15,9 +15,9 @@ from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products, Term
 from mmaprobe.probing import QUESTIONS, probe
-from mmaprobe.probing.bench import Bench
-from mmaprobe.probing.rounds import Asking, Order, together, wait
-from mmaprobe.probing.vectors import Vector
+from mmaprobe.probing.session.bench import Bench
+from mmaprobe.probing.session.rounds import Asking, Order, together, wait
+from mmaprobe.probing.session.vectors import Vector
 from standins import Path, Standin, arithmetic, make_instruction
 
 C = Accumulator()

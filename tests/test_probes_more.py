@@ -290,8 +290,8 @@ def test_the_control_register_is_obeyed_or_ignored() -> None:
 
 
 def test_formats_have_eight_values_that_mark_lanes() -> None:
-    from mmaprobe.probing.sparsity import MARKS
-    from mmaprobe.probing.terms import code_of
+    from mmaprobe.probing.questions.sparsity import MARKS
+    from mmaprobe.probing.session.exact_values import code_of
 
     for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8", "s4", "u4", "e4m3fnuz"):
         assert sum(code_of(formats.get(name), value) is not None for value in MARKS) >= 8, name

@@ -10,7 +10,7 @@ import pytest
 import mmaprobe
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.probing.published import suite, suites, value, values
+from mmaprobe.probing.published.suites import suite, suites, value, values
 
 NVIDIA = ["volta", "ampere", "hopper"]
 HOMES = [

@@ -12,7 +12,7 @@ import numpy as np
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.probing.sum_tree import Builder, Tree
+from mmaprobe.probing.long_sums.tree_arrays import Builder, Tree
 
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 

@@ -21,11 +21,11 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.options import ANY, NAMES, TEXT, checked, or_none
 from mmaprobe.probing import probe as _probe
-from mmaprobe.probing import published
-from mmaprobe.probing.long_sum import OPTIONS as READ_TREE
-from mmaprobe.probing.long_sum import probe_long_sum
-from mmaprobe.probing.replication import Replication
-from mmaprobe.probing.replication import replicate as _replicate
+from mmaprobe.probing.long_sums.probe import OPTIONS as READ_TREE
+from mmaprobe.probing.long_sums.probe import probe_long_sum
+from mmaprobe.probing.published import suites
+from mmaprobe.probing.published.replicate import Replication
+from mmaprobe.probing.published.replicate import replicate as _replicate
 from mmaprobe.probing.suite import checked as checked_questions
 from mmaprobe.survey.layouts import probe_open, unsettled
 from mmaprobe.survey.smoke import validate_witnesses as _validate_witnesses
@@ -131,7 +131,7 @@ def read_tree(device: str | Device, instruction: str | Instruction, **options: A
 def replicate(device: str | Device, suite: str, instruction: str | Instruction | None = None) -> list[Replication]:
     """Run a published suite (``fasi2021``, ``gnft2025``, ...) on an instruction, or on all that it fits."""
     checked("replicate", {"suite": suite}, {"suite": TEXT})
-    wanted = published.suite(suite)
+    wanted = suites.suite(suite)
     opened = _opened(device)
     chosen = None if instruction is None else _named(opened, instruction)
     return _replicate(opened, wanted, chosen)

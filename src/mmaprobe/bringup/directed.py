@@ -10,9 +10,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch
-from mmaprobe.probing.published import value
-from mmaprobe.probing.terms import code_of
-from mmaprobe.probing.vectors import Vector, pack
+from mmaprobe.probing.published.suites import value
+from mmaprobe.probing.session.exact_values import code_of
+from mmaprobe.probing.session.vectors import Vector, pack
 
 
 def directed(instruction: Instruction, forms: Sequence[Form]) -> Batch | None:

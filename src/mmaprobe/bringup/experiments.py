@@ -18,7 +18,7 @@ from mmaprobe.devices.base import Device, run_tiles
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits, Witness, take
-from mmaprobe.probing.terms import code_of, values_of
+from mmaprobe.probing.session.exact_values import code_of, values_of
 
 
 @dataclass(frozen=True)

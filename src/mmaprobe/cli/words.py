@@ -106,7 +106,7 @@ def probe(
     **_: Any,
 ) -> None:
     from mmaprobe.bringup.claims import named
-    from mmaprobe.probing.published import suite as suite_of
+    from mmaprobe.probing.published.suites import suite as suite_of
     from mmaprobe.probing.suite import checked
 
     _pack(pack)

@@ -11,38 +11,38 @@ from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.records import Finding
 from mmaprobe.options import NAMES, or_none
 from mmaprobe.options import checked as check
-from mmaprobe.probing.accumulator_precision import probe_accumulator_precision
-from mmaprobe.probing.alignment_rounding import probe_alignment_rounding
-from mmaprobe.probing.bench import Bench
-from mmaprobe.probing.bit_products import probe_bit_products
-from mmaprobe.probing.block_scales import probe_block_scales
-from mmaprobe.probing.c_position import probe_c_position
-from mmaprobe.probing.carry_bits import probe_carry_bits
-from mmaprobe.probing.container_bits import probe_container_bits
-from mmaprobe.probing.control_state import probe_control_state
-from mmaprobe.probing.cutoff import probe_cutoff
-from mmaprobe.probing.determinism import probe_determinism
-from mmaprobe.probing.independence import probe_independence
-from mmaprobe.probing.intermediate_rounding import probe_intermediate_rounding
-from mmaprobe.probing.layout import probe_layout
-from mmaprobe.probing.limits import anchor_exponent, fault, lost_below, lower_anchor, unit_exponent
-from mmaprobe.probing.monotonicity import probe_monotonicity
-from mmaprobe.probing.nan import probe_nan
-from mmaprobe.probing.normalisation import probe_normalisation
-from mmaprobe.probing.one_hot import probe_one_hot
-from mmaprobe.probing.overflow import probe_overflow
-from mmaprobe.probing.product_label import probe_product_label
-from mmaprobe.probing.product_range import probe_product_range
-from mmaprobe.probing.result_rounding import probe_result_rounding
-from mmaprobe.probing.rounds import Asking, together
-from mmaprobe.probing.session import Session
-from mmaprobe.probing.signed_zero import probe_signed_zero
-from mmaprobe.probing.sparsity import probe_sparsity
-from mmaprobe.probing.sticky_reach import probe_sticky_reach
-from mmaprobe.probing.subnormals import probe_subnormals
-from mmaprobe.probing.summation_tree import probe_summation_tree
-from mmaprobe.probing.terms import ContradictionError, UnrepresentableError
-from mmaprobe.probing.zero_exponent import probe_zero_exponent
+from mmaprobe.probing.experiments.window import anchor_exponent, fault, lost_below, lower_anchor, unit_exponent
+from mmaprobe.probing.questions.accumulator_precision import probe_accumulator_precision
+from mmaprobe.probing.questions.alignment_rounding import probe_alignment_rounding
+from mmaprobe.probing.questions.bit_products import probe_bit_products
+from mmaprobe.probing.questions.block_scales import probe_block_scales
+from mmaprobe.probing.questions.c_position import probe_c_position
+from mmaprobe.probing.questions.carry_bits import probe_carry_bits
+from mmaprobe.probing.questions.container_bits import probe_container_bits
+from mmaprobe.probing.questions.control_state import probe_control_state
+from mmaprobe.probing.questions.cutoff import probe_cutoff
+from mmaprobe.probing.questions.determinism import probe_determinism
+from mmaprobe.probing.questions.independence import probe_independence
+from mmaprobe.probing.questions.intermediate_rounding import probe_intermediate_rounding
+from mmaprobe.probing.questions.layout import probe_layout
+from mmaprobe.probing.questions.monotonicity import probe_monotonicity
+from mmaprobe.probing.questions.nan import probe_nan
+from mmaprobe.probing.questions.normalisation import probe_normalisation
+from mmaprobe.probing.questions.one_hot import probe_one_hot
+from mmaprobe.probing.questions.overflow import probe_overflow
+from mmaprobe.probing.questions.product_label import probe_product_label
+from mmaprobe.probing.questions.product_range import probe_product_range
+from mmaprobe.probing.questions.result_rounding import probe_result_rounding
+from mmaprobe.probing.questions.signed_zero import probe_signed_zero
+from mmaprobe.probing.questions.sparsity import probe_sparsity
+from mmaprobe.probing.questions.sticky_reach import probe_sticky_reach
+from mmaprobe.probing.questions.subnormals import probe_subnormals
+from mmaprobe.probing.questions.summation_tree import probe_summation_tree
+from mmaprobe.probing.questions.zero_exponent import probe_zero_exponent
+from mmaprobe.probing.session.bench import Bench
+from mmaprobe.probing.session.exact_values import ContradictionError, UnrepresentableError
+from mmaprobe.probing.session.rounds import Asking, together
+from mmaprobe.probing.session.session import Session
 
 PROBES: dict[str, Callable[[Session], Asking[Finding]]] = {
     "determinism": probe_determinism,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mmaprobe.probing.sum_tree import Builder, Tree, to_json
+from mmaprobe.probing.long_sums.tree_arrays import Builder, Tree, to_json
 
 PERIODS = (1, 2, 4, 8, 16, 32, 64)
 TREES = ("pairwise", "folded")

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from mmaprobe.catalog.lookup import short
-from mmaprobe.probing.published import Row
-from mmaprobe.probing.replication import Replication
+from mmaprobe.probing.published.replicate import Replication
+from mmaprobe.probing.published.suites import Row
 from mmaprobe.report.listing import table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.sum_tree import Tree, from_json
+from mmaprobe.probing.long_sums.tree_arrays import Tree, from_json
 from mmaprobe.report.notation import Piece, Run, notation
 from mmaprobe.report.picture import draw
 from mmaprobe.report.tree import Branch

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.derivation.session import State
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.bench import Bench
+from mmaprobe.probing.session.bench import Bench
 from mmaprobe.probing.suite import probe_on
 
 C = "c"

@@ -1,0 +1,1 @@
+"""How sums of thousands of lanes are added."""

@@ -1,0 +1,1 @@
+"""Published suites of experiments, and their words run again."""

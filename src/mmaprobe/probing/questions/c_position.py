@@ -1,0 +1,49 @@
+"""Where C enters: which lanes are summed before it, with it, after it.
+
+Read from the summation tree, which the mask experiment measured; the witnesses
+put +M in C and -M in one lane each, units elsewhere: lanes that C meets later
+survive.
+
+Answer: ``{"enters": "first" | "last" | "inside" | "with all" | "absent", "before": [lanes],
+"with": [lanes], "after": [lanes]}``.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.questions.summation_tree import shown_tree
+from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.tree import Leaf, leaves_of
+
+
+async def probe_c_position(session: Session) -> Finding:
+    """Where C enters (see the module)."""
+    lanes: list[Any] = list(range(session.k))
+    if session.instruction.c is None:
+        answer: dict[str, Any] = {"enters": "absent", "before": [], "with": [], "after": []}
+        return session.finding("exact", answer, "the instruction has no C")
+    if not session.is_float:
+        answer = {"enters": "with all", "before": [], "with": lanes, "after": []}
+        return session.finding("bounded", answer, "an integer sum: its order does not show")
+    found = await shown_tree(session)
+    tree = found.tree
+    if tree is None:
+        return session.finding("inconclusive", None, "needs a summation tree")
+    siblings = [child for child in tree.parent_of("c").children if child != "c"]
+    beside = [child for child in siblings if isinstance(child, int)]
+    before = sorted(leaf for child in siblings for leaf in leaves_of(child) if leaf not in beside)
+    after = [lane for lane in lanes if lane not in beside and lane not in before]
+    enters = {(True, True): "inside", (True, False): "last", (False, True): "first", (False, False): "with all"}
+    answer = {"enters": enters[bool(before), bool(after)], "before": before, "with": sorted(beside), "after": after}
+    if session.k > 1:
+        for lane in (0, session.k - 1):
+            terms: dict[Leaf, Fraction] = {"c": power(session.high), lane: -power(session.high)}
+            await session.witness(terms, f"+M in C, -M in lane {lane}, units elsewhere", power(session.low))
+    text = f"C enters {answer['enters']}: {len(before)} lanes before, {len(beside)} with it, {len(after)} after"
+    if found.reason:
+        return session.finding("bounded", answer, f"{text}; {found.reason}")
+    return session.finding("exact", answer, text)

@@ -1,0 +1,43 @@
+"""How far below a rounded result the smallest term still counts: the reach of the sticky bit.
+
+C holds 1.5 * 2**m, another leaf half a last place: a tie.  A tiny term on a third leaf breaks
+it down to some place below the last one; with nothing beside C the tiny term may
+borrow from it instead (roundings toward zero).
+
+Answer: ``{"tie": bits or None, "borrow": bits or None, "at_least": bool}``: fraction bits below C's
+exponent at which the term still counted, None where it never shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.experiments.tipping import tipped_by
+from mmaprobe.probing.questions.summation_tree import tree_of
+from mmaprobe.probing.session.session import Session
+
+
+async def probe_sticky_reach(session: Session) -> Finding:
+    """The lowest place that still tips a result (see the module)."""
+    if not session.is_float:
+        return session.finding("exact", None, "integers: nothing is rounded")
+    tree = await tree_of(session)
+    if tree is None:
+        return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
+    found = await tipped_by(session, tree)
+    names = {True: "tie", False: "borrow"}
+    answer: dict[str, Any] = {"tie": None, "borrow": None, "at_least": False}
+    for (half, _), tipped in found.items():
+        if tipped is not None and (not half or tipped.bits > session.d.fraction_bits + 1):
+            name = names[bool(half)]
+            answer[name] = max(tipped.bits, answer[name] or 0)
+            answer["at_least"] |= tipped.bounded
+            code = (await session.ask([tipped.shown]))[0]
+            session.note(tipped.shown, code, f"a {name} tipped by a term {tipped.bits} bits down")
+    shown = {name: bits for name, bits in answer.items() if name != "at_least" and bits is not None}
+    if not shown:
+        return session.finding("inconclusive", answer, "no tiny term changes a result in these formats")
+    text = ", ".join(f"a {name} is seen {bits} bits down" for name, bits in shown.items())
+    more = " or further" if answer["at_least"] else ""
+    return session.finding("bounded" if answer["at_least"] else "exact", answer, text + more)

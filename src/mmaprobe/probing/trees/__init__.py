@@ -1,0 +1,1 @@
+"""How the summation tree is read."""

@@ -1,0 +1,51 @@
+"""The mask experiment: +M on one leaf, -M on another, units elsewhere; which units survive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaprobe.probing.session.exact_values import Value, power
+from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.tree import Leaf, Loss, Lost
+
+Pair = tuple[Leaf, Leaf]
+
+SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
+"""Of M on the first leaf and of the units: of what one leaves a trace in a directed rounding, another is swallowed."""
+
+
+async def mask(session: Session, pairs: Sequence[Pair]) -> Loss | None:
+    """Surviving units of the lowest kind beside each pair of leaves; None where an answer is no count of units.
+
+    Pairs that give none are asked again with other signs.
+    """
+    counts: Loss = {}
+    for anchor, unit in SIGNS:
+        left = [pair for pair in pairs if pair not in counts]
+        m, u = anchor * power(session.high), unit * power(session.low)
+        answers = await session.sums(({i: m, j: -m} for i, j in left), u)
+        for (i, j), answer in zip(left, answers, strict=True):
+            count = None if answer is None else answer / u
+            if count is not None and count.denominator == 1 and 0 <= count <= len(session.leaves) - 2:
+                counts[i, j] = counts[j, i] = count.numerator
+    return counts if all(pair in counts for pair in pairs) else None
+
+
+async def lost_leaves(session: Session, pairs: Sequence[Pair], among: Sequence[Leaf] | None = None) -> Lost | None:
+    """For each of the pairs the leaves that vanish (the two included): the mask with one unit at a time.
+
+    ``among``: the leaves that hold the unit in turn, all where None.  A unit that leaves a
+    trace, anything but itself, has vanished; None where an answer is not finite.
+    """
+    unit, m = power(session.low), power(session.high)
+    asked = session.leaves if among is None else among
+    cases = [(i, j, k) for i, j in pairs for k in asked if k not in (i, j)]
+    answers: list[Value] = await session.sums({i: m, j: -m, k: unit} for i, j, k in cases)
+    lost: Lost = {pair: set(pair) for i, j in pairs for pair in ((i, j), (j, i))}
+    for (i, j, k), answer in zip(cases, answers, strict=True):
+        if answer is None:
+            return None
+        if answer != unit:
+            lost[i, j].add(k)
+            lost[j, i].add(k)
+    return lost
