@@ -20,8 +20,8 @@ from fake_machine import machine
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
-from mmaprobe.devices.cuda_driver import CudaDriver, open_driver
-from mmaprobe.devices.gpu import GpuDevice, Trial
+from mmaprobe.devices.gpu.device import GpuDevice, Trial
+from mmaprobe.devices.nvidia.driver import CudaDriver, open_driver
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.render import render

@@ -18,10 +18,10 @@ from fake_launch import NOT_READY, Grid, Unit
 from mmaprobe.catalog.claims import claimed
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction, instructions
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_open import Compiled, asked, opened
-from mmaprobe.devices.hip_driver import open_driver
-from mmaprobe.devices.hip_machine import KFD, NODES, Machine
+from mmaprobe.devices.amd.driver import open_driver
+from mmaprobe.devices.amd.machine import KFD, NODES, Machine
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.opening import Compiled, asked, opened
 from mmaprobe.devices.model import open_model
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.kernel import Kernel

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.gpu_launch import OPERANDS
+from mmaprobe.devices.gpu.launch import OPERANDS
 from mmaprobe.operands.batch import Batch, Bits
 
 Unit = Callable[[Instruction, Batch], Bits]

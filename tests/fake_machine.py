@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.devices.cuda_machine import Machine
+from mmaprobe.devices.nvidia.machine import Machine
 
 
 class LostGpuError(Exception):

@@ -6,8 +6,8 @@ import sys
 
 import fake_cuda
 import fake_hip
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_trial import serve
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.trial import serve
 
 
 def gpu(scheme: str, fault: str = "", after: int = 0) -> GpuDevice:

@@ -22,7 +22,7 @@ from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain import code_object, disassembly, nvrtc
 from mmaprobe.toolchain.hip import Clang
 
-OPENS_ROCM = "from mmaprobe.devices.hip_machine import Machine; Machine().hip()"
+OPENS_ROCM = "from mmaprobe.devices.amd.machine import Machine; Machine().hip()"
 
 
 def rocm_environment(here: bool = True) -> dict[str, str]:

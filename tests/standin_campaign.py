@@ -11,7 +11,7 @@ from functools import cache
 from emulator.campaign import HostCampaign
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu_campaign import MEASURE, Order
+from mmaprobe.devices.gpu.campaign import MEASURE, Order
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.build import Built

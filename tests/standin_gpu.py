@@ -110,10 +110,10 @@ def plugged(cuda: FakeCuda, nvml: FakeNvml | None = None, child: str = "") -> It
         return (sys.executable, str(Path(__file__).with_name("standin_trial.py")), child, device)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmaprobe.devices.cuda.Machine", lambda: machine(cuda, nvml=nvml))
-        patch.setattr("mmaprobe.devices.cuda.kernel", kernel)
-        patch.setattr("mmaprobe.devices.cuda.kernel_of", campaign_kernel)
-        patch.setattr("mmaprobe.devices.cuda.command", command)
+        patch.setattr("mmaprobe.devices.nvidia.device.Machine", lambda: machine(cuda, nvml=nvml))
+        patch.setattr("mmaprobe.devices.nvidia.device.kernel", kernel)
+        patch.setattr("mmaprobe.devices.nvidia.device.kernel_of", campaign_kernel)
+        patch.setattr("mmaprobe.devices.nvidia.device.command", command)
         yield
 
 

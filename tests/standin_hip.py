@@ -38,8 +38,8 @@ def plugged(
         return (sys.executable, str(Path(__file__).with_name("standin_trial.py")), child, device)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmaprobe.devices.hip.Machine", lambda: machine(hip, files, **(environment or {})))
-        patch.setattr("mmaprobe.devices.hip.kernel", kernel)
-        patch.setattr("mmaprobe.devices.hip.kernel_of", campaign_kernel)
-        patch.setattr("mmaprobe.devices.hip.command", command)
+        patch.setattr("mmaprobe.devices.amd.device.Machine", lambda: machine(hip, files, **(environment or {})))
+        patch.setattr("mmaprobe.devices.amd.device.kernel", kernel)
+        patch.setattr("mmaprobe.devices.amd.device.kernel_of", campaign_kernel)
+        patch.setattr("mmaprobe.devices.amd.device.command", command)
         yield

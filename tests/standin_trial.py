@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mmaprobe.devices.gpu_trial import main
+from mmaprobe.devices.gpu.trial import main
 from vendors import VENDORS
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import pytest
 from emulator.campaign import HostCampaign
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu_campaign import FOUND, JUDGE, MAKE, Order
-from mmaprobe.devices.gpu_launch import OPERANDS
+from mmaprobe.devices.gpu.campaign import FOUND, JUDGE, MAKE, Order
+from mmaprobe.devices.gpu.launch import OPERANDS
 from mmaprobe.generators import families_for, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
 from mmaprobe.models.model import run_tiles

@@ -14,7 +14,7 @@ from emulator.registers import Array
 from emulator.wave import run_wave
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms, instruction
-from mmaprobe.devices.gpu_campaign import Order
+from mmaprobe.devices.gpu.campaign import Order
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number

@@ -16,10 +16,10 @@ from fake_cuda import BREAKS, FakeCuda, Interfaced, device, model, real
 from mmaprobe.api import OpenDevice
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.cuda_calls import ENDS_THE_PROCESS
-from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError
-from mmaprobe.devices.gpu_launch import CTAS_EACH, item_bytes
+from mmaprobe.devices.gpu.driver import HungError, LostError, OutOfMemoryError, StuckError
+from mmaprobe.devices.gpu.launch import CTAS_EACH, item_bytes
+from mmaprobe.devices.nvidia.calls import ENDS_THE_PROCESS
+from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.render import render

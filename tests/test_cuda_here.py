@@ -15,9 +15,9 @@ from fake_machine import FakeNvml, machine
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
-from mmaprobe.devices.cuda import open_cuda
-from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import TooOldError
+from mmaprobe.devices.gpu.driver import TooOldError
+from mmaprobe.devices.nvidia.device import open_cuda
+from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.doctor import doctor_rows
@@ -227,8 +227,8 @@ def test_a_binary_of_the_compiler_is_loaded(architecture: str) -> None:
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     """A machine with two GPUs, as ``open_device`` sees it."""
     cuda = FakeCuda(gpus=2)
-    monkeypatch.setattr("mmaprobe.devices.cuda.Machine", lambda: machine(cuda, nvml=FakeNvml()))
-    monkeypatch.setattr("mmaprobe.devices.cuda.kernel", kernels)
+    monkeypatch.setattr("mmaprobe.devices.nvidia.device.Machine", lambda: machine(cuda, nvml=FakeNvml()))
+    monkeypatch.setattr("mmaprobe.devices.nvidia.device.kernel", kernels)
     return cuda
 
 

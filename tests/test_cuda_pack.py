@@ -13,9 +13,9 @@ from fake_cuda import FakeCuda, kernels, model
 from fake_machine import machine
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
-from mmaprobe.devices import gpu_open
 from mmaprobe.devices.base import open_device
-from mmaprobe.devices.cuda import open_cuda
+from mmaprobe.devices.gpu import opening
+from mmaprobe.devices.nvidia.device import open_cuda
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.build import Built
@@ -63,7 +63,7 @@ def absent(*_: object) -> str:
     ("vendor", "compiler", "none"),
     [
         (NVIDIA, "mmaprobe.toolchain.nvrtc.version", absent),
-        (AMD, "mmaprobe.devices.hip.compiler_for", lambda _: SimpleNamespace(version=absent)),
+        (AMD, "mmaprobe.devices.amd.device.compiler_for", lambda _: SimpleNamespace(version=absent)),
     ],
     ids=["cuda", "hip"],
 )
@@ -72,7 +72,7 @@ def test_a_pack_of_the_package_serves_without_a_compiler(
 ) -> None:
     """As a build puts it there; with a compiler kernels are compiled."""
     vendor.pack(tmp_path / vendor.architecture, (vendor.signed,))
-    monkeypatch.setattr(gpu_open, "PACKS", tmp_path)
+    monkeypatch.setattr(opening, "PACKS", tmp_path)
     name = f"{vendor.scheme}:0?trial=no"
     signed, half = (instruction(name, vendor.architecture) for name in (vendor.signed, vendor.half))
     with vendor.plugged(vendor.gpu()):

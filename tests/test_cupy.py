@@ -27,9 +27,9 @@ from mmaprobe import formats
 from mmaprobe.api import OpenDevice
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
-from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import LostError, OutOfMemoryError
-from mmaprobe.devices.gpu_launch import item_bytes
+from mmaprobe.devices.gpu.driver import LostError, OutOfMemoryError
+from mmaprobe.devices.gpu.launch import item_bytes
+from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.operands.edge import from_bits, to_bits
 from mmaprobe.operands.resident import CUDA, Resident
@@ -316,7 +316,7 @@ def test_cupy_that_does_not_work_here_is_none(installed: Any, monkeypatch: pytes
 
 def test_nothing_imports_cupy_before_a_gpu_is_used() -> None:
     """Not the package, nor a device that is only opened."""
-    said = "import sys, mmaprobe, mmaprobe.devices.cuda, mmaprobe.cli; sys.exit('cupy' in sys.modules)"
+    said = "import sys, mmaprobe, mmaprobe.devices.nvidia.device, mmaprobe.cli; sys.exit('cupy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", said], check=False).returncode == 0
     asked: list[str] = []
 

@@ -18,7 +18,7 @@ from mmaprobe.bringup.rows import summary_of
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.child import Child
-from mmaprobe.devices.gpu_trial import ChildTrial, serve
+from mmaprobe.devices.gpu.trial import ChildTrial, serve
 from mmaprobe.errors import InternalError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Store

@@ -14,10 +14,11 @@ from fake_cuda import FakeCuda, device, model
 from fake_trial import gpu
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices import child, gpu_trial
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_campaign import Order
-from mmaprobe.devices.gpu_driver import (
+from mmaprobe.devices import child
+from mmaprobe.devices.gpu import trial as gpu_trial
+from mmaprobe.devices.gpu.campaign import Order
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.driver import (
     HungError,
     LostError,
     NoChildError,
@@ -26,8 +27,8 @@ from mmaprobe.devices.gpu_driver import (
     TakenError,
     TooOldError,
 )
-from mmaprobe.devices.gpu_trial import HELLO, ChildTrial, command, serve
-from mmaprobe.devices.known_answer import WrongAnswerError
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError
+from mmaprobe.devices.gpu.trial import HELLO, ChildTrial, command, serve
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
 from mmaprobe.toolchain.source import Source
 from vendors import VENDORS, Vendor

@@ -13,7 +13,7 @@ from emulator.campaign import HostCampaign
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, run_vectors
-from mmaprobe.devices.gpu_campaign import NOWHERE, Found, Order, read_found
+from mmaprobe.devices.gpu.campaign import NOWHERE, Found, Order, read_found
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
 from mmaprobe.generators import regenerate

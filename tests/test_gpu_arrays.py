@@ -18,7 +18,7 @@ from fake_cuda import Interfaced
 from mmaprobe.api import OpenDevice
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu_launch import item_bytes
+from mmaprobe.devices.gpu.launch import item_bytes
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Batch, Bits
 from vendors import AMD, NVIDIA, Vendor

@@ -12,10 +12,10 @@ from fake_cuda import FakeCuda, kernels
 from fake_machine import FakeNvml, machine
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, serial
-from mmaprobe.devices.cuda_driver import open_driver
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import Health, Process, VoidError, Watch, changes
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.driver import LostError
+from mmaprobe.devices.gpu.health import Health, Process, VoidError, Watch, changes
+from mmaprobe.devices.nvidia.driver import open_driver
 
 pytestmark = pytest.mark.needs("cuda.bindings")
 

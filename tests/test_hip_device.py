@@ -16,11 +16,11 @@ from fake_hip import FakeHip, device, kernel, machine
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError, TooOldError
-from mmaprobe.devices.hip import open_hip
-from mmaprobe.devices.hip_driver import open_driver
-from mmaprobe.devices.hip_machine import Machine
-from mmaprobe.devices.known_answer import WrongAnswerError, known_answer
+from mmaprobe.devices.amd.device import open_hip
+from mmaprobe.devices.amd.driver import open_driver
+from mmaprobe.devices.amd.machine import Machine
+from mmaprobe.devices.gpu.driver import HungError, LostError, OutOfMemoryError, StuckError, TooOldError
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError, known_answer
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits

@@ -9,11 +9,11 @@ import pytest
 from emulator.batches import random_batch
 from fake_hip import FakeHip, machine, tree
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import Health, Process, VoidError, Watch, changes
-from mmaprobe.devices.hip_driver import open_driver
-from mmaprobe.devices.hip_health import PROCESSES
+from mmaprobe.devices.amd.driver import open_driver
+from mmaprobe.devices.amd.health import PROCESSES
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.driver import LostError
+from mmaprobe.devices.gpu.health import Health, Process, VoidError, Watch, changes
 from vendors import Sysfs
 
 pytestmark = pytest.mark.needs("cuda.bindings")

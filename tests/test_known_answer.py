@@ -9,7 +9,7 @@ import pytest
 
 from mmaprobe.catalog.lookup import architectures, forms, instruction
 from mmaprobe.devices.base import open_device
-from mmaprobe.devices.known_answer import answers, known_answer
+from mmaprobe.devices.gpu.known_answer import answers, known_answer
 from mmaprobe.errors import UsageError
 
 GPUS = [name for name in architectures() if name.startswith(("sm_", "gfx"))]

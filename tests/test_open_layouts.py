@@ -20,9 +20,9 @@ from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.sparsity import kept_positions
 from mmaprobe.cli import main
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_trial import serve
-from mmaprobe.devices.known_answer import WrongAnswerError
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError
+from mmaprobe.devices.gpu.trial import serve
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits

@@ -14,8 +14,8 @@ from mmaprobe.bringup.questions import ask
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.devices.base import open_device, run_vectors
-from mmaprobe.devices.gpu_driver import HungError, LostError, OutOfMemoryError, StuckError, TakenError
-from mmaprobe.devices.gpu_health import VoidError
+from mmaprobe.devices.gpu.driver import HungError, LostError, OutOfMemoryError, StuckError, TakenError
+from mmaprobe.devices.gpu.health import VoidError
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.operands.batch import Batch, Bits

@@ -88,7 +88,7 @@ def test_a_kernel_of_amd_that_proves_nothing(seed: Seed, said: str) -> None:
         return fake_hip.campaign_kernel(replace(source, text=seeded(source, (seed,))))
 
     with AMD.plugged(AMD.gpu()), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmaprobe.devices.hip.kernel_of", kernel)
+        patch.setattr("mmaprobe.devices.amd.device.kernel_of", kernel)
         device = open_device("hip:0?trial=no")
         summary = validate(device, open_device("model:gfx942"), made, VECTORS, generators=["cancel"])
     check_fell_back(summary, said)

@@ -18,9 +18,9 @@ from fake_machine import FakeNvml
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_driver import LostError, OutOfMemoryError
-from mmaprobe.devices.gpu_health import VoidError, Watch
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.driver import LostError, OutOfMemoryError
+from mmaprobe.devices.gpu.health import VoidError, Watch
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.pack import write_pack

@@ -13,8 +13,8 @@ import pytest
 import mmaprobe
 from mmaprobe.bringup.rows import summary_of
 from mmaprobe.devices.base import open_device
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import Health
+from mmaprobe.devices.gpu.driver import LostError
+from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.report import junit

@@ -12,8 +12,8 @@ import fake_hip
 import standin_gpu
 import standin_hip
 from fake_machine import FakeNvml
-from mmaprobe.devices.hip_health import PCI, PROCESSES
-from mmaprobe.devices.hip_machine import NODES
+from mmaprobe.devices.amd.health import PCI, PROCESSES
+from mmaprobe.devices.amd.machine import NODES
 from standin_source import Seed
 
 

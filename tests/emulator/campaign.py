@@ -10,7 +10,7 @@ import numpy as np
 
 from emulator.host import OPERANDS, Operands, host
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.gpu_campaign import FOUND, MEASURE, Order
+from mmaprobe.devices.gpu.campaign import FOUND, MEASURE, Order
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.source import Source
 

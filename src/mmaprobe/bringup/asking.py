@@ -13,7 +13,7 @@ from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.devices.base import Device, Serial, Support
-from mmaprobe.devices.gpu_driver import StuckError
+from mmaprobe.devices.gpu.driver import StuckError
 from mmaprobe.evidence.files import Field
 from mmaprobe.evidence.store import Store
 from mmaprobe.probing import probe

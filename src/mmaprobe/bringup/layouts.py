@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.bringup.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.known_answer import WrongAnswerError
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError
 from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.suite import probe_layout_alone

@@ -20,7 +20,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.dense_view import KeptLanes, asked, dense_form
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu_driver import ENDS_ALL
+from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Witness, take

@@ -11,7 +11,7 @@ from mmaprobe.bringup.plan import Plan, kind, place
 from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu_driver import ENDS_ALL
+from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.errors import CannotWriteError, MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Part, Store

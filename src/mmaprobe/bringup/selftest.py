@@ -14,7 +14,7 @@ from mmaprobe.bringup.room import Room, Work
 from mmaprobe.bringup.validating import ORDINARY, prove
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
-from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.survey.layouts import unsettled
 from mmaprobe.validation.fused import UnsteadyError

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mmaprobe.bringup.room import Room, Work
-from mmaprobe.devices.gpu_driver import NO_ROOM
-from mmaprobe.devices.gpu_health import Health, Watch
+from mmaprobe.devices.gpu.driver import NO_ROOM
+from mmaprobe.devices.gpu.health import Health, Watch
 from mmaprobe.errors import DeviceError, UsageError, near
 from mmaprobe.evidence.steps import Slice, Status, StepRecord
 

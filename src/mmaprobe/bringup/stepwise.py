@@ -25,8 +25,8 @@ from mmaprobe.bringup.selftest import lines, test_itself
 from mmaprobe.bringup.steps import SPENT, Step, Turns, chosen
 from mmaprobe.bringup.validating import ordinary, validate_all
 from mmaprobe.devices.base import Device, open_device
-from mmaprobe.devices.gpu_driver import TakenError, TooOldError
-from mmaprobe.devices.gpu_health import Watch
+from mmaprobe.devices.gpu.driver import TakenError, TooOldError
+from mmaprobe.devices.gpu.health import Watch
 from mmaprobe.errors import DeviceError, MmaprobeError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.files import json_text

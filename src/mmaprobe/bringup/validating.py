@@ -8,7 +8,7 @@ from typing import Any
 from mmaprobe.bringup.room import Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu_driver import ENDS_ALL
+from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import families_for

@@ -10,8 +10,8 @@ from mmaprobe.catalog.claims import KEY
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.known_answer import WrongAnswerError
-from mmaprobe.devices.open_layouts import OpenLayouts
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError
+from mmaprobe.devices.gpu.open_layouts import OpenLayouts
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.suite import QUESTIONS, probe, probe_layout_alone, probe_one_hot_alone
 

@@ -20,7 +20,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu_campaign import MULTIPROCESSORS, Found, Order, Place
+from mmaprobe.devices.gpu.campaign import MULTIPROCESSORS, Found, Order, Place
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import Recipe, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number

@@ -17,7 +17,7 @@ from mmaprobe import _native, formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
 from mmaprobe.devices.child import no_children
-from mmaprobe.devices.gpu_driver import ENDS_ALL
+from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.records import Mismatch

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.devices.gpu_driver import Driver, HungError
-from mmaprobe.devices.gpu_launch import OPERANDS, WAIT_RAN_OUT, batch_groups, memory
+from mmaprobe.devices.gpu.driver import Driver, HungError
+from mmaprobe.devices.gpu.launch import OPERANDS, WAIT_RAN_OUT, batch_groups, memory
 from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
 

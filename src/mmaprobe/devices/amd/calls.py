@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from mmaprobe.devices.gpu_driver import LostError, OutOfMemoryError
+from mmaprobe.devices.gpu.driver import LostError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
 
 NO_DEVICE = (100, 101)
@@ -31,7 +31,7 @@ class Calls:
         return int(getattr(self._hip, function)(*arguments))
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Call a function; DeviceError, or a class of ``gpu_driver``, naming it and its status."""
+        """Call a function; DeviceError, or a class of ``gpu.driver``, naming it and its status."""
         status = self.status(function, *arguments)
         if status:
             raise self.failure(function, status)

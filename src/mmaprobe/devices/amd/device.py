@@ -1,15 +1,15 @@
 """The device ``hip:N``: an AMD GPU, one kernel an instruction, compiled here for its exact architecture.
 
-Options: ``gpu_open``.
+Options: ``devices.gpu.opening``.
 """
 
 from __future__ import annotations
 
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_open import Compiled, asked, opened
-from mmaprobe.devices.gpu_trial import command
-from mmaprobe.devices.hip_driver import open_driver
-from mmaprobe.devices.hip_machine import Machine
+from mmaprobe.devices.amd.driver import open_driver
+from mmaprobe.devices.amd.machine import Machine
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.opening import Compiled, asked, opened
+from mmaprobe.devices.gpu.trial import command
 from mmaprobe.toolchain.kernels import kernel, kernel_of
 from mmaprobe.toolchain.vendors import compiler_for
 

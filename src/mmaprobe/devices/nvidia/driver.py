@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from mmaprobe.devices.cuda_calls import ENDS_THE_PROCESS, Calls, status_name
-from mmaprobe.devices.cuda_health import Readings
-from mmaprobe.devices.cuda_identity import architecture, identity
-from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.cuda_memory import DriverMemory, Memory, memory_of
-from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TakenError, TooOldError, await_end, stuck_if
-from mmaprobe.devices.gpu_health import Health
+from mmaprobe.devices.gpu.driver import NOT_READY, StuckError, TakenError, TooOldError, await_end, stuck_if
+from mmaprobe.devices.gpu.health import Health
+from mmaprobe.devices.nvidia.calls import ENDS_THE_PROCESS, Calls, status_name
+from mmaprobe.devices.nvidia.health import Readings
+from mmaprobe.devices.nvidia.identity import architecture, identity
+from mmaprobe.devices.nvidia.machine import Machine
+from mmaprobe.devices.nvidia.memory import DriverMemory, Memory, memory_of
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import CUDA, Resident

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from mmaprobe.catalog.lookup import architectures
-from mmaprobe.devices.gpu_driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
-from mmaprobe.devices.gpu_health import Health
-from mmaprobe.devices.hip_calls import NO_DEVICE, Calls, status_name
-from mmaprobe.devices.hip_health import Readings
-from mmaprobe.devices.hip_machine import OVERRIDE, UNREAD, Machine, Node
+from mmaprobe.devices.amd.calls import NO_DEVICE, Calls, status_name
+from mmaprobe.devices.amd.health import Readings
+from mmaprobe.devices.amd.machine import OVERRIDE, UNREAD, Machine, Node
+from mmaprobe.devices.gpu.driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
+from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import ROCM, Resident

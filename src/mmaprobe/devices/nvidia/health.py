@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from mmaprobe.devices.cuda_identity import handle_of, read_or
-from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import Change, Health, Process, is_ours
+from mmaprobe.devices.gpu.driver import LostError
+from mmaprobe.devices.gpu.health import Change, Health, Process, is_ours
+from mmaprobe.devices.nvidia.identity import handle_of, read_or
+from mmaprobe.devices.nvidia.machine import Machine
 
 _NOT_TOLD = 1 << 63
 """NVML's memory of a process whose memory it does not tell is all ones."""

@@ -2,7 +2,7 @@
 
 A batch is void unless all of this holds: the first run of an instruction in a
 child process came to a good end; a known answer came out before and after the
-batch, on the same context; every launch stored every item (``gpu_launch``);
+batch, on the same context; every launch stored every item (``launch``);
 every call to the driver went well.  After an error the context is given up,
 and the next batch starts on a fresh one.
 """
@@ -23,12 +23,12 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.devices.base import Support
-from mmaprobe.devices.gpu_campaign import Found, Order, run_order
-from mmaprobe.devices.gpu_driver import Driver, LostError, OutOfMemoryError
-from mmaprobe.devices.gpu_health import Health
-from mmaprobe.devices.gpu_launch import item_bytes, launch
-from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
-from mmaprobe.devices.open_layouts import OpenLayouts
+from mmaprobe.devices.gpu.campaign import Found, Order, run_order
+from mmaprobe.devices.gpu.driver import Driver, LostError, OutOfMemoryError
+from mmaprobe.devices.gpu.health import Health
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
+from mmaprobe.devices.gpu.launch import item_bytes, launch
+from mmaprobe.devices.gpu.open_layouts import OpenLayouts
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.operands.resident import Resident

@@ -1,15 +1,15 @@
 """The device ``cuda:N``: an NVIDIA GPU, one kernel an instruction, compiled here for its exact architecture.
 
-Options: ``gpu_open``.
+Options: ``devices.gpu.opening``.
 """
 
 from __future__ import annotations
 
-from mmaprobe.devices.cuda_driver import open_driver
-from mmaprobe.devices.cuda_machine import Machine
-from mmaprobe.devices.gpu import GpuDevice
-from mmaprobe.devices.gpu_open import Compiled, asked, opened
-from mmaprobe.devices.gpu_trial import command
+from mmaprobe.devices.gpu.device import GpuDevice
+from mmaprobe.devices.gpu.opening import Compiled, asked, opened
+from mmaprobe.devices.gpu.trial import command
+from mmaprobe.devices.nvidia.driver import open_driver
+from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.kernels import kernel, kernel_of
 

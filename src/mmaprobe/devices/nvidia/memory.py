@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from mmaprobe.devices.cuda_calls import Calls
-from mmaprobe.devices.gpu_driver import OutOfMemoryError
+from mmaprobe.devices.gpu.driver import OutOfMemoryError
+from mmaprobe.devices.nvidia.calls import Calls
 
 
 class Memory(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmaprobe.devices.gpu_driver import LostError, OutOfMemoryError
+from mmaprobe.devices.gpu.driver import LostError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
 
 _OUT_OF_MEMORY = 2
@@ -37,7 +37,7 @@ class Calls:
         self._cuda, self.name = cuda, name
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """What a function of the driver gives; DeviceError, or a class of ``gpu_driver``, naming it and its status."""
+        """What a function of the driver gives; DeviceError, or a class of ``gpu.driver``, naming it and its status."""
         status, *results = getattr(self._cuda, function)(*arguments)
         if int(status):
             raise self.failure(function, int(status))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from mmaprobe.devices.gpu_health import Health, VoidError
+from mmaprobe.devices.gpu.health import Health, VoidError
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import Resident

@@ -19,9 +19,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child, EndlessError, LateError
-from mmaprobe.devices.gpu import KNOWN_ITEMS, GpuDevice
-from mmaprobe.devices.gpu_campaign import Order
-from mmaprobe.devices.gpu_driver import (
+from mmaprobe.devices.gpu.campaign import Order
+from mmaprobe.devices.gpu.device import KNOWN_ITEMS, GpuDevice
+from mmaprobe.devices.gpu.driver import (
     HungError,
     LostError,
     NoChildError,
@@ -30,7 +30,7 @@ from mmaprobe.devices.gpu_driver import (
     TakenError,
     TooOldError,
 )
-from mmaprobe.devices.known_answer import WrongAnswerError, answers, known_answer
+from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.toolchain.compiler import RefusedError
@@ -136,7 +136,7 @@ def _told(error: MmaprobeError, answered: TextIO) -> int:
 
 def command(device: str) -> tuple[str, ...]:
     """The command of a child that tries instructions on a device."""
-    return (sys.executable, "-m", "mmaprobe.devices.gpu_trial", device)
+    return (sys.executable, "-m", "mmaprobe.devices.gpu.trial", device)
 
 
 def _try(device: Device, architecture: str, line: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.gpu_driver import Driver, HungError, OutOfMemoryError
+from mmaprobe.devices.gpu.driver import Driver, HungError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import Resident

@@ -16,9 +16,9 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from mmaprobe.devices.gpu import GpuDevice, Kernels, Shelf, Sources
-from mmaprobe.devices.gpu_driver import Driver, TooOldError
-from mmaprobe.devices.gpu_trial import ChildTrial
+from mmaprobe.devices.gpu.device import GpuDevice, Kernels, Shelf, Sources
+from mmaprobe.devices.gpu.driver import Driver, TooOldError
+from mmaprobe.devices.gpu.trial import ChildTrial
 from mmaprobe.devices.options import number, split_options
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain.pack import LIST, Pack, open_pack

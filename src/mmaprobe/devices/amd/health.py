@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Iterator
 
-from mmaprobe.devices.gpu_driver import LostError
-from mmaprobe.devices.gpu_health import IDLE, Health, Process, is_ours
-from mmaprobe.devices.hip_machine import Machine, Node
+from mmaprobe.devices.amd.machine import Machine, Node
+from mmaprobe.devices.gpu.driver import LostError
+from mmaprobe.devices.gpu.health import IDLE, Health, Process, is_ours
 
 PCI, PROCESSES = "/sys/bus/pci/devices", "/sys/class/kfd/kfd/proc"
 SEE = "amd-smi metric --ecc, rocm-smi --showrasinfo all"

@@ -1,0 +1,1 @@
+"""AMD's GPUs: the device ``hip:N``."""

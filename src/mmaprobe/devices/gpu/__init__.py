@@ -1,0 +1,1 @@
+"""What every GPU device does, whoever made it."""

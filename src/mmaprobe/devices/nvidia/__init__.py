@@ -1,0 +1,1 @@
+"""NVIDIA's GPUs: the device ``cuda:N``."""
