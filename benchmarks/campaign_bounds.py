@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.generators.families import FAMILIES
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.toolchain import code_object, cubin, disassembly
+from mmaprobe.toolchain.amd import code_object
 from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.nvidia import cubin, nvdisasm
 from mmaprobe.toolchain.source import Source
 from mmaprobe.toolchain.vendors import compiler_for
 from mmaprobe.validation.fused import source_of
@@ -128,7 +129,7 @@ def opcodes(made: Kernel) -> list[str]:
     """The opcodes of a kernel."""
     if made.architecture.startswith("gfx"):
         return [line.split()[0] for line in code_object.disassemble(made.binary, made.threads)]
-    return _NVIDIA_OPCODE.findall(disassembly.disassemble(made.binary))
+    return _NVIDIA_OPCODE.findall(nvdisasm.disassemble(made.binary))
 
 
 def resources(made: Kernel) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from mmaprobe.toolchain.code_object import objdump
+from mmaprobe.toolchain.amd.code_object import objdump
 
 NEAREST = 0
 """Binary32 and binary64 to nearest even, as a kernel starts; ``hwreg(HW_REG_MODE, 0, 4)``."""

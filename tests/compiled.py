@@ -26,7 +26,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, forms, instruction, lowering
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import Built, Pair, build_all, refused
-from mmaprobe.toolchain.nvrtc import architectures as compiled_for
+from mmaprobe.toolchain.nvidia.nvrtc import architectures as compiled_for
 from mmaprobe.toolchain.render import render
 
 Kind = tuple[str, ...]

@@ -19,8 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain import code_object, disassembly, nvrtc
-from mmaprobe.toolchain.hip import Clang
+from mmaprobe.toolchain.amd import code_object
+from mmaprobe.toolchain.amd.clang import Clang
+from mmaprobe.toolchain.nvidia import nvdisasm, nvrtc
 
 OPENS_ROCM = "from mmaprobe.devices.amd.machine import Machine; Machine().hip()"
 
@@ -44,7 +45,7 @@ def _reason(ask: Callable[[], object]) -> str:
 
 def _cuda() -> str:
     """What compiles NVIDIA's kernels and reads them."""
-    return _reason(nvrtc.version) or _reason(disassembly.nvdisasm)
+    return _reason(nvrtc.version) or _reason(nvdisasm.nvdisasm)
 
 
 def _clang() -> str:

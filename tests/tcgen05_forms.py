@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lookup import architectures, catalog, forms
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain.tcgen05 import plan
+from mmaprobe.toolchain.nvidia.tcgen05 import plan
 
 ARCHITECTURES = tuple(name for name in architectures() if name.startswith("sm_1") and forms(name, "tcgen05.*"))
 SHAPES = [

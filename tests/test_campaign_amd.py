@@ -22,9 +22,9 @@ from mmaprobe.models.model import run_tiles
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.toolchain.amd.clang import Clang
+from mmaprobe.toolchain.amd.code_object import number
 from mmaprobe.toolchain.build import build_campaign
-from mmaprobe.toolchain.code_object import number
-from mmaprobe.toolchain.hip import Clang
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation.fused import checksum, source_of
 

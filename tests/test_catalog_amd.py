@@ -21,7 +21,7 @@ from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering, match
 from mmaprobe.catalog.modifiers import legal
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain.builtins import call
+from mmaprobe.toolchain.amd.builtins import call
 
 GOLDEN = Path(__file__).parent / "golden" / "amd_instructions.csv.xz"
 ROWS = list(csv.DictReader(io.StringIO(lzma.decompress(GOLDEN.read_bytes()).decode("utf-8"))))

@@ -21,10 +21,10 @@ from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Fused, Products, Term
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.compiled import compiled_model
-from mmaprobe.toolchain.disassembly import disassemble
 from mmaprobe.toolchain.engine import flattened
+from mmaprobe.toolchain.nvidia import nvrtc
+from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
 from mmaprobe.toolchain.source import Source
 
 FORMS = [

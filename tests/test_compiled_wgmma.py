@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from mmaprobe.catalog.lookup import instruction, lowering
-from mmaprobe.toolchain import disassembly, nvrtc
+from mmaprobe.toolchain.nvidia import nvdisasm, nvrtc
 from mmaprobe.toolchain.render import render
 
 pytestmark = pytest.mark.needs("cuda")
@@ -31,7 +31,7 @@ SEQUENCE = r"FENCE\.VIEW\.ASYNC|BAR\.SYNC|WARPGROUP\.ARRIVE|HGMMA|WARPGROUP\.DEP
 
 def compiled(name: str, architecture: str) -> tuple[bytes, str]:
     made = nvrtc.compile_source(render(instruction(name, architecture), architecture))
-    return made.binary, disassembly.disassemble(made.binary)
+    return made.binary, nvdisasm.disassemble(made.binary)
 
 
 @pytest.mark.parametrize(("name", "printed"), PRINTED)
@@ -77,4 +77,4 @@ def test_shared_memory_starts_on_the_widest_pattern() -> None:
 )
 def test_wmma_becomes_what_the_catalog_says(name: str, architecture: str) -> None:
     _, text = compiled(name, architecture)
-    assert disassembly.differences(lowering(instruction(name), architecture), disassembly.matrix_opcodes(text)) == []
+    assert nvdisasm.differences(lowering(instruction(name), architecture), nvdisasm.matrix_opcodes(text)) == []

@@ -23,7 +23,7 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.doctor import doctor_rows
 from mmaprobe.report.listing import device_rows
 from mmaprobe.toolchain.build import Built
-from mmaprobe.toolchain.nvrtc import compile_source
+from mmaprobe.toolchain.nvidia.nvrtc import compile_source
 from mmaprobe.toolchain.pack import write_pack
 from mmaprobe.toolchain.render import render
 
@@ -126,7 +126,7 @@ def test_an_old_driver_is_noticed_as_the_device_opens(
 ) -> None:
     """Within a major version of CUDA any driver loads any binary; nothing is compiled or launched to find out."""
     cuda = FakeCuda(version=serves)
-    monkeypatch.setattr("mmaprobe.toolchain.nvrtc.version", lambda: pytest.fail("asked") if packed else made)
+    monkeypatch.setattr("mmaprobe.toolchain.nvidia.nvrtc.version", lambda: pytest.fail("asked") if packed else made)
     name = "0"
     if packed:
         kernel = replace(kernels(MADE, "sm_90a"), toolchain=made)

@@ -17,8 +17,8 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.devices.gpu import opening
 from mmaprobe.devices.nvidia.device import open_cuda
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.build import Built
+from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.pack import write_pack
 from vendors import AMD, NVIDIA, Vendor
 
@@ -62,7 +62,7 @@ def absent(*_: object) -> str:
 @pytest.mark.parametrize(
     ("vendor", "compiler", "none"),
     [
-        (NVIDIA, "mmaprobe.toolchain.nvrtc.version", absent),
+        (NVIDIA, "mmaprobe.toolchain.nvidia.nvrtc.version", absent),
         (AMD, "mmaprobe.devices.amd.device.compiler_for", lambda _: SimpleNamespace(version=absent)),
     ],
     ids=["cuda", "hip"],

@@ -17,9 +17,9 @@ from mmaprobe.models.engine import evaluate
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.toolchain import nvrtc
-from mmaprobe.toolchain.disassembly import disassemble
 from mmaprobe.toolchain.engine import MAIN, engine_source, flattened
+from mmaprobe.toolchain.nvidia import nvrtc
+from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
 
 EXPORTS = """
 using namespace mmaprobe::MMAPROBE_BUILD;

@@ -13,11 +13,11 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms, instruction
 from mmaprobe.cli import main
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
-from mmaprobe.toolchain import code_object, hip
+from mmaprobe.toolchain.amd import clang, code_object
+from mmaprobe.toolchain.amd.clang import Clang
+from mmaprobe.toolchain.amd.code_object import Matrix, differences, disassemble, matrices, number, target
 from mmaprobe.toolchain.build import build, refused
-from mmaprobe.toolchain.code_object import Matrix, differences, disassemble, matrices, number, target
 from mmaprobe.toolchain.compiler import RefusedError
-from mmaprobe.toolchain.hip import Clang
 from mmaprobe.toolchain.pack import open_pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
@@ -139,7 +139,7 @@ def test_the_front_end_lets_other_targets_pass(name: str, home: str, elsewhere: 
     """It finds nothing wrong; the back end, which must select an instruction, does."""
     source = replace(render(instruction(name, home), home), architecture=elsewhere)
     (tmp_path / "kernel.hip").write_text(source.text)
-    options = [option for option in hip.OPTIONS if option != "-c"]
+    options = [option for option in clang.OPTIONS if option != "-c"]
     target = [f"--offload-arch={elsewhere}", "-fsyntax-only", tmp_path / "kernel.hip"]
     if source.threads == 64:
         target.insert(0, "-mwavefrontsize64")
@@ -230,11 +230,11 @@ def test_modifiers_that_a_form_lacks(name: str) -> None:
 
 
 def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(hip, "NAMES", ("clang++-of-no-version",))
-    monkeypatch.delenv(hip.OVERRIDE, raising=False)
+    monkeypatch.setattr(clang, "NAMES", ("clang++-of-no-version",))
+    monkeypatch.delenv(clang.OVERRIDE, raising=False)
     with pytest.raises(NotHereError, match="no clang is installed: apt-get install clang-22 lld-22 llvm-22"):
         Clang().version()
-    monkeypatch.setenv(hip.OVERRIDE, str(tmp_path / "none"))
+    monkeypatch.setenv(clang.OVERRIDE, str(tmp_path / "none"))
     with pytest.raises(NotHereError, match="none did not run"):
         Clang().version()
     monkeypatch.setattr(code_object, "NAMES", ("objdump-of-no-version",))

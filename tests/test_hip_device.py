@@ -24,8 +24,8 @@ from mmaprobe.devices.gpu.known_answer import WrongAnswerError, known_answer
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.toolchain.amd.code_object import code_object_version
 from mmaprobe.toolchain.build import Built
-from mmaprobe.toolchain.code_object import code_object_version
 from mmaprobe.toolchain.pack import write_pack
 from mmaprobe.validation.stream import validate
 from standin_source import Seed

@@ -14,12 +14,14 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.report.doctor import doctor_rows
-from mmaprobe.toolchain import code_object, hip, hiprtc, nvrtc, rocm, zig
+from mmaprobe.toolchain.amd import clang as hip
+from mmaprobe.toolchain.amd import code_object, hiprtc, rocm_libraries, zig
+from mmaprobe.toolchain.amd.clang import Clang
+from mmaprobe.toolchain.amd.hiprtc import Hiprtc
 from mmaprobe.toolchain.build import build
 from mmaprobe.toolchain.compiler import RefusedError
-from mmaprobe.toolchain.hip import Clang
-from mmaprobe.toolchain.hiprtc import Hiprtc
-from mmaprobe.toolchain.nvcc import Nvcc
+from mmaprobe.toolchain.nvidia import nvrtc
+from mmaprobe.toolchain.nvidia.nvcc import Nvcc
 from mmaprobe.toolchain.pack import open_pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.vendors import compiler_for, named_compiler
@@ -87,16 +89,20 @@ def test_what_it_refuses_is_one_line(library: str) -> None:
 
 def test_where_rocm_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What the process has already, whatever its version; by the loader, in ROCm's folder, in AMD's wheel."""
-    found = rocm.opened("libc")
+    found = rocm_libraries.opened("libc")
     assert found is not None
     assert found._name == "libc.so.6"
-    assert rocm.opened("libnobody") is None
-    (tmp_path / rocm.WHEEL).mkdir()
-    (tmp_path / rocm.WHEEL / "__init__.py").touch()
+    assert rocm_libraries.opened("libnobody") is None
+    (tmp_path / rocm_libraries.WHEEL).mkdir()
+    (tmp_path / rocm_libraries.WHEEL / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv(rocm.ROOT, "/somewhere")
-    names = rocm.names("libhiprtc")
-    places = ["libhiprtc.so", "/somewhere/lib/libhiprtc.so.7", str(tmp_path / rocm.WHEEL / "lib" / "libhiprtc.so.10")]
+    monkeypatch.setenv(rocm_libraries.ROOT, "/somewhere")
+    names = rocm_libraries.names("libhiprtc")
+    places = [
+        "libhiprtc.so",
+        "/somewhere/lib/libhiprtc.so.7",
+        str(tmp_path / rocm_libraries.WHEEL / "lib" / "libhiprtc.so.10"),
+    ]
     assert [each for each in names if each in places] == places
 
 

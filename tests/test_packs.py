@@ -9,8 +9,9 @@ import pytest
 
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.files import Lock, sealed
-from mmaprobe.toolchain import bundle, kernels, nvrtc
+from mmaprobe.toolchain import bundle, kernels
 from mmaprobe.toolchain.build import build_all
+from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -11,10 +11,10 @@ from emulator.tcgen05 import Issued, statement
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.build import build
-from mmaprobe.toolchain.disassembly import disassemble
-from mmaprobe.toolchain.nvrtc import compile_source
+from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
+from mmaprobe.toolchain.nvidia.nvrtc import compile_source
+from mmaprobe.toolchain.nvidia.tcgen05 import instruction_descriptor
 from mmaprobe.toolchain.render import render
-from mmaprobe.toolchain.tcgen05 import instruction_descriptor
 from tcgen05_forms import ARCHITECTURES
 
 ONE, PAIR = "tcgen05.mma.cta_group::1", "tcgen05.mma.cta_group::2"

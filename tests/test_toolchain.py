@@ -14,10 +14,11 @@ from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import compiler, disassembly, kernels, nvrtc
+from mmaprobe.toolchain import compiler, kernels
 from mmaprobe.toolchain.build import build
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.nvcc import Nvcc
+from mmaprobe.toolchain.nvidia import nvdisasm, nvrtc
+from mmaprobe.toolchain.nvidia.nvcc import Nvcc
 from mmaprobe.toolchain.pack import open_pack
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
@@ -40,21 +41,21 @@ def _no_shared_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_matrix_opcodes_are_counted_as_primitives_spell_them() -> None:
-    found = disassembly.matrix_opcodes(SASS)
+    found = nvdisasm.matrix_opcodes(SASS)
     assert found == {"HGMMA.F32": 1, "HMMA.16816.F32": 2, "HMMA.884.F32.F32": 1, "UTCHMMA": 1}
 
 
 def test_a_lowering_that_differs_is_named() -> None:
     way = lowering(instruction(F16), "sm_90a")
-    assert disassembly.differences(way, {"HMMA.16816.F32": 1}) == []
-    assert disassembly.differences(way, {"HMMA.16816.F32": 2}) == ["2 matrix instructions, the catalog says 1"]
-    assert disassembly.differences(way, {"FFMA": 1}) == ["opcodes FFMA, the catalog says HMMA.16816.F32"]
-    assert disassembly.differences(way, {}) == ["opcodes none, the catalog says HMMA.16816.F32"]
+    assert nvdisasm.differences(way, {"HMMA.16816.F32": 1}) == []
+    assert nvdisasm.differences(way, {"HMMA.16816.F32": 2}) == ["2 matrix instructions, the catalog says 1"]
+    assert nvdisasm.differences(way, {"FFMA": 1}) == ["opcodes FFMA, the catalog says HMMA.16816.F32"]
+    assert nvdisasm.differences(way, {}) == ["opcodes none, the catalog says HMMA.16816.F32"]
 
 
 def test_the_hash_of_code_is_that_of_its_instructions() -> None:
-    assert disassembly.code_hash(SASS) == disassembly.code_hash("// other names\n" + SASS)
-    assert disassembly.code_hash(SASS) != disassembly.code_hash(SASS.replace("R16", "R18"))
+    assert nvdisasm.code_hash(SASS) == nvdisasm.code_hash("// other names\n" + SASS)
+    assert nvdisasm.code_hash(SASS) != nvdisasm.code_hash(SASS.replace("R16", "R18"))
 
 
 def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,13 +80,13 @@ def test_an_older_cuda_core_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_nvdisasm_that_does_not_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disassembly.nvdisasm.cache_clear()
-    monkeypatch.setenv(disassembly.OVERRIDE, str(tmp_path / "none"))
+    nvdisasm.nvdisasm.cache_clear()
+    monkeypatch.setenv(nvdisasm.OVERRIDE, str(tmp_path / "none"))
     try:
         with pytest.raises(NotHereError, match="none did not run"):
-            disassembly.disassemble(b"")
+            nvdisasm.disassemble(b"")
     finally:
-        disassembly.nvdisasm.cache_clear()
+        nvdisasm.nvdisasm.cache_clear()
 
 
 @pytest.mark.parametrize(

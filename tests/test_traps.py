@@ -9,10 +9,10 @@ import pytest
 
 from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.compiler import RefusedError
-from mmaprobe.toolchain.cubin import architecture_number
-from mmaprobe.toolchain.disassembly import disassemble, matrix_opcodes
+from mmaprobe.toolchain.nvidia import nvrtc
+from mmaprobe.toolchain.nvidia.cubin import architecture_number
+from mmaprobe.toolchain.nvidia.nvdisasm import disassemble, matrix_opcodes
 from mmaprobe.toolchain.render import render
 
 pytestmark = pytest.mark.needs("cuda")

@@ -8,7 +8,9 @@ import pytest
 
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain import hip, nvrtc, vendors
+from mmaprobe.toolchain import vendors
+from mmaprobe.toolchain.amd import clang
+from mmaprobe.toolchain.nvidia import nvrtc
 
 HMMA = "mma.m16n8k16.f32.f16.f16.f32"
 WRONG = [
@@ -68,7 +70,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(nvrtc, "version", missing)
     monkeypatch.setattr(vendors.Hiprtc, "check_architecture", lambda *_: missing())
-    monkeypatch.setenv(hip.OVERRIDE, "/nowhere/clang++")
+    monkeypatch.setenv(clang.OVERRIDE, "/nowhere/clang++")
 
 
 def ends(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

@@ -19,8 +19,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "mmaprobe"
 WRITES = re.compile(
     r"(?<!files)\.write_(text|bytes)\(|\bopen\([^)\n]*[\"'][wax]b?[\"']|savefig\(|np\.savez?(_compressed)?\(|ZipFile\([^)]*[\"']w"
 )
-PRIVATE = {"toolchain/disassembly.py", "toolchain/nvcc.py", "toolchain/hip.py", "toolchain/hiprtc.py",
-           "toolchain/hiprtc_child.py", "toolchain/zig.py", "toolchain/code_object.py"}  # fmt: skip
+PRIVATE = {
+    *(f"toolchain/nvidia/{name}.py" for name in ("nvdisasm", "nvcc")),
+    *(f"toolchain/amd/{name}.py" for name in ("clang", "hiprtc", "hiprtc_child", "zig", "code_object")),
+}
 """What these write lies in folders of tempfile, which nobody else can enter."""
 
 

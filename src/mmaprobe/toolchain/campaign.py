@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.toolchain import matrix_core, mma_sync, wgmma
+from mmaprobe.toolchain.amd import matrix_core
 from mmaprobe.toolchain.compiled import compiled_model
 from mmaprobe.toolchain.engine import flattened
 from mmaprobe.toolchain.fragments import CODES, METADATA_BITS, code_type
-from mmaprobe.toolchain.matrices import ALIGNMENT
+from mmaprobe.toolchain.generator_forms import target_text
+from mmaprobe.toolchain.nvidia import mma_sync, wgmma
+from mmaprobe.toolchain.nvidia.shared_matrices import ALIGNMENT
 from mmaprobe.toolchain.source import Parts, Source, heading, template
-from mmaprobe.toolchain.target import target_text
 
 GENERATORS, TEMPLATE = "model/vectors.hpp", "gpu/campaign.hpp"
 LANES, FUSED, STAGED = "gpu/campaign_lanes.hpp", "gpu/campaign_fused.hpp", "gpu/campaign_stages.hpp"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain import matrix_core, mma_sync, tcgen05, wgmma, wmma
+from mmaprobe.toolchain.amd import matrix_core
+from mmaprobe.toolchain.nvidia import mma_sync, tcgen05, wgmma, wmma
 from mmaprobe.toolchain.source import Source
 
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import code_object, disassembly, hip, nvrtc, zig
+from mmaprobe.toolchain.amd import clang, code_object, zig
+from mmaprobe.toolchain.amd.clang import Clang
+from mmaprobe.toolchain.amd.hiprtc import Hiprtc
 from mmaprobe.toolchain.compiler import Compiler
-from mmaprobe.toolchain.cubin import registers
-from mmaprobe.toolchain.hip import Clang
-from mmaprobe.toolchain.hiprtc import Hiprtc
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.nvcc import Nvcc
-from mmaprobe.toolchain.tcgen05 import primed
+from mmaprobe.toolchain.nvidia import nvdisasm, nvrtc
+from mmaprobe.toolchain.nvidia.cubin import registers
+from mmaprobe.toolchain.nvidia.nvcc import Nvcc
+from mmaprobe.toolchain.nvidia.tcgen05 import primed
 
 AMD, NVIDIA = "gfx", "sm_"
 """How names of architectures begin."""
@@ -45,7 +46,7 @@ def compiler_for(architecture: str) -> Compiler:
         return nvrtc
     if not architecture.startswith(AMD):
         raise UsageError(f"{architecture}: kernels are compiled for GPUs (sm_90a, H200, gfx942)")
-    if os.environ.get(hip.OVERRIDE):
+    if os.environ.get(clang.OVERRIDE):
         return Clang()
     try:
         Hiprtc().check_architecture(architecture)
@@ -78,7 +79,7 @@ def named_compiler(name: str, architecture: str) -> Compiler:
 
 def disassembler(architecture: str) -> str:
     """The path of what reads kernels; NotHereError that says what to install."""
-    return code_object.objdump() if architecture.startswith(AMD) else disassembly.nvdisasm()
+    return code_object.objdump() if architecture.startswith(AMD) else nvdisasm.nvdisasm()
 
 
 def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:
@@ -92,8 +93,8 @@ def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:
         if wave != made.threads:
             differs.append(f"waves of {wave} lanes, the catalog says {made.threads}")
         return Listing(opcodes, code_object.code_hash(lines), differs, code_object.resources(made.binary))
-    text = disassembly.disassemble(made.binary)
-    opcodes = disassembly.matrix_opcodes(text)
+    text = nvdisasm.disassemble(made.binary)
+    opcodes = nvdisasm.matrix_opcodes(text)
     way, before = lowering(wanted, architecture), int(primed(wanted))
-    differs = disassembly.differences(way, opcodes, before)
-    return Listing(opcodes, disassembly.code_hash(text), differs, {"registers": registers(made.binary)})
+    differs = nvdisasm.differences(way, opcodes, before)
+    return Listing(opcodes, nvdisasm.code_hash(text), differs, {"registers": registers(made.binary)})

@@ -22,8 +22,8 @@ from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import ROCM, Resident
-from mmaprobe.toolchain.code_object import code_object_version, target
-from mmaprobe.toolchain.hip import INSTALL
+from mmaprobe.toolchain.amd.clang import INSTALL
+from mmaprobe.toolchain.amd.code_object import code_object_version, target
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain import rocm
+from mmaprobe.toolchain.amd import rocm_libraries
 
 KFD, NODES = "/dev/kfd", "/sys/class/kfd/kfd/topology/nodes"
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
@@ -24,7 +24,7 @@ UNREAD = "not read"
 
 def _library() -> Any:
     """The HIP library; None where none is installed."""
-    return rocm.opened("libamdhip64")
+    return rocm_libraries.opened("libamdhip64")
 
 
 def _text(path: str) -> str:

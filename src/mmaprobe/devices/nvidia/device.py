@@ -10,8 +10,8 @@ from mmaprobe.devices.gpu.opening import Compiled, asked, opened
 from mmaprobe.devices.gpu.trial import command
 from mmaprobe.devices.nvidia.driver import open_driver
 from mmaprobe.devices.nvidia.machine import Machine
-from mmaprobe.toolchain import nvrtc
 from mmaprobe.toolchain.kernels import kernel, kernel_of
+from mmaprobe.toolchain.nvidia import nvrtc
 
 
 def open_cuda(argument: str, machine: Machine | None = None) -> GpuDevice:

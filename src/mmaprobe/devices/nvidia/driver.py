@@ -23,8 +23,8 @@ from mmaprobe.devices.nvidia.memory import DriverMemory, Memory, memory_of
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import CUDA, Resident
-from mmaprobe.toolchain.cubin import architecture_number
 from mmaprobe.toolchain.kernel import Kernel
+from mmaprobe.toolchain.nvidia.cubin import architecture_number
 from mmaprobe.toolchain.source import ENTRY
 
 _UNAVAILABLE = 46

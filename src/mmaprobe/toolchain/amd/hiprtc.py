@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain import hiprtc_child, rocm
+from mmaprobe.toolchain.amd import hiprtc_child, rocm_libraries
+from mmaprobe.toolchain.amd.clang import GENERIC, LANGUAGE, wave_option
 from mmaprobe.toolchain.compiler import SECONDS, RefusedError, refusal
-from mmaprobe.toolchain.hip import GENERIC, LANGUAGE, wave_option
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY, Source
 
@@ -39,7 +39,7 @@ _SAID = re.compile(rb"mmaprobe:([\w.]+):[^\0]*?(\d+\.\d+\.\d+)")
 
 def libraries() -> tuple[str, ...]:
     """Where hiprtc may be, in this order."""
-    return rocm.names("libhiprtc") + rocm.names("libamdhip64")
+    return rocm_libraries.names("libhiprtc") + rocm_libraries.names("libamdhip64")
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from math import gcd, prod
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import width
-from mmaprobe.toolchain.assembly import Assembly
 from mmaprobe.toolchain.fragments import code_type
-from mmaprobe.toolchain.matrices import TEMPLATE as SHARED_TEMPLATE
+from mmaprobe.toolchain.nvidia.assembly import Assembly
+from mmaprobe.toolchain.nvidia.shared_matrices import TEMPLATE as SHARED_TEMPLATE
 from mmaprobe.toolchain.source import Source, device_only, heading, template
 
 TEMPLATE = "cuda/wmma.cuh"

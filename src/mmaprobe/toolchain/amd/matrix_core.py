@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
-from mmaprobe.toolchain.builtins import call
+from mmaprobe.toolchain.amd.builtins import call
+from mmaprobe.toolchain.amd.inline import statement
 from mmaprobe.toolchain.fragments import BATCH, movement
-from mmaprobe.toolchain.inline import statement
 from mmaprobe.toolchain.source import Parts, Source, device_only, heading, template
 
 OPERANDS, KERNEL = "hip/matrix.hpp", "hip/wave_batch.hpp"

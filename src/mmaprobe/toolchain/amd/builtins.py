@@ -16,7 +16,7 @@ from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms
 from mmaprobe.catalog.modifiers import MATRIX_NAMES, SCALE_FORMATS
-from mmaprobe.toolchain.inline import UNPRINTED
+from mmaprobe.toolchain.amd.inline import UNPRINTED
 
 FIRST = "gfx90a"
 """Builtins keep the names that shapes had on CDNA2, where they were there already."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.toolchain.amd.clang import INSTALL
+from mmaprobe.toolchain.amd.inline import UNPRINTED
 from mmaprobe.toolchain.compiler import run_tool
-from mmaprobe.toolchain.hip import INSTALL
-from mmaprobe.toolchain.inline import UNPRINTED
 
 OVERRIDE = "MMAPROBE_LLVM_OBJDUMP"
 """The environment's name for another llvm-objdump."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
-from mmaprobe.toolchain.assembly import Assembly
 from mmaprobe.toolchain.fragments import BATCH, movement
+from mmaprobe.toolchain.nvidia.assembly import Assembly
 from mmaprobe.toolchain.source import Parts, Source, device_only, heading, template
 
 TEMPLATE = "cuda/warp_batch.cuh"

@@ -6,10 +6,10 @@ from mmaprobe.catalog.descriptors import descriptor
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
-from mmaprobe.toolchain.assembly import Assembly
 from mmaprobe.toolchain.fragments import structs
-from mmaprobe.toolchain.matrices import ALIGNMENT, MATRICES, absent_matrix, matrix_struct, placed
-from mmaprobe.toolchain.matrices import TEMPLATE as SHARED_TEMPLATE
+from mmaprobe.toolchain.nvidia.assembly import Assembly
+from mmaprobe.toolchain.nvidia.shared_matrices import ALIGNMENT, MATRICES, absent_matrix, matrix_struct, placed
+from mmaprobe.toolchain.nvidia.shared_matrices import TEMPLATE as SHARED_TEMPLATE
 from mmaprobe.toolchain.source import Parts, Source, device_only, heading, template
 
 TEMPLATE = "cuda/wgmma.cuh"

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain import zig
+from mmaprobe.toolchain.amd import zig
 from mmaprobe.toolchain.compiler import RefusedError, refusal, run_tool
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source

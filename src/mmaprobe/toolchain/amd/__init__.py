@@ -1,0 +1,1 @@
+"""Kernels for AMD's GPUs: their text, compilers and disassembly."""
