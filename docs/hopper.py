@@ -30,7 +30,7 @@ from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import take
 from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
 from mmaprobe.parameters.modified import changes
-from mmaprobe.report.questions import word
+from mmaprobe.report.tables.questions import word
 from mmaprobe.report.vectors import vector_text
 
 ARCHITECTURE = "sm_90a"

@@ -9,9 +9,9 @@ from matplotlib import pyplot
 from mmaprobe.catalog.layouts import layout
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.report.naming import headline
-from mmaprobe.report.picture import draw
-from mmaprobe.report.tree import Branch, from_datapath
+from mmaprobe.report.datapath.naming import headline
+from mmaprobe.report.datapath.tree import Branch, from_datapath
+from mmaprobe.report.pictures.tree import draw
 
 IMAGES = Path(__file__).parent / "images"
 TREES = (

@@ -22,7 +22,7 @@ from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators.families import families_for, generate
 from mmaprobe.models import engine, stages
 from mmaprobe.parameters.lookup import entry_for, load
-from mmaprobe.report import listing
+from mmaprobe.report.tables import listing
 
 ARCHITECTURES = ("gfx908", "gfx90a", "gfx942")
 

@@ -10,7 +10,7 @@ from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.parameters.classes import FILE, classes_of, digest
 from mmaprobe.parameters.lookup import datapath_for, load
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.report.known import parameter_rows
+from mmaprobe.report.datapath.known import parameter_rows
 
 
 def test_a_zero_exponent_out_of_reach_is_a_class_and_fraction_bits_are_not() -> None:

@@ -20,8 +20,8 @@ from mmaprobe.devices.nvidia.device import open_cuda
 from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.report.doctor import doctor_rows
-from mmaprobe.report.listing import device_rows
+from mmaprobe.report.tables.doctor import doctor_rows
+from mmaprobe.report.tables.listing import device_rows
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.nvidia.nvrtc import compile_source
 from mmaprobe.toolchain.pack import write_pack

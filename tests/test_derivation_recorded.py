@@ -28,7 +28,7 @@ from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour
-from mmaprobe.report.recordings import field_rows, ranges
+from mmaprobe.report.tables.recordings import field_rows, ranges
 from mmaprobe.survey.comparison import compare, telling
 
 AMPERE = open_device("model:sm_80")

@@ -25,7 +25,7 @@ from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits, check_vectors
 from mmaprobe.parameters.lookup import datapath_for, read_file
-from mmaprobe.report.certificates import certificate_lines
+from mmaprobe.report.tables.certificates import certificate_lines
 from mmaprobe.survey.smoke import smoke_vectors, validate_witnesses
 
 FORMS = {

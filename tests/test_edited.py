@@ -16,7 +16,8 @@ from mmaprobe.parameters import lookup
 from mmaprobe.parameters.files import ParameterFile, from_text
 from mmaprobe.parameters.lookup import edited, load
 from mmaprobe.parameters.shared import shared_entries
-from mmaprobe.report import doctor, known
+from mmaprobe.report.datapath import known
+from mmaprobe.report.tables import doctor
 from tampering import bent_text
 
 DATA = Path(mmaprobe.__file__).parent / "parameters" / "data"

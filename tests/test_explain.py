@@ -29,7 +29,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     Zero,
 )
-from mmaprobe.report import explain
+from mmaprobe.report.datapath import explain
 from mmaprobe.report.hexfloat import hexfloat
 
 C = Accumulator()

@@ -13,7 +13,7 @@ import pytest
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.report.doctor import doctor_rows
+from mmaprobe.report.tables.doctor import doctor_rows
 from mmaprobe.toolchain.amd import clang as hip
 from mmaprobe.toolchain.amd import code_object, hiprtc, rocm_libraries, zig
 from mmaprobe.toolchain.amd.clang import Clang

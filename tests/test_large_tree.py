@@ -16,7 +16,7 @@ from mmaprobe.probing.long_sums.masked_calls import MaskedCalls, NoTreeError
 from mmaprobe.probing.long_sums.probe import BUDGET, probe_long_sum
 from mmaprobe.probing.long_sums.reader import read_tree
 from mmaprobe.probing.long_sums.tree_arrays import Tree, from_json, to_json
-from mmaprobe.report.notation import notation
+from mmaprobe.report.pictures.notation import notation
 from tree_devices import TreeDevice, chain, pairwise, shuffled, tree_of
 
 

@@ -14,9 +14,9 @@ from mmaprobe.probing.long_sums.probe import VECTORS, probe_long_sum
 from mmaprobe.probing.long_sums.proof import evaluate, round_to
 from mmaprobe.probing.long_sums.steps import Arithmetic
 from mmaprobe.probing.long_sums.tree_arrays import from_json
-from mmaprobe.report.notation import notation
-from mmaprobe.report.sums import branch, draw_sum
-from mmaprobe.report.tree import text
+from mmaprobe.report.datapath.tree import text
+from mmaprobe.report.pictures.long_sums import branch, draw_sum
+from mmaprobe.report.pictures.notation import notation
 from tree_devices import TreeDevice, chain, pairwise, shuffled, tree_of
 
 NUMPY = [

@@ -26,7 +26,7 @@ from mmaprobe.devices.gpu.trial import serve
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.report.findings import findings_code
+from mmaprobe.report.tables.findings import findings_code
 from mmaprobe.survey import layouts
 from mmaprobe.survey.layouts import settle, unsettled
 from mmaprobe.toolchain.pack import open_pack

@@ -37,10 +37,10 @@ from mmaprobe.parameters.datapath import (
 from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
 from mmaprobe.report.console import Plain
-from mmaprobe.report.findings import print_mismatch
-from mmaprobe.report.phrases import COLUMNS, describe, lanes_text
+from mmaprobe.report.datapath.phrases import COLUMNS, describe, lanes_text
 from mmaprobe.report.rows import EXIT_CODES, InstructionRow, Outcome, Summary
-from mmaprobe.report.table import SummaryTable, short_count
+from mmaprobe.report.tables.findings import print_mismatch
+from mmaprobe.report.tables.run import SummaryTable, short_count
 
 F32 = Encode("f32")
 FLUSHED = Operand("signed_zero")
@@ -283,7 +283,7 @@ def test_what_a_device_says_is_one_line_of_a_bar(bar: str, monkeypatch: pytest.M
 
 def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Headline, titles, cells and classes: whatever a file says of a datapath."""
-    from mmaprobe.report import explain
+    from mmaprobe.report.datapath import explain
 
     said = SAID.partition("\r")[0]
     monkeypatch.setattr(explain, "headline", lambda path: said)

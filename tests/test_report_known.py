@@ -6,8 +6,8 @@ import pytest
 
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.parameters.lookup import load
-from mmaprobe.report.known import folded, parameter_diff, parameter_lines, parameter_rows
-from mmaprobe.report.meaning import meaning
+from mmaprobe.report.datapath.known import folded, parameter_diff, parameter_lines, parameter_rows
+from mmaprobe.report.datapath.meaning import meaning
 
 
 @pytest.mark.parametrize(

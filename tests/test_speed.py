@@ -9,7 +9,7 @@ import pytest
 from mmaprobe import _native
 from mmaprobe.errors import UsageError
 from mmaprobe.models.kernels import INTERPRETER, KERNELS, kernel
-from mmaprobe.report.speeds import bench, cells
+from mmaprobe.report.tables.speeds import bench, cells
 from mmaprobe.validation.native import has_kernel
 from mmaprobe.validation.speed import ROOFS, Clock, Form, forms, measure, roof_rate
 

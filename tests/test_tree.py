@@ -9,8 +9,8 @@ import pytest
 
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fma, Fused, Product, Products, Term
-from mmaprobe.report.picture import draw
-from mmaprobe.report.tree import Branch, datapath_text, from_answer, from_datapath, text
+from mmaprobe.report.datapath.tree import Branch, datapath_text, from_answer, from_datapath, text
+from mmaprobe.report.pictures.tree import draw
 
 C = Accumulator()
 HOPPER = Datapath(

@@ -15,7 +15,7 @@ from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for, regenerate
 from mmaprobe.generators.families import VERSIONS
 from mmaprobe.operands.batch import Batch, Bits, Witness, join
-from mmaprobe.report.listing import vector_rows
+from mmaprobe.report.tables.listing import vector_rows
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.shrink import _simpler, shrink
 from validated import AMX, DOT, FMA, GPU, HMMA, MODEL, TILE, Changed

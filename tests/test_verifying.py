@@ -19,7 +19,7 @@ from mmaprobe.evidence import files
 from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.evidence.store import Header, Part, Store
 from mmaprobe.operands.batch import Batch
-from mmaprobe.report.verifying import UNNAMED, verify
+from mmaprobe.report.tables.evidence import UNNAMED, verify
 from mmaprobe.toolchain.pack import write_pack
 from sealing import replaced, reseal
 

@@ -9,7 +9,7 @@ from mmaprobe.bringup.answers import Answer, answer_to_json
 from mmaprobe.bringup.claims import named
 from mmaprobe.catalog.lookup import instruction, short
 from mmaprobe.errors import UsageError
-from mmaprobe.report.questions import Row, Vector
+from mmaprobe.report.tables.questions import Row, Vector
 
 SCHEMA = 1
 

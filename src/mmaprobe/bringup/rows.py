@@ -14,8 +14,8 @@ from mmaprobe.evidence.records import Mismatch
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
+from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
-from mmaprobe.report.phrases import describe
 from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary, worst
 from mmaprobe.report.vectors import vector_text
 

@@ -57,8 +57,8 @@ def run(
     from mmaprobe.bringup.rows import document_of, summary_of
     from mmaprobe.devices.base import open_device
     from mmaprobe.report import junit, progress
-    from mmaprobe.report.questions import questions_table
-    from mmaprobe.report.table import SummaryTable
+    from mmaprobe.report.tables.questions import questions_table
+    from mmaprobe.report.tables.run import SummaryTable
 
     check_options(vectors, seed, budget, least, out_folder, resume)
     name = packed(device, pack)
@@ -114,7 +114,7 @@ def probe(
     as_json: Json = False,
 ) -> int:
     """Ask a device black-box questions about one instruction, run a published suite on it, or ask what is open."""
-    from mmaprobe.report import findings, suites
+    from mmaprobe.report.tables import findings, suites
 
     device = packed(device, pack)
     if questions:
@@ -144,7 +144,7 @@ def probe(
 def _open_questions(name: str, wanted: list[str], seed: int, as_json: bool) -> int:
     from mmaprobe.bringup.question_rows import answers_code, answers_json, rows_of
     from mmaprobe.bringup.questions import ask
-    from mmaprobe.report.questions import questions_table
+    from mmaprobe.report.tables.questions import questions_table
 
     device = mmaprobe.device(name)
     answers = list(ask(device, seed=seed, names=wanted))
@@ -170,7 +170,8 @@ def validate(
     as_json: Json = False,
 ) -> int:
     """Compare two devices bit for bit."""
-    from mmaprobe.report import findings, progress
+    from mmaprobe.report import progress
+    from mmaprobe.report.tables import findings
 
     if plan:
         refuse(context, ("vectors", "seed", "generator", "nan"), "goes without --plan, whose vectors are fixed")
@@ -188,8 +189,8 @@ def validate(
 
 
 def _validate_plan(dut: str, ref: str, instruction: str, plan: str, as_json: bool) -> int:
-    from mmaprobe.report import findings
     from mmaprobe.report.rows import worst
+    from mmaprobe.report.tables import findings
 
     if plan != "witnesses":
         raise UsageError(f"no plan {plan!r}; it must be witnesses")

@@ -56,7 +56,8 @@ def derive(
         return _one(opened, what, seed, check, write, certificate, as_json)
     refuse(context, ("certificate",), f"prints that of one instruction, not of {what}")
     from mmaprobe.bringup.selection import select
-    from mmaprobe.report import derivations, progress
+    from mmaprobe.report import progress
+    from mmaprobe.report.tables import derivations
     from mmaprobe.survey.survey import survey
 
     with progress.SurveyProgress() as bars:
@@ -93,7 +94,7 @@ def _one(
     as_json: bool,
 ) -> int:  # fmt: skip
     from mmaprobe.catalog import lookup
-    from mmaprobe.report import findings
+    from mmaprobe.report.tables import findings
     from mmaprobe.survey.comparison import compare_with_shipped
     from mmaprobe.survey.rows import alone
 

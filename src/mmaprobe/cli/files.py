@@ -19,7 +19,7 @@ def vectors_show(
     as_json: Json = False,
 ) -> int:
     """Print the vector that a recipe names."""
-    from mmaprobe.report import listing
+    from mmaprobe.report.tables import listing
 
     return show(listing.vector_rows(recipe, architecture), as_json, ("operand", "lane", "code", "value"))
 
@@ -35,9 +35,9 @@ def evidence_verify(
     as_json: Json = False,
 ) -> int:
     """Hold files against their digests, counts and shapes; exit as the run should have, 2 where one was altered."""
-    from mmaprobe.report.listing import table
     from mmaprobe.report.rows import PRECEDENCE
-    from mmaprobe.report.verifying import BAD, verdict, verify
+    from mmaprobe.report.tables.evidence import BAD, verdict, verify
+    from mmaprobe.report.tables.listing import table
 
     found = [verify(path) for path in paths]
     if as_json:
@@ -56,7 +56,7 @@ def corpus_import(
     source: Annotated[Path, typer.Argument(parser=path)], destination: Annotated[Path, typer.Argument(parser=path)]
 ) -> int:
     """Turn the text files of a public model_validation folder into a corpus."""
-    from mmaprobe.report import listing
+    from mmaprobe.report.tables import listing
 
     return show(listing.import_corpus(source, destination), False, listing.SETS)
 
@@ -64,7 +64,7 @@ def corpus_import(
 @corpus_app.command("list")
 def corpus_list(corpus: Corpus, as_json: Json = False) -> int:
     """List the recorded sets of a corpus."""
-    from mmaprobe.report import listing
+    from mmaprobe.report.tables import listing
 
     return show(listing.corpus_rows(corpus), as_json, listing.SETS)
 
@@ -72,7 +72,7 @@ def corpus_list(corpus: Corpus, as_json: Json = False) -> int:
 @corpus_app.command("check")
 def corpus_check(corpus: Corpus, as_json: Json = False) -> int:
     """Hold every recorded set against the model of its architecture."""
-    from mmaprobe.report import listing
+    from mmaprobe.report.tables import listing
 
     rows = listing.check_corpus(corpus)
     show(rows, as_json, ("set", "instruction", "vectors", "mismatches", "outcome"))
@@ -88,7 +88,7 @@ def corpus_answer(
     ] = None,
 ) -> int:
     """Turn the answers to a file of questions into a corpus, for derive --from."""
-    from mmaprobe.report import listing
+    from mmaprobe.report.tables import listing
 
     return show(listing.answer_questions(questions, destination, device), False, listing.SETS)
 
@@ -96,7 +96,7 @@ def corpus_answer(
 @parameters_app.command("show")
 def parameters_show(architecture: str, as_json: Json = False) -> int:
     """Print what is known of an architecture's primitives, with the basis of each."""
-    from mmaprobe.report import known
+    from mmaprobe.report.datapath import known
 
     if as_json:
         emit(known.parameter_rows(architecture))
@@ -108,7 +108,7 @@ def parameters_show(architecture: str, as_json: Json = False) -> int:
 @parameters_app.command("diff")
 def parameters_diff(first: str, second: str) -> int:
     """Print how two architectures differ, in meaning; exit 1 where they do."""
-    from mmaprobe.report import known
+    from mmaprobe.report.datapath import known
 
     lines = known.parameter_diff(first, second)
     out().print("\n".join(lines) or "no difference", markup=False, soft_wrap=True)
@@ -125,7 +125,7 @@ def parameters_write(
     from mmaprobe.evidence.files import write_bytes
     from mmaprobe.evidence.store import Store
     from mmaprobe.parameters.files import to_text
-    from mmaprobe.report import listing
+    from mmaprobe.report.tables import listing
     from mmaprobe.survey.publish import parameter_file
 
     derived = parameter_file(Store.open(evidence))

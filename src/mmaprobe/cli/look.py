@@ -14,7 +14,7 @@ from mmaprobe.errors import UsageError
 @app.command()
 def devices(as_json: Json = False) -> int:
     """List the devices: what is here, and what the others need."""
-    from mmaprobe.report import listing
+    from mmaprobe.report.tables import listing
 
     rows = listing.device_rows()
     return show(rows, as_json, ("device", "here", "what"))
@@ -32,8 +32,8 @@ def instructions(
 ) -> int:
     """List an architecture's instructions: formats, lowering, what is known of them, and how many of what."""
     from mmaprobe.catalog import lookup
-    from mmaprobe.report import instructions as report
-    from mmaprobe.report.listing import table
+    from mmaprobe.report.tables import instructions as report
+    from mmaprobe.report.tables.listing import table
 
     chosen = report.Selection(instruction, family, operand_type, kind, basis)
     if architecture is None:
@@ -66,7 +66,7 @@ def layout(
 ) -> int:
     """Where an instruction's operands lie: every operand, or one as a table of lanes and registers."""
     from mmaprobe.catalog.layouts import layout as fragment_of
-    from mmaprobe.report import layouts
+    from mmaprobe.report.tables import layouts
 
     if operand is None and registers is not None:
         raise UsageError("--registers are those of one operand: --operand NAME")
@@ -93,7 +93,7 @@ def explain_command(
     """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
     from mmaprobe.catalog import lookup
     from mmaprobe.operands import literal
-    from mmaprobe.report import explain
+    from mmaprobe.report.datapath import explain
 
     wanted = lookup.instruction(instruction, architecture)
     found = mmaprobe.model(architecture, wanted)
@@ -114,8 +114,8 @@ def bench(
     as_json: Json = False,
 ) -> int:
     """Measure how fast an architecture's models are here, and their share of the machine's roof."""
-    from mmaprobe.report import speeds
-    from mmaprobe.report.listing import table
+    from mmaprobe.report.tables import speeds
+    from mmaprobe.report.tables.listing import table
 
     found = speeds.bench(architecture, instruction, threads, smoke)
     if as_json:
@@ -129,6 +129,6 @@ def bench(
 @app.command("doctor")
 def doctor_command(as_json: Json = False) -> int:
     """Say what is here, what is missing, and the command to get it."""
-    from mmaprobe.report.doctor import doctor_rows
+    from mmaprobe.report.tables.doctor import doctor_rows
 
     return show(doctor_rows(), as_json, ("subject", "ok", "found", "command"))

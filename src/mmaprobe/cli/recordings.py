@@ -24,7 +24,7 @@ def derive_recorded(
     """Read every instruction meant out of the recordings; write the questions that are left."""
     from mmaprobe.derivation.primitive_view import frame_of
     from mmaprobe.derivation.recording import read
-    from mmaprobe.report import recordings
+    from mmaprobe.report.tables import recordings
 
     devices = [_opened(name) for name in names]
     architectures = dict.fromkeys(device.info()["architecture"] for device in devices)

@@ -85,7 +85,7 @@ def drawn(seed: int | None) -> int:
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) -> int:
     """Print rows as a table or as JSON."""
-    from mmaprobe.report.listing import table
+    from mmaprobe.report.tables.listing import table
 
     if as_json:
         emit(list(rows))

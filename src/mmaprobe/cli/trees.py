@@ -31,17 +31,18 @@ def tree(
     as_json: Json = False,
 ) -> int:
     """Read the order in which a long dot product or sum adds its terms."""
-    from mmaprobe.report import findings, sums
+    from mmaprobe.report.pictures import long_sums
+    from mmaprobe.report.tables import findings
 
     opened = mmaprobe.device(device)
     wanted = _chosen(opened, instruction)
     found = mmaprobe.read_tree(opened, wanted, budget=budget, seed=seed, at=words.place(at))
     if picture is not None and found.answer is not None:
-        sums.draw_sum(wanted, found, device, picture)
+        long_sums.draw_sum(wanted, found, device, picture)
     if as_json:
         emit(findings.findings_json({found.question: found}))
     else:
-        out().print("\n".join(sums.lines(wanted, found, device)), markup=False, soft_wrap=True)
+        out().print("\n".join(long_sums.lines(wanted, found, device)), markup=False, soft_wrap=True)
     return findings.findings_code({found.question: found})
 
 

@@ -14,7 +14,7 @@ def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:
     from mmaprobe.evidence.files import write_bytes
     from mmaprobe.parameters.files import ParameterFile, to_text
     from mmaprobe.parameters.lookup import read_file
-    from mmaprobe.report import changes
+    from mmaprobe.report.datapath import changes
     from mmaprobe.survey.parameter_entries import updated
 
     if write is None:

@@ -12,9 +12,9 @@ from mmaprobe.derivation.certificate import Entry
 from mmaprobe.derivation.recording import Reading
 from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.table import flatten, to_table
-from mmaprobe.report.findings import MOST_REPAIRS
-from mmaprobe.report.listing import table
-from mmaprobe.report.tree import datapath_text
+from mmaprobe.report.datapath.tree import datapath_text
+from mmaprobe.report.tables.findings import MOST_REPAIRS
+from mmaprobe.report.tables.listing import table
 from mmaprobe.report.vectors import vector_text
 
 COLUMNS = ("field", "value", "state", "could also be")

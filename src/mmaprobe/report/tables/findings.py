@@ -10,10 +10,10 @@ from rich.console import Console
 from mmaprobe.derivation import Derivation
 from mmaprobe.evidence.documents import finding_to_json, mismatch_to_json
 from mmaprobe.evidence.records import Finding, Mismatch
-from mmaprobe.report.certificates import certificate_lines
-from mmaprobe.report.listing import table
-from mmaprobe.report.phrases import describe
-from mmaprobe.report.tree import datapath_text
+from mmaprobe.report.datapath.phrases import describe
+from mmaprobe.report.datapath.tree import datapath_text
+from mmaprobe.report.tables.certificates import certificate_lines
+from mmaprobe.report.tables.listing import table
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary

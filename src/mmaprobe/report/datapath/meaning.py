@@ -19,7 +19,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     Zero,
 )
-from mmaprobe.report.phrases import describe, lanes_text
+from mmaprobe.report.datapath.phrases import describe, lanes_text
 
 ROUNDINGS = {
     "RNE": "to nearest even", "RNO": "to nearest odd", "RNA": "to nearest, ties away from 0",

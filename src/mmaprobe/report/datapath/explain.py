@@ -27,8 +27,8 @@ from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.console import Plain
+from mmaprobe.report.datapath.naming import describe, encoding, headline, term_names, term_note
 from mmaprobe.report.hexfloat import difference, shown
-from mmaprobe.report.naming import describe, encoding, headline, term_names, term_note
 
 
 def text(datapath: Datapath, vector: Batch, width: int = 120) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from mmaprobe.catalog.lookup import short
 from mmaprobe.probing.published.replicate import Replication
 from mmaprobe.probing.published.suites import Row
-from mmaprobe.report.listing import table
+from mmaprobe.report.tables.listing import table
 
 
 def suite_tables(console: Console, replications: list[Replication]) -> None:

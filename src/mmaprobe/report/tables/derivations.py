@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from mmaprobe.parameters.table import to_table
-from mmaprobe.report.listing import table
+from mmaprobe.report.tables.listing import table
 from mmaprobe.survey.rows import Outcome, Row, Survey
 
 UNSETTLED: tuple[Outcome, ...] = ("inconclusive", "refused", "failed")

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from mmaprobe import formats
 from mmaprobe.evidence.records import Witness
-from mmaprobe.report.listing import table
+from mmaprobe.report.tables.listing import table
 from mmaprobe.report.vectors import vector_text
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.long_sums.tree_arrays import Tree, from_json
-from mmaprobe.report.notation import Piece, Run, notation
-from mmaprobe.report.picture import draw
-from mmaprobe.report.tree import Branch
+from mmaprobe.report.datapath.tree import Branch
+from mmaprobe.report.pictures.notation import Piece, Run, notation
+from mmaprobe.report.pictures.tree import draw
 
 ACROSS, DOWN, BOXES = 6, 6, 36
 """Unlike terms of one sum, levels, and boxes without further ones below that a picture shows, at most."""

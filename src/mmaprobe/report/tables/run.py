@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mmaprobe.report.phrases import COLUMNS
+from mmaprobe.report.datapath.phrases import COLUMNS
 from mmaprobe.report.rows import MEANING, InstructionRow, StepRow, Summary
 
 WIDE = 150

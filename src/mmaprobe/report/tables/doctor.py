@@ -15,7 +15,7 @@ from mmaprobe import _native
 from mmaprobe.devices.base import open_device, schemes
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.parameters.lookup import edited, known_parameters, load
-from mmaprobe.report.listing import device_names
+from mmaprobe.report.tables.listing import device_names
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
 
 EXTRAS = {

@@ -11,7 +11,7 @@ from typing import Any
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.files import write_bytes
-from mmaprobe.report.tree import Branch
+from mmaprobe.report.datapath.tree import Branch
 
 INK, SOFT, PAPER = "#1f2933", "#7b8794", "#ffffff"
 FILL = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, Zero
-from mmaprobe.report.naming import encoding, headline, kind, product, term_note
+from mmaprobe.report.datapath.naming import encoding, headline, kind, product, term_note
 
 LINKS = 4
 """Chains of more fused multiply-adds are drawn as one node."""

@@ -13,7 +13,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import diff, in_words
 from mmaprobe.parameters.files import Entry
 from mmaprobe.parameters.lookup import edited, load
-from mmaprobe.report.meaning import meaning
+from mmaprobe.report.datapath.meaning import meaning
 
 EDITED = "edited: these are not the parameters that ship with mmaprobe"
 NAMED = 3
