@@ -13,11 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.bringup.answers import Answer, answer_from_json
-from mmaprobe.bringup.claims import Question, questions
-from mmaprobe.bringup.contest import Ring, words_of
-from mmaprobe.bringup.directed import directed
-from mmaprobe.bringup.questions import ask_about, instructions_of, rivals_of
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering, short
 from mmaprobe.derivation.dense_view import dense_form
@@ -32,6 +27,11 @@ from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
 from mmaprobe.parameters.modified import changes
 from mmaprobe.report.tables.questions import word
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.runs.questions.answers import Answer, answer_from_json
+from mmaprobe.runs.questions.ask import ask_about, instructions_of, rivals_of
+from mmaprobe.runs.questions.claims import Question, questions
+from mmaprobe.runs.questions.contest import Ring, words_of
+from mmaprobe.runs.questions.directed import directed
 
 ARCHITECTURE = "sm_90a"
 GPU = "H200"
@@ -43,7 +43,7 @@ Counts = dict[str, dict[str, dict[str, int]]]
 
 HEAD = """# What Hopper does
 
-Written by `docs/hopper.py` from the questions that ship (`bringup/data/questions.toml`), the shipped parameters,
+Written by `docs/hopper.py` from the questions that ship (`runs/questions/data/questions.toml`), the shipped parameters,
 evidence of runs, and recorded data. Each question is one that sources answer differently, or not at all.
 `mmaprobe probe --questions --device cuda:0` asks them all: the claims go before the device as rival datapaths, on the
 vectors below and on those that a search finds, and what agrees with every answer is left. An answer that nobody

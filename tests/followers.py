@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.bringup.contest import Rival
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.runs.questions.contest import Rival
 
 
 class Follower(DatapathDevice):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmaprobe.bringup import stepwise
 from mmaprobe.devices.base import open_device
+from mmaprobe.runs import stepwise
 
 MODEL = "model:sm_90a"
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, Support, open_device
 from mmaprobe.errors import CannotWriteError, UsageError
@@ -23,6 +22,7 @@ from mmaprobe.evidence.files import Lock
 from mmaprobe.evidence.store import Part, Store
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.files import read, to_text
+from mmaprobe.runs.selection import select
 from mmaprobe.survey.publish import parameter_file
 from sealing import replaced
 
@@ -70,7 +70,7 @@ def test_evidence_is_complete(tmp_path: Path) -> None:
 
 def test_resume_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
-    monkeypatch.setattr("mmaprobe.bringup.campaign.derive", lambda *_, **__: pytest.fail("derived again"))
+    monkeypatch.setattr("mmaprobe.runs.campaign.derive", lambda *_, **__: pytest.fail("derived again"))
     again = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK)
     assert (again.vectors, again.exit_code) == (first.vectors, 0)
     assert all(result.resumed for result in again.results)

@@ -11,7 +11,7 @@ import pytest
 
 from bringup_run import Run, failed
 from fake_hip import FakeHip
-from mmaprobe.bringup.stepwise import STEPS
+from mmaprobe.runs.stepwise import STEPS
 from standin_hip import pack
 from vendors import AMD, Sysfs
 

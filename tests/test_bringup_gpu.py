@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from bringup_run import LATER, VECTORS, Run, at, breaks, failed
-from mmaprobe.bringup import validating
-from mmaprobe.bringup.stepwise import STEPS
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.runs import validating
+from mmaprobe.runs.stepwise import STEPS
 from mmaprobe.validation import fused, stream
 from standin_source import Lies
 from vendors import NVIDIA, VENDORS, Vendor

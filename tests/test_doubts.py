@@ -8,9 +8,9 @@ import pytest
 
 from bringup_run import Run
 from fake_cuda import FakeCuda, device
-from mmaprobe.bringup.plan import plan_of
 from mmaprobe.catalog.doubts import doubt, doubts
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.runs.plan import plan_of
 from vendors import NVIDIA
 
 CASES = [  # opcode, shape, modifiers; what N must be a multiple of, 0 where CUTLASS takes the shape

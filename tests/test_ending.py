@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup import campaign, validating
-from mmaprobe.bringup.rows import summary_of
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.child import Child
@@ -23,6 +21,8 @@ from mmaprobe.errors import InternalError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Store
 from mmaprobe.report import junit
+from mmaprobe.runs import campaign, validating
+from mmaprobe.runs.rows import summary_of
 from stepping import F16, FEW, MODEL, Changed, Heard
 
 X86 = "model:x86-64+intel"
@@ -74,7 +74,7 @@ def test_one_instruction_of_a_run_fails_alone(tmp_path: Path, monkeypatch: pytes
     def once(*given: Any, **more: Any) -> Any:
         return (broken if any(getattr(each, "id", "") == "x86.pmaddubsw" for each in given) else whole)(*given, **more)
 
-    monkeypatch.setattr(f"mmaprobe.bringup.campaign.{broke}", once)
+    monkeypatch.setattr(f"mmaprobe.runs.campaign.{broke}", once)
     report = mmaprobe.run(X86, instruction="x86.pmadd*", vectors=1000, out=tmp_path / "e")
     assert (report.exit_code, summary_of(report).exit_code) == (70, 70)
     parts = Store.open(tmp_path / "e").parts
@@ -93,7 +93,7 @@ def test_one_instruction_of_a_bring_up_fails_alone(tmp_path: Path, monkeypatch: 
     def once(*given: Any, **more: Any) -> Any:
         return (broken if given[2].id == F16 else whole)(*given, **more)
 
-    monkeypatch.setattr("mmaprobe.bringup.validating.validate", once)
+    monkeypatch.setattr("mmaprobe.runs.validating.validate", once)
     report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["survey", "validation"], **FEW)
     assert (report.exit_code, summary_of(report).exit_code, report.ended) == (70, 70, "")
     parts = Store.open(tmp_path / "e").parts
@@ -124,7 +124,7 @@ def test_an_instruction_that_cannot_be_asked_is_inconclusive(tmp_path: Path, mon
     def refuses(*_: Any, **__: Any) -> Any:
         raise mmaprobe.UsageError("no such thing")
 
-    monkeypatch.setattr("mmaprobe.bringup.campaign.derive", refuses)
+    monkeypatch.setattr("mmaprobe.runs.campaign.derive", refuses)
     report = mmaprobe.run(X86, instruction="x86.pmaddwd", vectors=1000, out=tmp_path / "e")
     assert (report.exit_code, summary_of(report).exit_code) == (4, 4)
 

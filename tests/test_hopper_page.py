@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from mmaprobe.bringup.answers import Answer, answer_to_json
+from mmaprobe.runs.questions.answers import Answer, answer_to_json
 
 DOCS = Path(__file__).parent.parent / "docs"
 CORPUS = Path(os.environ.get("MMAPROBE_CORPUS", "no corpus"))

@@ -13,8 +13,6 @@ from emulator.batches import random_batch
 from fake_hip import FakeHip, device
 from mmaprobe import formats
 from mmaprobe.api import probe
-from mmaprobe.bringup.rows import document_of
-from mmaprobe.bringup.stepwise import bring_up
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.lookup import instruction
@@ -27,6 +25,8 @@ from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.tables.findings import findings_code
+from mmaprobe.runs.rows import document_of
+from mmaprobe.runs.stepwise import bring_up
 from mmaprobe.survey import layouts
 from mmaprobe.survey.layouts import settle, unsettled
 from mmaprobe.toolchain.pack import open_pack

@@ -11,10 +11,6 @@ import numpy as np
 import pytest
 
 from followers import Follower, follower
-from mmaprobe.bringup.answers import Answer, answer_from_json, answer_to_json
-from mmaprobe.bringup.claims import Question, named, questions
-from mmaprobe.bringup.directed import directed
-from mmaprobe.bringup.questions import ask, ask_about, instructions_of, rivals_of
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
@@ -26,6 +22,10 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.runs.questions.answers import Answer, answer_from_json, answer_to_json
+from mmaprobe.runs.questions.ask import ask, ask_about, instructions_of, rivals_of
+from mmaprobe.runs.questions.claims import Question, named, questions
+from mmaprobe.runs.questions.directed import directed
 from standin_gpu import StandIn, plugged
 from standin_gpu import name as cuda
 

@@ -9,8 +9,6 @@ import pytest
 
 import mmaprobe
 from followers import Follower
-from mmaprobe.bringup.claims import from_text
-from mmaprobe.bringup.questions import ask
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.devices.base import open_device, run_vectors
@@ -20,6 +18,8 @@ from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.runs.questions.ask import ask
+from mmaprobe.runs.questions.claims import from_text
 from stepping import FEW, MODEL, Changed
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup import campaign
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.store import Store
+from mmaprobe.runs import campaign
 from mmaprobe.validation import Summary, validate
 from validated import MODEL as DEVICE
 from validated import Changed

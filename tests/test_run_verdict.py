@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup import campaign
-from mmaprobe.bringup.rows import summary_of
 from mmaprobe.cli import main
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.evidence.store import Store
+from mmaprobe.runs import campaign
+from mmaprobe.runs.rows import summary_of
 from stepping import F16
 
 X86 = "model:x86-64+intel"

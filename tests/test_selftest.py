@@ -11,13 +11,6 @@ import pytest
 
 import mmaprobe
 from bringup_run import Run
-from mmaprobe.bringup import layouts
-from mmaprobe.bringup.cpu import run_cpu
-from mmaprobe.bringup.plan import Plan
-from mmaprobe.bringup.recording import ARCHIVE
-from mmaprobe.bringup.room import Room
-from mmaprobe.bringup.selftest import kernels
-from mmaprobe.bringup.stepwise import STEPS
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.variants import asked
@@ -27,6 +20,13 @@ from mmaprobe.devices.recording import read_recording
 from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.store import Store
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.runs import layouts
+from mmaprobe.runs.cpu import run_cpu
+from mmaprobe.runs.plan import Plan
+from mmaprobe.runs.recording import ARCHIVE
+from mmaprobe.runs.room import Room
+from mmaprobe.runs.selftest import kernels
+from mmaprobe.runs.stepwise import STEPS
 from mmaprobe.validation import fused
 from stepping import F16, MODEL, ONE, Changed, Heard
 from vendors import VENDORS, Vendor

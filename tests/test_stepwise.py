@@ -10,11 +10,6 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup import cpu, stepwise
-from mmaprobe.bringup.recording import ARCHIVE
-from mmaprobe.bringup.result import Report
-from mmaprobe.bringup.room import Room
-from mmaprobe.bringup.steps import LONGEST, Step
 from mmaprobe.catalog.lookup import forms
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.catalog.variants import asked, variants
@@ -24,6 +19,11 @@ from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import read
 from mmaprobe.probing import QUESTIONS
+from mmaprobe.runs import cpu, stepwise
+from mmaprobe.runs.recording import ARCHIVE
+from mmaprobe.runs.result import Report
+from mmaprobe.runs.room import Room
+from mmaprobe.runs.steps import LONGEST, Step
 from stepping import F16, FEW, MODEL, NAMES, ONE, Changed, Heard, Ticking
 
 

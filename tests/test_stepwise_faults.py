@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup.rows import summary_of
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.gpu.driver import LostError
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.report import junit
+from mmaprobe.runs.rows import summary_of
 from sealing import replaced
 from stepping import F16, FEW, MODEL, NAMES, ONE, PLAIN, Changed, Heard
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.bringup.selection import select
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import Support, open_device
@@ -20,6 +19,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile, from_text, to_text
 from mmaprobe.parameters.lookup import datapath_for, read_file
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.runs.selection import select
 from mmaprobe.survey.parameter_entries import updated
 from mmaprobe.survey.rows import Survey
 from mmaprobe.survey.survey import VECTORS, survey

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.bringup import validating
-from mmaprobe.bringup.plan import plan_of
-from mmaprobe.bringup.validating import DISTINCT, EACH, MAIN, RISING
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.store import Store
+from mmaprobe.runs import validating
+from mmaprobe.runs.plan import plan_of
+from mmaprobe.runs.validating import DISTINCT, EACH, MAIN, RISING
 from mmaprobe.validation import FamilyCount, Summary
 
 MODEL = "model:sm_90a"

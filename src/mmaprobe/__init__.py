@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         validate,
         validate_witnesses,
     )
-    from mmaprobe.bringup import bring_up, run
+    from mmaprobe.runs import bring_up, run
 
 __version__ = metadata.version("mmaprobe")
 
@@ -46,7 +46,7 @@ _VERBS = (
     "derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate", "validate_witnesses",
 )  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
-_HOMES |= dict.fromkeys(("bring_up", "run"), "mmaprobe.bringup")
+_HOMES |= dict.fromkeys(("bring_up", "run"), "mmaprobe.runs")
 
 
 def __getattr__(name: str) -> Any:

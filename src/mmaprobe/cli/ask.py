@@ -52,13 +52,13 @@ def run(
     as_json: Json = False,
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
-    from mmaprobe.bringup.beginning import best_device, check_options, goes_by_steps
-    from mmaprobe.bringup.question_rows import rows_of
-    from mmaprobe.bringup.rows import document_of, summary_of
     from mmaprobe.devices.base import open_device
     from mmaprobe.report import junit, progress
     from mmaprobe.report.tables.questions import questions_table
     from mmaprobe.report.tables.run import SummaryTable
+    from mmaprobe.runs.beginning import best_device, check_options, goes_by_steps
+    from mmaprobe.runs.questions.rows import rows_of
+    from mmaprobe.runs.rows import document_of, summary_of
 
     check_options(vectors, seed, budget, least, out_folder, resume)
     name = packed(device, pack)
@@ -142,9 +142,9 @@ def probe(
 
 
 def _open_questions(name: str, wanted: list[str], seed: int, as_json: bool) -> int:
-    from mmaprobe.bringup.question_rows import answers_code, answers_json, rows_of
-    from mmaprobe.bringup.questions import ask
     from mmaprobe.report.tables.questions import questions_table
+    from mmaprobe.runs.questions.ask import ask
+    from mmaprobe.runs.questions.rows import answers_code, answers_json, rows_of
 
     device = mmaprobe.device(name)
     answers = list(ask(device, seed=seed, names=wanted))

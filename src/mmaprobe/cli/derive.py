@@ -55,9 +55,9 @@ def derive(
     if pattern is None:
         return _one(opened, what, seed, check, write, certificate, as_json)
     refuse(context, ("certificate",), f"prints that of one instruction, not of {what}")
-    from mmaprobe.bringup.selection import select
     from mmaprobe.report import progress
     from mmaprobe.report.tables import derivations
+    from mmaprobe.runs.selection import select
     from mmaprobe.survey.survey import survey
 
     with progress.SurveyProgress() as bars:

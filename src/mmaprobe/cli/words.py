@@ -87,8 +87,8 @@ def instruction_of(device: str, pattern: str) -> Instruction | None:
 
 
 def run(device: str | None, instruction: str, steps: str | None, pack: Path | None, **_: Any) -> None:
-    from mmaprobe.bringup.steps import chosen
-    from mmaprobe.bringup.stepwise import STEPS
+    from mmaprobe.runs.steps import chosen
+    from mmaprobe.runs.stepwise import STEPS
 
     chosen(STEPS, () if steps in (None, "all") else tuple(str(steps).split(",")))
     _pack(pack)
@@ -105,9 +105,9 @@ def probe(
     pack: Path | None,
     **_: Any,
 ) -> None:
-    from mmaprobe.bringup.claims import named
     from mmaprobe.probing.published.suites import suite as suite_of
     from mmaprobe.probing.suite import checked
+    from mmaprobe.runs.questions.claims import named
 
     _pack(pack)
     if questions:

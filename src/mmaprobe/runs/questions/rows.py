@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mmaprobe.bringup.answers import Answer, answer_to_json
-from mmaprobe.bringup.claims import named
 from mmaprobe.catalog.lookup import instruction, short
 from mmaprobe.errors import UsageError
 from mmaprobe.report.tables.questions import Row, Vector
+from mmaprobe.runs.questions.answers import Answer, answer_to_json
+from mmaprobe.runs.questions.claims import named
 
 SCHEMA = 1
 

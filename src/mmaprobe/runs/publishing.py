@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmaprobe.bringup.recording import write_archive
-from mmaprobe.bringup.room import Room
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.files import ParameterFile, to_text
+from mmaprobe.runs.recording import write_archive
+from mmaprobe.runs.room import Room
 from mmaprobe.survey.parameter_entries import updated
 from mmaprobe.survey.rows import Row, survey_of
 

@@ -10,8 +10,6 @@ from fractions import Fraction
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.bringup.answers import Shown
-from mmaprobe.bringup.contest import asked_twice
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.devices.base import Device, run_tiles
@@ -19,6 +17,8 @@ from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits, Witness, take
 from mmaprobe.probing.session.exact_values import code_of, values_of
+from mmaprobe.runs.questions.answers import Shown
+from mmaprobe.runs.questions.contest import asked_twice
 
 
 @dataclass(frozen=True)

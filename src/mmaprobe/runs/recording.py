@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
-from mmaprobe.bringup.asking import answers_of
-from mmaprobe.bringup.room import FLAGGED, Room, Work
-from mmaprobe.bringup.selftest import kernels
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.devices.base import run_vectors
@@ -16,6 +13,9 @@ from mmaprobe.errors import CannotWriteError
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import plan as shares_of
 from mmaprobe.generators.families import VERSIONS
+from mmaprobe.runs.asking import answers_of
+from mmaprobe.runs.room import FLAGGED, Room, Work
+from mmaprobe.runs.selftest import kernels
 
 DISTINCT, EACH = 1000, 16
 """Vectors of each distinct family, formats and K, and of every other instruction."""

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from mmaprobe.bringup.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError
 from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.suite import probe_layout_alone
+from mmaprobe.runs.room import DEVICE_FAILED, INCONCLUSIVE, Room, Work
 from mmaprobe.survey.layouts import Settles, settle, unsettled
 
 

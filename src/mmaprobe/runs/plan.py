@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mmaprobe import formats
-from mmaprobe.bringup.selection import select, unaccounted
 from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, is_glob, lowering
@@ -15,6 +14,7 @@ from mmaprobe.catalog.variants import asked
 from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.devices.base import Device, Support
 from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.runs.selection import select, unaccounted
 from mmaprobe.survey.layouts import unsettled
 
 MAIN_FORMATS = ("f16", "bf16", "tf32", "e4m3", "e2m1")

@@ -10,10 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mmaprobe.bringup import beginning
-from mmaprobe.bringup.beginning import begun, best_device, check_options
-from mmaprobe.bringup.result import Report, Result, mismatches_of, spent, to_part, vectors_of
-from mmaprobe.bringup.selection import select, unaccounted
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import derive
 from mmaprobe.devices.base import Device, open_device, serial
@@ -27,6 +23,10 @@ from mmaprobe.options import checked, or_none, with_methods
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.probing import probe
+from mmaprobe.runs import beginning
+from mmaprobe.runs.beginning import begun, best_device, check_options
+from mmaprobe.runs.result import Report, Result, mismatches_of, spent, to_part, vectors_of
+from mmaprobe.runs.selection import select, unaccounted
 from mmaprobe.survey.comparison import compare, compare_with_shipped
 from mmaprobe.validation import validate
 

@@ -7,11 +7,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mmaprobe.bringup.room import Room, Work
 from mmaprobe.devices.gpu.driver import NO_ROOM
 from mmaprobe.devices.gpu.health import Health, Watch
 from mmaprobe.errors import DeviceError, UsageError, near
 from mmaprobe.evidence.steps import Slice, Status, StepRecord
+from mmaprobe.runs.room import Room, Work
 
 SPENT = "the budget was spent"
 LONGEST = 180

@@ -11,11 +11,6 @@ from collections.abc import Callable, Container, Iterator, Sequence
 
 import numpy as np
 
-from mmaprobe.bringup.answers import Answer, Shown
-from mmaprobe.bringup.claims import Claim, Question, named
-from mmaprobe.bringup.contest import Contest, Ring, Rival, check_steady
-from mmaprobe.bringup.directed import directed
-from mmaprobe.bringup.experiments import EXPERIMENTS
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.dense_view import KeptLanes, asked, dense_form
@@ -27,6 +22,11 @@ from mmaprobe.operands.batch import Witness, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.probing import probe
+from mmaprobe.runs.questions.answers import Answer, Shown
+from mmaprobe.runs.questions.claims import Claim, Question, named
+from mmaprobe.runs.questions.contest import Contest, Ring, Rival, check_steady
+from mmaprobe.runs.questions.directed import directed
+from mmaprobe.runs.questions.experiments import EXPERIMENTS
 
 Stop = Callable[[], bool]
 SHOWN = 3

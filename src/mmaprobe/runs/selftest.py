@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmaprobe.bringup.plan import MAIN_FORMATS, kind, place
-from mmaprobe.bringup.room import Room, Work
-from mmaprobe.bringup.validating import ORDINARY, prove
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.runs.plan import MAIN_FORMATS, kind, place
+from mmaprobe.runs.room import Room, Work
+from mmaprobe.runs.validating import ORDINARY, prove
 from mmaprobe.survey.layouts import unsettled
 from mmaprobe.validation.fused import UnsteadyError
 

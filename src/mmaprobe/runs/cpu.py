@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mmaprobe.bringup.beginning import goes_by_steps
-from mmaprobe.bringup.campaign import run
-from mmaprobe.bringup.room import Room, Work
-from mmaprobe.bringup.rows import summary_of
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.report.json import to_json
 from mmaprobe.report.rows import EXIT_CODES
+from mmaprobe.runs.beginning import goes_by_steps
+from mmaprobe.runs.campaign import run
+from mmaprobe.runs.room import Room, Work
+from mmaprobe.runs.rows import summary_of
 
 VECTORS = 100_000
 """Vectors of each instruction."""

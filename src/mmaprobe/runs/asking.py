@@ -6,10 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mmaprobe.bringup.answers import Answer, answer_from_json, answer_to_json
-from mmaprobe.bringup.claims import named
-from mmaprobe.bringup.questions import ask, never
-from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.devices.base import Device, Serial, Support
@@ -17,6 +13,10 @@ from mmaprobe.devices.gpu.driver import StuckError
 from mmaprobe.evidence.files import Field
 from mmaprobe.evidence.store import Store
 from mmaprobe.probing import probe
+from mmaprobe.runs.questions.answers import Answer, answer_from_json, answer_to_json
+from mmaprobe.runs.questions.ask import ask, never
+from mmaprobe.runs.questions.claims import named
+from mmaprobe.runs.room import DEVICE_FAILED, Room, Work
 
 
 class Sound(Serial):

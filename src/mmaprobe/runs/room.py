@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from mmaprobe.bringup.plan import Plan, kind, place
 from mmaprobe.catalog.doubts import doubt
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
@@ -15,6 +14,7 @@ from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.errors import CannotWriteError, MmaprobeError, UsageError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Part, Store
+from mmaprobe.runs.plan import Plan, kind, place
 from mmaprobe.survey.survey import Surveyor
 
 Clock = Callable[[], float]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmaprobe.bringup.answers import Answer
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation
@@ -15,6 +14,7 @@ from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.rows import NEW, demand_codes, run_code, worst
+from mmaprobe.runs.questions.answers import Answer
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 

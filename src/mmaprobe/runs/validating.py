@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mmaprobe.bringup.room import Room, Work
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu.driver import ENDS_ALL
@@ -13,6 +12,7 @@ from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
+from mmaprobe.runs.room import Room, Work
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyError, fused, instead
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from mmaprobe.bringup.room import DEVICE_FAILED, Room, Work
-from mmaprobe.bringup.validating import EACH, validate_up_to
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.files import Field
+from mmaprobe.runs.room import DEVICE_FAILED, Room, Work
+from mmaprobe.runs.validating import EACH, validate_up_to
 from mmaprobe.survey.comparison import compare
 from mmaprobe.survey.kept_rows import row_from_json, row_to_json
 from mmaprobe.survey.rows import Row

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mmaprobe.bringup.claims import Form
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
@@ -13,6 +12,7 @@ from mmaprobe.operands.batch import Batch
 from mmaprobe.probing.published.suites import value
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
+from mmaprobe.runs.questions.claims import Form
 
 
 def directed(instruction: Instruction, forms: Sequence[Form]) -> Batch | None:

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.bringup.claims import Form
-from mmaprobe.bringup.directed import directed as vectors_of
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.dense_view import KeptLanes, dense_form
 from mmaprobe.derivation.observations import greedy
@@ -28,6 +26,8 @@ from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.runs.questions.claims import Form
+from mmaprobe.runs.questions.directed import directed as vectors_of
 from mmaprobe.validation.shrink import shrink
 
 POOL = 1500

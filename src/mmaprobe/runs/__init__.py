@@ -3,8 +3,8 @@
 ``run`` goes instruction by instruction, ``bring_up`` step by step over all of them within a budget.
 """
 
-from mmaprobe.bringup.campaign import run
-from mmaprobe.bringup.result import Report, Result
-from mmaprobe.bringup.stepwise import bring_up
+from mmaprobe.runs.campaign import run
+from mmaprobe.runs.result import Report, Result
+from mmaprobe.runs.stepwise import bring_up
 
 __all__ = ["Report", "Result", "bring_up", "run"]

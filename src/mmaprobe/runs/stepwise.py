@@ -8,22 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from mmaprobe.bringup import beginning
-from mmaprobe.bringup.asking import answers_of, ask_questions, probe_primitives
-from mmaprobe.bringup.beginning import begun, best_device, check_options
-from mmaprobe.bringup.campaign import LEAST_PER_MODE
-from mmaprobe.bringup.cpu import cpu_codes, run_cpu
-from mmaprobe.bringup.deriving import derive_main, remember, survey_all
-from mmaprobe.bringup.layouts import find_layouts, recall
-from mmaprobe.bringup.plan import Plan, plan_of
-from mmaprobe.bringup.publishing import write_results
-from mmaprobe.bringup.recording import record_all, record_main, write_archive
-from mmaprobe.bringup.result import INTERRUPTED, Report, Result, spent
-from mmaprobe.bringup.room import Clock, Listener, Room
-from mmaprobe.bringup.rows import document_of
-from mmaprobe.bringup.selftest import lines, test_itself
-from mmaprobe.bringup.steps import SPENT, Step, Turns, chosen
-from mmaprobe.bringup.validating import ordinary, validate_all
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.gpu.driver import TakenError, TooOldError
 from mmaprobe.devices.gpu.health import Watch
@@ -33,6 +17,22 @@ from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Store
 from mmaprobe.options import checked, or_none, with_methods
+from mmaprobe.runs import beginning
+from mmaprobe.runs.asking import answers_of, ask_questions, probe_primitives
+from mmaprobe.runs.beginning import begun, best_device, check_options
+from mmaprobe.runs.campaign import LEAST_PER_MODE
+from mmaprobe.runs.cpu import cpu_codes, run_cpu
+from mmaprobe.runs.deriving import derive_main, remember, survey_all
+from mmaprobe.runs.layouts import find_layouts, recall
+from mmaprobe.runs.plan import Plan, plan_of
+from mmaprobe.runs.publishing import write_results
+from mmaprobe.runs.recording import record_all, record_main, write_archive
+from mmaprobe.runs.result import INTERRUPTED, Report, Result, spent
+from mmaprobe.runs.room import Clock, Listener, Room
+from mmaprobe.runs.rows import document_of
+from mmaprobe.runs.selftest import lines, test_itself
+from mmaprobe.runs.steps import SPENT, Step, Turns, chosen
+from mmaprobe.runs.validating import ordinary, validate_all
 
 STEPS = (
     Step("selftest", "a kernel of each kind, and a fused campaign, in a child process first", 30, test_itself),

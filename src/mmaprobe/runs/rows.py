@@ -7,8 +7,6 @@ from itertools import groupby
 from typing import Any
 
 import mmaprobe
-from mmaprobe.bringup.answers import answer_to_json
-from mmaprobe.bringup.result import INTERRUPTED, Report, Result, mismatches_of, vectors_of
 from mmaprobe.catalog.states import default_state
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.evidence.store import Part
@@ -18,6 +16,8 @@ from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
 from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary, worst
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.runs.questions.answers import answer_to_json
+from mmaprobe.runs.result import INTERRUPTED, Report, Result, mismatches_of, vectors_of
 
 OUTCOMES: dict[int, Outcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",

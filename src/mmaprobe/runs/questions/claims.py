@@ -142,7 +142,7 @@ def _spread(values: str) -> list[str]:
 @cache
 def questions() -> tuple[Question, ...]:
     """Every question that ships, in the order in which they are asked; UsageError where the file is wrong."""
-    text = (resources.files("mmaprobe.bringup") / "data" / FILE).read_text("utf-8")
+    text = (resources.files("mmaprobe.runs.questions") / "data" / FILE).read_text("utf-8")
     return from_text(text)
 
 

@@ -1,0 +1,1 @@
+"""The open questions: claims as data, and the answers of a device."""
