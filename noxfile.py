@@ -71,7 +71,9 @@ def interpreters(session: nox.Session) -> None:
     """
     session.install(".[test]")
     where = {"MMAPROBE_DEPTH": "full", "MMAPROBE_FINISHED": str(session.cache_dir.resolve() / "interpreters")}
-    session.run("pytest", "-m", "", "-n", "auto", "-rs", "tests/test_interpreters.py", *session.posargs, env=where)
+    session.run(
+        "pytest", "-m", "", "-n", "auto", "-rs", "tests/models/test_interpreters.py", *session.posargs, env=where
+    )
 
 
 @nox.session
@@ -98,7 +100,14 @@ def arm(session: nox.Session) -> None:
     session.run("tests/arm/build_kernels.sh", str(kernels), external=True)
     where = {"MMAPROBE_ARM_RUNNER": str(runner), "MMAPROBE_ARM_KERNELS": str(kernels)}
     session.run(
-        "pytest", "-m", "", "-rs", "tests/test_arm.py", "tests/test_kernels_arm.py", *session.posargs, env=where
+        "pytest",
+        "-m",
+        "",
+        "-rs",
+        "tests/devices/test_arm_units.py",
+        "tests/models/test_kernels_arm.py",
+        *session.posargs,
+        env=where,
     )
 
 
@@ -171,7 +180,7 @@ def mutants(session: nox.Session) -> None:
     """The kill matrix: single-field faults of datapaths against the generators; then faults of the project's own text,
     each against the tests that must notice. Arguments go to ``tests/mutants/run.py`` (``--only``, ``--seconds``)."""
     session.install(".[test]", "cmake", "ninja", "pybind11")
-    session.run("pytest", "-m", "", "tests/test_mutants.py")
+    session.run("pytest", "-m", "", "tests/devices/test_mutants.py")
     session.run("python", "tests/mutants/run.py", "--jobs", str(os.cpu_count() or 1), *session.posargs)
 
 

@@ -1,6 +1,6 @@
 """Speed of the engine on one core: python benchmarks/bench_engine.py [BUILD ...] [--smoke]
 
-Prints million vectors a second for each datapath of ``tests/engine_cases.py``
+Prints million vectors a second for each datapath of ``tests/cases/engine.py``
 that the targets name (thread CPU time, best of three), on uniform bits (many
 NaNs and infinities) and on clustered exponents (none).
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from engine_cases import DATAPATHS, batch
+
 from mmaprobe import _native
 from mmaprobe.models import engine
 

@@ -19,8 +19,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from test_oracle import by_oracle
 
-from engine_layout import run_groups, run_interpreter
+from cases.engine_layout import run_groups, run_interpreter
+from cases.records import HOSTILE, Table, broken, table_of
+from cases.strategies import vectors
 from mmaprobe import _native
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
@@ -29,9 +32,6 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.table import fields, from_table, to_table
-from record_cases import HOSTILE, Table, broken, table_of
-from strategies import vectors
-from test_oracle import by_oracle
 
 VECTORS, BY_ORACLE = 48, 3
 LIMIT = 60  # seconds a record, under a sanitizer too

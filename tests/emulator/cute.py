@@ -1,7 +1,7 @@
 """CuTe's layouts of operands in registers: thread and value to row and column, as Shape and Stride pairs.
 
 Source: CUTLASS 7107b0553, include/cute/atom/mma_traits_sm70 to sm120: ``ALayout``, ``BLayout``, ``CLayout`` and
-``ELayout`` of each atom; ``tests/test_layouts_nvidia.py`` holds their numbers one by one.
+``ELayout`` of each atom; ``tests/catalog/test_layouts_nvidia.py`` holds their numbers one by one.
 """
 
 from __future__ import annotations

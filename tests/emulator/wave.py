@@ -13,12 +13,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-import amd_elements as elements
 from emulator.lanes import Unit, run_lanes, shape_d
 from emulator.registers import Array
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.operands.batch import Batch
 from mmaprobe.toolchain.source import Source
+from second_source import amd_elements as elements
 
 MISSING = 1 << 63
 AXES = {

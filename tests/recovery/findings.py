@@ -16,10 +16,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from shipped import Shipped, representatives
 
-from finding_truth import contradiction
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing import QUESTIONS, probe
+from second_source.findings import contradiction
 
 COLUMNS = ("exact", "bounded", "inconclusive", "contradictory", "wrong")
 

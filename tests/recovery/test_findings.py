@@ -8,8 +8,8 @@ import pytest
 from outcomes import BlackBox
 from random_architectures import case
 
-from finding_truth import contradiction
 from mmaprobe.probing import probe
+from second_source.findings import contradiction
 
 COUNT = int(os.environ.get("MMAPROBE_FINDINGS", "30"))
 SEEDS = [

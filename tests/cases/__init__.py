@@ -1,0 +1,1 @@
+"""What the tests of several rooms ask about: datapaths, instructions, vectors, broken files."""

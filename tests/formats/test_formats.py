@@ -1,0 +1,178 @@
+"""Number formats: layouts and decoding against ml_dtypes, gfloat, NumPy and first principles; round trips."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from gfloat import decode_float
+
+from mmaprobe import formats
+from mmaprobe.errors import UsageError
+from oracle import numbers as oracle
+from second_source.formats import FLOATS, GFLOAT, INTEGERS, ML_DTYPES, SHORT
+
+
+def values_of(decoded: formats.Decoded) -> np.ndarray:
+    """float64 values of a decoded array (exact below 53 significant bits), infinities and NaN included."""
+    value = np.ldexp(decoded.significand.astype(np.float64), decoded.exponent)
+    value = np.where(decoded.kind == formats.INFINITE, np.inf, value)
+    value = np.where(decoded.kind == formats.NAN, np.nan, value)
+    return np.where(decoded.negative, -value, value)
+
+
+def all_codes(name: str) -> np.ndarray:
+    fmt = formats.get(name)
+    return np.arange(1 << fmt.bits, dtype=np.uint64).astype(fmt.dtype) << fmt.padding
+
+
+def same_values(x: np.ndarray, y: np.ndarray) -> bool:
+    """Equal bit for bit but for the payload of NaN."""
+    nan = np.isnan(x)
+    return bool((nan == np.isnan(y)).all() and (x[~nan].view(np.uint64) == y[~nan].view(np.uint64)).all())
+
+
+# --- layout
+
+
+def test_unknown_format_lists_near_names() -> None:
+    with pytest.raises(UsageError, match=r"did you mean.*e4m3"):
+        formats.get("e4m4")
+
+
+def test_every_format_of_the_plan_is_there() -> None:
+    names = "f64 f32 tf32 f16 bf16 e5m2 e4m3 e5m2fnuz e4m3fnuz e3m2 e2m3 e2m1 ue8m0 ue4m3 ue5m3 e8m13"
+    integers = "s8 u8 s16 u16 s4 u4 b1 s32 ti16"
+    assert sorted(formats.FORMATS) == sorted(f"{names} {integers}".split())
+    assert all(fmt.name == name for name, fmt in formats.FORMATS.items())
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_derived_codes(name: str) -> None:
+    fmt = formats.get(name)
+    assert fmt.largest == oracle.largest_code(name) << fmt.padding
+    assert fmt.min_exponent == oracle.lowest_exponent(name)
+    assert fmt.max_exponent == oracle.floor_log2(oracle.finite(name, oracle.largest_code(name)))
+    assert fmt.infinity_code == oracle.infinity_code(name, False)
+    assert oracle.decode(name, fmt.one) == oracle.Num(Fraction(1), False, 0)
+    if fmt.nan_code is None:
+        assert not any(isinstance(oracle.decode(name, code), oracle.Nan) for code in range(1 << fmt.bits))
+    else:
+        assert isinstance(oracle.decode(name, fmt.nan_code), oracle.Nan)
+    if fmt.signed:
+        assert oracle.decode(name, fmt.one | fmt.sign_mask) == oracle.Num(Fraction(-1), True, 0)
+
+
+# --- decode
+
+
+@pytest.mark.parametrize("name", ML_DTYPES)
+def test_decode_every_code_as_ml_dtypes(name: str) -> None:
+    codes = all_codes(name)
+    with np.errstate(invalid="ignore"):
+        theirs = codes.view(ML_DTYPES[name]).astype(np.float64)
+    assert same_values(values_of(formats.decode(formats.get(name), codes)), theirs)
+
+
+@pytest.mark.parametrize("name", ["tf32", "e8m13"])
+def test_decode_every_code_as_padded_f32(name: str) -> None:
+    """All 2**19 (2**22) codes, with the padding bits set at random: they are dropped."""
+    fmt = formats.get(name)
+    codes = all_codes(name)
+    with np.errstate(invalid="ignore"):
+        theirs = codes.view(np.float32).astype(np.float64)
+    noise = np.random.default_rng(1).integers(0, 1 << fmt.padding, codes.shape, dtype=np.uint32)
+    assert same_values(values_of(formats.decode(fmt, codes | noise)), theirs)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("f32", np.float32), ("f64", np.float64)])
+def test_decode_samples_as_numpy(name: str, dtype: Any) -> None:
+    rng = np.random.default_rng(2)
+    fmt = formats.get(name)
+    codes = rng.integers(0, 1 << fmt.bits, 1 << 18, dtype=np.uint64, endpoint=False).astype(fmt.dtype)
+    edges = np.array([0, 1, fmt.largest, fmt.infinity_code, fmt.nan_code, fmt.quiet_bit], dtype=np.uint64)
+    codes[:12] = np.concatenate([edges, edges | np.uint64(fmt.sign_mask)]).astype(fmt.dtype)
+    with np.errstate(invalid="ignore"):
+        theirs = codes.view(dtype).astype(np.float64)
+    assert same_values(values_of(formats.decode(fmt, codes)), theirs)
+
+
+@pytest.mark.parametrize("name", GFLOAT)
+def test_decode_every_code_as_gfloat(name: str) -> None:
+    codes = all_codes(name)
+    theirs = np.array([decode_float(GFLOAT[name], int(code)).fval for code in codes])
+    assert same_values(values_of(formats.decode(formats.get(name), codes)), theirs)
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("name", [*SHORT, *(n for n in INTEGERS if formats.get(n).bits <= 16)])
+def test_decode_every_code_as_oracle(name: str) -> None:
+    fmt = formats.get(name)
+    codes = all_codes(name)
+    got = formats.decode(fmt, codes)
+    for i, code in enumerate(codes.tolist()):
+        want = oracle.decode(name, code)
+        if isinstance(want, oracle.Nan):
+            assert got.kind[i] == formats.NAN
+        elif isinstance(want, oracle.Inf):
+            assert (got.kind[i], got.negative[i]) == (formats.INFINITE, want.negative)
+        else:
+            size = int(got.significand[i]) * Fraction(2) ** int(got.exponent[i])
+            assert (-size if got.negative[i] else size, got.negative[i]) == (want.value, want.negative)
+            if fmt.is_float and size:
+                assert int(got.exponent[i]) + fmt.fraction_bits == want.label
+
+
+def test_ue4m3_ignores_the_top_bit() -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    low, e4m3 = formats.decode(formats.get("ue4m3"), codes), formats.decode(formats.get("e4m3"), codes & 0x7F)
+    for ours, theirs in zip(low, e4m3, strict=True):
+        assert (ours == theirs).all()
+    assert formats.get("ue4m3").code_limit == 256, "a code with the top bit set is taken, not refused"
+
+
+def test_wide_integers() -> None:
+    codes = np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF], np.uint32)
+    got = formats.decode(formats.get("s32"), codes)
+    assert values_of(got).tolist() == [0, 1, 2**31 - 1, -(2**31), -1]
+
+
+# --- encode: round trip
+
+
+@pytest.mark.parametrize("rounding", formats.ROUNDINGS)
+@pytest.mark.parametrize("name", SHORT)
+def test_round_trip_of_every_code(name: str, rounding: str) -> None:
+    fmt = formats.get(name)
+    codes = all_codes(name)
+    got = formats.decode(fmt, codes)
+    keep = got.kind < formats.INFINITE
+    back = formats.encode(fmt, got.negative[keep], got.significand[keep], got.exponent[keep], rounding)
+    assert (back == codes[keep]).all()
+    assert back.dtype == fmt.dtype
+
+
+@pytest.mark.parametrize("name", ["tf32", "e8m13", "f32", "f64"])
+def test_round_trip_of_sampled_codes(name: str) -> None:
+    fmt = formats.get(name)
+    codes = np.random.default_rng(3).integers(0, 1 << fmt.bits, 1 << 16, dtype=np.uint64).astype(fmt.dtype)
+    codes = codes << fmt.padding
+    got = formats.decode(fmt, codes)
+    keep = got.kind < formats.INFINITE
+    for rounding in formats.ROUNDINGS:
+        back = formats.encode(fmt, got.negative[keep], got.significand[keep], got.exponent[keep], rounding)
+        assert (back == codes[keep]).all()
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_round_trip_of_integers(name: str) -> None:
+    fmt = formats.get(name)
+    codes = all_codes(name) if fmt.bits <= 16 else np.arange(0, 1 << 32, 65521, dtype=np.uint64).astype(np.uint32)
+    if fmt.kind == "magnitude":
+        codes = codes[(codes & 0x7800) == 0]
+    got = formats.decode(fmt, codes)
+    back = formats.encode(fmt, got.negative, got.significand, got.exponent)
+    negative_zero = got.negative & (got.significand == 0)
+    assert (back == codes)[~negative_zero].all()

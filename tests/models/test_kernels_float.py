@@ -1,0 +1,145 @@
+"""Kernels that compute in binary64 and binary32: chains, sums in two stages, scaled groups; equal to the stages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cases.engine import DATAPATHS, MODES, C, batch
+from cases.engine_layout import run_groups, run_tiles, tiles_of
+from mmaprobe import _native
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.models import stages
+from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, PAIRS, TWO_STAGE, kernel
+from mmaprobe.models.model import evaluate_tiles
+from mmaprobe.operands.batch import Batch
+from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Fused, Scale, Special
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.neighbours import neighbours
+
+BUILDS = _native.engine_builds()
+KERNELS = (CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS)
+
+
+def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
+    code = 0x7FF8 << 48 if name == "f64" else 0x7FC00000
+    tree = Fma(C, tuple(range(k)), Encode(name, rounding))
+    return Datapath(name, name, name, name, k, tree, special=Special(code=code))
+
+
+CDNA2 = {"f16": "v_mfma_f32_16x16x16f16", "bf16": "v_mfma_f32_16x16x8bf16", "bf16_1k": "v_mfma_f32_16x16x16bf16_1k"}
+NVFP4 = DATAPATHS["mxf4nvf4"]
+CASES = {
+    "chain f64": chain("f64", 4), "chain f64 RD": chain("f64", 8, "RD"), "chain f64 RU": chain("f64", 3, "RU"),
+    "chain f32 RZ": chain("f32", 16, "RZ"), "chain f32": chain("f32", 1),
+    **{name: DATAPATHS[name] for name in ("CDNA1 f16", "CDNA1 bf16", "CDNA3 bf16", "CDNA3 fp8", "mxf4nvf4")},
+    **{f"CDNA2 {name}": datapath_for("gfx90a", instruction(form, "gfx90a")) for name, form in CDNA2.items()},
+    "CDNA3 tf32": replace(DATAPATHS["CDNA3 bf16"], a="tf32", b="tf32"),
+    "mxf4": replace(NVFP4, scale=Scale("ue8m0", 32, "group")),
+}  # fmt: skip
+
+
+def check(path: Datapath, mode: str, seed: int, m: int = 16, n: int = 8) -> None:
+    """Groups and tiles of the kernel are the stages'; without fused multiply-adds a chain has no kernel."""
+    vectors = batch(path, mode, seed, 2 * m * n)
+    groups = run_groups(path, vectors)
+    if groups is None:
+        assert kernel(path) == CHAIN
+        return
+    assert (groups == stages.evaluate(path, vectors)).all(), f"groups, {mode}, {path}"
+    tiles = tiles_of(vectors, m, n)
+    expected = evaluate_tiles(lambda batch: stages.evaluate(path, batch), tiles)
+    computed = run_tiles(path, tiles)
+    assert computed is not None
+    assert (computed == expected).all(), f"tiles, {mode}, {path}"
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("name", CASES)
+def test_every_build_is_the_stages(name: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    assert kernel(CASES[name]) in KERNELS
+    for mode in MODES:
+        check(CASES[name], mode, seed=1)
+
+
+@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "mxf4nvf4"])
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (64, 24), (1, 1), (40, 3)])
+def test_shapes_of_tiles(name: str, m: int, n: int) -> None:
+    check(CASES[name], "clustered", seed=3, m=m, n=n)
+
+
+@pytest.mark.parametrize(
+    "name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "CDNA1 f16", "CDNA1 bf16", "CDNA2 f16", "mxf4nvf4"]
+)
+def test_one_changed_field_is_honoured_or_interpreted(name: str) -> None:
+    taken = refused = 0
+    for _, _, path in neighbours(CASES[name]):
+        if kernel(path) in KERNELS:
+            taken += 1
+            for mode in MODES:
+                check(path, mode, seed=5, n=2)
+        else:
+            refused += 1
+    assert taken
+    assert refused
+
+
+def groups_at_the_ends(path: Datapath, count: int) -> Batch:
+    """Few products, which often cancel; scales and C small, large, special or of either zero."""
+    rng = np.random.default_rng(11)
+    assert path.scale is not None
+    some = rng.random((2, count, path.k)) < rng.random((2, count, 1)) ** 2
+    a, b = (rng.integers(0, 16, (2, count, path.k)) * some).astype(np.uint8)
+    a[::3, 1::2], b[::3, 1::2] = a[::3, ::2] ^ 8, b[::3, ::2]
+    scales = rng.integers(0, 256, (2, count, path.k // path.scale.size))
+    top = 0x7F if path.scale.format == "ue4m3" else 0xFF
+    near = scales // 64 + rng.integers(0, top - 3, (2, count, 1))
+    chosen = rng.integers(0, 4, (2, count, 1))
+    scales = np.where(chosen == 0, scales & top, np.where(chosen == 1, scales // 86, near)).astype(np.uint8)
+    ends = np.array(
+        [0, 1, 0x007FFFFF, 0x00800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FFFFFFF], np.uint32
+    )
+    c = np.where(rng.integers(0, 3, count) == 0, rng.choice(ends, count), rng.integers(0, 1 << 31, count, np.uint32))
+    c |= rng.integers(0, 2, count, np.uint32) << np.uint32(31)
+    a[:16], b[:16], c[:16], scales[:, :16] = 1, 9, 1 << 31, 0  # all terms and C below zero, nothing left of them
+    return Batch(a, b, c.astype(np.uint32), scales[0], scales[1])
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("form", ["ue4m3", "ue8m0"])
+@pytest.mark.parametrize("underflow", ["positive", "signed"])
+def test_groups_at_the_ends_of_their_range(
+    build: str, form: str, underflow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    tree = NVFP4.tree
+    assert isinstance(tree, Fused)
+    for bits, zero in ((35, -139), (24, -126), (36, -300)):
+        changed = replace(tree, fraction_bits=bits, zero_exponent=zero, to=replace(tree.to, underflow=underflow))
+        path = replace(NVFP4, tree=changed, scale=Scale(form, 16, "group"))
+        assert kernel(path) == GROUPED
+        vectors = groups_at_the_ends(path, 6000)
+        assert (run_groups(path, vectors) == stages.evaluate(path, vectors).reshape(-1)).all(), f"{bits} {zero}"
+
+
+def test_exact_sums_whose_terms_cancel() -> None:
+    """Products and C near each other and each other's errors, down to what is left last."""
+    rng = np.random.default_rng(8)
+    for name in ("CDNA1 f16", "CDNA1 bf16"):
+        path = CASES[name]
+        vectors = batch(path, "clustered", 7, 40_000)
+        a, b = vectors.a.copy(), vectors.b.copy()
+        half = path.step_length // 2
+        for first in range(0, path.k, path.step_length):
+            a[:, first + half : first + 2 * half] = a[:, first : first + half] ^ 0x8000
+            b[:, first + half : first + 2 * half] = b[:, first : first + half] ^ rng.integers(
+                0, 2, (40_000, half), "u2"
+            )
+        exact = stages.evaluate(path, replace(vectors, a=a, b=b, c=np.zeros_like(vectors.c)))
+        c = exact ^ np.uint32(1 << 31) ^ rng.integers(0, 3, exact.shape, np.uint32)
+        for addend in (c, c - (rng.integers(0, 60, c.shape, np.uint32) << 23), np.full_like(c, 1 << 31)):
+            close = replace(vectors, a=a, b=b, c=addend)
+            assert (run_groups(path, close) == stages.evaluate(path, close)).all(), name

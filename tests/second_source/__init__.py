@@ -1,0 +1,1 @@
+"""What the package says, said again by somebody else: tables, layouts and answers to hold it against."""

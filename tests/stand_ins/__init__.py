@@ -1,0 +1,1 @@
+"""What stands in for devices, drivers and machines that are not here."""
