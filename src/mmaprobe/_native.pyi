@@ -1,4 +1,4 @@
-"""The native module: each subject's functions together, in the order of csrc/cpu/module.cpp."""
+"""The native module: each subject's functions together, in the order of csrc/cpu/bindings/module.cpp."""
 
 from typing import Any
 

@@ -4,5 +4,5 @@
 set -e
 root=$(cd "$(dirname "$0")/../.." && pwd)
 ${CXX:-aarch64-linux-gnu-g++} -std=c++17 -O2 -Wall -Wextra -static -I"$root/csrc" \
-  "$root"/csrc/cpu/arm_runner.cpp "$root"/csrc/cpu/unit.cpp \
-  "$root"/csrc/cpu/features_*.cpp "$root"/csrc/cpu/instructions_*.cpp -o "${1:?usage: build.sh OUTPUT}"
+  "$root"/csrc/cpu/units/arm_runner.cpp "$root"/csrc/cpu/units/unit.cpp \
+  "$root"/csrc/cpu/units/features_*.cpp "$root"/csrc/cpu/units/instructions_*.cpp -o "${1:?usage: build.sh OUTPUT}"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "cpu/tiles.hpp"
+#include "cpu/kernels/tiles.hpp"
 
 static bool get(void* to, std::size_t bytes) { return std::fread(to, 1, bytes, stdin) == bytes; }
 

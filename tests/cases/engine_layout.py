@@ -1,4 +1,4 @@
-"""The engine's other ways: arrays in the engine layout (csrc/cpu/tiles.hpp) and back, the interpreter alone."""
+"""The engine's other ways: arrays in the engine layout (csrc/cpu/kernels/tiles.hpp) and back, the interpreter alone."""
 
 from __future__ import annotations
 

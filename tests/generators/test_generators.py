@@ -83,7 +83,7 @@ def test_earlier_versions_stay(instruction, build):
 
 
 def laid_out(instruction, batch, m, n):
-    """Operands in the engine layout (csrc/cpu/tiles.hpp): ``batch`` holds whole tiles, or with n = 0 vectors."""
+    """Operands in the engine layout (kernels/tiles.hpp): ``batch`` holds whole tiles, or with n = 0 vectors."""
     out = {}
     for name, value in batch.items():
         if name == "metadata":

@@ -1,6 +1,6 @@
 """Families that cut their operands out of a vector's own stream of bytes.
 
-The reference; ``csrc/cpu/generators_{stream,cluster}.hpp`` repeat it bit for bit.
+The reference; ``csrc/cpu/generators/{stream,cluster}.hpp`` repeat it bit for bit.
 """
 
 from __future__ import annotations

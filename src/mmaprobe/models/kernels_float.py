@@ -49,7 +49,7 @@ def chain_rules(path: Datapath) -> Rules | None:
 
 
 def two_stage_rules(path: Datapath) -> Rules | None:
-    """Products cut among themselves, their sum and C floored and added, rounded twice (``csrc/cpu/two_stage.hpp``)."""
+    """Products cut among themselves, their sum and C floored and added, rounded twice (``kernels/two_stage.hpp``)."""
     tree = path.tree
     if not isinstance(tree, Fused) or not _is_bare(path) or path.scale or not _nan_is_canonical(path):
         return None
@@ -74,7 +74,7 @@ def two_stage_rules(path: Datapath) -> Rules | None:
 
 
 def grouped_rules(path: Datapath) -> Rules | None:
-    """Exact sums of 16 e2m1 products, scaled, aligned with C and cut (``csrc/cpu/grouped.hpp``)."""
+    """Exact sums of 16 e2m1 products, scaled, aligned with C and cut (``kernels/grouped.hpp``)."""
     tree, scale = path.tree, path.scale
     if not isinstance(tree, Fused) or scale is None or scale.where != "group" or not _is_bare(path):
         return None
@@ -101,7 +101,7 @@ def grouped_rules(path: Datapath) -> Rules | None:
 
 
 def exact_sum_rules(path: Datapath) -> Rules | None:
-    """Exact sums of a step's products and C, each rounded once to nearest even (``csrc/cpu/exact_sum.hpp``).
+    """Exact sums of a step's products and C, each rounded once to nearest even (``kernels/exact_sum.hpp``).
 
     The products are multiples of 2^bottom below 2^top; a grid 53 bits below
     the top must leave at most 53 bits under it.
@@ -127,7 +127,7 @@ def exact_sum_rules(path: Datapath) -> Rules | None:
 
 
 def pairs_rules(path: Datapath) -> Rules | None:
-    """Products and their sums two by two, then C, each rounded to nearest even and flushed (``csrc/cpu/pairs.hpp``).
+    """Products and their sums two by two, then C, each rounded to nearest even and flushed (``kernels/pairs.hpp``).
 
     No product of these formats has more bits than binary32, so it does not
     matter whether a result is tiny before or after it is rounded.

@@ -1,0 +1,238 @@
+// The engine and the comparison on NumPy arrays.
+#include "cpu/kernels/engine.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cpu/kernels/program_check.hpp"
+#include "cpu/kernels/tiles.hpp"
+#include "model/program.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace py = pybind11;
+
+namespace mmaprobe {
+namespace {
+
+#if defined(__x86_64__)
+// CPUID 0x80000001, ECX bit 5; not every compiler takes its name.
+bool has_lzcnt() {
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c >> 5 & 1);
+}
+#endif
+
+// The builds that this machine can run, the widest last.
+std::vector<EngineBuild> builds() {
+    std::vector<EngineBuild> out{{"baseline", baseline::evaluate, baseline::evaluate_layout, baseline::evaluate_rows}};
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
+        has_lzcnt())
+        out.push_back({"avx2", avx2::evaluate, avx2::evaluate_layout, avx2::evaluate_rows});
+    if (out.size() > 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout, avx512::evaluate_rows});
+#endif
+    return out;
+}
+
+}  // namespace
+
+const EngineBuild& engine_build(const std::string& name) {
+    static const std::vector<EngineBuild> all = builds();
+    if (name.empty()) return all.back();
+    std::string known;
+    for (const EngineBuild& b : all) {
+        if (name == b.name) return b;
+        known += std::string(known.empty() ? "" : ", ") + b.name;
+    }
+    throw std::invalid_argument("no engine build " + name + " on this machine; there are: " + known);
+}
+
+namespace {
+
+using Program = py::array_t<int64_t, py::array::c_style>;
+
+// Runs each program on the same operands (rows of C-contiguous arrays, None where absent) into out[program, vector].
+void evaluate(const std::vector<Program>& programs, const std::vector<py::object>& operands, py::array out,
+              const std::string& build) {
+    using baseline::Header;
+    if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
+    if (!(out.flags() & py::array::c_style) || out.ndim() != 2 || size_t(out.shape(0)) != programs.size())
+        throw std::invalid_argument("out must be a C-contiguous array (programs, vectors)");
+    EngineCall call{};
+    call.vectors = out.shape(1);
+    call.out_bytes = int(out.itemsize());
+    int widths[5] = {};
+    std::vector<py::array> held;
+    for (size_t i = 0; i < 5; ++i) {
+        if (operands[i].is_none()) continue;
+        held.push_back(operands[i].cast<py::array>());
+        const py::array& x = held.back();
+        const bool rows = x.ndim() == 2 || (x.ndim() == 1 && i == 2);
+        if (!(x.flags() & py::array::c_style) || !rows || x.shape(0) != call.vectors)
+            throw std::invalid_argument("operands must be C-contiguous arrays with one row a vector");
+        call.base[i] = x.data();
+        call.row[i] = x.ndim() == 2 ? x.shape(1) : 1;
+        widths[i] = int(x.itemsize());
+    }
+    char* to = static_cast<char*>(out.mutable_data());
+    const int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
+    std::vector<const int64_t*> starts;
+    for (const Program& p : programs) {
+        const Header h{p.data()};
+        if (ProgramCheck(p.data(), p.size()).out_bytes() != call.out_bytes)
+            throw std::invalid_argument("out has not the width of the datapath's results");
+        for (int i = 0; i < 5; ++i) {
+            const int64_t at = h[Header::Column(column[i])];
+            if (at == baseline::ABSENT) continue;
+            const int64_t lanes = i < 2 ? h[Header::k] : i == 2 ? 1 : h[Header::k] / h[Header::scale_size];
+            if (!call.base[i] || widths[i] != p.data()[at + baseline::OperandRow::bytes] || call.row[i] != lanes)
+                throw std::invalid_argument("operand " + std::string(i < 2 ? i ? "b" : "a" : i == 2 ? "c" : "scale") +
+                                            " has not the width or the number of items of the datapath");
+        }
+        starts.push_back(p.data());
+    }
+    const EngineBuild& engine = engine_build(build);
+    const int64_t stride = call.vectors * call.out_bytes;
+    bool memory = true;
+    {
+        py::gil_scoped_release release;
+        for (const int64_t* start : starts) {
+            call.program = start;
+            call.out = to;
+            const LayoutCall rows{start, call.base[0], call.base[1], call.base[2], call.base[3], call.base[4],
+                                  to,    call.vectors, STRIP,        0};
+            if (call.vectors < STRIP || !engine.run_rows(rows)) memory = engine.run(call) && memory;
+            to += stride;
+        }
+    }
+    if (!memory) throw std::bad_alloc();
+}
+
+// A program on C-contiguous arrays in the engine layout (tiles.hpp), or row-major; false where no kernel takes it.
+template <bool ROW_MAJOR>
+bool evaluate_tiles(const Program& program, const std::vector<py::object>& operands, py::array out, int64_t count,
+                    int m, int n, const std::string& build) {
+    using baseline::Header;
+    const Header h{program.data()};
+    if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
+    const ProgramCheck checked(program.data(), program.size());
+    if ((count && checked.out_bytes() != out.itemsize()) || count < 0 || m < 0 || n < 0)
+        throw std::invalid_argument("out has not the width of the datapath's results, or a size is negative");
+    const int64_t k = h[Header::k], groups = h[Header::scale] == baseline::ABSENT ? 0 : k / h[Header::scale_size];
+    const int64_t strips = n ? (m + STRIP - 1) / STRIP * STRIP : STRIP;
+    const int64_t rows = ROW_MAJOR ? m : strips, columns = n ? n : STRIP;
+    const int64_t results = n ? rows * columns : rows;
+    const int64_t sizes[5] = {rows * k, columns * k, results, rows * groups, columns * groups};
+    const int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
+    const void* base[5] = {};
+    std::vector<py::array> held;
+    for (size_t i = 0; i < 5; ++i) {
+        const int64_t at = h[Header::Column(column[i])];
+        if ((at == baseline::ABSENT) != operands[i].is_none())
+            throw std::invalid_argument("an operand is missing or too much");
+        if (operands[i].is_none()) continue;
+        held.push_back(operands[i].cast<py::array>());
+        const py::array& x = held.back();
+        if (!(x.flags() & py::array::c_style) || x.itemsize() != program.data()[at + baseline::OperandRow::bytes] ||
+            x.size() != count * sizes[i])
+            throw std::invalid_argument("operand " + std::to_string(i) + " has not the width or the size of the tiles");
+        base[i] = x.data();
+    }
+    if (!(out.flags() & py::array::c_style) || out.size() != count * results)
+        throw std::invalid_argument("out has not the size of the tiles");
+    const LayoutCall call{program.data(), base[0], base[1], base[2], base[3], base[4], out.mutable_data(), count, m, n};
+    const EngineBuild& engine = engine_build(build);
+    const LayoutFunction run = ROW_MAJOR ? engine.run_rows : engine.run_layout;
+    py::gil_scoped_release release;
+    return run(call);
+}
+
+std::vector<std::string> build_names() {
+    std::vector<std::string> names;
+    for (const EngineBuild& b : builds()) names.push_back(b.name);
+    return names;
+}
+
+// Columns of every kind of row, and the opcodes, by name: what models/program.py must agree with.
+std::map<std::string, std::vector<std::string>> layout() {
+#define MMAPROBE_QUOTE(name) #name,
+    return {{"kernels", {MMAPROBE_KERNELS(MMAPROBE_QUOTE)}}, {"fused", {MMAPROBE_FUSED(MMAPROBE_QUOTE)}},
+            {"chain", {MMAPROBE_CHAIN(MMAPROBE_QUOTE)}}, {"two_stage", {MMAPROBE_TWO_STAGE(MMAPROBE_QUOTE)}},
+            {"grouped", {MMAPROBE_GROUPED(MMAPROBE_QUOTE)}}, {"exact_sum", {MMAPROBE_EXACT_SUM(MMAPROBE_QUOTE)}},
+            {"pairs", {MMAPROBE_PAIRS(MMAPROBE_QUOTE)}},
+            {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}}, {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},
+            {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}}, {"encode", {MMAPROBE_ENCODE(MMAPROBE_QUOTE)}},
+            {"PRODUCT", {MMAPROBE_PRODUCT(MMAPROBE_QUOTE)}}, {"LOAD_C", {MMAPROBE_LOAD_C(MMAPROBE_QUOTE)}},
+            {"ZERO", {MMAPROBE_ZERO(MMAPROBE_QUOTE)}},       {"FMA", {MMAPROBE_FMA(MMAPROBE_QUOTE)}},
+            {"ADD", {MMAPROBE_ADD(MMAPROBE_QUOTE)}},         {"SUM", {MMAPROBE_SUM(MMAPROBE_QUOTE)}},
+            {"term", {MMAPROBE_TERM(MMAPROBE_QUOTE)}},       {"CONVERT", {MMAPROBE_CONVERT(MMAPROBE_QUOTE)}},
+            {"STORE", {MMAPROBE_STORE(MMAPROBE_QUOTE)}}};
+#undef MMAPROBE_QUOTE
+}
+
+// Number of places where two arrays of the same width differ, and the first `limit` of them.
+template <class T>
+int64_t differences(const T* x, const T* y, int64_t n, int64_t limit, std::vector<int64_t>& found) {
+    constexpr int64_t BLOCK = 4096;
+    int64_t total = 0;
+    for (int64_t start = 0; start < n; start += BLOCK) {
+        const int64_t stop = start + BLOCK < n ? start + BLOCK : n;
+        if (std::memcmp(x + start, y + start, size_t(stop - start) * sizeof(T)) == 0) continue;
+        for (int64_t i = start; i < stop; ++i) {
+            if (x[i] == y[i]) continue;
+            if (total++ < limit) found.push_back(i);
+        }
+    }
+    return total;
+}
+
+py::tuple compare(const py::array& x, const py::array& y, int64_t limit) {
+    const bool same = x.dtype().is(y.dtype()) || x.dtype().equal(y.dtype());
+    if (!same || x.size() != y.size() || !(x.flags() & y.flags() & py::array::c_style))
+        throw std::invalid_argument("compare takes two C-contiguous arrays of one dtype and size");
+    std::vector<int64_t> found;
+    int64_t total = 0;
+    const void *p = x.data(), *q = y.data();
+    const int64_t n = x.size(), bytes = x.itemsize();
+    {
+        py::gil_scoped_release release;
+        if (bytes == 1) total = differences((const uint8_t*)p, (const uint8_t*)q, n, limit, found);
+        if (bytes == 2) total = differences((const uint16_t*)p, (const uint16_t*)q, n, limit, found);
+        if (bytes == 4) total = differences((const uint32_t*)p, (const uint32_t*)q, n, limit, found);
+        if (bytes == 8) total = differences((const uint64_t*)p, (const uint64_t*)q, n, limit, found);
+    }
+    return py::make_tuple(total, py::array_t<int64_t>(py::ssize_t(found.size()), found.data()));
+}
+
+}  // namespace
+
+void cpu::register_engine(py::module_& m) {
+    m.def("engine_evaluate", &evaluate, py::arg("programs"), py::arg("operands"), py::arg("out"), py::arg("build") = "",
+          "Run engine programs on one set of operands; row i of out receives program i's results.");
+    m.def("engine_evaluate_layout", &evaluate_tiles<false>, py::arg("program"), py::arg("operands"), py::arg("out"),
+          py::arg("count"), py::arg("m"), py::arg("n"), py::arg("build") = "",
+          "Run a program's kernel on tiles (n > 0) or groups of vectors (n = 0) in the engine layout; false where it "
+          "has none.");
+    m.def("engine_evaluate_tiles", &evaluate_tiles<true>, py::arg("program"), py::arg("operands"), py::arg("out"),
+          py::arg("count"), py::arg("m"), py::arg("n"), py::arg("build") = "",
+          "Run a program's kernel on row-major tiles; false where it has none.");
+    m.def("engine_builds", &build_names, "Names of the engine builds that this machine can run, the fastest last.");
+    m.def("engine_layout", &layout, "Opcodes and columns of the engine's program rows.");
+    m.def("compare", &compare, py::arg("x"), py::arg("y"), py::arg("limit") = 16,
+          "(count of differing items, indices of the first `limit` of them) of two unsigned arrays.");
+}
+
+}  // namespace mmaprobe

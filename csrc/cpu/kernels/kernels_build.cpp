@@ -1,0 +1,48 @@
+// The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
+#include "cpu/kernels/chain.hpp"
+#include "cpu/kernels/exact_sum.hpp"
+#include "cpu/kernels/integers.hpp"
+#include "cpu/kernels/pairs.hpp"
+#include "cpu/kernels/tiles.hpp"
+#include "cpu/kernels/two_stage.hpp"
+#include "model/program.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+
+bool fused_sums(const LayoutCall& call);    // fused_build.cpp
+bool grouped_sums(const LayoutCall& call);  // grouped_build.cpp
+
+struct LayoutKernel {
+    Kernel number;
+    LayoutFunction run;
+};
+
+// One line a family.
+static const LayoutKernel KERNELS[] = {
+    {FUSED, fused_sums},
+    {CHAIN, chain::evaluate},
+    {TWO_STAGE, two_stage::evaluate},
+    {GROUPED, grouped_sums},
+    {INTEGER_WRAPS, integers::wraps},
+    {INTEGER_SATURATES, integers::saturates},
+    {EXACT_SUM, exact_sum::evaluate},
+    {PAIRS, pairs::evaluate},
+};
+
+bool has_layout_kernel(const i64* program) {
+    const i64 number = Header{program}[Header::kernel];
+    for (const LayoutKernel& kernel : KERNELS)
+        if (number == kernel.number) return true;
+    return false;
+}
+
+bool evaluate_layout(const LayoutCall& call) {
+    const i64 number = Header{call.program}[Header::kernel];
+    for (const LayoutKernel& kernel : KERNELS)
+        if (number == kernel.number) return kernel.run(call);
+    return false;
+}
+
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe
