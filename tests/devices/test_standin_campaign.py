@@ -178,5 +178,5 @@ def test_a_compiler_that_refuses_a_campaign() -> None:
         raise RefusedError("NVRTC: too many registers")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("standin_gpu.campaign_kernel", refuses)
+        patch.setattr("stand_ins.gpu.campaign_kernel", refuses)
         check_fell_back(validated(StandIn()), "too many registers")

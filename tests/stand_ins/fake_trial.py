@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from stand_ins import fake_cuda, fake_hip
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mmaprobe.devices.gpu.device import GpuDevice
 from mmaprobe.devices.gpu.trial import serve
+from stand_ins import fake_cuda, fake_hip
 
 
 def gpu(scheme: str, fault: str = "", after: int = 0) -> GpuDevice:
