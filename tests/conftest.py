@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,23 @@ from needs import NEEDS, missing, said
 
 HERE = Path(__file__).parent
 
+DAY = 86_400
+"""Seconds."""
+
 os.environ.setdefault("MMAPROBE_SEED", "0")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     known = ",".join(NEEDS)
-    parser.getgroup("mmaprobe").addoption(
+    group = parser.getgroup("mmaprobe")
+    group.addoption(
         "--equipped", default="", metavar="NAMES", help=f"fail, instead of skipping, where one of these lacks: {known}"
+    )
+    group.addoption(
+        "--one-in", type=int, default=1, metavar="N", help="of a test's long parameters one in so many, others each day"
+    )
+    group.addoption(
+        "--turn", type=int, default=int(time.time()) // DAY, metavar="N", help="which of them (the number of the day)"
     )
 
 
@@ -44,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = set(filter(None, config.getoption("--equipped").split(","))) - NEEDS.keys()
     if unknown:
         raise pytest.UsageError(f"--equipped {', '.join(sorted(unknown))}: known are {', '.join(NEEDS)}")
+    if config.getoption("--one-in") < 1:
+        raise pytest.UsageError(f"--one-in {config.getoption('--one-in')}: at least 1")
     config.pluginmanager.register(DidNotRun())
 
 
@@ -54,19 +68,30 @@ def spread(count: int, kept: int) -> set[int]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long."""
-    groups: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("sampled") and not item.get_closest_marker("long"):
-            groups[item.nodeid.partition("[")[0]].append(item)
-    for group in groups.values():
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long; of these ``--one-in`` N is left."""
+    for group in by_test(
+        item for item in items if item.get_closest_marker("sampled") and not item.get_closest_marker("long")
+    ):
         mark = group[0].get_closest_marker("sampled")
         assert mark is not None
         kept = spread(len(group), *mark.args)
         for number, item in enumerate(group):
             if number not in kept:
                 item.add_marker(pytest.mark.long)
+    every, turn = config.getoption("--one-in"), config.getoption("--turn")
+    long = by_test(item for item in items if "[" in item.nodeid and item.get_closest_marker("long"))
+    out = {item for group in long for number, item in enumerate(group) if (number + turn) % every and len(group) > 1}
+    config.hook.pytest_deselected(items=[item for item in items if item in out])
+    items[:] = [item for item in items if item not in out]
+
+
+def by_test(items: Iterable[pytest.Item]) -> list[list[pytest.Item]]:
+    """The parameters of each test."""
+    groups: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        groups[item.nodeid.partition("[")[0]].append(item)
+    return list(groups.values())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

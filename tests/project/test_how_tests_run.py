@@ -97,6 +97,17 @@ def test_long_tests_run_when_they_are_asked_for(checkout: Path) -> None:
     assert "1 passed" in run(checkout, "tests/test_of_tests.py::test_of_nine[1]")[1]
 
 
+def test_of_long_parameters_others_run_each_day(checkout: Path) -> None:
+    """Every one in as many days as are left out of; a test without parameters runs each time."""
+    days = [
+        run(checkout, "-n", "0", "-m", "long", "--one-in", "3", "--turn", str(day))[1] for day in (20780, 20781, 20782)
+    ]
+    found = [{number for number in range(9) if f"test_of_nine[{number}]" in said} for said in days]
+    assert sorted(number for each in found for number in each) == [1, 2, 3, 5, 6, 7]
+    assert [len(each) for each in found] == [2, 2, 2]
+    assert all("PASSED tests/test_of_tests.py::test_long" in said for said in days)
+
+
 def test_equipped_is_not_skipped(checkout: Path) -> None:
     """What CI installed must be there; a name that nothing needs is refused."""
     code, said = run(checkout, "-n", "0", "--equipped", "g++,corpus")
