@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Exact, Fused, Products, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Exact, Fused, Products
 from mmaprobe.parameters.lookup import datapath_for
 
 LIKE = {
@@ -27,6 +27,7 @@ def path_like(made: Instruction) -> Datapath:
     path = datapath_for(home, instruction(name, home))
     lanes = Products(tuple(range(made.selected)))
     if isinstance(path.tree, Fused):
-        return replace(path, k=made.selected, tree=replace(path.tree, terms=(Term(Accumulator()), Term(lanes))))
+        terms = tuple(replace(path.tree.terms[0], of=node) for node in (Accumulator(), lanes))
+        return replace(path, k=made.selected, tree=replace(path.tree, terms=terms))
     assert isinstance(path.tree, Exact)
     return replace(path, k=made.selected, tree=replace(path.tree, terms=(Accumulator(), lanes)))

@@ -49,7 +49,7 @@ def pairs(to: Encode) -> Node:
 def tensor_core(bits: int, length: int, zero: int, a: str, k: int, to: Encode = RZ_POSITIVE, **more: Any) -> Datapath:
     """T-FDPA: truncated fused dot-product-add."""
     d = "f32" if to.format == "e8m13" else to.format
-    tree = Fused((Term(lanes(*range(length))), Term(C)), bits, "RZ", zero, to)
+    tree = Fused.alike((lanes(*range(length)), C), bits, "RZ", zero, to)
     return Datapath(
         a, a, d, d, k, tree, step=length, special=Special(code=0x7FFF if d == "f16" else 0x7FFFFFFF), **more
     )
@@ -63,19 +63,19 @@ def amx(fmt: str, operand: Operand) -> Datapath:
     )
 
 
-def two_stage(parts: tuple[Term, ...], cutoff: int | None = None) -> Node:
+def two_stage(parts: tuple[Node, ...], cutoff: int | None = None) -> Node:
     """CDNA3: the products' sum and C cut towards minus infinity, then rounded twice."""
-    products = Fused(parts, 24, "RZ") if len(parts) == 1 else Fused(parts, 24, "RD")
-    c = Term(C, fraction_bits=24, zero_exponent=-126, cutoff=cutoff)
-    return Fused((Term(products, fraction_bits=32), c), 24, "RD", to=Encode(first=(31, "RD")))
+    products = Fused.alike(parts, 24, "RZ" if len(parts) == 1 else "RD")
+    c = Term(C, 24, "RD", -126, cutoff)
+    return Fused((Term(products, 32, "RD"), c), Encode(first=(31, "RD")))
 
 
-def halves(length: int) -> tuple[Term, ...]:
-    return tuple(Term(Fused((Term(lanes(*range(start, length, 2))),), 24, "RZ")) for start in (0, 1))
+def halves(length: int) -> tuple[Node, ...]:
+    return tuple(Fused.alike((lanes(*range(start, length, 2)),), 24, "RZ") for start in (0, 1))
 
 
-def groups() -> tuple[Term, ...]:
-    return tuple(Term(Exact((lanes(*range(g, g + 16)),), scaled=True)) for g in range(0, 64, 16))
+def groups() -> tuple[Node, ...]:
+    return tuple(Exact((lanes(*range(g, g + 16)),), scaled=True) for g in range(0, 64, 16))
 
 
 def integers(a: str, b: str, k: int, overflow: Any, d: str = "s32", c: str | None = "s32", **more: Any) -> Datapath:
@@ -127,7 +127,7 @@ DATAPATHS: dict[str, Datapath] = {
         tensor_core(25, 32, -133, "e5m2", 32), b="e2m3", scale=Scale("ue8m0", 32, "product")
     ),
     "mxf4nvf4": Datapath(
-        "e2m1", "e2m1", "f32", "f32", 64, Fused((*groups(), Term(C)), 35, "RZ", -139, RZ_POSITIVE),
+        "e2m1", "e2m1", "f32", "f32", 64, Fused.alike((*groups(), C), 35, "RZ", -139, RZ_POSITIVE),
         scale=Scale("ue4m3", 16, "group"),
     ),
     "CDNA1 f16": Datapath("f16", "f16", "f32", "f32", 4, Exact((lanes(0, 1, 2, 3), C), RNE)),
@@ -138,7 +138,7 @@ DATAPATHS: dict[str, Datapath] = {
         operand_a=DAZ_POSITIVE, operand_b=DAZ_POSITIVE, operand_c=DAZ_POSITIVE,
     ),
     "CDNA3 bf16": Datapath(
-        "bf16", "bf16", "f32", "f32", 16, two_stage((Term(lanes(*range(8))),)), step=8,
+        "bf16", "bf16", "f32", "f32", 16, two_stage((lanes(*range(8)),)), step=8,
         product=Product(overflow_exponent=128),
     ),
     "CDNA3 fp8": Datapath("e4m3fnuz", "e5m2fnuz", "f32", "f32", 32, two_stage(halves(16), 25), step=16),
@@ -149,7 +149,7 @@ DATAPATHS: dict[str, Datapath] = {
         product=Product(Encode(rounding="RO")), operand_a=DAZ_POSITIVE, operand_b=DAZ,
     ),
     "e4m3 result": Datapath(
-        "e4m3", "e5m2", "f16", "e4m3", 8, Fused((Term(lanes(*range(8))), Term(C)), None, to=Encode("f16")),
+        "e4m3", "e5m2", "f16", "e4m3", 8, Fused.alike((lanes(*range(8)), C), None, to=Encode("f16")),
         result=Encode("e4m3"), special=Special(code=0x7F),
     ),
     "s8": integers("s8", "u8", 16, "wrap"),
@@ -172,7 +172,7 @@ for _i, _mode in enumerate(formats.ROUNDINGS):
     )  # fmt: skip
     DATAPATHS[f"fused {_mode}"] = Datapath(
         "f16", "bf16", "f32", "f32", 8,
-        Fused((Term(lanes(*range(8)), rounding=_mode), Term(C, fraction_bits=20)), 22, formats.ROUNDINGS[_i - 1], -130,
+        Fused((Term(lanes(*range(8)), 22, _mode, -130), Term(C, 20, formats.ROUNDINGS[_i - 1], -130)),
               Encode(rounding=_mode)),
     )  # fmt: skip
     DATAPATHS[f"exact {_mode}"] = Datapath(

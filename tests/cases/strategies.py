@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -78,8 +79,8 @@ def nodes(draw: st.DrawFn, lanes: tuple[int, ...], to: st.SearchStrategy[Encode]
     children = draw(terms(lanes, to, depth))
     if kind == "exact":
         return Exact(children, draw(own))
-    ruled = tuple(draw(ruled_terms(child)) for child in children)
-    return Fused(ruled, draw(fraction_bits), draw(roundings), draw(zero_exponents), draw(own))
+    shared = Term(Zero(), draw(fraction_bits), draw(roundings), draw(zero_exponents))
+    return Fused(tuple(draw(ruled_terms(child, shared)) for child in children), draw(own))
 
 
 fraction_bits = st.none() | st.integers(3, 40) | st.integers(0, 80)
@@ -101,13 +102,14 @@ def terms(draw: st.DrawFn, lanes: tuple[int, ...], to: st.SearchStrategy[Encode]
     return tuple(draw(st.permutations(made)))
 
 
-def ruled_terms(node: Node) -> st.SearchStrategy[Term]:
-    """The node as a term, often without rules of its own."""
+def ruled_terms(node: Node, shared: Term) -> st.SearchStrategy[Term]:
+    """The node as a term, often by the rules that it shares with the others."""
     own = st.builds(
-        Term, st.just(node), fraction_bits=st.none() | st.integers(3, 40), rounding=st.none() | roundings,
-        zero_exponent=zero_exponents, cutoff=st.none() | st.integers(0, 40),
+        Term, st.just(node), fraction_bits=st.just(shared.fraction_bits) | st.none() | st.integers(3, 40),
+        rounding=st.just(shared.rounding) | roundings,
+        zero_exponent=st.just(shared.zero_exponent) | zero_exponents, cutoff=st.none() | st.integers(0, 40),
     )  # fmt: skip
-    return st.just(Term(node)) | own
+    return st.just(replace(shared, of=node)) | own
 
 
 @st.composite
@@ -169,9 +171,8 @@ def scaled_datapaths(draw: st.DrawFn) -> Datapath:
     groups = [tuple(range(i * size, (i + 1) * size)) for i in range(blocks)]
     group = where == "group"
     parts: list[Node] = [Exact((Products(lanes),), scaled=True) if group else Products(lanes) for lanes in groups]
-    ruled = tuple(Term(node) for node in (*parts, Accumulator()))
     to = draw(encodes(["f32"]))
-    tree = Fused(ruled, draw(fraction_bits), draw(roundings), draw(zero_exponents), to)
+    tree = Fused.alike((*parts, Accumulator()), draw(fraction_bits), draw(roundings), draw(zero_exponents), to)
     label = draw(st.sampled_from(["encoded", "operands", "normalised"]))
     k = size * blocks
     return Datapath(

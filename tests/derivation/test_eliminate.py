@@ -22,7 +22,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Datapath, Operand
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.parameters.rewrite import map_encodes, map_fused
+from mmaprobe.parameters.rewrite import map_encodes, map_terms
 
 SUM = instruction("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")
 TRUTH = datapath_for("sm_90a", SUM)
@@ -48,7 +48,7 @@ def test_they_are_for_operands_that_reach_lower_than_the_result(name: str, lower
 def _bare(path: Datapath, bits: int | None, mode: str) -> Datapath:
     """The sum as plain vectors show it."""
     plain = map_encodes(path, lambda to: replace(to, overflow="infinity", subnormals="keep", zero="positive"))
-    every = map_fused(plain, lambda node: replace(node, zero_exponent=None))
+    every = map_terms(plain, lambda term: replace(term, zero_exponent=None))
     return cut(replace(every, operand_a=Operand(), operand_b=Operand(), operand_c=Operand()), bits, mode)
 
 
@@ -57,7 +57,7 @@ def _bare(path: Datapath, bits: int | None, mode: str) -> Datapath:
 @pytest.mark.parametrize(("bits", "mode"), [(25, "RZ"), (27, "RU"), (24, "RNE")])
 def test_one_width_is_left_whatever_the_ends_of_the_range(bits: int, mode: str, zero: int | None, flush: str) -> None:
     path = map_encodes(TRUTH, lambda to: replace(to, subnormals=flush, overflow="largest"))  # type: ignore[arg-type]
-    path = cut(map_fused(path, lambda node: replace(node, zero_exponent=zero)), bits, mode)
+    path = cut(map_terms(path, lambda term: replace(term, zero_exponent=zero)), bits, mode)
     path = replace(path, operand_a=Operand(flush), operand_c=Operand(flush))  # type: ignore[arg-type]
     state = State(SUM, Observations(DatapathDevice(SUM, path), SUM), 1, lambda _: None)
     every = [_bare(TRUTH, n, m) for n in (None, *range(20, 40)) for m in ("RZ", "RD", "RU", "RNE")]

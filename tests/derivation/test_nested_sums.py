@@ -80,9 +80,10 @@ def device(groups: list[tuple[int, ...]], step: int, seed: int, apart: bool) -> 
     """An invented unit: groups cut to so many bits, their sum to more where it is handed on once more, then C joins."""
     rng = random.Random(seed)
     bits, mode = rng.randint(18, 26), rng.choice(["RZ", "RD"])
-    inner = tuple(Term(Fused((Term(Products(lanes)),), bits, mode)) for lanes in groups)
-    whole = (Term(Fused(inner, 25, "RD"), 27),) if apart else tuple(replace(term, fraction_bits=27) for term in inner)
-    tree = Fused((*whole, Term(Accumulator(), rng.randint(24, 27))), 24, "RD", None, replace(TO, first=(29, "RZ")))
+    inner = [Fused.alike((Products(lanes),), bits, mode) for lanes in groups]
+    whole = (Fused.alike(inner, 25, "RD"),) if apart else inner
+    terms = (*(Term(node, 27, "RD") for node in whole), Term(Accumulator(), rng.randint(24, 27), "RD"))
+    tree = Fused(terms, replace(TO, first=(29, "RZ")))
     order = tuple(rng.sample(range(8), 8))
     return Datapath("f16", "f16", "f32", "f32", 8, tree, step if step < 8 else 0, order)
 
@@ -118,9 +119,9 @@ def test_narrow_products_reach_far_below_c() -> None:
     """A first cut shows beside a tie in terms that lie ten places below it, also where no product lies as high."""
     form = replace(FORM, a="e4m3fnuz", b="e4m3fnuz")
     handed = handed_on(add(fused(*range(8)), "c"), 8, True)[0]
-    inner = Fused((Term(Products(tuple(range(8)))),), 24, "RD")
+    inner = Fused.alike((Products(tuple(range(8))),), 24, "RD")
     to = replace(TO, first=(31, "RD"))
-    cut = Datapath(form.a, form.b, "f32", "f32", 8, Fused((Term(inner, 32), Term(Accumulator())), 24, "RD", None, to))
+    cut = Datapath(form.a, form.b, "f32", "f32", 8, Fused((Term(inner, 32, "RD"), Term(Accumulator(), 24, "RD")), to))
     finer = replace(cut, tree=replace(cut.tree, to=replace(TO, first=(32, "RD"))))
     vectors = Aimed(form, handed).vectors("tie", 0, 500)
     assert (evaluate(cut, vectors) != evaluate(finer, vectors)).any()

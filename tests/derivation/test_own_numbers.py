@@ -17,11 +17,11 @@ from mmaprobe.derivation.search.single_terms import fit_alone
 from mmaprobe.derivation.session import OutsideError
 from mmaprobe.derivation.vectors.plain import single_vectors
 from mmaprobe.models.engine import evaluate
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Product, Products, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Product, Products
 
 FORM = Instruction("test.f16", "test.f16", "test", 16, 8, 8, "f16", "f16", "f32", "f32")
-SUM = Fused((Term(Accumulator()), Term(Products((0, 1)))), 30, "RNE", None, Encode("f32", "RZ"))
-WHOLE = replace(SUM, terms=(Term(Accumulator()), Term(Products(tuple(range(8))))))
+SUM = Fused.alike((Accumulator(), Products((0, 1))), 30, "RNE", None, Encode("f32", "RZ"))
+WHOLE = Fused.alike((Accumulator(), Products(tuple(range(8)))), 30, "RNE", None, Encode("f32", "RZ"))
 CHAIN = Datapath("f16", "f16", "f32", "f32", 8, SUM, 2)
 
 
@@ -73,7 +73,7 @@ def test_every_member_of_a_shape_keeps_the_numbers() -> None:
     shape = next(shape for shape in shapes(fused_structures(8, True)) if shape.name == "fused over 2")
     found = list(ordered(FORM, shape, CHAIN))
     assert len({path.order for path in found}) == len(found) > 4
-    assert {path.tree.terms[1].fraction_bits for path in found} == {None}  # type: ignore[union-attr]
+    assert {path.tree.terms[1].fraction_bits for path in found} == {30}  # type: ignore[union-attr]
     assert {path.step for path in found} == {2}
 
 

@@ -122,8 +122,8 @@ def test_neighbours_of_each_kind() -> None:
 
 
 def test_neighbours_reach_into_terms_and_first_cuts() -> None:
-    inner = Fused((Term(Products((0, 2))), Term(Products((1, 3)), 3, "RD", 5)), None)
-    tree = Fused((Term(inner), Term(Accumulator(), 25, "RD", -126, 25)), 31, "RD", None, Encode(first=(31, "RD")))
+    inner = Fused((Term(Products((0, 2))), Term(Products((1, 3)), 3, "RD", 5)))
+    tree = Fused((Term(inner, 25, "RD"), Term(Accumulator(), 31, "RD", -126, 25)), Encode(first=(31, "RD")))
     path = Datapath("e4m3", "e5m2", "f32", "f32", 8, tree, step=4)
     assert {"tree.terms.1.cutoff=24", "tree.terms.1.fraction_bits=none", "tree.terms.0.of.terms.1.rounding=RZ",
             "tree.terms.0.of.terms.1.zero_exponent=6", "tree.to.first=30 RD", "tree.to.first=none",

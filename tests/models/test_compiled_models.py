@@ -19,7 +19,7 @@ from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.parameters.datapath import Accumulator, Fused, Products, Term
+from mmaprobe.parameters.datapath import Accumulator, Fused, Products
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.compiled import compiled_model
 from mmaprobe.toolchain.engine import flattened
@@ -111,7 +111,8 @@ def test_a_shape_that_the_fast_way_does_not_fit_is_interpreted(folder: Path) -> 
     whole = instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "sm_90a")
     path = datapath_for("sm_90a", whole)
     assert isinstance(path.tree, Fused)
-    path = replace(path, k=6, tree=replace(path.tree, terms=(Term(Accumulator()), Term(Products(tuple(range(6)))))))
+    terms = tuple(replace(path.tree.terms[0], of=node) for node in (Accumulator(), Products(tuple(range(6)))))
+    path = replace(path, k=6, tree=replace(path.tree, terms=terms))
     words = program(path)
     assert words is not None
     assert KERNELS[words[COLUMNS["header"].index("kernel")]] == "FUSED"

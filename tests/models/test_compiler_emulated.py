@@ -23,6 +23,7 @@ from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Operand, Product, Special
 from mmaprobe.parameters.lookup import basis_for, datapath_for, load
+from mmaprobe.parameters.mutate import mutate
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -141,7 +142,7 @@ def test_what_does_not_compose_is_refused() -> None:
         (replace(inner, operand_a=Operand("zero")), way, "operand rules"),
         (replace(inner, product=Product(label="normalised")), way, "operand rules"),
         (replace(inner, special=Special("local")), way, "operand rules"),
-        (replace(inner, tree=replace(inner.tree, fraction_bits=10)), way, "labels of the two operands differ"),
+        (mutate(inner, "tree.fraction_bits", "10"), way, "labels of the two operands differ"),
     ]
     for datapath, changed, said in cases:
         with pytest.raises(UsageError, match=said):

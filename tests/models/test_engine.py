@@ -31,9 +31,9 @@ from mmaprobe.parameters.datapath import (
     Products,
     Scale,
     Special,
-    Term,
 )
 from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.mutate import mutate
 
 BUILDS = _native.engine_builds()
 FMA64 = DATAPATHS["fma f64"]
@@ -143,9 +143,9 @@ def test_a_zero_scale_times_an_infinity_is_a_nan(where: Any) -> None:
     """Each side's scale a zero, one or a NaN, beside finite and infinite lanes; no unit has such formats, a hypothesis
     may."""
     lanes = Products((0, 1))
-    terms = (Term(lanes if where == "product" else Exact((lanes,), scaled=True)), Term(Accumulator()))
+    terms = (lanes if where == "product" else Exact((lanes,), scaled=True), Accumulator())
     datapath = Datapath(
-        "e5m2", "e5m2", "f32", "f32", 2, Fused(terms, 24, "RZ", to=Encode()), scale=Scale("ue4m3", 2, where),
+        "e5m2", "e5m2", "f32", "f32", 2, Fused.alike(terms, 24, "RZ", to=Encode()), scale=Scale("ue4m3", 2, where),
         special=Special(code=0x7FC00000),
     )  # fmt: skip
     one, zero, half, infinity, minus = 0x38, 0, 0x38, 0x7C, 0xFC
@@ -247,8 +247,7 @@ def test_budget_picks_the_width(name: str, width: int) -> None:
 
 def test_many_datapaths_on_few_vectors() -> None:
     base = DATAPATHS["T-FDPA f16"]
-    tree = base.tree
-    many = [replace(base, tree=replace(tree, fraction_bits=bits)) for bits in range(15, 30)]
+    many = [mutate(base, "tree.fraction_bits", str(bits)) for bits in range(15, 30)]
     vectors = batch(base, "clustered", seed=7, count=40)
     together = engine.evaluate_many(many, vectors)
     assert together.shape == (15, 40)

@@ -118,7 +118,8 @@ def test_groups_at_the_ends_of_their_range(
     tree = NVFP4.tree
     assert isinstance(tree, Fused)
     for bits, zero in ((35, -139), (24, -126), (36, -300)):
-        changed = replace(tree, fraction_bits=bits, zero_exponent=zero, to=replace(tree.to, underflow=underflow))
+        terms = tuple(replace(term, fraction_bits=bits, zero_exponent=zero) for term in tree.terms)
+        changed = replace(tree, terms=terms, to=replace(tree.to, underflow=underflow))
         path = replace(NVFP4, tree=changed, scale=Scale(form, 16, "group"))
         assert kernel(path) == GROUPED
         vectors = groups_at_the_ends(path, 6000)

@@ -18,7 +18,7 @@ from mmaprobe.models import engine, stages
 from mmaprobe.models.kernels import FUSED, kernel
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.operands.batch import Batch
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Scale, Special, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Scale, Special
 from mmaprobe.parameters.lookup import datapath_for
 
 COUNT = int(os.environ.get("MMAPROBE_KERNEL_DATAPATHS", "60"))  # a long sweep sets thousands
@@ -48,8 +48,7 @@ def random_datapath(rng: np.random.Generator) -> Datapath:
     c = str(rng.choice(["f32", "f16", d]))
     lowest = min(formats.get(c).min_exponent, formats.get(name).min_exponent)
     zero = None if rng.integers(0, 4) == 0 else lowest - int(rng.integers(0, 30))
-    terms = (Term(Products(tuple(range(step)))), Term(Accumulator()))
-    tree = Fused(terms, int(rng.integers(0, 29)), "RZ", zero, to)
+    tree = Fused.alike((Products(tuple(range(step))), Accumulator()), int(rng.integers(0, 29)), "RZ", zero, to)
     scale = Scale("ue8m0", step * steps) if rng.integers(0, 4) == 0 else None
     code = 0x7FFF if formats.get(d).dtype.itemsize == 2 else 0x7FFFFFFF
     return Datapath(
@@ -160,7 +159,7 @@ def test_c_below_scaled_products_that_cancel(build: str, monkeypatch: pytest.Mon
     """The same of products whose scales make them that large."""
     monkeypatch.setenv("MMAPROBE_ISA", build)
     to = Encode("f32", "RZ", "infinity", zero="positive", underflow="positive")
-    tree = Fused((Term(Products(tuple(range(32)))), Term(Accumulator())), 25, "RZ", None, to)
+    tree = Fused.alike((Products(tuple(range(32))), Accumulator()), 25, "RZ", None, to)
     scale, special = Scale("ue8m0", 32), Special(code=0x7FFFFFFF)
     path = Datapath("e4m3", "e4m3", "f32", "f32", 32, tree, step=32, scale=scale, special=special)
     exponents = np.arange(240) % 60 + 100

@@ -19,12 +19,12 @@ from mmaprobe.models.stages import evaluate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.operands.edge import from_bits, held_as, to_bits
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, Scale, Special, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, Scale, Special
 
 LANES = Products(tuple(range(4)))
 DATAPATH = Datapath(
     "f16", "f16", "f32", "f32", 4,
-    Fused((Term(LANES), Term(Accumulator())), 23, "RZ", -131, Encode(rounding="RZ", zero="positive")),
+    Fused.alike((LANES, Accumulator()), 23, "RZ", -131, Encode(rounding="RZ", zero="positive")),
 )  # fmt: skip
 TILE = Instruction("t.m3n2k4", "t", "test", 3, 2, 4, "f16", "f16", "f32", "f32")
 MODEL = bind(TILE, DATAPATH)
@@ -143,7 +143,7 @@ def test_block_scales_reach_their_rows_and_columns() -> None:
         "t.mx", "t", "test", 3, 2, 4, "e4m3", "e4m3", "f32", "f32", scale="ue8m0", scale_size=2
     )  # fmt: skip
     path = Datapath(
-        "e4m3", "e4m3", "f32", "f32", 4, Fused((Term(LANES), Term(Accumulator())), 25, to=Encode(rounding="RZ")),
+        "e4m3", "e4m3", "f32", "f32", 4, Fused.alike((LANES, Accumulator()), 25, to=Encode(rounding="RZ")),
         scale=Scale("ue8m0", 2), special=Special(),
     )  # fmt: skip
     rng = np.random.default_rng(1)

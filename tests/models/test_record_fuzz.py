@@ -37,9 +37,7 @@ from mmaprobe.parameters.table import from_table, to_table
 from record_fuzz import Tally, differences, try_seed
 
 LANES = (0, 1, 2, 3)
-SUM = Fused(
-    (Term(Products(LANES)), Term(Accumulator())), 25, to=Encode(rounding="RZ", overflow="infinity", zero="positive")
-)
+SUM = Fused.alike((Products(LANES), Accumulator()), 25, to=Encode(rounding="RZ", overflow="infinity", zero="positive"))
 PATH = Datapath("e4m3", "e4m3", "f32", "f32", 4, SUM)
 SCALED = replace(PATH, scale=Scale("ue8m0", 2))
 
@@ -91,9 +89,10 @@ BROKEN = [
     (Products, ((),)), (Products, ([0],)), (Products, ((0, 0),)), (Products, ((-1,),)), (Products, ((True,),)),
     (Products, (range(3),)), (Fma, (Zero(), (), Encode())), (Fma, (None, (0,), Encode())), (Fma, (Zero(), (0,), None)),
     (Add, (Zero(), "c", Encode())), (Add, (Zero(), Zero(), None)), (Exact, ((),)), (Exact, ((Zero(),), "f32")),
-    (Exact, ((Zero(),), None, 1)), (Fused, ((), 25)), (Fused, ((Zero(),), 25)), (Fused, ((Term(Zero()),), -1)),
-    (Fused, ((Term(Zero()),), 10**8)), (Fused, ((Term(Zero()),), 2.0)), (Fused, ((Term(Zero()),), 25, "RNX")),
-    (Fused, ((Term(Zero()),), 25, "RZ", 1 << 40)), (Term, (None,)), (Term, (Zero(), -1)), (Term, (Zero(), 10**8)),
+    (Exact, ((Zero(),), None, 1)), (Fused, ((),)), (Fused, ((Zero(),),)), (Fused, ((Term(Zero()),), "f32")),
+    (Fused.alike, ((), 25)), (Fused.alike, ((Zero(),), -1)), (Fused.alike, ((Zero(),), 10**8)),
+    (Fused.alike, ((Zero(),), 2.0)), (Fused.alike, ((Zero(),), 25, "RNX")), (Fused.alike, ((Zero(),), 25, None)),
+    (Fused.alike, ((Zero(),), 25, "RZ", 1 << 40)), (Term, (None,)), (Term, (Zero(), -1)), (Term, (Zero(), 10**8)),
     (Term, (Zero(), 3, "any text")), (Term, (Zero(), 3, "")), (Term, (Zero(), 3, "RZ", 10**9)),
     (Term, (Zero(), 3, "RZ", 0, -1)), (Special, ("canonical", -1)), (Special, ("canonical", 1 << 64)),
     (Special, ("canonical", "7")), (Special, ("first",)), (Special, ("global", 0, "a0")), (Special, ("local", 0, (1,))),

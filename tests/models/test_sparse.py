@@ -20,7 +20,7 @@ from mmaprobe.generators import families_for, generate
 from mmaprobe.generators.tiles import generate_tiles, vector_at
 from mmaprobe.models.model import bind
 from mmaprobe.operands.batch import Batch, check_batch, check_vectors
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, Scale, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, Scale
 from oracle.sparse import scattered, selected
 
 C = Accumulator()
@@ -32,7 +32,7 @@ def lanes(k: int) -> Products:
 
 
 def fused(a: str, k: int, step: int = 0) -> Datapath:
-    return Datapath(a, a, "f32", "f32", k, Fused((Term(lanes(step or k)), Term(C)), 25, "RZ", -133, F32), step=step)
+    return Datapath(a, a, "f32", "f32", k, Fused.alike((lanes(step or k), C), 25, "RZ", -133, F32), step=step)
 
 
 def sparse(a: str, k: int, chunk: int, m: int = 4, n: int = 3) -> Instruction:

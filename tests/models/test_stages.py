@@ -21,7 +21,6 @@ from mmaprobe.parameters.datapath import (
     Fma,
     Fused,
     Product,
-    Term,
     Zero,
 )
 from second_source.by_hand import C, code, dot, exact, lanes, p, random_bits, rounded, tensor_core
@@ -152,7 +151,7 @@ def test_all_roundings(value: int, results: tuple[int, ...]) -> None:
         add = Datapath("f64", "f64", None, "f32", 1, Fma(Zero(), (0,), final))
         assert dot(add, [sign + rest[1]], [1.0]) == expected, rounding
         # one term cut at the alignment beside 2 - 2 = 0 at the largest exponent: quantum 2^-23
-        cut = Datapath("f64", "f64", None, "f32", 3, Fused((Term(lanes(0, 1, 2)),), 24, rounding, to=Encode()))
+        cut = Datapath("f64", "f64", None, "f32", 3, Fused.alike((lanes(0, 1, 2),), 24, rounding, to=Encode()))
         assert dot(cut, [2.0, -2.0, sign + rest[1]], [1.0] * 3) == expected, rounding
 
 
@@ -160,7 +159,7 @@ def test_all_roundings(value: int, results: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("distance", [30, 61, 62, 63, 64, 65, 200, 2000])
 def test_far_alignment_shifts_round_as_anywhere(rounding: str, distance: int) -> None:
     for sign in (1, -1):
-        path = Datapath("f64", "f64", None, "f64", 3, Fused((Term(lanes(0, 1, 2)),), 20, rounding, to=Encode("f64")))
+        path = Datapath("f64", "f64", None, "f64", 3, Fused.alike((lanes(0, 1, 2),), 20, rounding, to=Encode("f64")))
         up = rounding in ("RA", "RO") or rounding == ("RU" if sign > 0 else "RD")
         a = [2.0**500, -(2.0**500), sign * 2.0 ** (500 - distance) if distance < 1500 else sign * p(-1074)]
         assert dot(path, a, [1.0] * 3) == code("f64", sign * 2.0**480 if up else 0)

@@ -19,7 +19,6 @@ from mmaprobe.parameters.datapath import (
     Product,
     Scale,
     Special,
-    Term,
 )
 from second_source.by_hand import C, code, dot, exact, f32_sum, fma, lanes, p, raw
 
@@ -91,7 +90,7 @@ def test_sign_of_zero_results() -> None:
         (Encode(rounding="RD", zero="positive"), (0, 0, 0, 0)),
     ):
         one = 0x3F800000
-        fused = Datapath("f32", "f32", "f32", "f32", 1, Fused((Term(lanes(0)), Term(C)), 24, to=to))
+        fused = Datapath("f32", "f32", "f32", "f32", 1, Fused.alike((lanes(0), C), 24, to=to))
         add = Datapath("f32", "f32", "f32", "f32", 1, Add(Exact((lanes(0),)), C, to))
         for path in (fma(to), f32_sum(to), fused, add):
             got = (
@@ -176,7 +175,7 @@ def test_labels_of_subnormal_and_carrying_products() -> None:
 
     def kept(label: str, a: list[float], bits: int) -> float:
         path = Datapath(
-            "f16", "f16", None, "f32", 3, Fused((Term(lanes(0, 1, 2)),), bits, to=Encode()),
+            "f16", "f16", None, "f32", 3, Fused.alike((lanes(0, 1, 2),), bits, to=Encode()),
             product=Product(label=label),  # type: ignore[arg-type]
         )  # fmt: skip
         return float(exact("f32", dot(path, a[:3], a[3:])))
@@ -190,7 +189,7 @@ def test_labels_of_subnormal_and_carrying_products() -> None:
 
 def test_product_overflow_and_product_rounding() -> None:
     limited = Datapath(
-        "bf16", "bf16", "f32", "f32", 2, Fused((Term(lanes(0, 1)), Term(C)), 24, to=Encode()),
+        "bf16", "bf16", "f32", "f32", 2, Fused.alike((lanes(0, 1), C), 24, to=Encode()),
         product=Product(overflow_exponent=128),
     )  # fmt: skip
     huge = [p(127), -p(126)]
@@ -209,7 +208,7 @@ def test_product_overflow_and_product_rounding() -> None:
 def test_block_scales_on_products() -> None:
     path = Datapath(
         "e4m3", "e4m3", "f32", "f32", 4,
-        Fused((Term(lanes(0, 1, 2, 3)), Term(C)), 25, zero_exponent=-133, to=Encode(rounding="RZ")),
+        Fused.alike((lanes(0, 1, 2, 3), C), 25, zero_exponent=-133, to=Encode(rounding="RZ")),
         scale=Scale("ue8m0", 2),
     )  # fmt: skip
     one = [127, 127]
@@ -221,9 +220,9 @@ def test_block_scales_on_products() -> None:
 
 def test_group_scales_label_the_group_with_their_exponents_alone() -> None:
     """Two groups of two: the first cancels yet keeps its label, the second is cut by it."""
-    group = tuple(Term(Exact((lanes(2 * i, 2 * i + 1),), scaled=True)) for i in range(2))
+    group = tuple(Exact((lanes(2 * i, 2 * i + 1),), scaled=True) for i in range(2))
     path = Datapath(
-        "e2m1", "e2m1", "f32", "f32", 4, Fused((*group, Term(C)), 4, "RZ", -139, Encode(rounding="RZ")),
+        "e2m1", "e2m1", "f32", "f32", 4, Fused.alike((*group, C), 4, "RZ", -139, Encode(rounding="RZ")),
         scale=Scale("ue4m3", 2, "group"),
     )  # fmt: skip
     unit, eight, eighth = 0x38, 0x50, 0x20

@@ -24,10 +24,10 @@ EVEN, ODD = tuple(range(0, 16, 2)), tuple(range(1, 16, 2))
 GTR = Datapath(
     "e4m3fnuz", "e4m3fnuz", "f32", "f32", 16,
     Fused(
-        (Term(Fused((Term(Fused((Term(lanes(*EVEN)),), 24)), Term(Fused((Term(lanes(*ODD)),), 24))), 24, "RD"),
+        (Term(Fused.alike((Fused.alike((lanes(*EVEN),), 24), Fused.alike((lanes(*ODD),), 24)), 24, "RD"),
               31, "RD"),
          Term(C, 24, "RD", -126, cutoff=25)),
-        None, to=Encode(first=(31, "RD")),
+        Encode(first=(31, "RD")),
     ),
 )  # fmt: skip
 U = p(7)

@@ -6,6 +6,7 @@ import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -32,13 +33,13 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.files import Entry, ParameterFile, from_text, read, to_text
 from mmaprobe.parameters.lookup import in_control_state
-from mmaprobe.parameters.table import fields, from_table, set_field, to_table
+from mmaprobe.parameters.table import fields, from_table, set_field, spelt_out_table, to_table
 
 C = Accumulator()
 F32 = Encode(rounding="RZ", overflow="infinity", zero="positive")
 FUSED = Datapath(
     "f16", "f16", "f32", "f32", 16,
-    Fused((Term(C), Term(Products(tuple(range(8))))), 24, "RZ", -132, F32),
+    Fused.alike((C, Products(tuple(range(8)))), 24, "RZ", -132, F32),
     step=8,
 )  # fmt: skip
 FMA = Datapath("f32", "f32", "f32", "f32", 1, Fma(C, (0,), Encode()), special=Special("local", 0xFFC00000, ("a", "b")))
@@ -60,10 +61,10 @@ SAMPLES = {
         "e4m3", "e5m2", "f32", "f32", 8,
         Fused(
             (
-                Term(Fused((Term(Products((0, 2))), Term(Products((1, 3)), 3, "RD", 5)), None)),
+                Term(Fused((Term(Products((0, 2))), Term(Products((1, 3)), 3, "RD", 5))), 31, "RD"),
                 Term(C, 25, "RD", -126, 25),
             ),
-            31, "RD", None, Encode(first=(31, "RD")),
+            Encode(first=(31, "RD")),
         ),
         step=4, order=(7, 6, 5, 4, 3, 2, 1, 0), result=Encode("f32"),
     ),
@@ -140,11 +141,58 @@ def test_fields_can_be_listed_and_changed() -> None:
         assert set_field(FUSED, path, value) == FUSED
     tree = FUSED.tree
     assert isinstance(tree, Fused)
-    assert set_field(FUSED, "tree.zero_exponent", "none").tree == replace(tree, zero_exponent=None)
+    assert set_field(FUSED, "tree.zero_exponent", "none").tree == Fused.alike(
+        [term.of for term in tree.terms], 24, "RZ", None, F32
+    )
     with pytest.raises(UsageError, match=r"no field 'tree.fraction'; did you mean tree.fraction_bits"):
         set_field(FUSED, "tree.fraction", 3)
     with pytest.raises(UsageError, match=r"no field 'tree\.terms\.7.cutoff'"):
         set_field(FUSED, "tree.terms.7.cutoff", 3)
+
+
+SPELLINGS = {
+    "shared": {"fraction_bits": 24, "rounding": "RD", "zero_exponent": -126, "terms": ["c", "0..3"]},
+    "one says it again": {
+        "fraction_bits": 24, "rounding": "RD", "zero_exponent": -126,
+        "terms": [{"of": "c", "fraction_bits": 24, "rounding": "RD"}, "0..3"],
+    },
+    "all say it": {
+        "fraction_bits": 60, "rounding": "RD",
+        "terms": [{"of": of, "fraction_bits": 24, "zero_exponent": -126} for of in ("c", "0..3")],
+    },
+}  # fmt: skip
+
+
+def spelt(table: dict[str, Any]) -> Datapath:
+    return from_table(
+        {"a": "f16", "b": "f16", "c": "f32", "d": "f32", "k": 4, "tree": {"node": "fused", "to": {}, **table}}
+    )
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_who_says_a_rule_makes_no_other_datapath(spelling: dict[str, Any]) -> None:
+    """A node's rule that its terms share and a rule that each says itself are one record, written in one way."""
+    found, shared = spelt(spelling), spelt(SPELLINGS["shared"])
+    assert found == shared
+    assert hash(found) == hash(shared)
+    assert to_table(found) == to_table(shared)
+
+
+def test_a_term_keeps_every_bit_or_is_cut_whatever_the_others_are() -> None:
+    """In memory none is no cut; written, a term says its own where not all are alike."""
+    sums = [Fused((Term(C, mine, "RD"), Term(Products((0, 1, 2, 3)), other, "RD")), F32)
+            for mine in (None, 24) for other in (None, 24, 30)]  # fmt: skip
+    assert len(set(sums)) == 6
+    for tree in sums:
+        path = Datapath("f16", "f16", "f32", "f32", 4, tree)
+        assert from_table(to_table(path)) == from_table(to_table(path, full=True)) == path
+        assert from_table(spelt_out_table(path)) == path
+    mixed = Datapath("f16", "f16", "f32", "f32", 4, sums[1])
+    assert mixed == set_field(
+        Datapath("f16", "f16", "f32", "f32", 4, sums[4]), "tree.terms.0.fraction_bits", "none", True
+    )
+    table = to_table(mixed)["tree"]
+    assert (table["fraction_bits"], table["terms"]) == ("none", ["c", {"of": "0..3", "fraction_bits": 24}])
 
 
 FILE = ParameterFile(

@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products
 from mmaprobe.probing import QUESTIONS, probe
 from mmaprobe.probing.session.bench import Bench
 from mmaprobe.probing.session.rounds import Asking, Order, together, wait
@@ -63,8 +63,8 @@ def paths(k: int) -> dict[str, Datapath]:
     """A chain of FMAs, one fused sum, fused steps of eight."""
     trees: dict[str, tuple[Node, int]] = {
         "chain": (Fma(C, tuple(range(k)), RZ), k),
-        "fused": (Fused((Term(Products(tuple(range(k)))), Term(C)), 25, to=RZ), k),
-        "steps": (Fused((Term(Products(tuple(range(8)))), Term(C)), 25, to=RZ), 8),
+        "fused": (Fused.alike((Products(tuple(range(k))), C), 25, to=RZ), k),
+        "steps": (Fused.alike((Products(tuple(range(8))), C), 25, to=RZ), 8),
     }
     return {name: Datapath("bf16", "bf16", "f32", "f32", k, tree, step=step) for name, (tree, step) in trees.items()}
 

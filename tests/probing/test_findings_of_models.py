@@ -11,6 +11,7 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products
+from mmaprobe.parameters.shorthand import written
 from mmaprobe.probing import probe
 
 FORMS = [
@@ -39,10 +40,11 @@ def hold(found: dict[str, Finding], path: Datapath) -> None:
     to = getattr(tree, "to", None)
     assert to is not None
     if isinstance(tree, Fused) and all(isinstance(term.of, Products | Accumulator) for term in tree.terms):
-        agree(found, "accumulator_precision", "products", tree.fraction_bits)
-        agree(found, "accumulator_precision", "c", tree.fraction_bits)
-        agree(found, "alignment_rounding", "products", [tree.rounding])
-        agree(found, "zero_exponent", "exponent", tree.zero_exponent)
+        whole = written(tree)
+        agree(found, "accumulator_precision", "products", whole.fraction_bits)
+        agree(found, "accumulator_precision", "c", whole.fraction_bits)
+        agree(found, "alignment_rounding", "products", [whole.rounding])
+        agree(found, "zero_exponent", "exponent", whole.zero_exponent)
         agree(found, "product_label", "label", path.product.label)
     if to.first is None:
         agree(found, "result_rounding", "rounding", [to.rounding])

@@ -33,20 +33,20 @@ def fused(*terms: Any) -> dict[str, Any]:
     "lanes", [((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 2, 4, 6), (1, 3, 5, 7)), ((1, 2, 3), (0, 4, 5, 6, 7))]
 )
 def test_groups_of_a_fused_sum(lanes: tuple[tuple[int, ...], ...], bits: int | None) -> None:
-    groups = [Fused((Term(Products(some)),), bits) if bits else Exact((Products(some),)) for some in lanes]
-    answer = tree_of(Fused((*(Term(group) for group in groups), Term(C)), 24, to=RZ))
+    groups = [Fused.alike((Products(some),), bits) if bits else Exact((Products(some),)) for some in lanes]
+    answer = tree_of(Fused.alike((*groups, C), 24, to=RZ))
     assert answer == fused(*(fused(*some) for some in sorted(lanes)), "c")
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_groups_under_any_alignment(rounding: str) -> None:
     groups = [Exact((Products(some),)) for some in ((0, 1, 4, 5), (2, 3, 6, 7))]
-    answer = tree_of(Fused((*(Term(group) for group in groups), Term(C)), 24, rounding, to=RZ))
+    answer = tree_of(Fused.alike((*groups, C), 24, rounding, to=RZ))
     assert answer == fused(fused(0, 1, 4, 5), fused(2, 3, 6, 7), "c")
 
 
 def test_c_may_keep_more_bits_than_the_products_it_is_aligned_with() -> None:
-    step = Fused((Term(Products((0, 1, 2, 3))), Term(C, fraction_bits=60)), 20, to=RZ)
+    step = Fused((Term(Products((0, 1, 2, 3)), 20), Term(C, 60)), RZ)
     assert tree_of(step, step=4) == fused(fused("c", 0, 1, 2, 3), 4, 5, 6, 7)
 
 

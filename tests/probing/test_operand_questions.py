@@ -23,7 +23,7 @@ from mmaprobe.probing import QUESTIONS, probe
 from stand_ins.probed import Arithmetic, Path, Standin, arithmetic, exponent, make_instruction
 
 C = Accumulator()
-ALL = Term(Products((0, 1, 2, 3)))
+ALL = Products((0, 1, 2, 3))
 RZ = Encode("f32", rounding="RZ", overflow="infinity", zero="positive")
 
 
@@ -138,7 +138,7 @@ def test_a_unit_that_reads_the_metadata_of_its_neighbour() -> None:
 @pytest.mark.parametrize("a", ["f16", "e5m2"])
 def test_the_label_of_a_product(label: Any, a: str) -> None:
     assert (
-        exact(path(Fused((ALL, Term(C)), 24, "RZ", None, RZ), a, product=Product(label=label)), "product_label")[
+        exact(path(Fused.alike((ALL, C), 24, "RZ", None, RZ), a, product=Product(label=label)), "product_label")[
             "label"
         ]
         == label
@@ -147,7 +147,7 @@ def test_the_label_of_a_product(label: Any, a: str) -> None:
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, "none"), (128, 128), (130, 130), (140, 140)])
 def test_the_lowest_infinite_product(limit: int | None, expected: Any) -> None:
-    device = path(Fused((ALL, Term(C)), 24, "RZ", None, RZ), "bf16", product=Product(overflow_exponent=limit))
+    device = path(Fused.alike((ALL, C), 24, "RZ", None, RZ), "bf16", product=Product(overflow_exponent=limit))
     assert exact(device, "product_range")["overflow_exponent"] == expected
 
 
@@ -160,7 +160,7 @@ def test_small_products_are_added_or_cut() -> None:
 
 @pytest.mark.parametrize(("cutoff", "expected"), [(None, None), (25, 26), (28, 29)])
 def test_terms_that_are_dropped(cutoff: int | None, expected: int | None) -> None:
-    device = path(Fused((ALL, Term(C, cutoff=cutoff)), 24, "RD", None, Encode()), "bf16")
+    device = path(Fused((Term(ALL, 24, "RD"), Term(C, 24, "RD", cutoff=cutoff)), Encode()), "bf16")
     answer = exact(device, "cutoff")
     assert answer == {"products": None, "c": expected}
     assert exact(device, "alignment_rounding")["c"] == ["RD"]
@@ -176,7 +176,7 @@ def test_the_reach_of_the_sticky_bit(first: tuple[int, str], tie: int) -> None:
     ("products", "c", "expected"), [(-132, -132, -132), (-132, -140, -140), (-132, None, -132), (None, -136, -136)]
 )
 def test_the_zero_exponent_of_c_alone(products: int | None, c: int | None, expected: int | None) -> None:
-    tree = Fused((ALL, Term(C, zero_exponent=c)), 25, "RZ", products, RZ)
+    tree = Fused((Term(ALL, 25, "RZ", products), Term(C, 25, "RZ", products if c is None else c)), RZ)
     assert exact(path(tree, "bf16"), "zero_exponent")["c"] == expected
 
 
@@ -221,7 +221,7 @@ def test_room_for_carries() -> None:
 
 
 def test_a_cut_sum_may_decrease_and_an_exact_one_does_not() -> None:
-    answer = exact(path(Fused((ALL, Term(C)), 24, "RZ", None, RZ)), "monotonicity")
+    answer = exact(path(Fused.alike((ALL, C), 24, "RZ", None, RZ)), "monotonicity")
     assert answer["monotone"] is False
     found = ask(path(Exact((Products((0, 1, 2, 3)), C), Encode())), "monotonicity")
     assert (found.status, found.answer["monotone"]) == ("bounded", True)

@@ -11,7 +11,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.evidence.records import Finding
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Operand, Products, Special, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Operand, Products, Special
 from mmaprobe.probing import probe
 from mmaprobe.probing.tree import Node
 from mmaprobe.probing.trees.tree_json import to_json
@@ -37,7 +37,7 @@ def fused(
 ) -> Path:
     """Steps of ``step`` products and C, aligned at ``bits`` fraction bits."""
     to = Encode(d, rounding="RZ" if d == "f32" else "RNE", overflow="infinity", zero="positive")
-    tree = Fused((Term(Products(tuple(range(step)))), Term(C)), bits, rounding, -133, to)
+    tree = Fused.alike((Products(tuple(range(step))), C), bits, rounding, -133, to)
     return Path(
         Datapath(a, a, d, d, k, tree, step=step, special=Special(code=0x7FFFFFFF if d == "f32" else 0x7FFF), **more)
     )

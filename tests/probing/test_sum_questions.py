@@ -46,7 +46,7 @@ def ask(device: Any, question: str, status: str = "exact") -> Any:
 
 def fused(bits: int | None, rounding: str = "RZ", zero: int | None = -133, d: str = "f32", k: int = 4) -> Fused:
     to = Encode(d, rounding="RZ" if d == "f32" else "RNE", overflow="infinity", zero="positive")
-    return Fused((Term(Products(tuple(range(k)))), Term(C)), bits, rounding, zero, to)
+    return Fused.alike((Products(tuple(range(k))), C), bits, rounding, zero, to)
 
 
 def chain(rounding: str = "RNE", **more: Any) -> Fma:
@@ -63,8 +63,8 @@ def test_the_fraction_bits_of_a_fused_sum(bits: int) -> None:
 
 
 def test_c_may_keep_other_bits_than_products() -> None:
-    terms = (Term(Products((0, 1, 2, 3))), Term(C, fraction_bits=20))
-    answer = ask(path(Fused(terms, 26, to=Encode(rounding="RZ"))), "accumulator_precision")
+    terms = (Term(Products((0, 1, 2, 3)), 26), Term(C, 20))
+    answer = ask(path(Fused(terms, Encode(rounding="RZ"))), "accumulator_precision")
     assert (answer["products"], answer["c"]) == (26, 20)
 
 
@@ -86,8 +86,8 @@ def test_each_alignment_rounding_is_read_as_itself(rounding: str) -> None:
 
 
 def test_lanes_may_be_cut_differently() -> None:
-    terms = (Term(Products((0, 2))), Term(Products((1, 3)), rounding="RD"), Term(C))
-    answer = ask(path(Fused(terms, 24, to=Encode(rounding="RZ"))), "alignment_rounding")
+    terms = (Term(Products((0, 2)), 24), Term(Products((1, 3)), 24, "RD"), Term(C, 24))
+    answer = ask(path(Fused(terms, Encode(rounding="RZ"))), "alignment_rounding")
     assert answer["lanes"] == {"0": ["RZ"], "1": ["RD"], "2": ["RZ"], "3": ["RD"]}
 
 

@@ -49,9 +49,8 @@ class Aim:
         places, zeros = [24, 11, 8], []
         for node in walk(datapath.tree):
             if isinstance(node, Fused):
-                rules: list[Any] = [node, *node.terms]
-                places += [rule.fraction_bits for rule in rules if rule.fraction_bits is not None]
-                zeros += [rule.zero_exponent for rule in rules if rule.zero_exponent is not None]
+                places += [term.fraction_bits for term in node.terms if term.fraction_bits is not None]
+                zeros += [term.zero_exponent for term in node.terms if term.zero_exponent is not None]
         for to in encodes:
             places += [formats.get(to.format).fraction_bits + 1, *([to.first[0] + 1] if to.first else [])]
         self.places, self.zeros = np.array(sorted(set(places))), np.array(sorted(set(zeros)) or [-126])

@@ -249,32 +249,38 @@ class _Sums:
     def step(self, lanes: tuple[int, ...], acc: Node | None) -> Node:
         """The sum of these lanes, and of ``acc`` where there is one."""
         if self.kind in ("fused", "groups", "scaled"):
-            mine = None if acc is None else Term(acc, self.c_bits, self.c_rounding, self.c_zero)
-            return Fused((*([mine] if mine else []), *self._terms(lanes)), self.bits, self.rounding, self.zero, self.to)
+            terms = tuple(Term(node, self.bits, self.rounding, self.zero) for node in self._nodes(lanes))
+            return Fused((*([] if acc is None else [self._own_term(acc)]), *terms), self.to)
         if self.kind == "exact":
             return Exact((*([acc] if acc else []), Products(lanes)), self.to)
         if self.kind == "chain":
             return self._chain(lanes, acc)
         return self._halves(lanes) if acc is None else Add(self._halves(lanes), acc, self.to)
 
-    def _terms(self, lanes: tuple[int, ...]) -> Iterator[Term]:
+    def _own_term(self, acc: Node) -> Term:
+        """C, or what was added so far, by its own rules where it has some."""
+        bits = self.bits if self.c_bits is None else self.c_bits
+        zero = self.zero if self.c_zero is None else self.c_zero
+        return Term(acc, bits, self.c_rounding or self.rounding, zero)
+
+    def _nodes(self, lanes: tuple[int, ...]) -> Iterator[Node]:
         if self.scale is not None and self.scale.where == "group":
             for start in range(0, len(lanes), self.scale.size):
-                yield Term(Exact((Products(lanes[start : start + self.scale.size]),), scaled=True))
+                yield Exact((Products(lanes[start : start + self.scale.size]),), scaled=True)
         elif self.kind == "groups" and len(lanes) > 1:
             count = min(self.groups, len(lanes))
             size = -(-len(lanes) // count)
             for group in range(count):
                 mine = lanes[group::count] if self.apart else lanes[group * size : (group + 1) * size]
                 if mine:
-                    yield Term(self._group(Products(mine)))
+                    yield self._group(Products(mine))
         else:
-            yield Term(Products(lanes))
+            yield Products(lanes)
 
     def _group(self, products: Products) -> Node:
         if self.group_bits is None:
             return Exact((products,))
-        return Fused((Term(products),), self.group_bits, self.group_rounding, self.zero)
+        return Fused.alike((products,), self.group_bits, self.group_rounding, self.zero)
 
     def _chain(self, lanes: tuple[int, ...], acc: Node | None) -> Node:
         if not self.rounded:

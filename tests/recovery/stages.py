@@ -60,7 +60,7 @@ def _plain(to: Encode) -> Encode:
 def _bare(node: Node) -> Node:
     """The node with nothing said of ends and zeros."""
     if isinstance(node, Fused):
-        node = replace(node, terms=tuple(replace(term, zero_exponent=None) for term in node.terms), zero_exponent=None)
+        node = replace(node, terms=tuple(replace(term, zero_exponent=None) for term in node.terms))
     return with_encode(node, _plain)
 
 

@@ -115,9 +115,7 @@ def test_what_no_vector_meets_is_covered_by_a_count(form: str) -> None:
 @pytest.mark.parametrize(("rounding", "own"), MIXED[:1] if QUICK else MIXED)
 def test_a_rounding_of_its_own_for_c_is_not_taken_for_another_datapath(bits: int, rounding: str, own: str) -> None:
     """C aligned by another rounding than the products, K = 32, e2m1 times e3m2 to f16: a trial took it for another."""
-    tree = Fused(
-        (Term(Accumulator(), rounding=own), Term(Products(tuple(range(32))))), bits, rounding, None, Encode("f16")
-    )
+    tree = Fused((Term(Accumulator(), bits, own), Term(Products(tuple(range(32))), bits, rounding)), Encode("f16"))
     truth = Datapath("e2m1", "e3m2", "f16", "f16", 32, tree, special=Special("canonical", 0x7FFF))
     form = Instruction("mixed", "mixed", "random", 16, 8, 32, "e2m1", "e3m2", "f16", "f16")
     derivation = derive(BlackBox(form, truth), form, seed=bits)

@@ -123,11 +123,12 @@ def test_every_part_of_the_grammar_is_drawn() -> None:
         count("sum rounding", path.tree.to.rounding)  # type: ignore[union-attr]
         for node in walk(path.tree):
             if isinstance(node, Fused):
-                count("bits", node.fraction_bits)
-                count("alignment", node.rounding)
-                count("zero", node.zero_exponent)
+                first, last = node.terms[0].fraction_bits, node.terms[-1].fraction_bits
+                count("own bits", None if first == last else first)
                 for term in node.terms:
-                    count("own bits", term.fraction_bits)
+                    count("bits", term.fraction_bits)
+                    count("alignment", term.rounding)
+                    count("zero", term.zero_exponent)
     assert set(seen["kind"]) == set(KINDS)
     assert {1, 64} <= set(seen["k"]) <= set(range(1, 65))
     assert set(seen["pair"]) == set(PAIRS)

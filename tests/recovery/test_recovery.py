@@ -10,7 +10,6 @@ the field as open or equivalent in its certificate.  A wrong answer is a failure
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -32,10 +31,9 @@ from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, walk
-from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.parameters.diff import TERM_FIELD, datapath_changes
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
-from mmaprobe.parameters.rewrite import explicit
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.survey.comparison import compare_with_shipped
 
@@ -62,15 +60,13 @@ def answered(each: Shipped) -> Derivation:
 def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     """The changes that are not just another spelling.
 
-    A term may say itself what it has from its sum, steps may be written out as
-    one tree, the operands of an addition have no order, nobody reads labels where
-    nothing is aligned, where nothing is flushed nobody judges what is tiny, a zero
-    exponent may be another one where the formats prove that neither cuts anything,
-    the first NaN of one operation is its own choice, and a product is not infinite
-    from a place that no product reaches.
+    Steps may be written out as one tree, the operands of an addition have no order,
+    nobody reads labels where nothing is aligned, where nothing is flushed nobody
+    judges what is tiny, a zero exponent may be another one where the formats prove
+    that neither cuts anything, the first NaN of one operation is its own choice, and
+    a product is not infinite from a place that no product reaches.
     """
-    own = {path for path, _, _ in datapath_changes(explicit(truth), explicit(found))}
-    changes = [change for change in datapath_changes(truth, found) if not inherited(change[0], own)]
+    changes = list(datapath_changes(truth, found))
     if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
         changes = [change for change in changes if change[0].partition(".")[0] not in ("tree", "step", "order")]
     if not any(isinstance(node, Fused) for path in (truth, found) for node in walk(path.tree)):
@@ -82,10 +78,7 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
         change
         for change in changes
         if not (change[0] == "product.overflow_exponent" and out_of_reach(truth, change[1:]))
-        and (
-            not change[0].endswith(".zero_exponent")
-            or not argument(truth, Neighbour(change[0], "", mutate(truth, change[0], change[2])))
-        )
+        and not (change[0].endswith(".zero_exponent") and same_function(truth, change[0], change[2]))
         and (
             not change[0].endswith(".tininess")
             or any(table.get(change[0].replace("tininess", "subnormals")) != "keep" for table in tables)
@@ -93,13 +86,10 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     ]
 
 
-def inherited(path: str, own: set[str]) -> bool:
-    """Whether a field of a sum or of its terms differs only in who says it: no path of ``own``, of terms that say all
-    themselves, is that field of the same sum."""
-    node, _, field = path.rpartition(".")
-    node = re.sub(r"\.terms\.\d+$", "", node)
-    same = re.compile(re.escape(node) + r"\.terms\.\d+\." + field)
-    return field in ("fraction_bits", "rounding", "zero_exponent") and not any(map(same.fullmatch, own))
+def same_function(truth: Datapath, field: str, value: str) -> bool:
+    """Whether there is an argument that a datapath with another zero exponent is the same function."""
+    other = mutate(truth, field, value, own=TERM_FIELD.fullmatch(field) is not None)
+    return argument(truth, Neighbour(field, "", other)) is not None
 
 
 def out_of_reach(datapath: Datapath, exponents: tuple[str, ...]) -> bool:

@@ -35,15 +35,15 @@ from mmaprobe.report.hexfloat import hexfloat
 C = Accumulator()
 HOPPER = Datapath(
     "f16", "f16", "f32", "f32", 16,
-    Fused((Term(Products(tuple(range(16)))), Term(C)), 25, "RZ", -133, Encode(rounding="RZ", zero="positive")),
+    Fused.alike((Products(tuple(range(16))), C), 25, "RZ", -133, Encode(rounding="RZ", zero="positive")),
 )  # fmt: skip
 FLUSHED = Encode(subnormals="signed_zero")
 VDPBF16PS = Datapath("bf16", "bf16", "f32", "f32", 2, Fma(Fma(C, (1,), FLUSHED), (0,), FLUSHED))
 CDNA3 = Datapath(
     "f16", "f16", "f32", "f32", 16,
     Fused(
-        (Term(Fused((Term(Products(tuple(range(8)))),), 24), 31, "RD"), Term(C, 24, "RD", -126, cutoff=25)),
-        None, to=Encode(first=(31, "RD")),
+        (Term(Fused.alike((Products(tuple(range(8))),), 24), 31, "RD"), Term(C, 24, "RD", -126, cutoff=25)),
+        Encode(first=(31, "RD")),
     ),
     step=8, product=Product(overflow_exponent=128),
 )  # fmt: skip
@@ -55,9 +55,8 @@ DPPS = Datapath(
 )  # fmt: skip
 NVFP4 = Datapath(
     "e2m1", "e2m1", "f32", "f32", 32,
-    Fused(
-        (Term(Exact((Products(tuple(range(16))),), scaled=True)),
-         Term(Exact((Products(tuple(range(16, 32))),), scaled=True)), Term(C)),
+    Fused.alike(
+        (Exact((Products(tuple(range(16))),), scaled=True), Exact((Products(tuple(range(16, 32))),), scaled=True), C),
         35, "RZ", -139, Encode(rounding="RZ"),
     ),
     scale=Scale("ue4m3", 16, "group"),

@@ -31,7 +31,6 @@ from mmaprobe.parameters.datapath import (
     Product,
     Products,
     Special,
-    Term,
     Zero,
 )
 from mmaprobe.report import json as report_json
@@ -56,7 +55,7 @@ DPPS = Datapath(
 )  # fmt: skip
 TENSOR = Datapath(
     "f16", "f16", "f32", "f32", 32,
-    Fused((Term(Accumulator()), Term(Products(tuple(range(16))))), 25, to=Encode("f32", "RZ")), step=16,
+    Fused.alike((Accumulator(), Products(tuple(range(16)))), 25, to=Encode("f32", "RZ")), step=16,
     operand_a=Operand("zero"), special=Special(code=0x7FFFFFFF),
 )  # fmt: skip
 SATURATING = Datapath(

@@ -15,7 +15,7 @@ from mmaprobe.report.pictures.tree import draw
 C = Accumulator()
 HOPPER = Datapath(
     "f16", "f16", "f32", "f32", 16,
-    Fused((Term(C), Term(Products(tuple(range(16))))), 25, "RZ", -133, Encode(rounding="RZ")),
+    Fused.alike((C, Products(tuple(range(16)))), 25, "RZ", -133, Encode(rounding="RZ")),
 )  # fmt: skip
 FLUSHED = Encode(subnormals="signed_zero")
 VDPBF16PS = Datapath("bf16", "bf16", "f32", "f32", 2, Fma(C, (1, 0), FLUSHED))
@@ -27,10 +27,10 @@ DPPS = Datapath(
 GROUPED = Datapath(
     "e4m3fnuz", "e4m3fnuz", "f32", "f32", 16,
     Fused((
-        Term(Fused((Term(Products(tuple(range(0, 16, 2)))),), 24), 31, "RD"),
-        Term(Fused((Term(Products(tuple(range(1, 16, 2)))),), 24), 31, "RD"),
+        Term(Fused.alike((Products(tuple(range(0, 16, 2))),), 24), 31, "RD"),
+        Term(Fused.alike((Products(tuple(range(1, 16, 2))),), 24), 31, "RD"),
         Term(C, 24, "RD", -126, cutoff=25),
-    ), None, to=Encode(first=(31, "RD"))),
+    ), Encode(first=(31, "RD"))),
 )  # fmt: skip
 SUM = Datapath("s8", "u8", "s32", "s32", 4, Exact((C, Products((0, 1, 2, 3))), Encode("s32", overflow="wrap")))
 

@@ -20,7 +20,6 @@ from mmaprobe.parameters.datapath import (
     Operand,
     Products,
     Special,
-    Term,
 )
 
 C = Accumulator()
@@ -33,7 +32,7 @@ def lanes(*of: int) -> Products:
 def tensor_core(fraction_bits: int, length: int, zero: int, a: str = "f16", d: str = "f32", k: int = 0) -> Datapath:
     """T-FDPA: truncated fused dot-product-add."""
     to = Encode(d, rounding="RZ" if d == "f32" else "RNE", overflow="infinity", zero="positive")
-    tree = Fused((Term(lanes(*range(length))), Term(C)), fraction_bits, "RZ", zero, to)
+    tree = Fused.alike((lanes(*range(length)), C), fraction_bits, "RZ", zero, to)
     return Datapath(
         a, a, d, d, k or length, tree, step=length, special=Special(code=0x7FFFFFFF if d == "f32" else 0x7FFF)
     )

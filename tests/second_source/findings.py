@@ -22,7 +22,6 @@ from mmaprobe.parameters.datapath import (
     Fused,
     Node,
     Products,
-    Term,
     Zero,
     walk,
 )
@@ -90,16 +89,13 @@ def _sum(node: Node, lanes: tuple[int, ...], acc: Sum | Leaf | None) -> Sum | Le
         rules = list(_terms(node, lanes, acc))
         return _joined(rules, True, node.to)
     if isinstance(node, Exact):
-        terms = [Term(term) for term in node.terms]
-        return _joined(list(_terms(Fused(tuple(terms), None), lanes, acc)), False, node.to)
+        return _joined(list(_terms(Fused.alike(node.terms, None), lanes, acc)), False, node.to)
     return None
 
 
 def _terms(node: Fused, lanes: tuple[int, ...], acc: Sum | Leaf | None) -> Iterator[Child]:
     for term in node.terms:
-        bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
-        zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
-        rule = Child("c", bits, term.rounding or node.rounding, zero)
+        rule = Child("c", term.fraction_bits, term.rounding, term.zero_exponent)
         if isinstance(term.of, Products):
             yield from (replace(rule, of=lanes[lane]) for lane in term.of.lanes)
         elif (part := _sum(term.of, lanes, acc)) is not None:

@@ -28,7 +28,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Change, Grid
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Special
-from mmaprobe.parameters.rewrite import explicit, tidy
+from mmaprobe.parameters.rewrite import zero_exponent_of
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")
@@ -125,15 +125,15 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     found: list[Datapath] = []
     with suppress(OutsideError):  # the allowance is spent
         for _, path in race(starts, vectors, answers, TURNS, Budget(EVALUATIONS * instruction.k).spend):
-            near = Living.of(list(grids(explicit(path), True))).agreeing(vectors, answers)
+            near = Living.of(list(grids(path, True))).agreeing(vectors, answers)
             some = ((space, indices[:: len(indices) // SOME + 1]) for space, indices in near.parts)
-            found += [path, *map(tidy, Living(tuple(some)))]
+            found += [path, *Living(tuple(some))]
     return list(dict.fromkeys(found))
 
 
 def zero_variants(datapath: Datapath, like: Iterable[Datapath] = ()) -> Iterator[Datapath]:
     """Every exponent that zeros can show, and none; ``like``: those that these datapaths have."""
-    exponents = [field_choices.zero_of(path) for path in like] or field_choices.zero_exponents(datapath)
+    exponents = [zero_exponent_of(path) for path in like] or field_choices.zero_exponents(datapath)
     if not grammar.has_fused(datapath):
         yield datapath
         return

@@ -115,15 +115,15 @@ def _finish(total: Span, to: Encode | None, path: str, found: Trace, highest_lab
 
 def highest(node: Fused, parts: Sequence[Span]) -> int:
     """The largest label that terms, or zeros, can show to this alignment."""
-    shown = [node.zero_exponent, *(term.zero_exponent for term in node.terms)]
-    return max([part.label_high for part in parts] + [z for z in shown if z is not None])
+    shown = [term.zero_exponent for term in node.terms if term.zero_exponent is not None]
+    return max([part.label_high for part in parts] + shown)
 
 
 def never_cuts(node: Fused, parts: Sequence[Span]) -> bool:
     """Whether the alignment cuts or drops no term."""
     top = highest(node, parts)
     for term, part in zip(node.terms, parts, strict=True):
-        bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+        bits = term.fraction_bits
         if bits is not None and top - bits > part.lowest:
             return False
         if term.cutoff is not None and top - term.cutoff > part.label_low:
@@ -137,7 +137,7 @@ def _aligned(node: Fused, parts: list[tuple[Span, int]]) -> list[tuple[Span, int
     bottom = min(part.label_low for part, _ in parts)
     found = []
     for (part, count), term in zip(parts, node.terms, strict=True):
-        bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+        bits = term.fraction_bits
         cut = bits is not None and top - bits > part.lowest
         dropped = term.cutoff is not None and top - term.cutoff > part.label_low
         if cut:

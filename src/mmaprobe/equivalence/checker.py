@@ -8,6 +8,7 @@ the rule must hold of every value that the facts allow.
 
 from __future__ import annotations
 
+import re
 from dataclasses import astuple, dataclass
 
 from mmaprobe.equivalence import encode_rules, record_rules
@@ -47,7 +48,8 @@ def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
         return f"no rule {argument.rule!r}"
     rule, _, names = RULES[argument.rule]
     changed = record_rules.changed_fields(datapath, other)
-    if not changed or not changed <= {f"{argument.place}.{name}" for name in names}:
+    about = re.compile(rf"{re.escape(argument.place)}(\.terms\.\d+)?\.({'|'.join(names)})")
+    if not changed or not all(map(about.fullmatch, changed)):
         return f"{argument.rule} says nothing of {', '.join(sorted(changed)) or 'no change'}"
     spans = {path: span_of(values) for path, values in argument.facts}
     if reason := _unfounded(datapath, spans):
@@ -105,7 +107,7 @@ def _cuts_alike(case: Case) -> bool:
     """Only the rules of terms that are never cut changed; the others keep theirs."""
     (old, parts), (new, _) = (_alignment(path, _node_place(case), case.spans) for path in (case.old, case.new))
     for before, after, part in zip(old.terms, new.terms, parts, strict=True):
-        rules = [_own(node, term) for node, term in ((old, before), (new, after))]
+        rules = [(term.fraction_bits, term.rounding, term.cutoff) for term in (before, after)]
         top = max(highest(node, parts) for node in (old, new))
         whole = all(bits is None or top - bits <= part.lowest for bits, _, _ in rules)
         near = all(cutoff is None or top - cutoff <= part.label_low for _, _, cutoff in rules)
@@ -114,26 +116,19 @@ def _cuts_alike(case: Case) -> bool:
     return True
 
 
-def _own(node: Fused, term: object) -> tuple[int | None, str, int | None]:
-    bits, rounding = getattr(term, "fraction_bits", None), getattr(term, "rounding", None)
-    bits = node.fraction_bits if bits is None else bits
-    return bits, rounding or node.rounding, getattr(term, "cutoff", None)
-
-
 def _zeros_alike(case: Case) -> bool:
     """A zero's exponent that changed is, before and after, below the other terms' labels, or cuts nothing off those
     that it lies above."""
     (old, parts), (new, _) = (_alignment(path, _node_place(case), case.spans) for path in (case.old, case.new))
     single = [not (isinstance(term.of, Products) and len(term.of.lanes) > 1) for term in old.terms]
     for i, shows in enumerate(zip(old.terms, new.terms, strict=True)):
-        zeros = [node.zero_exponent if term.zero_exponent is None else term.zero_exponent
-                 for node, term in zip((old, new), shows, strict=True)]  # fmt: skip
+        zeros = [term.zero_exponent for term in shows]
         if zeros[0] == zeros[1]:
             continue
         if old.to is None and not _hidden_above(case, _node_place(case), zeros):
             return False
         for j, (term, part) in enumerate(zip(old.terms, parts, strict=True)):
-            bits = old.fraction_bits if term.fraction_bits is None else term.fraction_bits
+            bits = term.fraction_bits
             for zero in zeros:
                 if zero is None or (i == j and single[i]) or part.label_low >= zero:
                     continue
@@ -152,7 +147,7 @@ def _hidden_above(case: Case, place: str, zeros: list[int | None]) -> bool:
         node, own = record_rules.part_at(case.old, head), int(tail.partition(".")[0] or 0) if head else 0
         if not head or not isinstance(node, Fused):
             return False
-        shown = [node.zero_exponent if term.zero_exponent is None else term.zero_exponent for term in node.terms]
+        shown = [term.zero_exponent for term in node.terms]
         worst = max([zero for zero in (*zeros, shown[own]) if zero is not None], default=-FAR)
         beside = [j for j in range(len(node.terms)) if j != own]
         if any(case.spans[f"{head}.terms.{j}.of"].label_low < worst for j in beside):
@@ -174,7 +169,7 @@ def _labels_alike(case: Case) -> bool:
         for term in node.terms:
             if not isinstance(term.of, (Products, Accumulator)) or term.cutoff is not None:
                 return False
-            bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+            bits = term.fraction_bits
             part = case.spans["product" if isinstance(term.of, Products) else "c"]
             if bits is not None and highest_subnormal - bits > part.lowest:
                 return False

@@ -49,9 +49,10 @@ def _walk(datapath: Datapath, field: str, value: int, sign: int) -> int:
 
 
 def _same(datapath: Datapath, field: str, value: str) -> bool | None:
-    """Whether a number can stand in the place of the datapath's own; None where no record takes it."""
+    """Whether a number can stand in the place of the datapath's own, be it that nothing reads it; None where no record
+    takes it."""
     try:
         other = mutate(datapath, field, value)
     except UsageError:
         return None
-    return other != datapath and argument(datapath, Neighbour(field, value, other)) is not None
+    return other == datapath or argument(datapath, Neighbour(field, value, other)) is not None

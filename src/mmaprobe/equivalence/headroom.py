@@ -13,9 +13,8 @@ def granularity(node: Node) -> int | None:
     """How far below its label the last bit of a handed-on aligned sum lies at most; None where nothing is known."""
     if not isinstance(node, Fused) or node.to is not None:
         return None
-    bits = [node.fraction_bits if term.fraction_bits is None else term.fraction_bits for term in node.terms]
-    known = [n for n in bits if n is not None]
-    return max(known) if len(known) == len(bits) else None
+    known = [term.fraction_bits for term in node.terms if term.fraction_bits is not None]
+    return max(known) if len(known) == len(node.terms) else None
 
 
 def headroom(datapath: Datapath, node: Node) -> int:
@@ -33,7 +32,7 @@ def headroom(datapath: Datapath, node: Node) -> int:
             return product_span(datapath).top + (_terms(node) - 1).bit_length() + 2 * wide
         return max(headroom(datapath, part) for part in node.terms) + (_terms(node) - 1).bit_length()
     if isinstance(node, Fused) and node.to is None:
-        up = any((term.rounding or node.rounding) != "RZ" for term in node.terms)
+        up = any(term.rounding != "RZ" for term in node.terms)
         return max(headroom(datapath, term.of) for term in node.terms) + up + (_terms(node) - 1).bit_length()
     return 1
 

@@ -27,7 +27,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.rewrite import encodes
-from mmaprobe.parameters.table import flatten, to_table
+from mmaprobe.parameters.table import flatten, spelt_out_table
 
 
 def part_at(datapath: Datapath, path: str) -> object:
@@ -39,14 +39,14 @@ def part_at(datapath: Datapath, path: str) -> object:
 
 
 def changed_fields(old: Datapath, new: Datapath) -> set[str]:
-    """The fields in which two datapaths differ."""
+    """The fields in which two datapaths differ, every rule of an aligned sum at its terms."""
     before, after = _flat(old), _flat(new)
     return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
 @lru_cache(maxsize=512)
 def _flat(datapath: Datapath) -> dict[str, object]:
-    return dict(flatten(to_table(datapath, full=True)))
+    return dict(flatten(spelt_out_table(datapath)))
 
 
 def _only(old: Datapath, new: Datapath, *fields: str) -> bool:
@@ -74,18 +74,6 @@ def _same_overflow(old: Datapath, new: Datapath, place: str) -> bool:
 def _priority_unread(old: Datapath, new: Datapath, place: str) -> bool:
     same = _product_order(old) == _product_order(new)
     return _only(old, new, "special.priority") and old.special.nan == "local" and same and not _has(old, Fma)
-
-
-def _unread(old: Datapath, new: Datapath, place: str) -> bool:
-    """A rule of a fused node that every term overrides."""
-    node = part_at(old, place)
-    if not isinstance(node, Fused):
-        return False
-    read = {name for name in ("fraction_bits", "rounding", "zero_exponent")
-            if any(getattr(term, name) is None for term in node.terms)}  # fmt: skip
-    cut = any(term.fraction_bits is not None for term in node.terms) or node.fraction_bits is not None
-    names = {"fraction_bits", "rounding", "zero_exponent"} - read | ({"rounding"} if not cut else set())
-    return _only(old, new, *(f"{place}.{name}" for name in names))
 
 
 def _small_products(old: Datapath, new: Datapath, place: str) -> bool:
@@ -123,18 +111,14 @@ def _c_is_whole(tree: Fused | Exact, bits: int) -> bool:
     """Whether C, where its label is the largest, is not cut or only toward zero."""
     if isinstance(tree, Exact):
         return not tree.scaled
-    rules = [_rule(tree, term) for term in tree.terms if isinstance(term.of, Accumulator)]
+    rules = [(term.fraction_bits, term.rounding) for term in tree.terms if isinstance(term.of, Accumulator)]
     return all(n is None or n >= bits or rounding == "RZ" for n, rounding in rules)
-
-
-def _rule(node: Fused, term: Term) -> tuple[int | None, str]:
-    return node.fraction_bits if term.fraction_bits is None else term.fraction_bits, term.rounding or node.rounding
 
 
 def _added(tree: Fused | Exact, top: int) -> int:
     """The place of what the alignment to an exponent ``top`` can add to the size of a term other than C."""
     rules = [] if isinstance(tree, Exact) else [
-        _rule(tree, term) for term in tree.terms if not isinstance(term.of, Accumulator)
+        (term.fraction_bits, term.rounding) for term in tree.terms if not isinstance(term.of, Accumulator)
     ]  # fmt: skip
     return max([top + 1 - bits for bits, rounding in rules if bits is not None and rounding != "RZ"], default=-FAR)
 
@@ -236,7 +220,6 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "same overflow": (_same_overflow, "under these roundings the IEEE rule gives the same result beyond the largest "
                       "finite value"),
     "priority unread": (_priority_unread, "there is no fma, so the place of the accumulator is never read"),
-    "unread": (_unread, "every term has a rule of its own, so that of the node is never read"),
     "small products": (_small_products, "products are too small to carry the largest C over the largest finite value"),
     "small sum": (_small_sum, "the sum of products is too small to carry the largest C over the largest finite value"),
     "modular": (_modular, "sums that wrap do not depend on their grouping"),

@@ -31,14 +31,12 @@ def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     terms = tuple(replace(t, fraction_bits=other) if i == index else t for i, t in enumerate(tree.terms))
     if new != replace(old, tree=replace(tree, terms=terms)) or mine is None or other is None or first is None:
         return False
-    down = first[1] == (term.rounding or tree.rounding) == "RD" and tree.to.rounding != "RD" and term.cutoff is None
+    down = first[1] == term.rounding == "RD" and tree.to.rounding != "RD" and term.cutoff is None
     d, fine = formats.get(tree.to.format), granularity(term.of)
     if not down or fine is None or old.c != tree.to.format:
         return False
-    c_bits = tree.fraction_bits if c.fraction_bits is None else c.fraction_bits
-    zeros = (tree.zero_exponent, term.zero_exponent, c.zero_exponent)
-    low = all(zero is None or zero <= d.min_exponent for zero in zeros)
-    whole = c_bits is None or c_bits >= d.fraction_bits
+    low = all(zero is None or zero <= d.min_exponent for zero in (term.zero_exponent, c.zero_exponent))
+    whole = c.fraction_bits is None or c.fraction_bits >= d.fraction_bits
     return low and whole and min(mine, other) >= max(fine + headroom(old, term.of) + 1, first[0] + 1, d.fraction_bits)
 
 
@@ -60,14 +58,12 @@ def zero_cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     terms = tuple(replace(t, zero_exponent=other) if i == index else t for i, t in enumerate(tree.terms))
     if new != replace(old, tree=replace(tree, terms=terms)) or first is None or term.cutoff is not None:
         return False
-    bits = tree.fraction_bits if term.fraction_bits is None else term.fraction_bits
-    fine = granularity(term.of)
+    bits, fine = term.fraction_bits, granularity(term.of)
     if bits is None or fine is None or bits < fine or isinstance(term.of, Accumulator):
         return False
-    down = first[1] == (term.rounding or tree.rounding) == "RD" and tree.to.rounding != "RD"
-    shown = [tree.zero_exponent if zero is None else zero for zero in (c.zero_exponent, other)]
+    down = first[1] == term.rounding == "RD" and tree.to.rounding != "RD"
     low = formats.get(tree.to.format).min_exponent + bits - first[0]
-    return down and all(zero is None or zero <= low for zero in shown)
+    return down and all(zero is None or zero <= low for zero in (c.zero_exponent, other))
 
 
 def _index(place: str) -> int | None:

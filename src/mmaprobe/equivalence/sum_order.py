@@ -139,7 +139,7 @@ def _open(node: Node, path: str, found: Trace, above: int | None = None) -> Node
     """``above``: the exponent that the sum above shows for a zero here."""
     if isinstance(node, Fused):
         parts = [found.spans[f"{path}.terms.{i}.of"] for i in range(len(node.terms))]
-        shown = [node.zero_exponent if term.zero_exponent is None else term.zero_exponent for term in node.terms]
+        shown = [term.zero_exponent for term in node.terms]
         inside = [_open(t.of, f"{path}.terms.{i}.of", found, shown[i]) for i, t in enumerate(node.terms)]
         low = min(part.label_low for part in parts)
         unlabelled = node.to is not None or all(zero is None or (zero == above and zero <= low) for zero in shown)
@@ -147,9 +147,7 @@ def _open(node: Node, path: str, found: Trace, above: int | None = None) -> Node
             return Exact(tuple(inside), node.to)
         terms = (replace(term, of=of) for term, of in zip(node.terms, inside, strict=True))
         top = highest(node, parts)
-        return replace(
-            node, terms=tuple(t for term in terms for t in _dissolved(node, term, found.spans["product"], top))
-        )
+        return replace(node, terms=tuple(t for term in terms for t in _dissolved(term, found.spans["product"], top)))
     if not isinstance(node, Exact):
         return node
     node = replace(node, terms=tuple(_open(term, f"{path}.terms.{i}", found) for i, term in enumerate(node.terms)))
@@ -159,15 +157,13 @@ def _open(node: Node, path: str, found: Trace, above: int | None = None) -> Node
     return replace(node, to=None) if fmt.signed and span.top < fmt.bits else node
 
 
-def _dissolved(node: Fused, term: Term, product: Span, top: int) -> list[Term]:
+def _dissolved(term: Term, product: Span, top: int) -> list[Term]:
     """A term that is an exact group of products as these products, where none of them can be cut here.
 
     The group's label is the largest of theirs, so the alignment is to the same exponent; a zero among them shows none
     in the group and, here, one that is not above the labels of the others.
     """
-    bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
-    zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
-    group = term.of
+    bits, zero, group = term.fraction_bits, term.zero_exponent, term.of
     if not isinstance(group, Exact) or group.to is not None or group.scaled or term.cutoff is not None:
         return [term]
     whole = bits is None or top - bits <= product.lowest

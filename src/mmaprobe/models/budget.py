@@ -77,9 +77,8 @@ def addends(node: Fused | Exact) -> tuple[Node, ...]:
         return ()
     if isinstance(node, Exact):
         return () if node.scaled else nodes
-    rules = [(term.fraction_bits, term.zero_exponent, term.cutoff) for term in node.terms]
-    plain = node.fraction_bits is None and node.zero_exponent is None and set(rules) == {(None, None, None)}
-    return nodes if plain else ()
+    rules = {(term.fraction_bits, term.zero_exponent, term.cutoff) for term in node.terms}
+    return nodes if rules == {(None, None, None)} else ()
 
 
 @lru_cache(maxsize=256)
@@ -185,9 +184,8 @@ class _Walk:
         for term in node.terms:
             part = self.node(term.of)
             parts.append((part, len(term.of.lanes) if isinstance(term.of, Products) else 1))
-            zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
-            labels += [*part.labels, *([] if zero is None else [zero])]
-            bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
+            labels += [*part.labels, *([] if term.zero_exponent is None else [term.zero_exponent])]
+            bits = term.fraction_bits
             overs.append(max(part.over, 0 if bits is None else -bits))
             uncut |= bits is None
             finest = finest if bits is None else max(finest, bits)
@@ -208,8 +206,8 @@ class _Walk:
         self.anchors[node] = low
         self.need(high - low)
         labels = (min(part.labels[0] for part, _ in parts), max(part.labels[1] for part, _ in parts))
-        if isinstance(node, Fused) and node.zero_exponent is not None:
-            labels = (min(labels[0], node.zero_exponent), max(labels[1], node.zero_exponent))
+        zeros = [term.zero_exponent for term in node.terms if isinstance(term, Term) and term.zero_exponent is not None]
+        labels = (min(labels[0], *zeros), max(labels[1], *zeros)) if zeros else labels
         return Span(low, high, high - low, labels, over)
 
 

@@ -57,9 +57,10 @@ def _is_fused(path: Datapath) -> bool:
         return False
     if any(operand != Operand() for operand in operands) or path.order is not None or path.k > MOST_LANES:
         return False
-    if tree.rounding != "RZ" or tree.fraction_bits is None or not 0 <= tree.fraction_bits <= MOST_FRACTION_BITS:
+    bits, zero = tree.terms[0].fraction_bits, tree.terms[0].zero_exponent
+    if bits is None or not 0 <= bits <= MOST_FRACTION_BITS:
         return False
-    if any(term != Term(term.of) or not isinstance(term.of, (Accumulator, Products)) for term in tree.terms):
+    if any(t != Term(t.of, bits, "RZ", zero) or not isinstance(t.of, (Accumulator, Products)) for t in tree.terms):
         return False
     if sum(isinstance(term.of, Accumulator) for term in tree.terms) != 1:
         return False
@@ -69,7 +70,6 @@ def _is_fused(path: Datapath) -> bool:
         return False
     if scale is not None and (scale.where != "product" or not _is_power(formats.get(scale.format))):
         return False
-    zero = tree.zero_exponent
     if zero is not None and not LEAST_ZERO_EXPONENT <= zero <= min(addend.min_exponent for addend in addends):
         return False
     return _result_is_plain(path, tree.to)

@@ -53,18 +53,17 @@ def two_stage_rules(path: Datapath) -> Rules | None:
     tree = path.tree
     if not isinstance(tree, Fused) or not _is_bare(path) or path.scale or not _nan_is_canonical(path):
         return None
-    if (path.c or "f32", path.d) != ("f32", "f32") or len(tree.terms) != 2 or tree.zero_exponent is not None:
+    if (path.c or "f32", path.d) != ("f32", "f32") or len(tree.terms) != 2:
         return None
-    to, (products, c), bits = tree.to, tree.terms, tree.fraction_bits
-    if to is None or to.first is None or bits is None or tree.rounding != "RD" or not 23 <= bits <= 28:
+    to, (products, c), bits = tree.to, tree.terms, tree.terms[1].fraction_bits
+    if to is None or to.first is None or bits is None or not 23 <= bits <= 28:
         return None
     if replace(to, first=None) != Encode() or to.first[1] != "RD" or not 24 <= to.first[0] <= 40:
         return None
-    bare_c = Term(Accumulator(), fraction_bits=bits, zero_exponent=c.zero_exponent, cutoff=c.cutoff)
-    if replace(c, fraction_bits=bits) != bare_c or c.fraction_bits not in (None, bits) or c.zero_exponent is None:
+    if c != Term(Accumulator(), bits, "RD", c.zero_exponent, c.cutoff) or c.zero_exponent is None:
         return None
     parts = _parts(products.of, bits, path.step_length)
-    fits = -200 <= c.zero_exponent <= -126 and products == Term(products.of, fraction_bits=bits + _BELOW)
+    fits = -200 <= c.zero_exponent <= -126 and products == Term(products.of, bits + _BELOW, "RD")
     if parts is None or not fits or not _products_fit(path, bits, parts):
         return None
     return {
@@ -81,21 +80,21 @@ def grouped_rules(path: Datapath) -> Rules | None:
     if (path.a, path.b, path.c, path.d) != ("e2m1", "e2m1", "f32", "f32") or path.step_length != path.k:
         return None
     groups = path.k // _GROUP
-    wanted = {Term(Accumulator())} | {
-        Term(Exact((Products(tuple(range(g, g + _GROUP))),), scaled=True)) for g in range(0, path.k, _GROUP)
-    }
+    sums = (Exact((Products(tuple(range(g, g + _GROUP))),), scaled=True) for g in range(0, path.k, _GROUP))
+    bits, zero = tree.terms[0].fraction_bits, tree.terms[0].zero_exponent
+    wanted = set(Fused.alike((Accumulator(), *sums), bits, "RZ", zero).terms)
     if set(tree.terms) != wanted or len(tree.terms) != groups + 1 or not 1 <= groups <= 8 or scale.size % _GROUP:
         return None
     to, form = tree.to, formats.get(scale.format)
-    if to is None or tree.fraction_bits is None or tree.zero_exponent is None or path.product != Product():
+    if to is None or bits is None or zero is None or path.product != Product():
         return None
     truncated = Encode(rounding="RZ", overflow="infinity", zero="positive", underflow=to.underflow)
-    fits = 24 <= tree.fraction_bits <= 36 and -300 <= tree.zero_exponent <= -126 and tree.rounding == "RZ"
+    fits = 24 <= bits <= 36 and -300 <= zero <= -126
     narrow = not form.signed and form.fraction_bits <= 3 and form.container_bits == 8 and form.infinity_code is None
     if to != truncated or not fits or not narrow or not _nan_is_canonical(path):
         return None
     return {
-        "fraction_bits": tree.fraction_bits, "zero_exponent": tree.zero_exponent, "group": _GROUP,
+        "fraction_bits": bits, "zero_exponent": zero, "group": _GROUP,
         "underflow_positive": int(to.underflow == "positive"),
     }  # fmt: skip
 
@@ -165,12 +164,12 @@ def _parts(node: Node, bits: int, length: int) -> int | None:
     """1 where the products of a step are cut in one sum, 2 where even and odd ones are in sums of their own."""
     if node == _cut_products(range(length), bits):
         return 1
-    halves = tuple(Term(_cut_products(range(start, length, 2), bits)) for start in (0, 1))
-    return 2 if node == Fused(halves, bits, "RD") else None
+    halves = (_cut_products(range(start, length, 2), bits) for start in (0, 1))
+    return 2 if node == Fused.alike(halves, bits, "RD") else None
 
 
 def _cut_products(lanes: range, bits: int) -> Fused:
-    return Fused((Term(Products(tuple(lanes))),), bits, "RZ")
+    return Fused.alike((Products(tuple(lanes)),), bits)
 
 
 def _products_fit(path: Datapath, bits: int, parts: int) -> bool:

@@ -184,27 +184,24 @@ def lanes_below(node: Node) -> Iterator[int]:
 def _fused(node: Fused, step: Step, outer: Encode) -> Numbers:
     to = node.to or outer
     terms = [run(term.of, step, to).columns for term in node.terms]
-    labels = [_labels(value, term, node) for value, term in zip(terms, node.terms, strict=True)]
+    labels = [_labels(value, term) for value, term in zip(terms, node.terms, strict=True)]
     top = np.concatenate(labels, -1).max(-1)
     base = np.where(top == ABSENT, 0, top)[:, None]
-    aligned = [
-        _align(value, label, base, term, node) for value, label, term in zip(terms, labels, node.terms, strict=True)
-    ]
+    aligned = [_align(value, label, base, term) for value, label, term in zip(terms, labels, node.terms, strict=True)]
     value = total(beside(aligned), top, to.rounding, step.rule)
     if step.trace is not None:
         step.trace.record("fused", node, terms=terms, labels=labels, aligned=aligned, maximum=top, sum=value)
     return _finish(node, value, step)
 
 
-def _labels(value: Numbers, term: Term, node: Fused) -> Ints:
+def _labels(value: Numbers, term: Term) -> Ints:
     """The exponents that a term shows to the maximum."""
-    zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
+    zero = term.zero_exponent
     return value.label if zero is None else np.where(value.label == ABSENT, zero, value.label)
 
 
-def _align(value: Numbers, label: Ints, base: Ints, term: Term, node: Fused) -> Numbers:
+def _align(value: Numbers, label: Ints, base: Ints, term: Term) -> Numbers:
     """A term cut to its fraction bits below the maximum, or dropped."""
     if term.cutoff is not None:
         value = replace(value, significand=np.where(label < base - term.cutoff, 0, value.significand))
-    bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
-    return value if bits is None else cut(value, base - bits, term.rounding or node.rounding)
+    return value if term.fraction_bits is None else cut(value, base - term.fraction_bits, term.rounding)

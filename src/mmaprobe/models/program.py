@@ -170,7 +170,7 @@ class _Builder:
                 registers = [self.product(lanes[lane]) for lane in term.of.lanes]
             else:
                 registers = [self.node(term.of, lanes, acc, nearest)]
-            columns = _term_columns(term, node)
+            columns = _term_columns(term)
             finest = max(finest, columns[0])
             for register in registers:
                 rows += [register, *columns]
@@ -247,11 +247,13 @@ class _Builder:
                 for name, value in found.items()
             }
             return {"kernel": number, "rules": self.place(row(KERNELS[number].lower(), placed))}
-        if number != FUSED or not isinstance(tree, Fused) or tree.to is None or tree.fraction_bits is None:
+        if number != FUSED or not isinstance(tree, Fused) or tree.to is None:
             return {"kernel": number, "rules": ABSENT}
+        fraction_bits, zero_exponent = tree.terms[0].fraction_bits, tree.terms[0].zero_exponent
+        assert fraction_bits is not None
         rules = {
-            "fraction_bits": tree.fraction_bits,
-            "zero_exponent": LEAST_ZERO_EXPONENT if tree.zero_exponent is None else tree.zero_exponent,
+            "fraction_bits": fraction_bits,
+            "zero_exponent": LEAST_ZERO_EXPONENT if zero_exponent is None else zero_exponent,
             "step": self.datapath.step_length,
             "encode": self.encode(tree.to),
             "carry": self.place(operand_row(tree.to.format, Operand())),
@@ -259,16 +261,12 @@ class _Builder:
         return {"kernel": number, "rules": self.place(row("fused", rules))}
 
 
-def _term_columns(term: Term, node: Fused | Exact) -> list[int]:
+def _term_columns(term: Term) -> list[int]:
     """The columns of a term after its register."""
-    if isinstance(node, Exact):
-        return [UNCUT, 0, NO_LABEL, NEVER]
-    bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
-    zero = node.zero_exponent if term.zero_exponent is None else term.zero_exponent
     return [
-        UNCUT if bits is None else bits,
-        rounding_table(term.rounding or node.rounding),
-        NO_LABEL if zero is None else zero,
+        UNCUT if term.fraction_bits is None else term.fraction_bits,
+        rounding_table(term.rounding),
+        NO_LABEL if term.zero_exponent is None else term.zero_exponent,
         NEVER if term.cutoff is None else term.cutoff,
     ]
 

@@ -127,6 +127,5 @@ def _label(datapath: Datapath, way: Lowering, made: Instruction) -> Literal["enc
 def _bits_kept(nodes: Iterable[Node]) -> int | None:
     """The fewest bits that an alignment of the tree keeps below the largest label; None where nothing is cut."""
     fused = [node for node in nodes if isinstance(node, Fused)]
-    bits = [kept for node in fused for kept in (node.fraction_bits, *(term.fraction_bits for term in node.terms))
-            if kept is not None]  # fmt: skip
+    bits = [term.fraction_bits for node in fused for term in node.terms if term.fraction_bits is not None]
     return min(bits, default=None)

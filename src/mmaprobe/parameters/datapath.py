@@ -7,7 +7,7 @@ NumPy stages, the native engine and the test oracle) follow it to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -148,48 +148,52 @@ class Add:
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a fused sum with rules of its own; None inherits the node's rule.
+    """A term of a fused sum and its rules: nothing is inherited.
 
+    ``fraction_bits`` None keeps every bit.  ``zero_exponent`` is the exponent
+    that the term shows to the maximum where it is zero; None leaves it out.
     ``cutoff``: the term is dropped when its exponent is below the largest
-    exponent minus ``cutoff``.
+    exponent minus ``cutoff``; None never drops it.
     """
 
     of: Node
     fraction_bits: int | None = None
-    rounding: str | None = None
+    rounding: str = "RZ"
     zero_exponent: int | None = None
     cutoff: int | None = None
 
     def __post_init__(self) -> None:
         checks.a(NODES, "of", self.of)
         checks.whole("fraction_bits", self.fraction_bits, 0, MOST_BITS, optional=True)
-        if self.rounding is not None:
-            checks.one_of("alignment rounding", self.rounding, formats.ROUNDINGS)
+        checks.one_of("alignment rounding", self.rounding, formats.ROUNDINGS)
         checks.whole("zero_exponent", self.zero_exponent, -MOST_BITS, MOST_BITS, optional=True)
         checks.whole("cutoff", self.cutoff, 0, MOST_BITS, optional=True)
 
 
 @dataclass(frozen=True)
 class Fused:
-    """Align terms to the largest exponent, cut each at ``fraction_bits`` below it, add exactly.
+    """Align terms to the largest exponent, cut each at its ``fraction_bits`` below it, add exactly.
 
-    ``fraction_bits`` None keeps every bit.  ``zero_exponent`` is the exponent
-    that a zero term shows to the maximum; None leaves zeros out of it.
     ``to`` None hands the exact sum on (with the largest exponent as its label).
     """
 
     terms: tuple[Term, ...]
-    fraction_bits: int | None
-    rounding: str = "RZ"
-    zero_exponent: int | None = None
     to: Encode | None = None
 
     def __post_init__(self) -> None:
         checks.items("terms of fused", self.terms, Term)
-        checks.whole("fraction_bits", self.fraction_bits, 0, MOST_BITS, optional=True)
-        checks.one_of("alignment rounding", self.rounding, formats.ROUNDINGS)
-        checks.whole("zero_exponent", self.zero_exponent, -MOST_BITS, MOST_BITS, optional=True)
         checks.a(Encode, "to of fused", self.to, optional=True)
+
+    @staticmethod
+    def alike(
+        nodes: Iterable[Node],
+        fraction_bits: int | None,
+        rounding: str = "RZ",
+        zero_exponent: int | None = None,
+        to: Encode | None = None,
+    ) -> Fused:
+        """The sum of these, all by the same rules."""
+        return Fused(tuple(Term(node, fraction_bits, rounding, zero_exponent) for node in nodes), to)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Zero
 from mmaprobe.parameters.files import Entry, ParameterFile
-from mmaprobe.parameters.table import flatten, to_table
+from mmaprobe.parameters.table import Table, flatten, spelt_out_table
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,37 @@ def _entry_changes(old: Entry, new: Entry) -> Iterator[tuple[str, Any, Any]]:
         yield "basis", old.basis, new.basis
 
 
+TERM_FIELD = re.compile(r"(.*)\.terms\.\d+\.(fraction_bits|rounding|zero_exponent)")
+
+
 def datapath_changes(old: Datapath, new: Datapath) -> Iterator[tuple[str, Any, Any]]:
-    """(dotted path, old value, new value) of every field in which two datapaths differ."""
+    """(dotted path, old value, new value) of every field in which two datapaths differ.
+
+    A rule of the terms of an aligned sum that all of them share before and after is one field, of the sum.
+    """
     if outline(old.tree) != outline(new.tree):
         yield "tree", outline(old.tree), outline(new.tree)
-    before, after = (dict(flatten(to_table(each, full=True))) for each in (old, new))
+    before, after = (dict(flatten(spelt_out_table(each))) for each in (old, new))
+    told: set[str] = set()
     for path in dict.fromkeys((*before, *after)):
         if path.startswith("tree.") and (path not in before or path not in after or _is_structure(path)):
             continue  # said by the outlines
         if before.get(path) != after.get(path):
-            yield path, _said(before.get(path)), _said(after.get(path))
+            place = _shared_place(path, before, after)
+            if place not in told:
+                yield place, _said(before.get(path)), _said(after.get(path))
+            told.add(place)
+
+
+def _shared_place(path: str, before: Table, after: Table) -> str:
+    """The path of a term's rule, or that of its sum where all terms have one rule before and one after."""
+    found = TERM_FIELD.fullmatch(path)
+    if found is None:
+        return path
+    node, name = found.groups()
+    same = re.compile(rf"{re.escape(node)}\.terms\.\d+\.{name}")
+    alike = all(len({value for key, value in table.items() if same.fullmatch(key)}) == 1 for table in (before, after))
+    return f"{node}.{name}" if alike else path
 
 
 def _said(value: Any) -> str:

@@ -88,7 +88,7 @@ def _split_sum(node: Fused | Exact, to: Encode) -> Iterator[tuple[str, Node]]:
         for name, groups in _splits(part.lanes):
             yield f"{name}, exact", _spread(node, i, [Exact((Products(lanes),)) for lanes in groups])
             yield f"{name}, rounded", _spread(node, i, [_summed(node, i, lanes, to) for lanes in groups])
-            if isinstance(node, Fused) and node.fraction_bits is not None:
+            if isinstance(node, Fused) and node.terms[i].fraction_bits is not None:
                 yield f"{name}, cut", _spread(node, i, [_summed(node, i, lanes, None) for lanes in groups])
 
 
@@ -119,7 +119,7 @@ def _other_groups(node: Fused | Exact) -> Iterator[tuple[str, Node]]:
         changed: Node = node
         for i, part in groups:
             if isinstance(part, kind):
-                changed = _with_term(changed, i, _other_kind(part, node))  # type: ignore[arg-type]
+                changed = _with_term(changed, i, _other_kind(part, node.terms[i]))  # type: ignore[arg-type]
         if changed != node:
             yield name, changed
 
@@ -137,13 +137,13 @@ def _of_lanes(group: Node, lanes: tuple[int, ...]) -> Node:
     return replace(group, terms=(Products(lanes),))
 
 
-def _other_kind(group: Node, above: Fused | Exact) -> Node:
+def _other_kind(group: Node, above: Term | Node) -> Node:
     if isinstance(group, Fused):
         return Exact(tuple(term.of for term in group.terms))
     assert isinstance(group, Exact)
-    if group.scaled or not isinstance(above, Fused):
+    if group.scaled or not isinstance(above, Term):
         return group
-    return Fused(tuple(map(Term, group.terms)), above.fraction_bits, above.rounding, above.zero_exponent)
+    return Fused.alike(group.terms, above.fraction_bits, above.rounding, above.zero_exponent)
 
 
 def _split_chain(node: Fma) -> Iterator[tuple[str, Node]]:

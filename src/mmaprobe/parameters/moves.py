@@ -25,7 +25,6 @@ from mmaprobe.parameters.datapath import (
     Node,
     Products,
     Special,
-    Term,
     Zero,
     lanes_of,
     walk,
@@ -145,11 +144,13 @@ def _joined(tree: Node, to: Encode) -> Iterator[tuple[str, Node]]:
     if isinstance(tree, Fused) and direct and len(lanes) > 1:
         own = tuple(term for term in tree.terms if isinstance(term.of, Products))
         c = tuple(term for term in tree.terms if isinstance(term.of, Accumulator))
-        yield "beside the sum of the products", replace(tree, terms=(Term(replace(tree, terms=own, to=None)), *c))
+        inner = replace(own[0], of=Fused(own), cutoff=None)
+        yield "beside the sum of the products", replace(tree, terms=(inner, *c))
     if isinstance(tree, Fused) and not direct:
         parts = [term.of for term in tree.terms if not isinstance(term.of, Accumulator)]
         if len(parts) == 1 and isinstance(parts[0], Fused) and parts[0].to is None:
-            yield "among the products", replace(parts[0], terms=(*parts[0].terms, Term(Accumulator())), to=to)
+            c_too = replace(parts[0].terms[0], of=Accumulator(), cutoff=None)
+            yield "among the products", Fused((*parts[0].terms, c_too), to)
     rest = _without_c(tree) if isinstance(tree, Add) else None
     if isinstance(rest, Add):
         yield "before the products", _into_first(rest)

@@ -12,12 +12,12 @@ from mmaprobe.parameters.moves import MOVES, moved
 from mmaprobe.parameters.table import from_table, set_field, to_table
 
 
-def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
+def mutate(datapath: Datapath, field: str, text: str, own: bool = False) -> Datapath:
     """The datapath with ``field``, a dotted path into its TOML form, set to the value that ``text`` spells.
 
     The value is a TOML value or plain text; ``none`` where a field may be
     absent; a format's name stands for an Encode to it.  Some changes are more
-    than a field: ``step`` moves the tree's lanes along, ``swap`` at an Add
+    than a field (``own`` as in ``set_field``): ``step`` moves the tree's lanes along, ``swap`` at an Add
     exchanges its operands, and those of ``moves.MOVES`` change the structure.
     UsageError for an unknown field, with the near ones, and for a value that
     the datapath refuses.
@@ -32,12 +32,12 @@ def mutate(datapath: Datapath, field: str, text: str) -> Datapath:
     if field.rpartition(".")[2] == "swap" and value is True:
         return _swap(datapath, field.split(".")[:-1])
     try:
-        return set_field(datapath, field, value)
+        return set_field(datapath, field, value, own)
     except UsageError as error:
         if isinstance(value, str):
             raise
         try:
-            return set_field(datapath, field, text)
+            return set_field(datapath, field, text, own)
         except UsageError:
             raise error from None
 

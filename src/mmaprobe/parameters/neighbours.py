@@ -100,7 +100,12 @@ def _changes(datapath: Datapath) -> Iterator[Change]:
 
 
 def _tables(table: Table, path: str) -> Iterator[tuple[str, Table]]:
-    """Every table of a table with the path before its keys."""
+    """Every table of a table with the path before its keys; of an aligned sum and its terms also whether it is cut."""
+    if table.get("node") == "fused":
+        whole = table["fraction_bits"]
+        cuts = [whole if term["fraction_bits"] == "none" else term["fraction_bits"] for term in table["terms"]]
+        terms = [term | {"cut": cut != "none"} for term, cut in zip(table["terms"], cuts, strict=True)]
+        table = table | {"terms": terms, "cut": set(cuts) != {"none"}}
     yield path, table
     for key, value in table.items():
         items = {f"{key}.{i}": item for i, item in enumerate(value)} if isinstance(value, list) else {key: value}
@@ -164,7 +169,7 @@ def _float_only(rule: Rule) -> Rule:
 
 
 def _rounding(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-    if value != "none" and holder.get("fraction_bits", 0) != "none":
+    if value != "none" and holder.get("cut", True):
         yield from _float_only(_others(*formats.ROUNDINGS))(value, holder, datapath)
 
 

@@ -67,6 +67,11 @@ def map_fused(datapath: Datapath, change: Callable[[Fused], Fused]) -> Datapath:
     return replace(datapath, tree=map_node(datapath.tree, at))
 
 
+def map_terms(datapath: Datapath, change: Callable[[Term], Term]) -> Datapath:
+    """The datapath with ``change`` applied to every term of every fused node."""
+    return map_fused(datapath, lambda node: replace(node, terms=tuple(map(change, node.terms))))
+
+
 def encodes(datapath: Datapath) -> list[Encode]:
     """Every Encode of the datapath, the root's last."""
     found: list[Encode] = []
@@ -77,40 +82,6 @@ def encodes(datapath: Datapath) -> list[Encode]:
 
     map_encodes(datapath, collect)
     return found
-
-
-def explicit(datapath: Datapath) -> Datapath:
-    """The same function, each term of an aligned sum with rules of its own and the node with none."""
-
-    def at(node: Fused) -> Fused:
-        terms = tuple(
-            replace(
-                term,
-                fraction_bits=_own(term.fraction_bits, node.fraction_bits),
-                rounding=_own(term.rounding, node.rounding),
-                zero_exponent=_own(term.zero_exponent, node.zero_exponent),
-            )
-            for term in node.terms
-        )
-        return replace(node, terms=terms, fraction_bits=None, rounding="RZ", zero_exponent=None)
-
-    return map_fused(datapath, at)
-
-
-def tidy(datapath: Datapath) -> Datapath:
-    """The same function, what most lanes share said at the node."""
-
-    def at(node: Fused) -> Fused:
-        main = max(node.terms, key=lambda term: len(term.of.lanes) if isinstance(term.of, Products) else 0)
-        fields = {name: getattr(main, name) for name in ("fraction_bits", "rounding", "zero_exponent")}
-        if any(
-            getattr(term, name) is None and value is not None for term in node.terms for name, value in fields.items()
-        ):
-            fields = {name: value for name, value in fields.items() if name == "rounding"}
-        terms = tuple(_without(term, fields) for term in node.terms)
-        return replace(node, terms=terms, **fields)
-
-    return map_fused(explicit(datapath), at)
 
 
 def simpler(datapath: Datapath) -> list[Datapath]:
@@ -128,46 +99,36 @@ def simpler(datapath: Datapath) -> list[Datapath]:
             found.append(replace(datapath, result=replace(datapath.result, **rule)))
     found.append(replace(datapath, product=replace(datapath.product, label="encoded")))
     found.append(replace(datapath, product=replace(datapath.product, overflow_exponent=None)))
-    return [path for path in dict.fromkeys(found + _tied(datapath)) if path != datapath]
+    return [path for path in dict.fromkeys(found + _terms_alike(datapath)) if path != datapath]
 
 
-def _tied(datapath: Datapath) -> list[Datapath]:
-    nodes = [node for node in walk(explicit(datapath).tree) if isinstance(node, Fused)]
+def _terms_alike(datapath: Datapath) -> list[Datapath]:
+    terms = [term for node in walk(datapath.tree) if isinstance(node, Fused) for term in node.terms]
     found: list[Datapath] = []
     for name in ("zero_exponent", "rounding", "fraction_bits"):
-        values = dict.fromkeys(getattr(term, name) for node in nodes for term in node.terms)
+        values = dict.fromkeys(getattr(term, name) for term in terms)
         if len(values) > 1:
-            found += [
-                tidy(map_fused(datapath, lambda node, n=name, v=value: _all_terms(node, n, v)))  # type: ignore[misc]
-                for value in values
-                if value is not None or name == "zero_exponent"
+            rules: list[dict[str, Any]] = [
+                {name: value} for value in values if value is not None or name == "zero_exponent"
             ]
+            found += [map_terms(datapath, lambda term, r=rule: replace(term, **r)) for rule in rules]  # type: ignore[misc]
     return found
 
 
-def _all_terms(node: Fused, name: str, value: Any) -> Fused:
-    own: dict[str, Any] = {name: None}
-    shared: dict[str, Any] = {name: value}
-    return replace(node, terms=tuple(replace(term, **own) for term in node.terms), **shared)
-
-
-def _without(term: Term, fields: dict[str, Any]) -> Term:
-    """The term without the rules that it shares."""
-    gone: dict[str, Any] = {name: None for name, value in fields.items() if getattr(term, name) == value}
-    return replace(term, **gone)
-
-
-def _own(value: Any, inherited: Any) -> Any:
-    return inherited if value is None else value
+def zero_exponent_of(datapath: Datapath) -> int | None:
+    """The exponent that all terms of the first aligned sum show for a zero; None where they differ or there is none."""
+    terms = next((node.terms for node in walk(datapath.tree) if isinstance(node, Fused)), ())
+    shown = {term.zero_exponent for term in terms}
+    return shown.pop() if len(shown) == 1 else None
 
 
 def with_rules(datapath: Datapath, of: Datapath) -> Datapath:
     """The datapath with the operands, signs of zeros, flushing, overflow, zero exponents and NaNs of another."""
     to = encodes(of)[-1]
-    zeros = [node.zero_exponent for node in walk(of.tree) if isinstance(node, Fused)] or [None]
+    zero = zero_exponent_of(of)
     names = ("subnormals", "tininess", "zero", "underflow", "overflow")
     changed = map_encodes(datapath, lambda each: replace(each, **{name: getattr(to, name) for name in names}))
-    changed = map_fused(changed, lambda node: replace(node, zero_exponent=zeros[0]))
+    changed = map_terms(changed, lambda term: replace(term, zero_exponent=zero))
     return replace(changed, operand_a=of.operand_a, operand_b=of.operand_b, operand_c=of.operand_c, special=of.special)
 
 

@@ -1,8 +1,8 @@
 """The TOML form of a datapath: records to tables of text and numbers, and back.
 
 Lanes are written ``0..15`` or ``1,0``; a leaf of the tree is ``"c"``,
-``"zero"`` or its lanes; a term without rules of its own is its node.  None is
-``"none"``.  Fields at their default are left out.
+``"zero"`` or its lanes; a term without rules of its own is its node, whose rules
+it has (``shorthand``).  None is ``"none"``.  Fields at their default are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -19,10 +19,11 @@ from mmaprobe.catalog.lanes import format_lanes, parse_lanes
 from mmaprobe.catalog.toml import check_levels
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.parameters import datapath as records
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Node, Products, Term, Zero
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Node, Products, Zero
+from mmaprobe.parameters.shorthand import WrittenFused, WrittenTerm, spelt_out, written
 
 Table = dict[str, Any]
-_NODES: dict[str, type] = {"fma": records.Fma, "add": records.Add, "fused": records.Fused, "exact": records.Exact}
+_NODES: dict[str, type] = {"fma": records.Fma, "add": records.Add, "fused": WrittenFused, "exact": records.Exact}
 _NODE_NAMES = {kind: name for name, kind in _NODES.items()}
 _COUNT = re.compile("[0-9]{1,9}")
 _HEXADECIMAL = ("code", "mask")
@@ -36,13 +37,24 @@ class Hexadecimal(int):
 
 
 @cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """Name and default of every field of a record."""
+    return tuple((field.name, field.default) for field in dataclasses.fields(kind))
+
+
+@cache
 def _hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
 def to_table(datapath: Datapath, full: bool = False) -> Table:
     """The table of a datapath; ``full`` writes every field, also those at their default."""
-    return _write_record(datapath, full)
+    return _write_record(datapath, full, written)
+
+
+def spelt_out_table(datapath: Datapath) -> Table:
+    """The table of a datapath with every field, each rule of an aligned sum at its terms."""
+    return _write_record(datapath, True, spelt_out)
 
 
 def from_table(table: Table, where: str = "datapath") -> Datapath:
@@ -70,13 +82,14 @@ def fields(datapath: Datapath) -> list[tuple[str, Any]]:
     return [(path, value) for path, value in leaves if path.rpartition(".")[2] != "node"]
 
 
-def set_field(datapath: Datapath, path: str, value: Any) -> Datapath:
+def set_field(datapath: Datapath, path: str, value: Any, own: bool = False) -> Datapath:
     """The datapath with one field changed: ``set_field(d, "tree.to.rounding", "RNE")``.
 
+    ``own``: a term of an aligned sum has nothing from its node; ``none`` is no cut there, not the node's.
     Raises UsageError with the near paths for an unknown one, and for a value
     that the datapath refuses.
     """
-    table = to_table(datapath, full=True)
+    table = spelt_out_table(datapath) if own else to_table(datapath, full=True)
     holder: Any = table
     *parents, last = path.split(".")
     try:
@@ -91,17 +104,20 @@ def set_field(datapath: Datapath, path: str, value: Any) -> Datapath:
     return from_table(table)
 
 
-def _write_record(value: Any, full: bool) -> Table:
+Writing = Callable[[Fused], WrittenFused]
+
+
+def _write_record(value: Any, full: bool, sum_form: Writing) -> Table:
     table: Table = {"node": _NODE_NAMES[type(value)]} if type(value) in _NODE_NAMES else {}
-    for field in dataclasses.fields(value):
-        item = getattr(value, field.name)
-        if full or item != field.default:
-            hexadecimal = field.name in _HEXADECIMAL and item is not None
-            table[field.name] = Hexadecimal(item) if hexadecimal else _write(item, full)
+    for name, default in _fields(value.__class__):
+        item = getattr(value, name)
+        if full or item != default:
+            hexadecimal = name in _HEXADECIMAL and item is not None
+            table[name] = Hexadecimal(item) if hexadecimal else _write(item, full, sum_form)
     return table
 
 
-def _write(value: Any, full: bool) -> Any:
+def _write(value: Any, full: bool, sum_form: Writing) -> Any:
     if value is None:
         return "none"
     if isinstance(value, Accumulator):
@@ -110,16 +126,18 @@ def _write(value: Any, full: bool) -> Any:
         return "zero"
     if isinstance(value, Products):
         return format_lanes(value.lanes)
-    if isinstance(value, Term) and not full and value == Term(value.of):
-        return _write(value.of, full)
+    if isinstance(value, Fused):
+        return _write_record(sum_form(value), full, sum_form)
+    if isinstance(value, WrittenTerm) and not full and value == WrittenTerm(value.of):
+        return _write(value.of, full, sum_form)
     if dataclasses.is_dataclass(value):
-        return _write_record(value, full)
+        return _write_record(value, full, sum_form)
     if isinstance(value, tuple):
         if value and all(isinstance(item, int) for item in value):
             return format_lanes(value)
         if all(isinstance(item, (int, str)) for item in value):
             return " ".join(map(str, value))
-        return [_write(item, full) for item in value]
+        return [_write(item, full, sum_form) for item in value]
     return value
 
 
@@ -135,11 +153,12 @@ def _read_record(kind: type, table: Any, where: str) -> Any:
             named = f"{where}.{key}" if isinstance(key, str) and key.isidentifier() else f"{where}: {brief(key)}"
             raise UsageError(f"{named}: unknown key{near(key, hints)}")
         values[key] = _read(hints[key], raw, f"{where}.{key}")
-    for field in dataclasses.fields(kind):
-        if field.name not in values and field.default is dataclasses.MISSING:
-            raise UsageError(f"{where}.{field.name}: missing")
+    for name, default in _fields(kind):
+        if name not in values and default is dataclasses.MISSING:
+            raise UsageError(f"{where}.{name}: missing")
     try:
-        return kind(**values)
+        made = kind(**values)
+        return made.read() if isinstance(made, WrittenFused) else made
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
@@ -151,8 +170,8 @@ def _read(hint: Any, raw: Any, where: str) -> Any:
         if raw == "none":
             return None
         (hint,) = (part for part in typing.get_args(hint) if part is not type(None))
-    if hint is Term and not (isinstance(raw, dict) and "of" in raw):
-        return Term(_read_node(raw, where))
+    if hint is WrittenTerm and not (isinstance(raw, dict) and "of" in raw):
+        return WrittenTerm(_read_node(raw, where))
     if dataclasses.is_dataclass(hint):
         return _read_record(typing.cast(type, hint), raw, where)
     if typing.get_origin(hint) is tuple:
@@ -168,7 +187,7 @@ def _read(hint: Any, raw: Any, where: str) -> Any:
 
 
 def _read_tuple(parts: tuple[Any, ...], raw: Any, where: str) -> tuple[Any, ...]:
-    if parts[0] == Node or parts[0] is Term:
+    if parts[0] == Node or parts[0] is WrittenTerm:
         if not isinstance(raw, list):
             raise UsageError(f"{where}: expected a list, got {brief(raw)}")
         return tuple(_read(parts[0], item, f"{where}.{i}") for i, item in enumerate(raw))

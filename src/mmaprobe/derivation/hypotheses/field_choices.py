@@ -14,8 +14,8 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.models.grid import Change, Numbers
-from mmaprobe.parameters.datapath import SUBNORMALS, Datapath, Encode, Fused, Operand, Products, walk
-from mmaprobe.parameters.rewrite import map_encodes, map_fused
+from mmaprobe.parameters.datapath import SUBNORMALS, Datapath, Encode, Fused, Operand, Products, Term, walk
+from mmaprobe.parameters.rewrite import map_encodes, map_terms
 
 MOST_BITS = 64
 """The widest alignment that a search counts out; above it nothing is cut."""
@@ -71,7 +71,7 @@ def overflow() -> list[Change]:
 
 def cut(datapath: Datapath, bits: int | None, mode: str) -> Datapath:
     """All aligned sums with this width and rounding."""
-    return map_fused(datapath, lambda node: replace(node, fraction_bits=bits, rounding=mode))
+    return map_terms(datapath, lambda term: replace(term, fraction_bits=bits, rounding=mode))
 
 
 def may_be_uncut(datapath: Datapath) -> bool:
@@ -79,12 +79,6 @@ def may_be_uncut(datapath: Datapath) -> bool:
     nodes = [node for node in walk(datapath.tree) if isinstance(node, Fused)]
     counts = [sum(len(t.of.lanes) if isinstance(t.of, Products) else 1 for t in node.terms) for node in nodes]
     return min(counts, default=0) > 2
-
-
-def zero_of(datapath: Datapath) -> int | None:
-    """The exponent of a zero in the first aligned sum."""
-    found = [node.zero_exponent for node in walk(datapath.tree) if isinstance(node, Fused)]
-    return found[0] if found else None
 
 
 def zero_exponents(datapath: Datapath) -> list[int | None]:
@@ -106,10 +100,10 @@ LIMIT = 600
 
 @lru_cache(maxsize=4096)
 def _fused(**fields: Any) -> Change:
-    def at(node: Fused) -> Fused:
-        return replace(node, **fields)
+    def at(term: Term) -> Term:
+        return replace(term, **fields)
 
-    return lambda path: map_fused(path, at)
+    return lambda path: map_terms(path, at)
 
 
 @lru_cache(maxsize=256)

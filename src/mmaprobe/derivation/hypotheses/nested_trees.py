@@ -100,10 +100,10 @@ def _innermost(pattern: Pattern) -> list[tuple[int, ...]]:
 
 
 def _root(pattern: Pattern, has_c: bool, to: Encode) -> Node:
-    return Fused((*_terms(pattern), *((Term(ACC),) if has_c else ())), None, "RZ", None, to)
+    return Fused((*_terms(pattern), *((Term(ACC),) if has_c else ())), to)
 
 
 def _terms(pattern: Pattern) -> tuple[Term, ...]:
     lanes = tuple(part for part in pattern if isinstance(part, int))
-    sums = (Term(Fused(_terms(part), None)) for part in pattern if isinstance(part, tuple))
+    sums = (Term(Fused(_terms(part))) for part in pattern if isinstance(part, tuple))
     return (*sums, *((Term(Products(lanes)),) if lanes else ()))

@@ -1,8 +1,7 @@
 """The fields of a datapath by the parts they play, each with all its changes: what a wide search varies.
 
-The datapath is in its ``explicit`` form.  A part is a kind of term of an
-aligned sum (C and what was added so far, products, sums of groups) or a kind of
-result (of a product, of the inner sums, of the whole sum, of the last
+A part is a kind of term of an aligned sum (C and what was added so far,
+products, sums of groups) or a kind of result (of a product, of the inner sums, of the whole sum, of the last
 conversion); all nodes that play one part change together.
 """
 

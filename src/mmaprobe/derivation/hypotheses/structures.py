@@ -105,14 +105,14 @@ def _parts(step: int, count: int, apart: bool) -> list[tuple[int, ...]]:
 
 def _in_groups(lanes: list[tuple[int, ...]], has_c: bool, then: bool) -> Build:
     """Each group an aligned sum handed on; ``then``: their sum handed on once more before c joins."""
-    groups = [Fused((Term(Products(part)),), None) for part in lanes]
-    c = (Term(ACC),) if has_c else ()
+    groups = [Fused.alike((Products(part),), None) for part in lanes]
+    c = (ACC,) if has_c else ()
 
     def build(to: Encode) -> Node:
         whole: tuple[Node, ...] = tuple(groups)
         if then and len(groups) > 1:
-            whole = (Fused(tuple(map(Term, groups)), None),)
-        return Fused((*map(Term, whole), *c), None, "RZ", None, to)
+            whole = (Fused.alike(groups, None),)
+        return Fused.alike((*whole, *c), None, to=to)
 
     return build
 
@@ -121,18 +121,18 @@ def _last(step: int, k: int) -> Build:
     def build(to: Encode) -> Node:
         total: Node = Zero()
         for start in range(0, k, step):
-            total = Fused((Term(total), Term(Products(tuple(range(start, start + step))))), None, "RZ", None, to)
+            total = Fused.alike((total, Products(tuple(range(start, start + step)))), None, to=to)
         return Add(total, ACC, to)
 
     return build
 
 
 def _fused(terms: tuple[Term, ...]) -> Build:
-    return lambda to: Fused(terms, None, "RZ", None, to)
+    return lambda to: Fused(terms, to)
 
 
 def _after(*terms: Term) -> Build:
-    return lambda to: Add(Fused(terms, None, "RZ", None, to), ACC, to)
+    return lambda to: Add(Fused(terms, to), ACC, to)
 
 
 def _divisors(k: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mmaprobe.derivation.hypotheses.read_trees import C, Part, Sum, erased, lanes_of, ordered, parsed, steps_of
 from mmaprobe.derivation.hypotheses.structures import Structure, scaled_structures
-from mmaprobe.parameters.datapath import Accumulator, Add, Encode, Exact, Fma, Fused, Node, Products, Term, Zero
+from mmaprobe.parameters.datapath import Accumulator, Add, Encode, Exact, Fma, Fused, Node, Products, Zero
 
 SEVERAL = ("fused", "exact")
 """How several terms are added."""
@@ -66,9 +66,9 @@ class Kinds:
         if self.inside == "rounded from zero" and len(lanes) == len(part.terms):
             nodes = [Zero()]
             if part.pair:  # the first step of a chain is its first lane alone
-                nodes, lanes = [Fused((Term(Zero()), Term(Products(lanes[:1]))), None, "RZ", None, to)], lanes[1:]
+                nodes, lanes = [Fused.alike((Zero(), Products(lanes[:1])), None, to=to)], lanes[1:]
         nodes += [Products(lanes)] if lanes else []
-        return Exact(tuple(nodes), own) if kind == "exact" else Fused(tuple(map(Term, nodes)), None, "RZ", None, own)
+        return Exact(tuple(nodes), own) if kind == "exact" else Fused.alike(nodes, None, to=own)
 
     def _inside(self, part: Part, to: Encode) -> Node:
         if not isinstance(part, Sum) or self.inside.startswith("rounded") or (part.pair and self.two != "fused"):

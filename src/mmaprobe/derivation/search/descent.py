@@ -23,7 +23,6 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid, Known
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode
-from mmaprobe.parameters.rewrite import explicit, tidy
 
 Group = tuple[Datapath, list[roles.Axis]]
 Spend = Callable[[int], None]
@@ -37,7 +36,7 @@ def descend(
 ) -> tuple[Datapath, int]:
     """The datapath reached downhill and how many answers it gets wrong; ``plain``: only numbers and roundings vary."""
     *_, (path, misses) = descent(start, vectors, answers, plain, spend)
-    return tidy(path), misses
+    return path, misses
 
 
 def descent(
@@ -47,10 +46,10 @@ def descent(
 
     ``spend`` is told how many lanes each group evaluates, about; it may stop the search.
     """
-    current = explicit(start)
+    current = start
     known: Known = {}
     misses = _wrong(current, vectors, answers)
-    yield tidy(current), misses
+    yield current, misses
     for _ in range(SWEEPS):
         before, number = misses, 0
         while misses and (group := next(islice(groups(current, plain), number, None), None)) is not None:
@@ -60,7 +59,7 @@ def descent(
             found = _best(base, fields, known if base is current else {}, vectors, answers)
             if found is not None and found[1] < misses:
                 (current, misses), known = found, {}
-                yield tidy(current), misses
+                yield current, misses
             else:
                 yield current, misses
             number += 1
@@ -81,7 +80,7 @@ def race(
             if path is not None and misses:
                 left.append((i, run))
             elif path is not None:
-                yield i, tidy(path)
+                yield i, path
         runs = left
 
 

@@ -17,7 +17,7 @@ from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Batch, take
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.rewrite import explicit, map_encodes
+from mmaprobe.parameters.rewrite import map_encodes
 
 MOST = 1024
 """Of so many hypotheses all are held against a vector before it is asked."""
@@ -53,9 +53,8 @@ def sharpened(state: State, alive: Living) -> Living:
 
 def _endless(paths: list[Datapath], vectors: Batch) -> Batch:
     """The vectors that get the same answer whatever these datapaths do at the ends of a range."""
-    plain = [explicit(path) for path in paths]
     zeros = all_zeros(formats.get(paths[0].d).max_exponent)
-    ways = [plain, *([change(path) for path in plain] for change in (flushed, zeros, _largest))]
+    ways = [paths, *([change(path) for path in paths] for change in (flushed, zeros, _largest))]
     try:
         first, *others = (several(way).evaluate(vectors) for way in ways)
     except UsageError:  # the engine cannot hold one of them

@@ -18,7 +18,7 @@ from mmaprobe.derivation.vectors.plain import uniform_vectors
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
-from mmaprobe.parameters.rewrite import explicit, map_fused
+from mmaprobe.parameters.rewrite import map_fused
 
 TOLD, TRIED = 6, 48
 """So many vectors tell the places of lanes apart, of so many tried."""
@@ -79,7 +79,7 @@ def _moved(instruction: Instruction, structure: Structure, path: Datapath) -> Da
         known = [(term, rules[roles.term_role(term), node.to is None]) for term in node.terms]
         return replace(node, terms=tuple(replace(rule, of=term.of) for term, rule in known))
 
-    built = map_fused(explicit(grammar.build(instruction, structure, root)), at)
+    built = map_fused(grammar.build(instruction, structure, root), at)
     if inner is not None:
         built = roles.encodes("inner", lambda _: inner)(built)
     return replace(path, tree=built.tree, step=built.step)

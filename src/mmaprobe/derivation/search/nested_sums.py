@@ -31,7 +31,6 @@ from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Datapath, Encode
-from mmaprobe.parameters.rewrite import explicit, tidy
 
 EACH = 96
 """Vectors of each kind."""
@@ -91,14 +90,14 @@ class Numbers:
         everything = Graded.of(self.instruction, [self.state.observations.everything()], self.budget)
         path, loss = descend(path, everything, lambda each: groups(each, ()))
         if loss:
-            raise OutsideError("numbers of the sums inside", tidy(path))
+            raise OutsideError("numbers of the sums inside", path)
         hiding = {
             "c": [[roles.cutoffs(C), roles.widths(C, field_choices.may_be_uncut(path))]],
             "tie": [*self._last_cuts(path)],
         }
         for kind, ways in hiding.items():
             path = self._told_apart(path, ways, kind)
-        return tidy(path)
+        return path
 
     def _told_apart(self, path: Datapath, ways: list[list[Axis]], kind: str) -> Datapath:
         """The first of these combinations that the vectors of this kind leave."""
@@ -118,7 +117,7 @@ class Numbers:
         structure = self.handed.structure
         to = Encode(self.instruction.d, "RNE", zero="positive")
         path = replace(grammar.build(self.instruction, structure, to), order=structure.order)
-        return held(explicit(path))
+        return held(path)
 
     def _ask(self) -> dict[str, Graded]:
         """One launch of every kind; hypotheses are held to the normal answers."""

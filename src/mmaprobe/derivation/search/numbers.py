@@ -26,7 +26,7 @@ MOST_FIRST, ROOM = 24, 12
 
 
 def groups(path: Datapath, precisions: Precisions, cuts: bool = True) -> Iterator[Group]:
-    """Every group around a datapath in its explicit form; without ``cuts`` the terms of sums stay as they are."""
+    """Every group around a datapath; without ``cuts`` the terms of sums stay as they are."""
     terms = roles.term_roles(path) if cuts else []
     yield from _widths(path, terms)
     yield from _results(path, precisions)
@@ -127,22 +127,15 @@ def wide_formats() -> tuple[str, ...]:
     return tuple(f.name for f in every if f.is_float and f.nan == "ieee" and f.container_bits >= 16)
 
 
-def _all_terms(**fields: Any) -> Change:
-    def at(node: Fused) -> Fused:
-        return replace(node, terms=tuple(replace(term, **fields) for term in node.terms))
-
-    return lambda path: map_fused(path, at)
-
-
 @lru_cache(maxsize=2)
 def tied_widths(uncut: bool) -> Axis:
     """Every number of fraction bits, the same of all terms."""
-    return Numbers(lambda bits: _all_terms(fraction_bits=bits), field_choices.widths(uncut))
+    return field_choices.fraction_bits(uncut)
 
 
 @lru_cache(maxsize=1)
 def tied_modes() -> Axis:
-    return [_all_terms(rounding=mode) for mode in formats.ROUNDINGS]
+    return field_choices.alignment()
 
 
 def _level(handed: bool, **fields: Any) -> Change:

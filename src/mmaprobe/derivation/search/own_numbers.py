@@ -39,7 +39,6 @@ from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.rewrite import tidy
 
 ALONE, UNIFORM, SAFE = 96, 96, 64
 """Vectors of the second opening, by kind."""
@@ -72,7 +71,7 @@ class Untied:
         try:
             yield from self._found(placed)
         except OutsideError as error:
-            raise OutsideError(error.stage, error.closest or (self.far and tidy(self.far))) from None
+            raise OutsideError(error.stage, error.closest or self.far) from None
 
     def _found(self, placed: bool) -> Iterator[Datapath]:
         alone, equal, everything = self._ask()
@@ -84,7 +83,7 @@ class Untied:
             found = self._any_order(alone, near, equal, everything)
         if not found:
             raise OutsideError("structures", None)
-        yield from self._polished(several(list(dict.fromkeys(map(tidy, found)))), alone.precisions)
+        yield from self._polished(several(list(dict.fromkeys(found))), alone.precisions)
 
     def _natural(self, alone: Alone, near: list[Shape]) -> list[Datapath]:
         """What gets all plain answers right with its lanes as they come."""

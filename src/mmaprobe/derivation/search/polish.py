@@ -13,7 +13,7 @@ from mmaprobe.derivation.search.single_terms import descend as descend_numbers
 from mmaprobe.derivation.session import OutsideError, State
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.rewrite import explicit, simpler, tidy
+from mmaprobe.parameters.rewrite import simpler
 
 TURNS = 12
 
@@ -29,12 +29,12 @@ def polish(state: State, datapath: Datapath, pool: Pool, plain: bool) -> Datapat
         if misses:
             raise OutsideError("fields on their own", found)
         found = _simplest(state, found)
-        rivals = Living.of(list(grids(explicit(found), plain)))
+        rivals = Living.of(list(grids(found, plain)))
         state.say(f"fields on their own: {len(rivals)} hypotheses")
         alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn)
         if state.observations.mismatches(found) == 0:
             return found
-        datapath = tidy(next(iter(alive), found))
+        datapath = next(iter(alive), found)
     raise OutsideError("neighbours kept replacing each other", datapath)
 
 
@@ -42,18 +42,18 @@ def polish_numbers(state: State, datapath: Datapath, pool: Pool, precisions: Pre
     """``polish`` of precisions and roundings alone, each part on its own, by graded answers."""
     for turn in range(TURNS):
         seen = Graded.of(state.instruction, [state.observations.everything()], budget)
-        found, loss = descend_numbers(explicit(datapath), seen, lambda path: groups(path, precisions))
+        found, loss = descend_numbers(datapath, seen, lambda path: groups(path, precisions))
         if loss:
-            raise OutsideError("precisions and roundings", tidy(found))
-        found = _simplest(state, tidy(found))
-        near = [grid for base, group in singles(explicit(found), precisions) if (grid := grid_of(base, group))]
+            raise OutsideError("precisions and roundings", found)
+        found = _simplest(state, found)
+        near = [grid for base, group in singles(found, precisions) if (grid := grid_of(base, group))]
         rivals = Living.of(near)
         state.say(f"precisions and roundings, each part on its own: {len(rivals)} hypotheses")
         which = partial(normal, state.instruction)
         alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn, which=which)
         if state.observations.mismatches(found) == 0:
             return found
-        datapath = tidy(next(iter(alive), found))
+        datapath = next(iter(alive), found)
     raise OutsideError("neighbours kept replacing each other", datapath)
 
 

@@ -25,8 +25,8 @@ from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.grid import Change, Grid, Numbers
 from mmaprobe.operands.batch import Batch, join, take
-from mmaprobe.parameters.datapath import Add, Datapath, Encode, Fused, Node, Operand, Products, children, walk
-from mmaprobe.parameters.rewrite import explicit, map_encodes, map_fused, map_node, tidy, with_encode
+from mmaprobe.parameters.datapath import Add, Datapath, Encode, Node, Operand, Products, children, walk
+from mmaprobe.parameters.rewrite import map_encodes, map_node, map_terms, with_encode
 
 Axis = Sequence[Change]
 PARTS = ("product", "halves", "inner", "root", "result")
@@ -43,7 +43,7 @@ class Ends:
 
     def __init__(self, state: State, pools: Pools, datapath: Datapath) -> None:
         self.state, self.pools, self.instruction = state, pools, state.instruction
-        self.start = explicit(_bare(datapath))
+        self.start = _bare(datapath)
         self.parts = [part for part in PARTS if _encode_of(self.start, part) is not None]
         self.names = ["a", "b", *(["c"] if datapath.c is not None else [])]
         self.formats = list(dict.fromkeys([datapath.d, *(_encode_of(self.start, part).format for part in self.parts)]))  # type: ignore[union-attr]
@@ -59,7 +59,7 @@ class Ends:
         except OutsideError:  # terms may have zero exponents of their own
             path, flushes, zeros = self._flushes(self._zeros(path, self._low, self._view()), [])
         signs = self._signs(path, flushes, zeros)
-        return several([tidy(self._zeros(next(iter(signs)), self._low, self._view(sees=True)))])
+        return several([self._zeros(next(iter(signs)), self._low, self._view(sees=True))])
 
     # --- zero exponents
 
@@ -90,13 +90,13 @@ class Ends:
         for turn in range(ROUNDS):
             path, misses = self._downhill(path, lines, view)
             if misses:
-                raise OutsideError("the zero exponents", tidy(path))
+                raise OutsideError("the zero exponents", path)
             rivals = view.all(*(Grid(path, [line]) for line in lines))
             alive = eliminate(view, rivals, _within(view, pool), seed=self.state.seed + 17 * turn, patience=2)
             if not view.mismatches(path):
                 return path
             path = next(iter(alive), path)
-        raise OutsideError("the zero exponents", tidy(path))
+        raise OutsideError("the zero exponents", path)
 
     def _downhill(self, path: Datapath, lines: list[Axis], view: View) -> tuple[Datapath, int]:
         misses = view.mismatches(path)
@@ -120,7 +120,7 @@ class Ends:
             alive = self._eliminate(view, Grid(path, [*rules, some]), self._top)
             if len(alive):
                 return next(iter(alive))
-        raise OutsideError("overflow, part by part", tidy(path))
+        raise OutsideError("overflow, part by part", path)
 
     def _unflushed(self, path: Datapath, vectors: Batch) -> NDArray[np.int64]:
         """The vectors that get the same answer with everything flushed as with nothing."""
@@ -145,7 +145,7 @@ class Ends:
         grid = Grid(path, [*rules, *([zeros[: max(room, 1)]] if zeros else [])])
         alive = self._eliminate(self._view(), grid, self._bottom)
         if not len(alive):
-            raise OutsideError("flushing, part by part", tidy(path))
+            raise OutsideError("flushing, part by part", path)
         left = np.unravel_index(np.concatenate([indices for _, indices in alive.parts]), grid.shape)
         found: list[Axis] = []
         for number, places in enumerate(left[: len(rules)]):
@@ -176,7 +176,7 @@ class Ends:
         grid = Grid(path, [*some, *signs, *([zeros[:room]] if zeros else [])])
         alive = self._eliminate(self._view(sees=True), grid, self._bottom)
         if not len(alive):
-            raise OutsideError("signs of zeros, part by part", tidy(path))
+            raise OutsideError("signs of zeros, part by part", path)
         return alive
 
     def _eliminate(self, view: View, grid: Grid, pool: Pool, patience: int = 2) -> Living:
@@ -257,21 +257,13 @@ def _tied_zeros(values: Sequence[int | None]) -> Axis:
 def all_zeros(value: int | None) -> Change:
     """Set the zero exponent of every term."""
 
-    def at(node: Fused) -> Fused:
-        return replace(node, terms=tuple(replace(term, zero_exponent=value) for term in node.terms))
-
-    return lambda path: map_fused(path, at)
+    return lambda path: map_terms(path, lambda term: replace(term, zero_exponent=value))
 
 
 def _bare(path: Datapath) -> Datapath:
     """Nothing flushed, no rule of zeros or overflow."""
     plain = map_encodes(path, lambda to: Encode(to.format, to.rounding, first=to.first))
-    none = map_fused(
-        plain,
-        lambda node: replace(
-            node, zero_exponent=None, terms=tuple(replace(term, zero_exponent=None) for term in node.terms)
-        ),
-    )
+    none = all_zeros(None)(plain)
     operands = {f"operand_{side}": replace(getattr(path, f"operand_{side}"), subnormals="keep") for side in "abc"}
     return replace(none, product=replace(none.product, overflow_exponent=None), **operands)
 

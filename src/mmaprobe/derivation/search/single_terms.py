@@ -23,7 +23,7 @@ from mmaprobe.models.grid import Known
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
-from mmaprobe.parameters.rewrite import explicit, map_fused
+from mmaprobe.parameters.rewrite import map_fused
 
 SWEEPS = 3
 WIDE = 60
@@ -86,7 +86,7 @@ def _terms(path: Datapath) -> list[tuple[object, ...]]:
 def _reference(instruction: Instruction) -> Datapath:
     shape = next(fused_structures(instruction.k, instruction.c is not None))
     to = Encode(instruction.d, "RNE", zero="positive")
-    return explicit(grammar.build(instruction, shape, to))
+    return grammar.build(instruction, shape, to)
 
 
 def numbered(path: Datapath, fit: Datapath) -> Datapath:
@@ -98,7 +98,7 @@ def numbered(path: Datapath, fit: Datapath) -> Datapath:
         return replace(node, terms=tuple(_like(term, terms) for term in node.terms))
 
     product = fit.product if fit.product.to or path.product.to is None else replace(fit.product, to=path.product.to)
-    return held(replace(map_fused(explicit(path), at), product=product, result=fit.result))
+    return held(replace(map_fused(path, at), product=product, result=fit.result))
 
 
 def _like(term: Term, terms: dict[str, Term]) -> Term:

@@ -30,7 +30,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid
 from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Datapath, Special
-from mmaprobe.parameters.rewrite import converted_last, spellings, with_rules
+from mmaprobe.parameters.rewrite import converted_last, spellings, with_rules, zero_exponent_of
 
 MOST_STRUCTURES = 8
 """Of the structures that plain vectors leave alive so many, unlike at the ends of the range, are refined."""
@@ -234,7 +234,7 @@ class Search:
         if not grammar.has_fused(datapath):
             self.state.observations.remember(*self.opening.ends)
             return self._range(datapath, [None])
-        zeros = [field_choices.zero_of(path) for path in self._classes(self._zeros(datapath, self.pools.zeroed))]
+        zeros = [zero_exponent_of(path) for path in self._classes(self._zeros(datapath, self.pools.zeroed))]
         self.state.observations.remember(*self.opening.ends)
         some = self._range(datapath, zeros[:1], zeros).first(MOST_STRUCTURES)
         for number, each in enumerate(some):

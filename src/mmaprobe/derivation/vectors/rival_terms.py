@@ -45,9 +45,8 @@ def places_of(datapaths: Sequence[Datapath]) -> Places:
         highs |= {n for n in (path.product.overflow_exponent,) if n is not None}
         reach |= {to.first[0] for to in encodes(path) if to.first}
         for node in (node for node in walk(path.tree) if isinstance(node, Fused)):
-            cuts = (node.fraction_bits, *(n for term in node.terms for n in (term.fraction_bits, term.cutoff)))
-            reach |= {n for n in cuts if n is not None}
-            zeros |= {n for n in (node.zero_exponent, *(term.zero_exponent for term in node.terms)) if n is not None}
+            reach |= {n for term in node.terms for n in (term.fraction_bits, term.cutoff) if n is not None}
+            zeros |= {term.zero_exponent for term in node.terms if term.zero_exponent is not None}
     return Places(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, walk
-from mmaprobe.parameters.diff import datapath_changes, diff, in_words
+from mmaprobe.parameters.diff import TERM_FIELD, datapath_changes, diff, in_words
 from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.report.vectors import vector_text
@@ -69,7 +69,7 @@ def differences(instruction: Instruction, old: Datapath, new: Datapath, seed: in
 def _with_old(old: Datapath, new: Datapath, field: str, value: str) -> Datapath:
     """The new datapath with one field as it was; the old one where that is no datapath."""
     try:
-        return mutate(new, field, value)
+        return mutate(new, field, value, own=TERM_FIELD.fullmatch(field) is not None)
     except UsageError:
         return old
 

@@ -27,7 +27,7 @@ from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.console import Plain
-from mmaprobe.report.datapath.naming import describe, encoding, headline, term_names, term_note
+from mmaprobe.report.datapath.naming import alike, describe, encoding, headline, term_names, term_notes
 from mmaprobe.report.hexfloat import difference, shown
 
 
@@ -162,24 +162,27 @@ def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[R
     node = event.node
     assert isinstance(node, Fused)
     top = int(event.values["maximum"][0])
-    own = any(map(term_note, node.terms))
+    notes = term_notes(node)
+    own = any(notes)
     table = _table(describe(node), "term", "value", "exponent", "kept", "cut off", *(["rule"] if own else []))
-    for term, value, labels, kept in zip(
-        node.terms, *(event.values[name] for name in ("terms", "labels", "aligned")), strict=True
+    for term, note, value, labels, kept in zip(
+        node.terms, notes, *(event.values[name] for name in ("terms", "labels", "aligned")), strict=True
     ):
         rows = [
-            (shown(value, at), _label(value, labels, at), shown(kept, at), difference(value, kept, at), term_note(term))
+            (shown(value, at), _label(value, labels, at), shown(kept, at), difference(value, kept, at), note)
             for at in np.ndindex(value.negative.shape)
         ]
         _rows(table, term_names(term.of, lanes, accumulator), rows if own else [row[:-1] for row in rows])
     yield table
     if top == ABSENT:
         yield Text("only zeros: nothing is aligned")
-    elif node.fraction_bits is None:
+    elif not alike(node):
         yield Text(f"largest exponent {top}; {'terms with their own rule' if own else 'no term'} cut")
     else:
-        quantum = top - node.fraction_bits
-        yield Text(f"largest exponent {top}, {node.fraction_bits} bits below it: multiples of 2^{quantum}")
+        bits = node.terms[0].fraction_bits
+        assert bits is not None
+        quantum = top - bits
+        yield Text(f"largest exponent {top}, {bits} bits below it: multiples of 2^{quantum}")
     yield Text.assemble("exact sum  ", (shown(event.values["sum"]), "bold"))
 
 

@@ -19,6 +19,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     Zero,
 )
+from mmaprobe.parameters.shorthand import written
 from mmaprobe.report.datapath.phrases import describe, lanes_text
 
 ROUNDINGS = {
@@ -111,7 +112,7 @@ def _exact(node: Exact) -> str:
 
 
 def _fused(node: Fused) -> str:
-    rules = [_rules(term, node) for term in node.terms]
+    rules = [_rules(term) for term in node.terms]
     alike = len(set(rules)) == 1
     texts = [_inside(term.of) + ("" if alike else f" ({rule})" if rule else "")
              for term, rule in zip(node.terms, rules, strict=True)]  # fmt: skip
@@ -123,19 +124,19 @@ def _inside(node: Node) -> str:
     return f"({_text(node)})" if isinstance(node, (Fused, Exact)) else _text(node)
 
 
-def _rules(term: Term, node: Fused) -> str:
-    bits = node.fraction_bits if term.fraction_bits is None else term.fraction_bits
-    rounding = ROUNDINGS[term.rounding or node.rounding]
-    parts = [f"{rounding} {bits} bits below it"] if bits is not None else []
+def _rules(term: Term) -> str:
+    cut = f"{ROUNDINGS[term.rounding]} {term.fraction_bits} bits below it"
+    parts = [cut] if term.fraction_bits is not None else []
     parts += [f"dropped {term.cutoff} below it"] if term.cutoff is not None else []
     return ", ".join(parts)
 
 
 def _zeros(node: Fused) -> str:
-    """What zeros show to the maximum: the node's rule, and that of a term with its own."""
-    own = [f"a zero {_text_short(term.of)} as 2^{term.zero_exponent}" for term in node.terms
+    """What zeros show to the maximum: of all terms, or each of its own."""
+    whole = written(node)
+    own = [f"a zero {_text_short(term.of)} as 2^{term.zero_exponent}" for term in whole.terms
            if term.zero_exponent is not None]  # fmt: skip
-    every = [f"a zero as 2^{node.zero_exponent}"] if node.zero_exponent is not None else []
+    every = [f"a zero as 2^{whole.zero_exponent}"] if whole.zero_exponent is not None else []
     return f", {' and '.join(own + every)} there" if own or every else ""
 
 

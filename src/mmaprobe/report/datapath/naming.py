@@ -66,8 +66,7 @@ def describe(node: Node) -> str:
     to = getattr(node, "to", None)
     result = f" → {encoding(to)}" if to is not None else ""
     if isinstance(node, Fused):
-        bits = "" if node.fraction_bits is None else f" {node.fraction_bits} bits {node.rounding}"
-        return f"fused{bits}{result}"
+        return " ".join(("fused", *alike(node))) + result
     if isinstance(node, Exact):
         return f"exact{' × scales' if node.scaled else ''}{result}"
     if isinstance(node, (Fma, Add)):
@@ -75,12 +74,22 @@ def describe(node: Node) -> str:
     return {"accumulator": "c", "zero": "0"}.get(kind(node), "products")
 
 
-def term_note(term: Term) -> str:
-    """A fused term's own rules."""
-    own = [] if term.fraction_bits is None else [f"{term.fraction_bits} bits"]
-    own += [term.rounding] if term.rounding else []
-    own += [] if term.cutoff is None else [f"dropped {term.cutoff} below"]
-    return " ".join(own)
+def _cut(term: Term) -> list[str]:
+    """``25 bits RZ``; nothing where every bit is kept."""
+    return [] if term.fraction_bits is None else [f"{term.fraction_bits} bits {term.rounding}"]
+
+
+def alike(node: Fused) -> list[str]:
+    """The cut of a fused node's terms where all are cut alike; else each term has its note."""
+    cuts = [_cut(term) for term in node.terms]
+    return cuts[0] if all(cut == cuts[0] for cut in cuts) else []
+
+
+def term_notes(node: Fused) -> list[str]:
+    """What holds of single terms of a fused node."""
+    own = not alike(node)
+    dropped = ([] if term.cutoff is None else [f"dropped {term.cutoff} below"] for term in node.terms)
+    return [" ".join((*(_cut(term) if own else []), *far)) for term, far in zip(node.terms, dropped, strict=True)]
 
 
 def headline(datapath: Datapath) -> str:

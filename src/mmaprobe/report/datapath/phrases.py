@@ -101,7 +101,7 @@ def _precision(datapath: Datapath) -> str:
     parts = [f"products {datapath.product.to.format}"] if datapath.product.to else []
     for node in walk(datapath.tree):
         if isinstance(node, Fused):
-            cuts = [node.fraction_bits, *(t.fraction_bits for t in node.terms if t.fraction_bits is not None)]
+            cuts = dict.fromkeys(term.fraction_bits for term in node.terms)
             parts += [f"F={bits}" if bits is not None else "every bit" for bits in cuts]
         elif isinstance(node, Exact):
             parts.append("every bit")
@@ -113,7 +113,7 @@ def _precision(datapath: Datapath) -> str:
 def _rounding(datapath: Datapath) -> str:
     if not formats.get(datapath.d).is_float:
         return "saturates" if any(to.overflow == "largest" for to in _encodes(datapath)) else "wraps"
-    aligned = [node.rounding for node in walk(datapath.tree) if isinstance(node, Fused)]
+    aligned = [term.rounding for node in walk(datapath.tree) if isinstance(node, Fused) for term in node.terms]
     results = list(dict.fromkeys(_one_rounding(to) for to in _encodes(datapath)))
     if datapath.product.to and _one_rounding(datapath.product.to) not in results:
         results.insert(0, f"products {_one_rounding(datapath.product.to)}")

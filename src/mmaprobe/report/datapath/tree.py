@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
-from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, Zero
-from mmaprobe.report.datapath.naming import encoding, headline, kind, product, term_note
+from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Zero
+from mmaprobe.report.datapath.naming import alike, encoding, headline, kind, product, term_notes
 
 LINKS = 4
 """Chains of more fused multiply-adds are drawn as one node."""
@@ -76,11 +76,11 @@ def _branch(node: Node, lanes: tuple[int, ...], accumulator: Branch, datapath: D
     if isinstance(node, Fma):
         return _chain(below(node.acc), [lanes[k] for k in node.lanes], detail, rounded)
     if isinstance(node, Fused):
-        bits = "" if node.fraction_bits is None else f"{node.fraction_bits} bits {node.rounding} "
-        return Branch("fused", f"{bits}{detail}".strip(), tuple(_term(term, below(term.of)) for term in node.terms))
-    terms = (node.x, node.y) if isinstance(node, Add) else node.terms
+        terms = (replace(below(t.of), edge=note) for t, note in zip(node.terms, term_notes(node), strict=True))
+        return Branch("fused", " ".join((*alike(node), detail)).strip(), tuple(terms))
+    addends = (node.x, node.y) if isinstance(node, Add) else node.terms
     scales = "× scales " if isinstance(node, Exact) and node.scaled else ""
-    return Branch(kind(node), f"{scales}{detail}".strip(), tuple(map(below, terms)))
+    return Branch(kind(node), f"{scales}{detail}".strip(), tuple(map(below, addends)))
 
 
 def _chain(acc: Branch, lanes: Sequence[int], detail: str, rounded: str) -> Branch:
@@ -90,10 +90,6 @@ def _chain(acc: Branch, lanes: Sequence[int], detail: str, rounded: str) -> Bran
     for lane in lanes:
         acc = Branch("fma", detail, (acc, Branch("product", rounded, lanes=(lane,))))
     return acc
-
-
-def _term(term: Term, branch: Branch) -> Branch:
-    return replace(branch, edge=term_note(term))
 
 
 def from_answer(answer: Any) -> Branch:
