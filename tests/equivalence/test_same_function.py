@@ -39,8 +39,11 @@ def alike(form: str, one: Datapath, other: Datapath) -> bool:
     return all(np.array_equal(*evaluate_many([one, other], pool)) for pool in pools)
 
 
-@pytest.mark.parametrize(("form", "bits", "holds"), [("cdna3", 33, True), ("cdna3", 40, True), ("cdna3", 31, False)])
-def test_a_cut_made_again(form: str, bits: int, holds: bool) -> None:
+@pytest.mark.parametrize(
+    ("form", "bits", "holds"),
+    [("cdna3", 33, True), ("cdna3", 40, True), ("cdna3", "uncut", True), ("cdna3", 31, False)],
+)
+def test_a_cut_made_again(form: str, bits: int | str, holds: bool) -> None:
     path = PATHS[form]
     other = mutate(path, "tree.terms.0.fraction_bits", str(bits))
     assert cut_again(path, other, "tree.terms.0") == holds

@@ -225,7 +225,7 @@ def align(value: Num, top: int | None, rules: Table, node: Table) -> Num:
         return replace(value, value=Fraction(0))
     bits = option(rules, "fraction_bits", None)
     bits = option(node, "fraction_bits", None) if bits is None else bits
-    if bits is None:
+    if bits is None or bits == "uncut":
         return value
     mode = option(rules, "rounding", None) or node.get("rounding", "RZ")
     return replace(value, value=round_to_multiple(value.value, top - bits, mode))

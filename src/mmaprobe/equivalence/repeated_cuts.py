@@ -16,8 +16,8 @@ def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     2**(e - g) and at most 2**(e + h), so with n bits it is cut only where
     e <= E - n + g - 1.  Where n >= g + h + 1 it is then at most 2**(E - 2), the sum at least
     2**(E - 1) if C is normal, and the first cut, f bits below that, is not below 2**(E - 1 - f):
-    no finer than the term's where n >= f + 1.  Both round down and C is a multiple of the finer
-    place, so the coarser cut decides.  At the lowest exponent, C's label if C is
+    no finer than the term's where n >= f + 1, and where the term keeps every bit.  Both round
+    down and C is a multiple of the finer place, so the coarser cut decides.  At the lowest exponent, C's label if C is
     subnormal, a zero's if C is zero, the first cut is f bits below it in any case.
     """
     index = _index(place)
@@ -29,7 +29,8 @@ def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     term, c, first = tree.terms[index], tree.terms[1 - index], tree.to.first
     mine, other = term.fraction_bits, rival.terms[index].fraction_bits
     terms = tuple(replace(t, fraction_bits=other) if i == index else t for i, t in enumerate(tree.terms))
-    if new != replace(old, tree=replace(tree, terms=terms)) or mine is None or other is None or first is None:
+    numbers = [bits for bits in (mine, other) if bits is not None]
+    if new != replace(old, tree=replace(tree, terms=terms)) or not numbers or first is None:
         return False
     down = first[1] == term.rounding == "RD" and tree.to.rounding != "RD" and term.cutoff is None
     d, fine = formats.get(tree.to.format), granularity(term.of)
@@ -37,7 +38,7 @@ def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
         return False
     low = all(zero is None or zero <= d.min_exponent for zero in (term.zero_exponent, c.zero_exponent))
     whole = c.fraction_bits is None or c.fraction_bits >= d.fraction_bits
-    return low and whole and min(mine, other) >= max(fine + headroom(old, term.of) + 1, first[0] + 1, d.fraction_bits)
+    return low and whole and min(numbers) >= max(fine + headroom(old, term.of) + 1, first[0] + 1, d.fraction_bits)
 
 
 def zero_cut_again(old: Datapath, new: Datapath, place: str) -> bool:

@@ -145,6 +145,13 @@ def _by_one(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield from (str(value - 1), str(value + 1), "none")
 
 
+def _fraction_bits(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    """One more, one less, and none: of a term with a number of its own that of the node, and every bit."""
+    yield from _by_one(value, holder, datapath)
+    if value != "none" and "of" in holder:
+        yield "uncut"
+
+
 def _zero_exponent(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     if value == "none" and "terms" in holder:
         yield str(formats.get(datapath.c or datapath.d).min_exponent)
@@ -248,7 +255,7 @@ def _flip(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
 
 
 _RULES: dict[str, Rule] = {
-    "fraction_bits": _by_one,
+    "fraction_bits": _fraction_bits,
     "cutoff": _by_one,
     "overflow_exponent": _by_one,
     "zero_exponent": _zero_exponent,

@@ -8,7 +8,7 @@ where a term keeps every bit), rounding RZ and no zero exponent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Encode, Fused, Node, Term, Zero
@@ -19,10 +19,10 @@ SHARED = ("fraction_bits", "rounding", "zero_exponent")
 
 @dataclass(frozen=True)
 class WrittenTerm:
-    """A term as it is written, unchecked; None: as the node says."""
+    """A term as it is written, unchecked; None: as the node says, ``uncut``: every bit is kept, whatever it says."""
 
     of: Node
-    fraction_bits: int | None = None
+    fraction_bits: int | Literal["uncut"] | None = None
     rounding: str | None = None
     zero_exponent: int | None = None
     cutoff: int | None = None
@@ -45,6 +45,8 @@ class WrittenFused:
 
     def _read_term(self, number: int, term: WrittenTerm) -> Term:
         rules = {name: getattr(self, name) if (own := getattr(term, name)) is None else own for name in SHARED}
+        if rules["fraction_bits"] == "uncut":
+            rules["fraction_bits"] = None
         try:
             return Term(term.of, cutoff=term.cutoff, **rules)
         except UsageError as error:

@@ -166,10 +166,12 @@ def _read_record(kind: type, table: Any, where: str) -> Any:
 def _read(hint: Any, raw: Any, where: str) -> Any:
     if hint == Node:
         return _read_node(raw, where)
-    if isinstance(hint, types.UnionType):
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if raw == "none":
             return None
-        (hint,) = (part for part in typing.get_args(hint) if part is not type(None))
+        hint, *words = (part for part in typing.get_args(hint) if part is not type(None))
+        if any(raw in typing.get_args(word) for word in words if isinstance(raw, str)):
+            return raw
     if hint is WrittenTerm and not (isinstance(raw, dict) and "of" in raw):
         return WrittenTerm(_read_node(raw, where))
     if dataclasses.is_dataclass(hint):
