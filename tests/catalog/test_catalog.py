@@ -12,6 +12,7 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog import loader
+from mmaprobe.catalog.architectures import Architectures
 from mmaprobe.catalog.catalog import Catalog
 from mmaprobe.catalog.lanes import format_lanes, parse_lanes
 from mmaprobe.catalog.lookup import (
@@ -159,7 +160,6 @@ def test_lanes_that_cannot_be_read() -> None:
 
 ROW = """
 schema = 1
-architectures = ["one"]
 [[row]]
 family = "f"
 opcode = "op{k}"
@@ -178,7 +178,8 @@ primitive = "P{K}"
 
 def read(text: str) -> Catalog:
     """The catalog of one data file."""
-    return Catalog((loader.parse("t.toml", text),))
+    one = Architectures({"one": ""}, {})
+    return Catalog((loader.parse("t.toml", text, one),), one)
 
 
 @pytest.mark.parametrize(

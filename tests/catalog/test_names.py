@@ -83,9 +83,9 @@ def test_a_generation_where_its_parts_agree() -> None:
     assert len(forms("ampere")) == len(forms("sm_80"))
     with pytest.raises(
         UsageError,
-        match=re.escape("blackwell is sm_100a, sm_103a, sm_110a, sm_120a, sm_121a, which differ in what ")
+        match=re.escape("blackwell is sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a, which differ in what ")
         + ".*"
-        + re.escape("(sm_100a, sm_103a, sm_110a; sm_120a, sm_121a): name one"),
+        + re.escape("(sm_100a, sm_103a, sm_107a, sm_110a; sm_120a, sm_121a): name one"),
     ):
         lowering(instruction(FP8), "blackwell")
     with pytest.raises(UsageError, match=r"blackwell is .*, which differ in their parameters"):

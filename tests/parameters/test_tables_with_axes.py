@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from test_parameters import FMA, SAMPLES
 
+from mmaprobe.catalog.architectures import Architectures
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters import shared
@@ -78,10 +79,9 @@ def test_wrong_axes_are_named(old: str, new: str, said: str) -> None:
         from_text(AXES.replace(old, new), "a.toml")
 
 
+HERE = Architectures({"x": "", "y": "", "z": "", "w": ""}, {"two": ("x", "y")})
 SHARED = """
 schema = 1
-[groups]
-two = ["x", "y"]
 [[primitive]]
 name = "I{k}.{A}[{a}]"
 architectures = ["two", "z"]
@@ -104,7 +104,7 @@ rows = 2
 
 def test_shared_rows_make_entries_of_the_architectures_they_name() -> None:
     own = {"P": Entry("P", FMA, "published", "a manual", follows=("daz",))}
-    found = {name: entries_of(parse_shared(SHARED, "s.toml"), "s.toml", name, own) for name in "xyw"}
+    found = {name: entries_of(parse_shared(SHARED, "s.toml"), "s.toml", name, own, HERE) for name in "xyw"}
     assert list(found["y"]) == ["I4.S8[s8]", "I4.U8[u8]"]
     assert found["w"] == {}
     integer = found["x"]["I4.U8[u8]"]
@@ -122,6 +122,7 @@ def test_shared_rows_make_entries_of_the_architectures_they_name() -> None:
         ("schema = 1", "schema = ", "s.toml: Invalid value"),
         ("rows = 2", "rows = 3", "s.toml: truncated: it holds 2 rows and its [end] says"),
         ('architectures = ["x"]', "", "s.toml, row 2: key 'architectures' is missing"),
+        ('architectures = ["x"]', 'architectures = ["v"]', "s.toml, row 2: unknown architecture 'v'"),
         ("{last}", "{least}", "s.toml, row 1: nothing binds {least}; did you mean last"),
         ('like = "{of}"', 'alike = "{of}"', "s.toml, row 2: P.SP: unknown key 'alike'"),
         ('source = "as {of}"', 'same_as = "y"\nsource = ""', "s.toml, row 2: P.SP: needs either a datapath or same_as"),
@@ -132,7 +133,7 @@ def test_broken_shared_rows_are_refused_by_file_and_row(old: str, new: str, said
     assert old in SHARED
     own = {"P": Entry("P", FMA, "published", "a manual")}
     with pytest.raises(UsageError, match="^" + re.escape(said)):
-        entries_of(parse_shared(SHARED.replace(old, new), "s.toml"), "s.toml", "x", own)
+        entries_of(parse_shared(SHARED.replace(old, new), "s.toml"), "s.toml", "x", own, HERE)
 
 
 def test_an_architectures_own_file_is_stronger() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from mmaprobe.catalog.architectures import Architectures
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.loader import Shelf
 from mmaprobe.catalog.lowering import Lowering
@@ -43,13 +44,14 @@ class Catalog:
     """The shelves, searched row by row; what an architecture lists is worked out once."""
 
     shelves: tuple[Shelf, ...]
+    known: Architectures
     _forms: dict[str, tuple[Form, ...]] = field(default_factory=dict)
     _ways: dict[tuple[str, Instruction], Lowering] = field(default_factory=dict)
 
     @property
     def architectures(self) -> tuple[str, ...]:
-        """Every architecture of a data file, in its order."""
-        return tuple(dict.fromkeys(name for shelf in self.shelves for name in shelf.architectures))
+        """Every architecture, in order."""
+        return self.known.names
 
     def forms(self, architecture: str) -> tuple[Form, ...]:
         """Every form of an architecture, in the files' order; UsageError naming a row that contradicts another."""
@@ -83,8 +85,6 @@ class Catalog:
     def _listed(self, architecture: str) -> Iterator[Form]:
         seen: set[str] = set()
         for shelf in self.shelves:
-            if architecture not in shelf.architectures:
-                continue
             for number, row in enumerate(shelf.rows):
                 for form in shelf.checked(number, partial(_row_forms, row, architecture)):
                     if form.first.id in seen:

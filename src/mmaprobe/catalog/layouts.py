@@ -2,8 +2,9 @@
 
 A fragment record applies where each of its predicates holds: an instruction's
 opcode, shape, formats and the operand's width against a value, a list of
-values or a glob.  One record may apply to an operand; where it is open several,
-each by the name of its claim (``catalog.claims``).
+values or a glob, its architecture against names and groups of ``catalog.architectures``.
+One record may apply to an operand; where it is open several, each by the name
+of its claim (``catalog.claims``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from math import prod
 from typing import Any
 
 from mmaprobe import formats
+from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.claims import claim_of, claimed
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
@@ -141,12 +143,15 @@ def facts(instruction: Instruction, architecture: str, operand: str) -> dict[str
 
 
 def _holds(predicates: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    for key, wanted in predicates.items():
-        options = wanted if isinstance(wanted, list) else [wanted]
-        got = known[key]
-        if not any(fnmatchcase(got, o) if isinstance(got, str) and isinstance(o, str) else got == o for o in options):
-            return False
-    return True
+    return all(
+        _fits(key, wanted if isinstance(wanted, list) else [wanted], known[key]) for key, wanted in predicates.items()
+    )
+
+
+def _fits(key: str, options: list[Any], got: Any) -> bool:
+    if key == "architecture":
+        return every().among(got, options)
+    return any(fnmatchcase(got, o) if isinstance(got, str) and isinstance(o, str) else got == o for o in options)
 
 
 def _applying(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:

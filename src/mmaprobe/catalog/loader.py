@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
+from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.row import Row
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import MmaprobeError, UsageError
@@ -17,20 +18,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Shelf:
-    """One data file."""
+    """One data file, which names of these architectures."""
 
     file: str
     data: Mapping[str, Any]
-
-    @property
-    def architectures(self) -> tuple[str, ...]:
-        return tuple(self.data["architectures"])
+    known: Architectures
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows, in the file's order."""
         tables = enumerate(self.data["row"])
-        return tuple(self.checked(number, partial(Row, table, self.data)) for number, table in tables)
+        return tuple(self.checked(number, partial(Row, table, self.data, self.known)) for number, table in tables)
 
     def checked(self, number: int, make: Callable[[], T]) -> T:
         """What ``make`` gives; an error names the file and the row (counted from 0 here, from 1 in words)."""
@@ -45,9 +43,9 @@ class Shelf:
 @cache
 def shelves() -> tuple[Shelf, ...]:
     """The data files that ship with the package, by name."""
-    return tuple(parse(file, text) for file, text in shipped("mmaprobe.catalog", "data").items())
+    return tuple(parse(file, text, every()) for file, text in shipped("mmaprobe.catalog", "data").items())
 
 
-def parse(file: str, text: str) -> Shelf:
+def parse(file: str, text: str, known: Architectures) -> Shelf:
     """The shelf that a TOML text describes; UsageError naming the file where it is wrong."""
-    return Shelf(file, parsed(file, text, SCHEMA))
+    return Shelf(file, parsed(file, text, SCHEMA), known)

@@ -12,6 +12,7 @@ from heapq import nlargest
 from typing import TypeVar
 
 from mmaprobe.catalog import names
+from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.catalog import Catalog, Entry, Form
 from mmaprobe.catalog.claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.instruction import Instruction, spell, split
@@ -33,7 +34,7 @@ MOST_COMPARED = 1000
 @cache
 def catalog() -> Catalog:
     """The catalog that ships with the package."""
-    return Catalog(shelves())
+    return Catalog(shelves(), every())
 
 
 @lru_cache(maxsize=1 << 16)

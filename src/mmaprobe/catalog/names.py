@@ -11,16 +11,17 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from string import ascii_lowercase
 from typing import Any, TypeVar
 
-from mmaprobe.catalog.toml import parsed, shipped
+from mmaprobe.catalog.architectures import Architectures, every, tables
 from mmaprobe.errors import UsageError, near
 
 T = TypeVar("T")
 LOG = logging.getLogger("mmaprobe")
 
-FILE = "architectures.toml"
-SCHEMA = 1
+ACCEPTS = {"all": ("all",), "family": ("all", "family")}
+"""Which lowerings' ``targets`` another target of the compiler accepts."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,22 @@ class Names:
 @cache
 def names() -> Names:
     """The names in ``architectures.toml``."""
-    data = parsed(FILE, shipped("mmaprobe.catalog")[FILE], SCHEMA)
-    accepts = {"all": ("all",), "family": ("all", "family")}
-    targets = {
-        name: Target(entry["architecture"], accepts[entry["accepts"]]) for name, entry in data["targets"].items()
-    }
+    data, here = tables(), every()
     lists: list[Mapping[str, Any]] = [{k: v for k, v in group.items() if k != "source"} for group in data["products"]]
     products = {_plain(name): arch for group in lists for arch, listed in group.items() for name in listed}
     spelled = {_plain(name): name for group in lists for listed in group.values() for name in listed}
-    return Names(targets, {k: tuple(v) for k, v in data["generations"].items()}, products, spelled, data["devices"])
+    generations = {name: here.of(name) for name in data["generations"]}
+    return Names(_targets(data["architectures"], here), generations, products, spelled, data["devices"])
+
+
+def _targets(table: Mapping[str, Mapping[str, Any]], here: Architectures) -> dict[str, Target]:
+    """The other targets of each architecture, those of the one that it is like under its own name."""
+    letters = {name: entry["targets"] for name, entry in table.items() if "targets" in entry}
+    return {
+        name.rstrip(ascii_lowercase) + letter: Target(name, ACCEPTS[accepts])
+        for name in here.names
+        for letter, accepts in here.pick(letters, name, {}).items()
+    }
 
 
 def device_of(architecture: str) -> str:

@@ -15,6 +15,7 @@ from functools import cached_property
 from string import Formatter
 from typing import Any
 
+from mmaprobe.catalog.architectures import Architectures
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lanes import parse_lanes
 from mmaprobe.catalog.lowering import Application, Lowering
@@ -71,10 +72,11 @@ class Words(dict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A table ``[[row]]`` of a data file, with that file's groups, toolchains and architectures."""
+    """A table ``[[row]]`` of a data file, with that file's toolchains and what its templates call architectures."""
 
     table: Mapping[str, Any]
     data: Mapping[str, Any]
+    known: Architectures
     _groups: dict[tuple[int, Picks], dict[str, Picks]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,21 +102,15 @@ class Row:
 
     def _reach(self, name: str) -> Iterable[str]:
         """The architectures that a name in ``on`` may stand for, whatever the axes bind."""
-        if "{" not in name:
-            return self._homes(name)
-        binding = [axis for axis in self.axes if _binds(name, axis[0])]
-        if not binding:
-            return list(self.data["architectures"])
-        return [home for choice in binding[0] for home in self._homes(Words(choice).fill(name))]
+        parts = [f"{{{part}}}" for _, part, _, _ in Formatter().parse(name) if part]
+        axes = [axis for axis in self.axes if any(_binds(part, axis[0]) for part in parts)]
+        chosen = (Words({key: value for choice in choices for key, value in choice.items()})
+                  for choices in itertools.product(*axes))  # fmt: skip
+        return [home for words in chosen for home in self._homes(words.fill(name))]
 
     def _homes(self, name: str) -> list[str]:
-        """The architectures of a group, or the one of that name."""
-        known = self.data["architectures"]
-        homes = list(self.data.get("groups", {}).get(name, [name]))
-        for home in homes:
-            if home not in known:
-                raise UsageError(f"unknown architecture {home!r}{near(home, known)}")
-        return homes
+        """The architectures that a name stands for; ``[where]`` says it of names that the file's templates make."""
+        return [home for each in self.data.get("where", {}).get(name, [name]) for home in self.known.of(each)]
 
     def allowed(self, axis: int, architecture: str | None) -> Picks:
         """The choices of an axis that exist on an architecture (on any, if ``None``)."""
@@ -231,7 +227,7 @@ class Row:
         texts: dict[str, Any] = {name: words.fill(on[name]) or None for name in _TEXTS if name in on}
         return Lowering(
             made.id, architecture, on.get("kind", "native"), _applications(on, words, made),
-            on.get("toolchain", toolchains.get(architecture, toolchains.get("default", ""))),
+            on.get("toolchain", self.known.pick(toolchains, architecture, toolchains.get("default", ""))),
             int(words.fill(on.get("count", 1))), note=on.get("note", ""),
             unplaced=(words.fill(on["unplaced"]),) if "unplaced" in on else (),
             targets=words.fill(on.get("targets", "all")), **texts,

@@ -153,14 +153,23 @@ def _whole_file(data: Table, inherit: Mapping[str, Mapping[str, Entry]] | None, 
         for glob in gone:
             if not any(fnmatchcase(primitive, glob) for primitive in there):
                 raise UsageError(f"without {glob!r}: no primitive of {data['same_as']} matches")
-        return {
-            primitive: Entry(primitive, entry.datapath, data["basis"], data["source"], follows=entry.follows,
-                             notes=entry.notes, origin=data["architecture"])
-            for primitive, entry in there.items()
-            if not any(fnmatchcase(primitive, glob) for glob in gone)
-        }  # fmt: skip
+        kept = {name: entry for name, entry in there.items() if not any(fnmatchcase(name, glob) for glob in gone)}
+        return _taken_over(kept, data["architecture"], data["basis"], data["source"])
     except UsageError as error:
         raise UsageError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
+
+
+def alike(architecture: str, other: ParameterFile) -> ParameterFile:
+    """What the parameters of another architecture predict of one that the catalog says is like it."""
+    source = f"nothing is measured: the catalog has {architecture} like {other.architecture}"
+    return ParameterFile(architecture, _taken_over(other.entries, architecture, "predicted", source), source=source)
+
+
+def _taken_over(entries: Mapping[str, Entry], architecture: str, basis: Basis, source: str) -> dict[str, Entry]:
+    return {
+        name: Entry(name, entry.datapath, basis, source, follows=entry.follows, notes=entry.notes, origin=architecture)
+        for name, entry in entries.items()
+    }
 
 
 def _expanded(table: Any, common: Mapping[str, Any], name: str) -> list[Table]:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import agreed, lowering, parts
 from mmaprobe.catalog.lowering import Lowering
@@ -19,7 +21,7 @@ from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.parameters.exact_sums import compose_exact, is_exact_sum
-from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, from_text, read
+from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, alike, from_text, read
 from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
@@ -33,8 +35,9 @@ def load(architecture: str) -> ParameterFile:
     """The shipped parameters of an architecture; entry by entry the longest match wins.
 
     ``x86-64+intel`` is its own entries over those of ``x86-64``.  An
-    architecture without a file has no entries.  UsageError for one that the
-    catalog does not know, and for a generation whose parts differ.
+    architecture without a file has what the one that it is like predicts of it,
+    else no entries.  UsageError for one that the catalog does not know, and for
+    a generation whose parts differ.
     """
     return agreed(architecture, _load, "their parameters", _datapaths)
 
@@ -193,18 +196,22 @@ def _shipped(architecture: str) -> ParameterFile:
 
 @cache
 def _own(architecture: str) -> ParameterFile:
-    name = f"{architecture}.toml"
-    found = resources.files("mmaprobe.parameters") / "data" / name
-    if not found.is_file():
-        return ParameterFile(architecture)
-    return from_text(found.read_text("utf-8"), name, _Shipped())
+    found = _file(architecture)
+    if found.is_file():
+        return from_text(found.read_text("utf-8"), found.name, _Shipped())
+    other = next((each for each in every().line(architecture)[1:] if _file(each).is_file()), "")
+    return alike(architecture, _own(other)) if other else ParameterFile(architecture)
+
+
+def _file(architecture: str) -> Traversable:
+    return resources.files("mmaprobe.parameters") / "data" / f"{architecture}.toml"
 
 
 class _Shipped(dict[str, Mapping[str, Entry]]):
     """The shipped entries of an architecture that ``same_as`` names, read when asked for."""
 
     def __contains__(self, architecture: object) -> bool:
-        return (resources.files("mmaprobe.parameters") / "data" / f"{architecture}.toml").is_file()
+        return any(_file(each).is_file() for each in every().line(str(architecture)))
 
     def __getitem__(self, architecture: str) -> Mapping[str, Entry]:
         return _own(architecture).entries

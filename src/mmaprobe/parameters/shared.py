@@ -1,7 +1,7 @@
 """Entries that architectures share: the rows of ``data/shared/*.toml``.
 
 A row ``[[primitive]]`` is a table of a parameter file, ``axes`` included, and
-names in ``architectures`` where it holds (names or groups of the file).
+names in ``architectures`` where it holds (``catalog.architectures``).
 ``like`` names another primitive of the architecture in place of a datapath:
 this one computes the same, and where nothing is known about that one, nothing
 is about this.  An architecture's own file is stronger than a row.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.axes import expand
@@ -23,7 +24,7 @@ def shared_entries(architecture: str, own: Mapping[str, Entry]) -> dict[str, Ent
     """The shared entries of an architecture, by primitive; ``own`` are those of its file, which ``like`` may name."""
     found: dict[str, Entry] = {}
     for name, data in _shipped().items():
-        found |= entries_of(data, name, architecture, {**found, **own})
+        found |= entries_of(data, name, architecture, {**found, **own}, every())
     return found
 
 
@@ -36,18 +37,22 @@ def parse(text: str, name: str) -> Table:
     return data
 
 
-def entries_of(data: Table, name: str, architecture: str, known: Mapping[str, Entry]) -> dict[str, Entry]:
+def entries_of(
+    data: Table, name: str, architecture: str, known: Mapping[str, Entry], here: Architectures
+) -> dict[str, Entry]:
     """The entries of one file for an architecture; UsageError naming file, row and key of anything wrong.
 
-    ``like`` may name what is ``known`` or an entry of a row before.
+    ``like`` may name what is ``known`` or an entry of a row before; ``here`` are the architectures that a row may name.
     """
     made: dict[str, Entry] = {}
-    groups = data.get("groups", {})
     for number, row in enumerate(data["primitive"], 1):
-        homes = [home for group in row.get("architectures", []) for home in groups.get(group, [group])]
-        if not homes:
+        if not row.get("architectures"):
             raise UsageError(f"{name}, row {number}: key 'architectures' is missing or empty")
-        if architecture not in homes:
+        try:
+            holds = here.among(architecture, row["architectures"])
+        except UsageError as error:
+            raise UsageError(f"{name}, row {number}: {error}") from None
+        if not holds:
             continue
         for entry in _entries(row, f"{name}, row {number}", architecture, {**made, **known}):
             if entry.primitive in made:

@@ -9,13 +9,13 @@ file: a device says it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.toml import parsed
 from mmaprobe.errors import UsageError, near
 from mmaprobe.parameters.datapath import Datapath
@@ -24,17 +24,19 @@ from mmaprobe.parameters.table import from_table, to_table
 
 FILE = "questions.toml"
 SCHEMA = 1
+ANY = "*"
+"""Every architecture, whatever it is called."""
 OF_A_TREE = ("step", "order", "result")
 """Parts of a datapath that say how its tree is applied."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What somebody says the answer is; ``architectures``: globs of those it speaks of."""
+    """What somebody says the answer is; ``architectures``: those it speaks of."""
 
     name: str
     sources: tuple[str, ...]
-    architectures: tuple[str, ...] = ("*",)
+    architectures: tuple[str, ...] = (ANY,)
     changes: tuple[str, ...] = ()
     set: Mapping[str, Any] = field(default_factory=dict)
     word: int | None = None
@@ -87,16 +89,16 @@ class Question:
 
     def concerns(self, architecture: str) -> bool:
         """Whether it is a question about this architecture."""
-        return any(fnmatchcase(architecture, glob) for glob in self.architectures)
+        return _among(architecture, self.architectures)
 
     def instructions_on(self, architecture: str) -> tuple[str, ...]:
         """The ids and globs of instructions that it names for this architecture."""
-        named = (some for glob, some in self.instructions.items() if fnmatchcase(architecture, glob))
+        named = (some for name, some in self.instructions.items() if _among(architecture, (name,)))
         return tuple(dict.fromkeys(pattern for some in named for pattern in some))
 
     def claims_on(self, architecture: str) -> tuple[Claim, ...]:
         """The claims that speak of this architecture."""
-        return tuple(c for c in self.claims if any(fnmatchcase(architecture, glob) for glob in c.architectures))
+        return tuple(claim for claim in self.claims if _among(architecture, claim.architectures))
 
     def values(self, shipped: Datapath) -> dict[str, Datapath]:
         """The datapath of every value of ``others`` that the shipped one can have, by what is changed."""
@@ -109,6 +111,10 @@ class Question:
                 except UsageError:  # steps that do not divide K
                     continue
         return found
+
+
+def _among(architecture: str, named: Iterable[str]) -> bool:
+    return any(name in (ANY, architecture) for name in named)
 
 
 def _for_lanes(value: Any, k: int) -> Any:
@@ -149,9 +155,9 @@ def questions() -> tuple[Question, ...]:
 def from_text(text: str, file: str = FILE) -> tuple[Question, ...]:
     """The questions of a file's text."""
     data = parsed(file, text, SCHEMA)
-    groups, common = data.get("groups", {}), data.get("common", {})
+    common = data.get("common", {})
     tables = [_filled(table, common) for table in data["question"]]
-    found = tuple(_question(table, groups, f"{file}: question {n}") for n, table in enumerate(tables, 1))
+    found = tuple(_question(table, f"{file}: question {n}") for n, table in enumerate(tables, 1))
     names = [question.name for question in found]
     if len(set(names)) < len(names):
         raise UsageError(f"{file}: two questions of one name")
@@ -167,14 +173,14 @@ def named(names: tuple[str, ...]) -> tuple[Question, ...]:
     return tuple(known[name] for name in names) if names else questions()
 
 
-def _question(table: dict[str, Any], groups: Mapping[str, list[str]], where: str) -> Question:
+def _question(table: dict[str, Any], where: str) -> Question:
     given = dict(table)
-    claims = tuple(_claim(claim, groups, where) for claim in given.pop("claim", []))
+    claims = tuple(_claim(claim, where) for claim in given.pop("claim", []))
     forms = tuple(_read(Form, {"c": "0", **form}, where) for form in given.pop("vectors", []))
-    given["architectures"] = _architectures(given.get("architectures", []), groups)
+    given["architectures"] = _architectures(given.get("architectures", []), where)
     named = given.get("instructions", {})
-    some = named if isinstance(named, dict) else {"*": named}
-    given["instructions"] = {glob: tuple(ids) for key, ids in some.items() for glob in groups.get(key, [key])}
+    some = named if isinstance(named, dict) else {ANY: named}
+    given["instructions"] = {home: tuple(ids) for key, ids in some.items() for home in _architectures([key], where)}
     made: Question = _read(Question, {**given, "claims": claims, "vectors": forms}, where)
     kinds = {_kind(claim) for claim in claims}
     asked = {"answer": made.probe, "outcome": made.experiment}
@@ -200,16 +206,19 @@ def _kind(claim: Claim) -> str:
     return "outcome" if claim.outcome is not None else "datapath"
 
 
-def _claim(table: dict[str, Any], groups: Mapping[str, list[str]], where: str) -> Claim:
-    given = {**table, "architectures": _architectures(table.get("architectures", ["*"]), groups)}
+def _claim(table: dict[str, Any], where: str) -> Claim:
+    given = {**table, "architectures": _architectures(table.get("architectures", [ANY]), where)}
     if "word" in given:
         given["word"] = int(given["word"], 16)
     made: Claim = _read(Claim, given, where)
     return made
 
 
-def _architectures(names: list[str], groups: Mapping[str, list[str]]) -> list[str]:
-    return [one for name in names for one in groups.get(name, [name])]
+def _architectures(names: list[str], where: str) -> list[str]:
+    try:
+        return [home for name in names for home in ((ANY,) if name == ANY else every().of(name))]
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def _read(kind: type[Any], table: dict[str, Any], where: str) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 
 from mmaprobe import formats
+from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms
@@ -85,11 +86,8 @@ def call(made: Instruction, architecture: str, fragments: dict[str, Fragment]) -
 
 
 def _generation(architecture: str) -> Callable[[Arguments], str]:
-    if architecture.startswith("gfx9"):
-        return _cdna
-    if architecture.startswith("gfx125"):
-        return _gfx125
-    return _gfx11 if architecture.startswith("gfx11") else _gfx12
+    named = {"cdna": _cdna, "gfx125": _gfx125, "rdna3": _gfx11, "rdna4": _gfx12}
+    return next(found for group, found in named.items() if every().among(architecture, [group]))
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.descriptors import descriptor
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
@@ -146,7 +147,8 @@ def instruction_descriptor(instruction: Instruction, architecture: str) -> int:
     if "kind::mxf8f6f4" in made.opcode:
         return descriptor("tcgen05.instruction.mxf8f6f4").encode(**fields, k64=doubled)
     size = {64: 0, 96: 1, 128: 2}[made.selected]
-    fields |= {"k_low": size & 1, "k_high": size >> 1, "sparsity_version": int(architecture == "sm_107a")}
+    later = every().among(architecture, ["sm_107a"])
+    fields |= {"k_low": size & 1, "k_high": size >> 1, "sparsity_version": int(later)}
     return descriptor("tcgen05.instruction.mxf4").encode(**fields)
 
 
