@@ -27,6 +27,7 @@ from mmaprobe.toolchain.nvidia import cubin, nvdisasm
 from mmaprobe.toolchain.source import Source
 from mmaprobe.toolchain.vendors import compiler_for
 from mmaprobe.validation.fused import source_of
+from mmaprobe.vendors import AMD
 
 NVIDIA_FORMS = (
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
@@ -127,14 +128,14 @@ def unrolled(source: Source, family: str) -> Source:
 
 def opcodes(made: Kernel) -> list[str]:
     """The opcodes of a kernel."""
-    if made.architecture.startswith("gfx"):
+    if AMD.makes(made.architecture):
         return [line.split()[0] for line in code_object.disassemble(made.binary, made.threads)]
     return _NVIDIA_OPCODE.findall(nvdisasm.disassemble(made.binary))
 
 
 def resources(made: Kernel) -> tuple[int, int, int]:
     """Registers, bytes of local memory (of NVIDIA instructions that use it) and bytes of shared memory."""
-    if made.architecture.startswith("gfx"):
+    if AMD.makes(made.architecture):
         found = code_object.resources(made.binary)
         return found["vgprs"], found["local_bytes"], found["shared_bytes"]
     return cubin.registers(made.binary), sum(opcode in ("STL", "LDL") for opcode in opcodes(made)), made.shared
@@ -155,7 +156,7 @@ def main(architecture: str) -> None:
         source = source_of(made, architecture, datapath_for(architecture, made))
         assert source is not None
         registers, local, shared = resources(compiler.compile_source(source))
-        wave = min(source.threads, 64) if architecture.startswith("gfx") else 32
+        wave = min(source.threads, 64) if AMD.makes(architecture) else 32
         vectors = made.m * made.n * source.items * wave / source.threads  # of a tile, for one warp or wave
         for family in FAMILIES_SHOWN:
             if not made.formats()["a"].is_float:

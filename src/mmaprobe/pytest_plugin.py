@@ -21,8 +21,8 @@ from mmaprobe.devices.base import Device, open_device, schemes
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
 from mmaprobe.evidence.ending import interrupting
 from mmaprobe.generators.seeds import fixed, seed_of
+from mmaprobe.vendors import gpus, vendor_called
 
-GPU_SCHEMES = ("cuda", "hip")
 ANSWERED = "instruction"
 """The property of a test's report that names the instruction it had an answer of."""
 DRAWN = pytest.StashKey[bool]()
@@ -47,8 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{option} {name}: unknown device{near(str(name).partition(':')[0], known)}")
     name = str(config.getoption("--device"))
     scheme = name.partition(":")[0]
-    if config.getoption("--require-gpu") and scheme not in GPU_SCHEMES:
-        raise pytest.UsageError(f"--require-gpu needs --device cuda:N or hip:N, not {name}")
+    if config.getoption("--require-gpu") and vendor_called(scheme) is None:
+        raise pytest.UsageError(f"--require-gpu needs --device {gpus('N', ' or ')}, not {name}")
     try:
         config.stash[DRAWN] = fixed(config.option.seed) is None
         config.option.seed = seed_of(config.option.seed)

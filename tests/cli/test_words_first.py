@@ -8,8 +8,8 @@ import pytest
 
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain import vendors
 from mmaprobe.toolchain.amd import clang
+from mmaprobe.toolchain.amd.hiprtc import Hiprtc
 from mmaprobe.toolchain.nvidia import nvrtc
 
 HMMA = "mma.m16n8k16.f32.f16.f16.f32"
@@ -69,7 +69,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
         raise NotHereError("no compiler is installed")
 
     monkeypatch.setattr(nvrtc, "version", missing)
-    monkeypatch.setattr(vendors.Hiprtc, "check_architecture", lambda *_: missing())
+    monkeypatch.setattr(Hiprtc, "check_architecture", lambda *_: missing())
     monkeypatch.setenv(clang.OVERRIDE, "/nowhere/clang++")
 
 

@@ -17,11 +17,10 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import FAMILIES, families_for, generate
 from mmaprobe.generators.families import stream_number, vector_shapes
 from mmaprobe.generators.space import target
-from mmaprobe.toolchain.engine import flattened
 from mmaprobe.toolchain.generator_forms import target_text
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
-from mmaprobe.toolchain.source import Source
+from mmaprobe.toolchain.source import Source, flattened
 
 ROLES = ("a", "b", "c", "scale_a", "scale_b", "metadata")
 HOST = """

@@ -22,10 +22,9 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Fused, Products
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.compiled import compiled_model
-from mmaprobe.toolchain.engine import flattened
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
-from mmaprobe.toolchain.source import Source
+from mmaprobe.toolchain.source import Source, flattened
 
 FORMS = [
     ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_90a", "FUSED"),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.devices.base import GROUP
+from mmaprobe.vendors import every
 from needs import NEEDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,11 +56,13 @@ def test_what_the_tests_import_is_in_their_extra() -> None:
 
 
 def test_every_entry_point_is_there() -> None:
+    """And every GPU of a vendor's record."""
     points = PROJECT["project"]["entry-points"]
+    devices = points[GROUP] | {vendor.scheme: vendor.device for vendor in every()}
     listed = re.search(r"(?s)## Devices.*?\n\n\|(.*?)\n\n", (ROOT / "README.md").read_text("utf-8"))
     assert listed
-    assert set(re.findall(r"(?m)^\| `(\w+)", listed[1])) == points[GROUP].keys() - {"misbehaving"}
-    for place in [*points["mmaprobe.devices"].values(), *PROJECT["project"]["scripts"].values()]:
+    assert set(re.findall(r"(?m)^\| `(\w+)", listed[1])) == devices.keys() - {"misbehaving"}
+    for place in [*devices.values(), *PROJECT["project"]["scripts"].values()]:
         module, _, name = place.partition(":")
         assert callable(getattr(importlib.import_module(module), name)), place
     assert all(importlib.import_module(module) for module in points["pytest11"].values())

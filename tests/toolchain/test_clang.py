@@ -139,11 +139,8 @@ def test_the_front_end_lets_other_targets_pass(name: str, home: str, elsewhere: 
     """It finds nothing wrong; the back end, which must select an instruction, does."""
     source = replace(render(instruction(name, home), home), architecture=elsewhere)
     (tmp_path / "kernel.hip").write_text(source.text)
-    options = [option for option in clang.OPTIONS if option != "-c"]
-    target = [f"--offload-arch={elsewhere}", "-fsyntax-only", tmp_path / "kernel.hip"]
-    if source.threads == 64:
-        target.insert(0, "-mwavefrontsize64")
-    subprocess.run([*Clang()._command(), *options, *target], check=True)
+    told = [option for option in Clang().options(source) if option != "-c"]
+    subprocess.run([*Clang()._command(), *told, "-fsyntax-only", tmp_path / "kernel.hip"], check=True)
     with pytest.raises(RefusedError, match="Cannot select"):
         Clang().compile_source(source)
 

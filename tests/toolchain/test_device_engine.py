@@ -17,9 +17,10 @@ from mmaprobe.models.engine import evaluate
 from mmaprobe.models.program import program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.toolchain.engine import MAIN, engine_source, flattened
 from mmaprobe.toolchain.nvidia import nvrtc
+from mmaprobe.toolchain.nvidia.engine import MAIN, engine_source
 from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
+from mmaprobe.toolchain.source import flattened
 
 EXPORTS = """
 using namespace mmaprobe::MMAPROBE_BUILD;

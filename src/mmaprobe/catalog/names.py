@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from mmaprobe.catalog.architectures import Architectures, every, tables
 from mmaprobe.errors import UsageError, near
+from mmaprobe.vendors import vendor_of
 
 T = TypeVar("T")
 LOG = logging.getLogger("mmaprobe")
@@ -40,7 +41,6 @@ class Names:
     generations: Mapping[str, tuple[str, ...]]
     products: Mapping[str, str]
     spelled: Mapping[str, str]
-    devices: Mapping[str, str]
 
 
 @cache
@@ -51,7 +51,7 @@ def names() -> Names:
     products = {_plain(name): arch for group in lists for arch, listed in group.items() for name in listed}
     spelled = {_plain(name): name for group in lists for listed in group.values() for name in listed}
     generations = {name: here.of(name) for name in data["generations"]}
-    return Names(_targets(data["architectures"], here), generations, products, spelled, data["devices"])
+    return Names(_targets(data["architectures"], here), generations, products, spelled)
 
 
 def _targets(table: Mapping[str, Mapping[str, Any]], here: Architectures) -> dict[str, Target]:
@@ -65,8 +65,11 @@ def _targets(table: Mapping[str, Mapping[str, Any]], here: Architectures) -> dic
 
 
 def device_of(architecture: str) -> str:
-    """The device that runs an architecture's instructions where it is: ``hip:0``; empty for an unknown kind."""
-    return next((device for begins, device in names().devices.items() if architecture.startswith(begins)), "")
+    """The device that runs an architecture's instructions where it is: ``hip:0``; empty for an unknown one."""
+    vendor = vendor_of(architecture)
+    if vendor is not None:
+        return vendor.first()
+    return "cpu" if architecture_of(architecture) in every().names else ""
 
 
 def _plain(name: str) -> str:

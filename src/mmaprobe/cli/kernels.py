@@ -12,6 +12,7 @@ import typer
 
 from mmaprobe.cli import words
 from mmaprobe.cli.terminal import Glob, Json, app, emit, out, path
+from mmaprobe.vendors import compilers
 
 if TYPE_CHECKING:
     from mmaprobe.toolchain.build import Built
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 Architecture = Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200, gfx942.")]
 CompilerName = Annotated[
     str,
-    typer.Option(
-        "--compiler", help="nvrtc, hiprtc, clang, ziglang, or the path of nvcc or clang++; default: what is here."
-    ),
+    typer.Option("--compiler", help=f"{compilers()}; default: what is here."),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0, max=1024)]
 Campaign = Annotated[

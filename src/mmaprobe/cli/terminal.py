@@ -15,6 +15,7 @@ from rich.console import Console
 
 from mmaprobe.errors import UsageError, plain
 from mmaprobe.report.console import Plain
+from mmaprobe.vendors import gpus, vendor_called
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -44,7 +45,8 @@ def path(text: str) -> Path:
 
 Device = Annotated[str | None, typer.Option("--device", "-d", help="cpu, model:ARCH, replay:PATH, process:CMD, ...")]
 Pack = Annotated[
-    Path | None, typer.Option("--pack", parser=path, help="Kernels from this pack, for cuda:N; no compiler needed.")
+    Path | None,
+    typer.Option("--pack", parser=path, help=f"Kernels from this pack, for {gpus('N', ' or ')}; no compiler needed."),
 ]
 Glob = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
 Seed = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0, max=MOST_SEED)]
@@ -106,6 +108,6 @@ def packed(device: str | None, pack: Path | None) -> str | None:
     """The device's name with the pack among its options."""
     if pack is None:
         return device
-    if device is None or not device.startswith(("cuda", "hip")):
-        raise UsageError(f"--pack holds kernels for a GPU; {device or 'cpu'} is none: --device cuda:0, hip:0")
+    if device is None or vendor_called(device.partition(":")[0]) is None:
+        raise UsageError(f"--pack holds kernels for a GPU; {device or 'cpu'} is none: --device {gpus(0)}")
     return f"{device}{'&' if '?' in device else '?'}pack={quote(str(pack.resolve()))}"

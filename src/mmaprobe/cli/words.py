@@ -52,14 +52,14 @@ def opened(name: str) -> Device | None:
 def homes(name: str) -> tuple[str, ...]:
     """The architectures that a device may be of: its own, or those of its kind where it is not here."""
     from mmaprobe.catalog.lookup import architectures
-    from mmaprobe.toolchain.vendors import AMD, NVIDIA
+    from mmaprobe.vendors import vendor_called
 
     device = opened(name)
     if device is not None:
         own = device.info().get("architecture", "")
         return (own,) if own else ()
-    prefix = {"cuda": NVIDIA, "hip": AMD}.get(name.partition(":")[0])
-    return tuple(each for each in architectures() if prefix and each.startswith(prefix))
+    vendor = vendor_called(name.partition(":")[0])
+    return tuple(filter(vendor.makes, architectures())) if vendor else ()
 
 
 def instruction_of(device: str, pattern: str) -> Instruction | None:

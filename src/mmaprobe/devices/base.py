@@ -16,6 +16,7 @@ from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, brief, near
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.resident import Resident
+from mmaprobe.vendors import every
 
 GROUP = "mmaprobe.devices"
 
@@ -242,7 +243,7 @@ def vectors_per_tile(instruction: Instruction) -> int:
 
 
 def open_device(name: str) -> Device:
-    """The device called ``name``: ``scheme`` or ``scheme:argument``, found by entry point.
+    """The device called ``name``: ``scheme`` or ``scheme:argument``, found by entry point, a GPU by its maker's record.
 
     Raises UsageError with the near names for an unknown scheme; NotHereError
     where the hardware or driver is missing.
@@ -250,14 +251,18 @@ def open_device(name: str) -> Device:
     if not isinstance(name, str):
         raise UsageError(f"device {brief(name)}: a device is named by text, such as cpu or model:sm_90a")
     scheme, _, argument = name.partition(":")
-    found = metadata.entry_points(group=GROUP)
-    schemes = {entry.name: entry for entry in found}
-    if scheme not in schemes:
-        raise UsageError(f"unknown device {brief(name)}{near(scheme, schemes)}")
-    device: Device = schemes[scheme].load()(argument)
-    return device
+    known = _openers()
+    if scheme not in known:
+        raise UsageError(f"unknown device {brief(name)}{near(scheme, known)}")
+    return known[scheme]()(argument)
 
 
 def schemes() -> list[str]:
     """The names under which devices are registered."""
-    return sorted({entry.name for entry in metadata.entry_points(group=GROUP)})
+    return sorted(_openers())
+
+
+def _openers() -> dict[str, Callable[[], Callable[[str], Device]]]:
+    """By scheme, what imports the function that opens such devices."""
+    registered = {entry.name: entry.load for entry in metadata.entry_points(group=GROUP)}
+    return registered | {vendor.scheme: vendor.opener for vendor in every()}

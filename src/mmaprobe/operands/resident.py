@@ -19,11 +19,7 @@ import numpy as np
 
 from mmaprobe.errors import UsageError
 from mmaprobe.operands import dlpack
-
-CUDA, ROCM = 2, 10
-"""DLPack's numbers of the memory of GPUs (kDLCUDA, kDLROCM)."""
-_DEFAULT_STREAM = {CUDA: 1, ROCM: 0}
-_NOT_WAITED_FOR = (None, *_DEFAULT_STREAM.values())
+from mmaprobe.vendors import every
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +59,7 @@ def resident(value: Any, kinds: Collection[int]) -> Resident | None:
         if kind not in kinds:
             return None
         try:
-            capsule = value.__dlpack__(stream=_DEFAULT_STREAM[kind])
+            capsule = value.__dlpack__(stream=_default_streams()[kind])
         except BufferError:  # of an element type that its DLPack does not know, such as CuPy's of float8
             if not hasattr(value, "__cuda_array_interface__"):
                 raise
@@ -82,10 +78,15 @@ def resident(value: Any, kinds: Collection[int]) -> Resident | None:
         dtype = own  # of ml_dtypes, which the interface spells as bytes
     steps = said.get("strides")
     strides = None if steps is None else tuple(step // dtype.itemsize for step in steps)
-    made = Resident(
-        said["data"][0] or 0, tuple(said["shape"]), dtype, value, None if stream in _NOT_WAITED_FOR else stream
-    )
+    if stream in _default_streams().values():  # which is not waited for
+        stream = None
+    made = Resident(said["data"][0] or 0, tuple(said["shape"]), dtype, value, stream)
     return _contiguous(made, strides)
+
+
+def _default_streams() -> dict[int, int]:
+    """How the default stream is numbered, by the kind of memory."""
+    return {vendor.memory: vendor.stream for vendor in every()}
 
 
 def _contiguous(made: Resident, strides: tuple[int, ...] | None) -> Resident:

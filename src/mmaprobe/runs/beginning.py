@@ -17,8 +17,8 @@ from mmaprobe.evidence.store import Header, Store, execution
 from mmaprobe.generators.seeds import fixed, seed_of
 from mmaprobe.options import ANY_WHOLE, FLAG, FUNCTION, NAMES, NUMBER, TEXT, Rule, checked, of_type, or_none
 from mmaprobe.validation import check_vectors
+from mmaprobe.vendors import every
 
-PREFERRED = ("cuda:0", "hip:0", "cpu")
 A_YEAR = 525_600
 """Minutes."""
 OPTIONS: dict[str, Rule] = {
@@ -33,7 +33,7 @@ OF_THE_MOMENT = "clock_"
 
 def best_device() -> Device:
     """The best device here: a GPU where there is one, else the CPU."""
-    for name in PREFERRED:
+    for name in (*(vendor.first() for vendor in every()), "cpu"):
         if name.partition(":")[0] in schemes():
             try:
                 return open_device(name)

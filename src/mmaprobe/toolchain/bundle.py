@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlparse
 
 from mmaprobe.errors import CannotWriteError, NotHereError, UsageError
 from mmaprobe.evidence.files import write_bytes
-from mmaprobe.toolchain.vendors import AMD
+from mmaprobe.vendors import vendor_of
 
 WHEELS, KERNELS, SCRIPT = "wheels", "pack", "install.sh"
 
@@ -26,13 +26,16 @@ here=$(cd "$(dirname "$0")" && pwd)
 folder=${{1:-venv}}
 python3 -m venv "$folder"
 "$folder/bin/python" -m pip install --no-index --find-links "$here/{wheels}" 'mmaprobe{extra}'
-echo "next: $folder/bin/mmaprobe run --device {device}:0 --pack $here/{kernels} --out evidence"
+echo "next: $folder/bin/mmaprobe run --device {device} --pack $here/{kernels} --out evidence"
 """
 
 
 def needs(architecture: str) -> tuple[str, str]:
-    """The extra that runs kernels with a GPU's driver alone, and the device: HIP's library needs no bindings."""
-    return ("", "hip") if architecture.startswith(AMD) else ("[driver]", "cuda")
+    """The extra that runs kernels with a GPU's driver alone, and the GPU; UsageError for what no GPU has."""
+    vendor = vendor_of(architecture)
+    if vendor is None:
+        raise UsageError(f"{architecture}: a bundle is for a GPU")
+    return f"[{vendor.driver}]" if vendor.driver else "", vendor.first()
 
 
 def requirement(architecture: str, source: str = "") -> str:

@@ -2,70 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.toolchain.amd import matrix_core
 from mmaprobe.toolchain.compiled import compiled_model
-from mmaprobe.toolchain.engine import flattened
 from mmaprobe.toolchain.fragments import CODES, METADATA_BITS, code_type
 from mmaprobe.toolchain.generator_forms import target_text
-from mmaprobe.toolchain.nvidia import mma_sync, wgmma
-from mmaprobe.toolchain.nvidia.shared_matrices import ALIGNMENT
-from mmaprobe.toolchain.source import Parts, Source, heading, template
+from mmaprobe.toolchain.source import Parts, Source, flattened, heading, template
+from mmaprobe.toolchain.tools import WARPS
+from mmaprobe.toolchain.vendors import family_of
 
 GENERATORS, TEMPLATE = "model/vectors.hpp", "gpu/campaign.hpp"
-LANES, FUSED, STAGED = "gpu/campaign_lanes.hpp", "gpu/campaign_fused.hpp", "gpu/campaign_stages.hpp"
-WARPS = 4
-"""Warps or waves of a CTA in stages, and of a fused one on NVIDIA at most."""
-WAVES = 8
-"""Waves of a workgroup at most: what it leaves of a compute unit's shared memory is of no use to another."""
 MOST_SHARED = 64 << 10
 """Bytes of shared memory of a CTA at most; every GPU has as many (CUDA C++ guide; LLVM, AMDGPU usage)."""
 ITEM, LINE, ARRAYS = 8, 80, 160
 """Bytes of a decoded item and beside the items of a row or column, at most; of arrays' beginnings."""
 
 
-@dataclass(frozen=True)
-class Family:
-    """How campaigns of instructions run, whose opcodes begin with ``opcodes``.
-
-    ``fused`` and ``staged`` are the templates around the shared ones; ``parts`` moves operands and
-    multiplies, None where the instruction takes a kernel of its own; ``groups`` make a CTA at
-    most.  ``dynamic``: a launch gives the shared memory; else it is an array of the kernel.
-    """
-
-    opcodes: tuple[str, ...]
-    fused: tuple[str, ...]
-    staged: tuple[str, ...]
-    parts: Callable[[Instruction, str], Parts] | None
-    groups: int = WARPS
-    dynamic: bool = True
-
-
-_CUDA, _HIP = "cuda/campaign.cuh", "hip/campaign.hpp"
-_CUDA_STAGED = (_CUDA, "cuda/campaign_warp.cuh", STAGED, "cuda/campaign_stages.cuh")
-FAMILIES = (
-    Family(
-        ("mma.",), (_CUDA, "cuda/campaign_warp.cuh", LANES, FUSED, "cuda/campaign_kernel.cuh"), _CUDA_STAGED,
-        mma_sync.parts,
-    ),
-    Family(
-        ("wgmma.",), (_CUDA, "cuda/campaign_warpgroup.cuh", FUSED, "cuda/campaign_kernel.cuh"), _CUDA_STAGED,
-        wgmma.parts, groups=1,
-    ),
-    Family(("wmma.", "tcgen05."), (), _CUDA_STAGED, None),
-    Family(
-        ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"), (_HIP, LANES, FUSED, "hip/campaign_kernel.hpp"),
-        (_HIP, STAGED, "hip/campaign_stages.hpp"), matrix_core.parts, WAVES, dynamic=False,
-    ),
-)  # fmt: skip
-
-
 def takes(instruction: Instruction) -> bool:
     """Whether there is a campaign for an instruction's family and shape."""
-    return _family(instruction) is not None and instruction.m % 2 == instruction.n % 2 == 0
+    return family_of(instruction) is not None and instruction.m % 2 == instruction.n % 2 == 0
 
 
 def campaign_source(
@@ -76,29 +32,24 @@ def campaign_source(
     ``target``: what the generators must know of it (``generators.space.Target.packed``); ``program``: the
     datapath (``models.program``).
     """
-    family = _family(instruction)
+    family = family_of(instruction)
     assert family is not None
     parts = None if family.parts is None else family.parts(instruction, architecture)
     if parts is not None:
         memory = _memory(instruction, parts)
         each = parts.matrices + memory
-        slack = ALIGNMENT if parts.matrices else 0  # nobody says where dynamic shared memory begins
-        groups = min((MOST_SHARED - slack) // each, family.groups)
+        groups = min((MOST_SHARED - parts.slack) // each, family.groups)  # dynamic memory begins anywhere
         if groups:
             text = _text(instruction, architecture, target, program, parts, (groups, memory), family.fused)
             return Source(
                 instruction.id, architecture, text, threads=parts.threads, groups=groups,
-                items=parts.items * instruction.blocks, shared=(groups * each + slack) * family.dynamic,
+                items=parts.items * instruction.blocks, shared=(groups * each + parts.slack) * family.dynamic,
                 campaign="fused",
             )  # fmt: skip
     threads = parts.threads if parts is not None and parts.threads < 128 else 32
     alone = Parts(template("gpu/fragments.hpp"), "", threads=threads)
     text = _text(instruction, architecture, target, program, alone, (WARPS, 0), family.staged)
     return Source(instruction.id, architecture, text, threads=threads, groups=WARPS, campaign="staged")
-
-
-def _family(instruction: Instruction) -> Family | None:
-    return next((each for each in FAMILIES if instruction.opcode.startswith(each.opcodes)), None)
 
 
 def _text(

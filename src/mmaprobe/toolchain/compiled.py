@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from mmaprobe.errors import UsageError
-from mmaprobe.toolchain.engine import flattened
+from mmaprobe.toolchain.source import flattened
 
 COLUMNS = "model/program.hpp"
 MODEL = "model/compiled.hpp"

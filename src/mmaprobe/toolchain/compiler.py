@@ -1,5 +1,5 @@
-"""What compiles a kernel: NVRTC (the module ``nvrtc``), nvcc (``nvcc.Nvcc``), hiprtc (``hiprtc.Hiprtc``), clang
-(``hip.Clang``)."""
+"""What compiles a kernel: of NVIDIA ``nvrtc`` (a module) and ``nvcc.Nvcc``, of AMD ``hiprtc.Hiprtc`` and
+``clang.Clang``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ class RefusedError(MmaprobeError):
 
 
 class Compiler(Protocol):
-    """A compiler of CUDA C++ or HIP."""
-
-    @property
-    def OPTIONS(self) -> tuple[str, ...]:
-        """What it is told beside the architecture."""
+    """A compiler of a vendor's C++."""
 
     @property
     def NEWER(self) -> str:
@@ -35,6 +31,9 @@ class Compiler(Protocol):
 
     def version(self) -> str:
         """``NVRTC 13.5``; NotHereError where it is not installed."""
+
+    def options(self, source: Source) -> tuple[str, ...]:
+        """All that it is told of a source, the target included: with its version, what decides on the binary."""
 
     def check_architecture(self, architecture: str) -> None:
         """NotHereError where it does not compile for an architecture."""

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from mmaprobe.toolchain.source import Geometry, Source
+from mmaprobe.vendors import vendor_of
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,6 @@ class Kernel(Geometry):
 
 
 def file_name(stem: str, architecture: str) -> str:
-    """What a binary is called on disk: ``stem.co`` of AMD, ``stem.cubin`` of NVIDIA."""
-    return f"{stem}.co" if architecture.startswith("gfx") else f"{stem}.cubin"
+    """What a binary is called on disk: ``stem.co`` of AMD, ``stem.cubin`` of NVIDIA, of nobody's ``stem``."""
+    vendor = vendor_of(architecture)
+    return stem if vendor is None else f"{stem}{vendor.suffix}"

@@ -46,10 +46,10 @@ def kernel(instruction: Instruction, architecture: str, compiler: Compiler | Non
 
 
 def kernel_of(source: Source, compiler: Compiler | None = None) -> Kernel:
-    """A source's kernel, compiled once for each text, architecture and toolchain."""
+    """A source's kernel, compiled once for each text, compiler and what that is told of it."""
     compiler = compiler or compiler_for(source.architecture)
     stamp = compiler.version()
-    path = _path(source, (stamp, *compiler.OPTIONS))
+    path = _path(source, (stamp, *compiler.options(source)))
     kept = None if path is None else _read(path)
     if kept is not None:
         return Kernel.of(source, kept, stamp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
@@ -14,6 +15,8 @@ from mmaprobe.errors import NotHereError
 
 ENTRY = "mmaprobe_run"
 """The kernel's name in every source."""
+
+_INCLUDE = re.compile(r'^#include "([^"]+)"[^\n]*\n', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,7 @@ class Parts:
     """What the kernels of one instruction share: code that moves its operands, and the function ``multiply``.
 
     A group of ``threads`` runs ``items`` items at a time; ``matrices`` are the bytes of shared
-    memory that the instruction itself reads.
+    memory that the instruction itself reads, from a multiple of ``slack`` on.
     """
 
     movement: str
@@ -65,6 +68,7 @@ class Parts:
     threads: int = 32
     items: int = 1
     matrices: int = 0
+    slack: int = 0
 
 
 @cache
@@ -75,6 +79,21 @@ def template(name: str) -> str:
         if (root / name).is_file():
             return (root / name).read_text(encoding="utf-8")
     raise NotHereError(f"the template csrc/{name} is not installed; install mmaprobe again")
+
+
+def flattened(name: str, seen: set[str] | None = None) -> str:
+    """A file of ``csrc`` with everything that it includes by name in its place, each once."""
+    seen = set() if seen is None else seen
+    if name in seen:
+        return ""
+    seen.add(name)
+    folder = name.rpartition("/")[0]
+
+    def included(found: re.Match[str]) -> str:
+        inner = found[1] if "/" in found[1] else f"{folder}/{found[1]}"
+        return flattened(inner, seen)
+
+    return _INCLUDE.sub(included, template(name).replace("#pragma once\n", ""))
 
 
 def heading(instruction: Instruction, architecture: str) -> str:

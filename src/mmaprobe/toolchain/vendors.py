@@ -1,100 +1,62 @@
-"""What differs between vendors: the compiler of an architecture, and what its disassembly says of a kernel."""
+"""The toolchain of whoever makes an architecture: found by its record, the same questions to each."""
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
+from importlib import import_module
+from typing import cast
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import lowering
-from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain.amd import clang, code_object, zig
-from mmaprobe.toolchain.amd.clang import Clang
-from mmaprobe.toolchain.amd.hiprtc import Hiprtc
+from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.compiler import Compiler
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.nvidia import nvdisasm, nvrtc
-from mmaprobe.toolchain.nvidia.cubin import registers
-from mmaprobe.toolchain.nvidia.nvcc import Nvcc
-from mmaprobe.toolchain.nvidia.tcgen05 import primed
-
-AMD, NVIDIA = "gfx", "sm_"
-"""How names of architectures begin."""
+from mmaprobe.toolchain.tools import Family, Listing, Tools
+from mmaprobe.vendors import Vendor, compilers, every, vendor_of
 
 
-@dataclass(frozen=True)
-class Listing:
-    """Of a disassembly: its matrix instructions and how often each, the code's hash, and what differs (catalog).
+def tools_of(vendor: Vendor) -> Tools:
+    """A vendor's part of the toolchain, imported when it is first used."""
+    return cast(Tools, import_module(vendor.tools))
 
-    ``resources`` are what the kernel takes of a multiprocessor, as its binary tells.
-    """
 
-    opcodes: dict[str, int]
-    code: str
-    differs: list[str]
-    resources: dict[str, int]
+def _tools(architecture: str) -> Tools:
+    vendor = vendor_of(architecture)
+    if vendor is None:
+        examples = ", ".join(each.example for each in every())
+        raise UsageError(f"{architecture}: kernels are compiled for GPUs ({examples})")
+    return tools_of(vendor)
 
 
 def compiler_for(architecture: str) -> Compiler:
-    """NVRTC; of AMD the clang that MMAPROBE_CLANG names, else hiprtc where it serves the architecture, else clang.
-
-    UsageError for an architecture that has no kernels.
-    """
-    if architecture.startswith(NVIDIA):
-        return nvrtc
-    if not architecture.startswith(AMD):
-        raise UsageError(f"{architecture}: kernels are compiled for GPUs (sm_90a, H200, gfx942)")
-    if os.environ.get(clang.OVERRIDE):
-        return Clang()
-    try:
-        Hiprtc().check_architecture(architecture)
-    except NotHereError:
-        return Clang()
-    return Hiprtc()
+    """What compiles for an architecture here; UsageError for one that has no kernels."""
+    return _tools(architecture).compiler(architecture)
 
 
 def named_compiler(name: str, architecture: str) -> Compiler:
-    """``nvrtc``, ``hiprtc``, ``clang`` or ``ziglang``, or the nvcc or clang++ at a path.
+    """The compiler that has a name (``nvrtc``, ``clang``), or the program at a path (of nvcc, of clang++).
 
-    UsageError for another name, or a compiler of the other vendor.
+    UsageError for another name, or a compiler of another vendor.
     """
-    file = Path(name).name
-    made: Compiler
-    if name == "nvrtc" or "nvcc" in file:
-        vendor, made = NVIDIA, nvrtc if name == "nvrtc" else Nvcc(name)
-    elif name == "hiprtc":
-        vendor, made = AMD, Hiprtc()
-    elif name in ("clang", zig.WHEEL) or "clang" in file:
-        vendor, made = AMD, Clang("" if name == "clang" else name)
-    else:
-        raise UsageError(
-            f"--compiler {name}: it must be nvrtc, hiprtc, clang or ziglang, or the path of nvcc or clang++"
-        )
-    if not architecture.startswith(vendor):
-        raise UsageError(f"{architecture}: {name} compiles for {vendor}* only; leave --compiler out")
-    return made
+    for vendor in every():
+        made = tools_of(vendor).named(name)
+        if made is None:
+            continue
+        if not vendor.makes(architecture):
+            raise UsageError(f"{architecture}: {name} compiles for {vendor.begins}* only; leave --compiler out")
+        return made
+    raise UsageError(f"--compiler {name}: it must be {compilers('or')}")
 
 
 def disassembler(architecture: str) -> str:
     """The path of what reads kernels; NotHereError that says what to install."""
-    return code_object.objdump() if architecture.startswith(AMD) else nvdisasm.nvdisasm()
+    return _tools(architecture).disassembler()
 
 
 def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:
     """A kernel disassembled and held against the catalog; NotHereError where the disassembler is missing."""
-    if architecture.startswith(AMD):
-        lines = code_object.disassemble(made.binary, made.threads)
-        found = code_object.matrices(lines)
-        opcodes = dict(sorted(Counter(one.mnemonic for one in found).items()))
-        differs = code_object.differences(wanted, architecture, found)
-        wave = code_object.number(made.binary, "wavefront_size")
-        if wave != made.threads:
-            differs.append(f"waves of {wave} lanes, the catalog says {made.threads}")
-        return Listing(opcodes, code_object.code_hash(lines), differs, code_object.resources(made.binary))
-    text = nvdisasm.disassemble(made.binary)
-    opcodes = nvdisasm.matrix_opcodes(text)
-    way, before = lowering(wanted, architecture), int(primed(wanted))
-    differs = nvdisasm.differences(way, opcodes, before)
-    return Listing(opcodes, nvdisasm.code_hash(text), differs, {"registers": registers(made.binary)})
+    return _tools(architecture).listed(wanted, architecture, made)
+
+
+def family_of(instruction: Instruction) -> Family | None:
+    """The family of an instruction; None where no vendor has kernels of its kind."""
+    families = (family for vendor in every() for family in tools_of(vendor).FAMILIES)
+    return next((family for family in families if instruction.opcode.startswith(family.opcodes)), None)

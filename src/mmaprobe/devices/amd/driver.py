@@ -21,11 +21,12 @@ from mmaprobe.devices.gpu.driver import NOT_READY, StuckError, TooOldError, awai
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Bits
-from mmaprobe.operands.resident import ROCM, Resident
+from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.amd.clang import INSTALL
 from mmaprobe.toolchain.amd.code_object import code_object_version, target
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY
+from mmaprobe.vendors import AMD
 
 LOG = logging.getLogger("mmaprobe")
 _CANNOT_LOAD = (200, 209, 218)
@@ -61,7 +62,7 @@ def open_driver(index: int, machine: Machine) -> HipDriver:
 class HipDriver(Calls):
     """``gpu_driver.Driver`` for AMD; made by ``open_driver``."""
 
-    resident = (ROCM,)
+    resident = (AMD.memory,)
     exclusive = False
     multiprocessor = "compute unit"
 
@@ -88,7 +89,7 @@ class HipDriver(Calls):
         if self.architecture != self._node.architecture:
             LOG.warning("%s is %s; %s makes it %s", self.name, self._node.architecture, OVERRIDE, self.architecture)
         if self.architecture not in architectures():
-            known = ", ".join(name for name in architectures() if name.startswith("gfx"))
+            known = ", ".join(filter(AMD.makes, architectures()))
             raise NotHereError(f"{self.name}: {self.architecture} has none of the catalog's matrix units ({known})")
 
     @property

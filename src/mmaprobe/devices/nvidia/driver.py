@@ -22,10 +22,11 @@ from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.devices.nvidia.memory import DriverMemory, Memory, memory_of
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Bits
-from mmaprobe.operands.resident import CUDA, Resident
+from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.nvidia.cubin import architecture_number
 from mmaprobe.toolchain.source import ENTRY
+from mmaprobe.vendors import NVIDIA
 
 _UNAVAILABLE = 46
 _CANNOT_LOAD = (200, 209, 218, 222, 300)
@@ -60,7 +61,7 @@ def open_driver(index: int, machine: Machine) -> CudaDriver:
 class CudaDriver(Calls):
     """``gpu_driver.Driver`` for NVIDIA; made by ``open_driver``."""
 
-    resident = (CUDA,)
+    resident = (NVIDIA.memory,)
     multiprocessor = "multiprocessor"
 
     def __init__(self, cuda: Any, index: int, machine: Machine) -> None:

@@ -9,15 +9,16 @@ from typing import Any
 
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.errors import NotHereError
+from mmaprobe.vendors import NVIDIA
 
 UNREAD = "not read"
 
 
 def architecture(name: str, major: int, minor: int) -> str:
     """The catalog's name for a compute capability; NotHereError, for the GPU ``name``, where it has none."""
-    known = [each for each in architectures() if each.startswith("sm_")]
+    known = list(filter(NVIDIA.makes, architectures()))
     for each in known:
-        if re.fullmatch(rf"sm_{major}{minor}[a-z]?", each):
+        if re.fullmatch(rf"{NVIDIA.begins}{major}{minor}[a-z]?", each):
             return each
     raise NotHereError(f"{name}: compute capability {major}.{minor} is none of the catalog's ({', '.join(known)})")
 

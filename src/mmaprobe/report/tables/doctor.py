@@ -17,10 +17,10 @@ from mmaprobe.errors import MmaprobeError
 from mmaprobe.parameters.lookup import edited, known_parameters, load
 from mmaprobe.report.tables.listing import device_names
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
+from mmaprobe.vendors import every
 
 EXTRAS = {
-    "cuda13": ("cuda.core", "cuda.bindings", "cupy"),
-    "rocm": ("ziglang",),
+    **{extra: modules for vendor in every() for extra, modules in vendor.extras.items()},
     "plot": ("matplotlib",),
     "report": ("jinja2", "matplotlib"),
     "cluster": ("pyarrow", "duckdb"),
@@ -44,8 +44,7 @@ def doctor_rows() -> list[dict[str, Any]]:
         *_package(),
         *_parameters(),
         *_cpu(),
-        *_gpus("cuda"),
-        *_gpus("hip"),
+        *(check for vendor in every() for check in _gpus(vendor.scheme)),
         *_compilers(),
     ]
     checks += [*_extras(), *_tools(), *_corpus()]
@@ -109,12 +108,12 @@ def _gpus(scheme: str) -> list[Check]:
 def _compilers() -> list[Check]:
     """What compiles and what reads kernels, of each vendor."""
     checks = []
-    for vendor, architecture in (("NVIDIA", "sm_90a"), ("AMD", "gfx942")):
+    for vendor in every():
         for what, found in (("compiler", _compiler), ("disassembler", disassembler)):
             try:
-                checks.append(Check(f"{what} for {vendor}", True, found(architecture)))
+                checks.append(Check(f"{what} for {vendor.name}", True, found(vendor.example)))
             except MmaprobeError as error:
-                checks.append(Check(f"{what} for {vendor}", False, str(error)))
+                checks.append(Check(f"{what} for {vendor.name}", False, str(error)))
     return checks
 
 

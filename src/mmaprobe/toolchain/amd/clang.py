@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain.amd import zig
+from mmaprobe.toolchain.amd import options, zig
 from mmaprobe.toolchain.compiler import RefusedError, refusal, run_tool
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
@@ -23,14 +23,6 @@ NAMES = ("clang++-22", "/opt/rocm/llvm/bin/clang++", zig.WHEEL, "clang++")
 INSTALL = "apt-get install clang-22 lld-22 llvm-22"
 EXTRA = "pip install 'mmaprobe[rocm]'"
 """What gets a clang without root, that of the wheel ``ziglang``."""
-LANGUAGE = ("-std=c++17", "-O2", "-ffp-contract=off")
-"""What every compiler for AMD is told: a product and a sum that the source rounds one by one stay two operations."""
-OPTIONS = (
-    *LANGUAGE, "-x", "hip", "-nogpuinc", "-nogpulib", "-c", "--cuda-device-only", "--no-gpu-bundle-output",
-)  # fmt: skip
-"""What clang is told beside the architecture and the wave."""
-USUAL, GENERIC = 5, 6
-"""Versions of code objects: the older one, which older ROCm loads too, wherever a target has it."""
 
 _LINKER = re.compile(r"lld.*(?:doesn't exist|not found|no such file)|unable to execute command.*lld", re.IGNORECASE)
 
@@ -40,12 +32,15 @@ class Clang:
     """The clang++ at a path; empty: MMAPROBE_CLANG, or the first of ``NAMES`` that is installed."""
 
     path: str = ""
-    OPTIONS: tuple[str, ...] = OPTIONS
     NEWER: str = INSTALL
 
     def version(self) -> str:
         """``clang 22.1.8``, ``zig clang 22.1.8``; NotHereError where none is installed."""
         return _version(self._command())
+
+    def options(self, source: Source) -> tuple[str, ...]:
+        """``toolchain.amd.options.of_clang``."""
+        return options.of_clang(source)
 
     def check_architecture(self, architecture: str) -> None:
         """NotHereError where this clang does not compile for an architecture."""
@@ -61,11 +56,8 @@ class Clang:
         with tempfile.TemporaryDirectory(prefix="mmaprobe-") as name:
             folder = Path(name)
             (folder / "kernel.hip").write_text(source.text, encoding="utf-8")
-            target = f"--offload-arch={source.architecture}"
-            version = f"-mcode-object-version={GENERIC if 'generic' in source.architecture else USUAL}"
             linker = zig.linker(command[0], folder) if len(command) > 1 else ()
-            given = (target, version, wave_option(source), *linker)
-            done = run_tool([*command, *self.OPTIONS, *given, "-o", "kernel.co", "kernel.hip"], folder)
+            done = run_tool([*command, *self.options(source), *linker, "-o", "kernel.co", "kernel.hip"], folder)
             if done.returncode and _LINKER.search(done.stderr):
                 raise NotHereError(f"{stamp} has no linker: {INSTALL}")
             if done.returncode:
@@ -89,11 +81,6 @@ def _found(name: str) -> tuple[str, ...]:
         return zig.command()
     path = shutil.which(name)
     return (path,) if path else ()
-
-
-def wave_option(source: Source) -> str:
-    """The option that sets how many lanes a wave has."""
-    return "-mwavefrontsize64" if source.threads == 64 else "-mno-wavefrontsize64"
 
 
 @cache

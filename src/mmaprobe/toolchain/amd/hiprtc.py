@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from mmaprobe.errors import NotHereError
-from mmaprobe.toolchain.amd import hiprtc_child, rocm_libraries
-from mmaprobe.toolchain.amd.clang import GENERIC, LANGUAGE, wave_option
+from mmaprobe.toolchain.amd import hiprtc_child, options, rocm_libraries
 from mmaprobe.toolchain.compiler import SECONDS, RefusedError, refusal
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import ENTRY, Source
@@ -47,7 +46,6 @@ class Hiprtc:
     """The hiprtc in a library; empty: the first that is installed."""
 
     library: str = ""
-    OPTIONS: tuple[str, ...] = LANGUAGE
     NEWER: str = "update ROCm, or set MMAPROBE_CLANG to a newer clang++"
 
     def version(self) -> str:
@@ -57,6 +55,10 @@ class Hiprtc:
             raise NotHereError(missing)
         return stamp
 
+    def options(self, source: Source) -> tuple[str, ...]:
+        """``toolchain.amd.options.of_hiprtc``."""
+        return options.of_hiprtc(source)
+
     def check_architecture(self, architecture: str) -> None:
         """NotHereError where it does not compile for an architecture."""
         stamp = self.version()
@@ -64,15 +66,10 @@ class Hiprtc:
             raise NotHereError(f"{stamp} does not compile for {architecture}: {self.NEWER}")
 
     def compile_source(self, source: Source) -> Kernel:
-        """The code object of a source for its exact architecture; RefusedError with the first error of its log.
-
-        The version of the code object is ROCm's own, which its runtime loads, but for generic targets.
-        """
+        """The code object of a source for its exact architecture; RefusedError with the first error of its log."""
         stamp = self.version()
         self.check_architecture(source.architecture)
-        generic = (f"-mcode-object-version={GENERIC}",) if "generic" in source.architecture else ()
-        options = (f"--offload-arch={source.architecture}", wave_option(source), *self.OPTIONS, *generic)
-        code, said = _compiled(self._libraries(), source.text, options)
+        code, said = _compiled(self._libraries(), source.text, self.options(source))
         if not code:
             raise RefusedError(f"{source.instruction} on {source.architecture}: {refusal(said, stamp)}")
         return Kernel.of(source, code, stamp)
@@ -85,7 +82,7 @@ class Hiprtc:
 def _version(where: tuple[str, ...]) -> tuple[str, str]:
     """The versions, or, where it does not work, why."""
     try:
-        code, said = _compiled(where, PROBE, (f"--offload-arch={PLAIN}", *LANGUAGE))
+        code, said = _compiled(where, PROBE, (*options.target(PLAIN), *options.LANGUAGE))
     except NotHereError as error:
         return "", str(error)
     if not code:
@@ -99,15 +96,15 @@ def _version(where: tuple[str, ...]) -> tuple[str, str]:
 
 @cache
 def _serves(where: tuple[str, ...], architecture: str) -> bool:
-    return bool(_compiled(where, PROBE, (f"--offload-arch={architecture}", *LANGUAGE))[0])
+    return bool(_compiled(where, PROBE, (*options.target(architecture), *options.LANGUAGE))[0])
 
 
-def _compiled(where: tuple[str, ...], text: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+def _compiled(where: tuple[str, ...], text: str, told: tuple[str, ...]) -> tuple[bytes, str]:
     """The code object, empty where there is none, and what hiprtc said; NotHereError where it is not installed."""
     with tempfile.TemporaryDirectory(prefix="mmaprobe-") as name:
         folder = Path(name)
         (folder / "kernel.hip").write_text(text, encoding="utf-8")
-        command = [sys.executable, "-I", "-S", hiprtc_child.__file__, name, ":".join(where), *options]
+        command = [sys.executable, "-I", "-S", hiprtc_child.__file__, name, ":".join(where), *told]
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -19,12 +19,15 @@ class Nvcc:
     """The nvcc at a path."""
 
     path: str
-    OPTIONS: tuple[str, ...] = ("-std=c++17",)
     NEWER: str = "install a newer toolkit"
 
     def version(self) -> str:
         """``nvcc 13.0.88``; NotHereError where it does not run."""
         return _version(self.path)
+
+    def options(self, source: Source) -> tuple[str, ...]:
+        """All that it is told of a source."""
+        return ("-cubin", f"-arch={source.architecture}", "-std=c++17")
 
     def check_architecture(self, architecture: str) -> None:
         """NotHereError where it does not compile for an architecture."""
@@ -39,8 +42,7 @@ class Nvcc:
         with tempfile.TemporaryDirectory(prefix="mmaprobe-") as name:
             folder = Path(name)
             (folder / "kernel.cu").write_text(source.text, encoding="utf-8")
-            target = f"-arch={source.architecture}"
-            done = run_tool([self.path, "-cubin", target, *self.OPTIONS, "-o", "kernel.cubin", "kernel.cu"], folder)
+            done = run_tool([self.path, *self.options(source), "-o", "kernel.cubin", "kernel.cu"], folder)
             if done.returncode:
                 said = refusal(done.stderr + done.stdout, stamp)
                 raise RefusedError(f"{source.instruction} on {source.architecture}: {said}")

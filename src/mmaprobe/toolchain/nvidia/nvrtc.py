@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain.compiler import RefusedError, refusal
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 
-OPTIONS = ("--std=c++17", "--device-int128")
-"""What the compiler is told beside the architecture."""
+LANGUAGE = {"std": "c++17", "device_int128": True}
+"""What the compiler is told beside the architecture, by cuda-core's names."""
 NEWER = "pip install -U nvidia-cuda-nvrtc"
 """What gets a newer one."""
 
@@ -55,6 +56,15 @@ def architectures() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in numbers[:count])
 
 
+def options(source: Source) -> tuple[str, ...]:
+    """All that it is told of a source."""
+    return tuple(f"{key}={value}" for key, value in _told(source).items())
+
+
+def _told(source: Source) -> dict[str, Any]:
+    return {**LANGUAGE, "arch": source.architecture}
+
+
 def check_architecture(architecture: str) -> None:
     """NotHereError where NVRTC does not compile for an architecture: too new for it, or too old."""
     base = architecture.rstrip("af")
@@ -70,9 +80,8 @@ def compile_source(source: Source) -> Kernel:
     """The cubin of a source for its exact architecture; RefusedError with the compiler's own words."""
     stamp, core = version(), cuda_core()
     check_architecture(source.architecture)
-    options = core.ProgramOptions(std="c++17", device_int128=True, arch=source.architecture)
     try:
-        made = core.Program(source.text, "c++", options).compile("cubin")
+        made = core.Program(source.text, "c++", core.ProgramOptions(**_told(source))).compile("cubin")
     except Exception as error:  # cuda-core raises classes of several modules
         raise RefusedError(f"{source.instruction} on {source.architecture}: {refusal(str(error), stamp)}") from error
     return Kernel.of(source, bytes(made.code), stamp)

@@ -43,7 +43,8 @@ def parts(instruction: Instruction, architecture: str) -> Parts:
         ]
     )
     held_bytes = sum(-(-each.bytes // ALIGNMENT) * ALIGNMENT for each in placements.values())
-    return Parts(movement, device_only(multiply(instruction, fragments)), threads=THREADS, matrices=held_bytes)
+    multiplied = device_only(multiply(instruction, fragments))
+    return Parts(movement, multiplied, threads=THREADS, matrices=held_bytes, slack=ALIGNMENT)
 
 
 def source(instruction: Instruction, architecture: str) -> Source:
