@@ -9,7 +9,7 @@ import pytest
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import to_text
 from mmaprobe.parameters.lookup import load
-from mmaprobe.survey.publish import parameter_file
+from mmaprobe.survey.parameter_entries import parameter_file
 
 EVIDENCE = Path(__file__).parents[2] / "validation" / "evidence"
 FOLDERS = sorted(path.parent for path in EVIDENCE.glob("*/manifest.json"))

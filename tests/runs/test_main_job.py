@@ -24,7 +24,7 @@ from mmaprobe.evidence.store import Part, Store
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.files import read, to_text
 from mmaprobe.runs.selection import select
-from mmaprobe.survey.publish import parameter_file
+from mmaprobe.survey.parameter_entries import parameter_file
 
 MODEL = "model:x86-64+intel"
 QUICK: dict[str, Any] = {"instruction": "x86.vpdpbusd*", "vectors": 2000, "seed": 3}

@@ -126,7 +126,7 @@ def parameters_write(
     from mmaprobe.evidence.store import Store
     from mmaprobe.parameters.files import to_text
     from mmaprobe.report.tables import listing
-    from mmaprobe.survey.publish import parameter_file
+    from mmaprobe.survey.parameter_entries import parameter_file
 
     derived = parameter_file(Store.open(evidence))
     lines = listing.file_changes(out_file, derived)

@@ -15,7 +15,8 @@ from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
-from mmaprobe.operands.batch import take
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.parameters.lookup import datapath_for
@@ -102,19 +103,29 @@ def _decisive(instruction: Instruction, shipped: Datapath, derived: Datapath, se
 def telling(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -> tuple[Witness, int] | None:
     """A vector that two datapaths answer differently, with ``new``'s answer, and ``old``'s; None where none is found.
 
-    Among at least ``VECTORS`` of every family, and where it can be made simpler
-    while they still differ, it is.
+    Where it can be made simpler while they still differ, it is.
     """
     made = dense_form(instruction)
     first, second = (DatapathDevice(made, path) for path in (old, new))
-    pool = mixed_vectors(made, seed + 77, VECTORS)
-    wrong = np.flatnonzero(first.run_vectors(made, pool) != second.run_vectors(made, pool))
+    wrong = _apart(made, old, new, seed)
     if not wrong.size:
         return None
     small = shrink(
         made,
-        take(pool, wrong[:1]),
+        wrong.slice(0, 1),
         lambda tried: first.run_vectors(made, tried) != second.run_vectors(made, tried),
     )
     answers = [int(each.run_vectors(made, small)[0]) for each in (first, second)]
     return Witness.of(plain(instruction, small) if instruction.chunk else small, answers[1]), answers[0]
+
+
+def alike(instruction: Instruction, x: Datapath, y: Datapath, seed: int) -> bool:
+    """Whether two datapaths are one record, or no vector of ``telling`` tells them apart."""
+    return x == y or not _apart(dense_form(instruction), x, y, seed).size
+
+
+def _apart(made: Instruction, old: Datapath, new: Datapath, seed: int) -> Batch:
+    """Those of at least ``VECTORS`` of every family that two datapaths answer differently."""
+    pool = mixed_vectors(made, seed + 77, VECTORS)
+    first, second = evaluate_many([old, new], pool)
+    return take(pool, np.flatnonzero(first != second))

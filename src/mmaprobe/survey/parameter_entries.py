@@ -1,24 +1,42 @@
-"""Parameter file entries from a survey: each derived primitive with its basis, and each field with its witnesses."""
+"""The writer of parameter files: each derived primitive with its basis, and each field with its witnesses.
+
+What was derived is read from a survey or from the evidence of a run; how it becomes entries is one.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation.certificate import Certificate
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.primitive_view import bare_primitive
+from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.records import Witness
-from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile
-from mmaprobe.survey.comparison import telling
-from mmaprobe.survey.publish import followed
+from mmaprobe.evidence.store import Part, Store
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.files import BASES, CONTROLS, Basis, Entry, ParameterFile
+from mmaprobe.parameters.lookup import in_control_state
+from mmaprobe.parameters.table import from_table
+from mmaprobe.survey.comparison import alike
 from mmaprobe.survey.rows import Row, Survey
+
+
+@dataclass(frozen=True)
+class Derived:
+    """An instruction in its default control state, the datapath of each of its states (by id), and the entry of its
+    primitive, which lacks only what it ``follows``."""
+
+    base: Instruction
+    states: Mapping[str, Datapath]
+    entry: Entry
 
 
 def updated(before: ParameterFile, survey: Survey) -> tuple[ParameterFile, dict[str, Instruction]]:
@@ -30,18 +48,7 @@ def updated(before: ParameterFile, survey: Survey) -> tuple[ParameterFile, dict[
     """
     if before.entries and before.architecture != survey.architecture:
         raise UsageError(f"the file is of {before.architecture}, the device of {survey.architecture}")
-    found: dict[str, Entry] = {}
-    runs: dict[str, Instruction] = {}
-    for base, rows in groupby(survey.rows, key=lambda row: default_state(row.instruction)):
-        name = bare_primitive(survey.architecture, base)
-        states = {row.instruction.id: row for row in rows if row.datapath is not None}
-        if name is None or base.id not in states:
-            continue
-        entry = _entry(survey, name, base, states)
-        other = found.setdefault(name, entry)
-        if not _alike(base, other, entry, survey.seed):
-            raise UsageError(f"{base.id} and {runs[name].id} both run {name}, but not the same datapath was derived")
-        runs.setdefault(name, base)
+    found, runs = _entries(_surveyed(survey), survey.seed)
     kept = dict(before.entries)
     for name, entry in found.items():
         if name not in kept or not _stays(runs[name], kept[name], entry, survey.seed):
@@ -49,17 +56,63 @@ def updated(before: ParameterFile, survey: Survey) -> tuple[ParameterFile, dict[
     return replace(before, architecture=survey.architecture, entries=dict(sorted(kept.items()))), runs
 
 
+def parameter_file(store: Store) -> ParameterFile:
+    """The parameters of the architecture that a run was on, basis ``measured``.
+
+    UsageError as in ``updated``, and naming the part that stands in the way
+    where one is not finished, not derived or has mismatches.
+    """
+    architecture = store.header.identity.get("architecture", "")
+    found, _ = _entries(_recorded(store, architecture), store.header.seed)
+    source = f"run {store.header.run} on {store.header.identity.get('model_name', store.header.device)}"
+    return ParameterFile(architecture, dict(sorted(found.items())), source=source)
+
+
+def _entries(every: Iterable[Derived], seed: int) -> tuple[dict[str, Entry], dict[str, Instruction]]:
+    """The entry of each primitive, and the first instruction that runs it."""
+    found: dict[str, Entry] = {}
+    runs: dict[str, Instruction] = {}
+    for each in every:
+        entry = replace(each.entry, follows=_followed(each, seed))
+        name, base = entry.primitive, each.base
+        if not alike(base, found.setdefault(name, entry).datapath, entry.datapath, seed):
+            raise UsageError(f"{base.id} and {runs[name].id} both run {name}, but not the same datapath was derived")
+        runs.setdefault(name, base)
+    return found, runs
+
+
+def _followed(found: Derived, seed: int) -> tuple[str, ...]:
+    """The controls by which the datapath of every state follows from the default one's; UsageError if none."""
+    if len(found.states) == 1:
+        return ()
+    for size in range(len(CONTROLS) + 1):
+        for controls in combinations(CONTROLS, size):
+            expected = (
+                in_control_state(found.entry.datapath, instruction(name).modifier, controls) for name in found.states
+            )
+            if all(alike(found.base, *pair, seed) for pair in zip(expected, found.states.values(), strict=True)):
+                return controls
+    raise UsageError(f"the control states of {found.base.id} do not follow from its default state")
+
+
 def _stays(base: Instruction, old: Entry, new: Entry, seed: int) -> bool:
     as_good = BASES.index(old.basis) <= BASES.index(new.basis)
-    return as_good and set(old.follows) == set(new.follows) and _alike(base, old, new, seed)
+    return as_good and set(old.follows) == set(new.follows) and alike(base, old.datapath, new.datapath, seed)
 
 
-def _alike(base: Instruction, x: Entry, y: Entry, seed: int) -> bool:
-    return x.datapath == y.datapath or telling(base, x.datapath, y.datapath, seed) is None
+# --- what a survey derived
 
 
-def _entry(survey: Survey, name: str, base: Instruction, states: Mapping[str, Row]) -> Entry:
-    row = states[base.id]
+def _surveyed(survey: Survey) -> Iterator[Derived]:
+    for base, rows in groupby(survey.rows, key=lambda row: default_state(row.instruction)):
+        name = bare_primitive(survey.architecture, base)
+        states = {row.instruction.id: row for row in rows if row.datapath is not None}
+        if name is not None and base.id in states:
+            paths = {key: row.datapath for key, row in states.items() if row.datapath is not None}
+            yield Derived(base, paths, _entry(survey, name, states[base.id]))
+
+
+def _entry(survey: Survey, name: str, row: Row) -> Entry:
     assert row.datapath is not None
     search = _search(survey, row)
     basis = basis_of(survey.identity)
@@ -71,7 +124,6 @@ def _entry(survey: Survey, name: str, base: Instruction, states: Mapping[str, Ro
         basis=basis,
         source=_source(survey, row, search),
         evidence=_evidence(survey) if basis == "measured" else "",
-        follows=followed(base, {key: state.datapath for key, state in states.items() if state.datapath}, name),
         notes=tuple(_notes(certificate, proofs)),
         witnesses=proofs,
         origin=survey.architecture,
@@ -125,3 +177,52 @@ def _notes(certificate: Certificate, proofs: tuple[Witness, ...]) -> Iterable[tu
         said += [f"the same function with {', '.join(same)}"] if same else []
         said += [f"could also be {', '.join(open_)}: no vector tells"] if open_ else []
         yield field, "; ".join(said)
+
+
+# --- what a run derived, from its evidence
+
+
+def _recorded(store: Store, architecture: str) -> Iterator[Derived]:
+    groups: dict[str, list[Part]] = {}
+    for part in store.parts.values():
+        groups.setdefault(default_state(instruction(part.instruction, architecture)).id, []).append(part)
+    for name, parts in groups.items():
+        base = instruction(name, architecture)
+        primitive = bare_primitive(architecture, base)
+        if primitive is None:
+            raise UsageError(f"{store.path}: {name} is emulated on {architecture}; it has no primitive to publish")
+        states = {part.instruction: _datapath(store, part) for part in parts}
+        if name not in states:
+            raise UsageError(f"{store.path}: {name} was not run in its default control state")
+        yield Derived(base, states, _part_entry(store, architecture, primitive, states[name], parts, store.parts[name]))
+
+
+def _part_entry(
+    store: Store, architecture: str, primitive: str, datapath: Datapath, parts: Sequence[Part], default: Part
+) -> Entry:
+    vectors = sum(part.vectors for part in parts)
+    return Entry(
+        primitive=primitive,
+        datapath=datapath,
+        basis="measured",
+        source=f"derived from the device alone; {vectors:,} vectors agree in {len(parts)} control states",
+        evidence=store.header.run,
+        notes=tuple(_part_notes(default, datapath)),
+        witnesses=default.witnesses,
+        origin=architecture,
+    )
+
+
+def _datapath(store: Store, part: Part) -> Datapath:
+    form = part.datapath or {}
+    if part.status != "finished" or part.mismatch_count or not form.get("datapath"):
+        why = f"{part.mismatch_count} mismatches" if part.mismatch_count else form.get("reason") or "not finished"
+        raise UsageError(f"{store.path}: {part.instruction} is not settled ({why}); nothing is written")
+    return from_table(form["datapath"], f"{store.path}: {part.instruction}")
+
+
+def _part_notes(part: Part, datapath: Datapath) -> Iterator[tuple[str, str]]:
+    """The classes of values that no vector told apart, and those that an argument shows to be the same function."""
+    for field, values in (part.datapath or {}).get("certificate", {}).get("open", {}).items():
+        yield field, f"could also be {', '.join(values)}: no vector tells"
+    yield from ((field, f"{text}: the same function") for field, text in number_classes(datapath).items())
