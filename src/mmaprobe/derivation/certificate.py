@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mmaprobe.equivalence.checker import Argument
 from mmaprobe.evidence.records import Witness
+from mmaprobe.operands.batch import Batch, Bits, take
 
 Verdict = Literal["refuted", "equivalent", "open"]
+Key = tuple[str, str]
+"""A field and the value that it does not have."""
+Grounds = Witness | Argument | None
+"""What speaks against a neighbour, or why it is the same function; None where nothing was found."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,16 @@ class Certificate:
     def equivalent(self) -> int:
         return sum(entry.verdict == "equivalent" for entry in self.entries)
 
+    @classmethod
+    def of(cls, grounds: Mapping[Key, Grounds], searched: int, pools: Iterable[Pool] = ()) -> Certificate:
+        """The verdict on each neighbour from what was found about it, among ``searched`` vectors."""
+        return cls(tuple(_verdict(*key, found, searched) for key, found in grounds.items()), tuple(pools))
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Every vector that refutes a neighbour, once."""
+        return tuple(dict.fromkeys(replace(entry.witness, note="") for entry in self.entries if entry.witness))
+
     def form(self) -> dict[str, object]:
         """As evidence keeps it: the counts, what is open and where it was searched."""
         return {
@@ -73,3 +89,19 @@ class Certificate:
             if entry.verdict == "open":
                 found.setdefault(entry.field, []).append(entry.value)
         return {name: tuple(values) for name, values in found.items()}
+
+
+def _verdict(field: str, value: str, found: Grounds, searched: int) -> Entry:
+    if isinstance(found, Witness):
+        return Entry(field, value, "refuted", found, searched=searched)
+    return Entry(field, value, "open" if found is None else "equivalent", argument=found, searched=searched)
+
+
+def witnesses_against(keys: Iterable[Key], table: Bits, answers: Bits, vectors: Batch) -> dict[Key, Witness]:
+    """Against each neighbour whose row of ``table`` has a wrong answer the first vector that shows it."""
+    found = {}
+    for (field, value), wrong in zip(keys, table != answers, strict=True):
+        if wrong.any():
+            at = int(wrong.argmax())
+            found[field, value] = Witness.of(take(vectors, [at]), int(answers[at]), f"{field} is not {value}")
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.derivation.budget import NEIGHBOUR, evaluated, spend
-from mmaprobe.derivation.certificate import Certificate, Entry, Pool, Verdict
+from mmaprobe.derivation.certificate import Certificate, Pool, witnesses_against
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.observations import Observations, eliminate
 from mmaprobe.derivation.search.stages import Search
@@ -14,8 +14,6 @@ from mmaprobe.derivation.survivors import several
 from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
 from mmaprobe.equivalence.arguments import argument
-from mmaprobe.equivalence.checker import Argument
-from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
@@ -70,8 +68,8 @@ class Settlement:
         for sweep in range(MOVES):
             near = neighbourhood(self.state.current)
             spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
-            reasons = {(n.field, n.value): argument(self.state.current, n) for n in self._unseen(near)}
-            left = [n for n in near if reasons.get((n.field, n.value), "refuted") is None]
+            reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(near)}
+            left = [n for n in near if reasons.get(n[:2], "refuted") is None]
             moved = False
             for attempt in range(ATTEMPTS):
                 if not left:
@@ -83,25 +81,23 @@ class Settlement:
                 if moved:
                     break
             if not moved:
-                return self._certificate(near, pools, reasons)
+                searched = self.state.observations.count + sum(pool.vectors for pool in pools)
+                return Certificate.of(
+                    {n[:2]: self.state.proofs.get(n[:2]) or reasons[n[:2]] for n in near}, searched, pools
+                )
             self.state.proofs.clear()
         raise OutsideError("neighbours kept replacing each other", self.state.current)
 
     def _unseen(self, near: list[Neighbour]) -> list[Neighbour]:
         """Those that nothing the device has answered so far refutes; the others get that answer as their witness."""
-        left = [n for n in near if (n.field, n.value) not in self.state.proofs]
+        left = [n for n in near if n[:2] not in self.state.proofs]
         if not self.state.observations.count or not left:
             return left
         vectors, answers = self.state.observations.everything()
-        wrong = evaluated([n.datapath for n in left], vectors) != answers
-        for n, misses in zip(left, wrong, strict=True):
-            if misses.any():
-                self._note(n, vectors, answers, int(misses.argmax()))
-        return [n for n, misses in zip(left, wrong, strict=True) if not misses.any()]
-
-    def _note(self, refuted: Neighbour, vectors: Batch, answers: Bits, at: int) -> None:
-        note = f"{refuted.field} is not {refuted.value}"
-        self.state.proofs[refuted.field, refuted.value] = Witness.of(take(vectors, [at]), int(answers[at]), note)
+        table = evaluated([n.datapath for n in left], vectors)
+        found = witnesses_against((n[:2] for n in left), table, answers, vectors)
+        self.state.proofs |= found
+        return [n for n in left if n[:2] not in found]
 
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
         """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
@@ -119,22 +115,17 @@ class Settlement:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
         others = [path for path in dict.fromkeys(grammar.control_variants(start)) if path != self.state.current]
         vectors, answers = self.state.observations.everything()
-        wrong = evaluated(others, vectors) != answers
-        entries = []
-        for path, misses in zip(others, wrong, strict=True):
-            name = grammar.control_words(path)
-            hit = np.flatnonzero(misses)
-            proof = Witness.of(take(vectors, hit[:1]), int(answers[hit[0]]), f"not {name}") if hit.size else None
-            if proof is not None:
-                self.state.proofs["control state", name] = proof
-            entries.append(Entry("control state", name, "refuted" if proof else "open", proof, searched=vectors.size))
-        return Certificate(tuple(entries))
+        keys = [("control state", grammar.control_words(path)) for path in others]
+        found = witnesses_against(keys, evaluated(others, vectors), answers, vectors)
+        self.state.proofs |= found
+        return Certificate.of({key: found.get(key) for key in keys}, vectors.size)
 
     def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
         """Ask the device about the vectors that tell neighbours from the current datapath."""
         base = evaluated([self.state.current], pool)[0]
-        table = evaluated([n.datapath for n in left], pool) != base
-        columns = np.unique(table[table.any(axis=1)].argmax(axis=1)) if table.any() else np.empty(0, np.int64)
+        table = evaluated([n.datapath for n in left], pool)
+        differs = table != base
+        columns = np.unique(differs[differs.any(axis=1)].argmax(axis=1)) if differs.any() else np.empty(0, np.int64)
         if not columns.size:
             return left, False
         asked = take(pool, columns)
@@ -142,14 +133,9 @@ class Settlement:
         if (answers != base[columns]).any():
             self._repair([n.datapath for n in left])
             return left, True
-        still = []
-        for neighbour, differs in zip(left, table[:, columns], strict=True):
-            hit = np.flatnonzero(differs)
-            if hit.size:
-                self._note(neighbour, asked, answers, int(hit[0]))
-            else:
-                still.append(neighbour)
-        return still, False
+        found = witnesses_against((n[:2] for n in left), table[:, columns], answers, asked)
+        self.state.proofs |= found
+        return [n for n in left if n[:2] not in found], False
 
     def _repair(self, more: list[Datapath] | None = None) -> None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
@@ -207,15 +193,3 @@ class Settlement:
         answers = device.ask(vectors)
         wrong = np.flatnonzero(evaluated([self.state.current], vectors)[0] != answers)
         return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None
-
-    def _certificate(
-        self, near: list[Neighbour], pools: list[Pool], reasons: dict[tuple[str, str], Argument | None]
-    ) -> Certificate:
-        entries = []
-        searched = self.state.observations.count + sum(pool.vectors for pool in pools)
-        for n in near:
-            proof = self.state.proofs.get((n.field, n.value))
-            reason = None if proof else reasons[n.field, n.value]
-            verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
-            entries.append(Entry(n.field, n.value, verdict, proof, reason, searched))
-        return Certificate(tuple(entries), tuple(pools))

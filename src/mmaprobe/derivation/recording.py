@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
+from mmaprobe.derivation.certificate import Certificate, Grounds, Key, witnesses_against
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.outside import Repair, repairs
 from mmaprobe.derivation.primitive_view import Frame
@@ -59,14 +59,13 @@ def read(frame: Frame, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
     rivals = [path for path, kind in zip(every, kinds, strict=True) if kind != 0]
     seen = take(vectors, work.used), take(work.vectors, work.used), answers[work.used]
     certificate = _certificate(kept[0], rivals, seen, list(work.unasked(kept[0])))
-    proofs = tuple(dict.fromkeys(entry.witness for entry in certificate.entries if entry.witness))
     derivation = Derivation(
         instruction=frame.instruction.id,
         status="bounded" if certificate.open_fields else "exact",
         datapath=kept[0],
         certificate=certificate,
         findings={},
-        witnesses=proofs,
+        witnesses=certificate.witnesses,
         tiles=0,
         launches=0,
         vectors=vectors.size,
@@ -81,21 +80,15 @@ def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: li
     fields that no recorded vector speaks of."""
     vectors, dense, answers = seen
     near = neighbours(best)
-    wrong = evaluate_many([n.datapath for n in near], dense) != answers
-    entries: dict[tuple[str, str], Entry] = {}
-    for n, misses in zip(near, wrong, strict=True):
-        hit = np.flatnonzero(misses)
-        proof = Witness.of(take(vectors, hit[:1]), int(answers[hit[0]]), "") if hit.size else None
-        reason = None if proof else argument(best, n)
-        verdict: Verdict = "refuted" if proof else "equivalent" if reason else "open"
-        entries[n.field, n.value] = Entry(n.field, n.value, verdict, proof, reason, vectors.size)
-    for field, value in _rival_values(best, [*rivals, *_zeros_alike(best, dense, answers)]):
-        entries[field, value] = Entry(field, value, "open", searched=vectors.size)
+    table = evaluate_many([n.datapath for n in near], dense)
+    proofs = witnesses_against((n[:2] for n in near), table, answers, vectors)
+    grounds: dict[Key, Grounds] = {n[:2]: proofs.get(n[:2]) or argument(best, n) for n in near}
+    grounds |= dict.fromkeys(_rival_values(best, [*rivals, *_zeros_alike(best, dense, answers)]))
     for field in unasked:
-        if any(entry.field.startswith(field) and entry.verdict != "refuted" for entry in entries.values()):
-            entries = {key: entry for key, entry in entries.items() if not entry.field.startswith(field)}
-            entries[field, "any"] = Entry(field, "any", "open", searched=vectors.size)
-    return Certificate(tuple(entries.values()))
+        mine = {key: found for key, found in grounds.items() if key[0].startswith(field)}
+        if not all(isinstance(found, Witness) for found in mine.values()):
+            grounds = {key: found for key, found in grounds.items() if key not in mine} | {(field, "any"): None}
+    return Certificate.of(grounds, vectors.size)
 
 
 def _zeros_alike(best: Datapath, vectors: Batch, answers: Bits) -> list[Datapath]:

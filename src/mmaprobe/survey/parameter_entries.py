@@ -19,7 +19,6 @@ from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import json_text
-from mmaprobe.evidence.records import Witness
 from mmaprobe.evidence.store import Part, Store
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import BASES, CONTROLS, Basis, Entry, ParameterFile
@@ -117,15 +116,14 @@ def _entry(survey: Survey, name: str, row: Row) -> Entry:
     search = _search(survey, row)
     basis = basis_of(survey.identity)
     certificate = search.certificate if search else Certificate(())
-    proofs = tuple(dict.fromkeys(replace(entry.witness, note="") for entry in certificate.entries if entry.witness))
     return Entry(
         primitive=name,
         datapath=row.datapath,
         basis=basis,
         source=_source(survey, row, search),
         evidence=_evidence(survey) if basis == "measured" else "",
-        notes=tuple(_notes(certificate, proofs)),
-        witnesses=proofs,
+        notes=tuple(_notes(certificate)),
+        witnesses=certificate.witnesses,
         origin=survey.architecture,
     )
 
@@ -165,9 +163,9 @@ def _source(survey: Survey, row: Row, search: Derivation | None) -> str:
     )
 
 
-def _notes(certificate: Certificate, proofs: tuple[Witness, ...]) -> Iterable[tuple[str, str]]:
+def _notes(certificate: Certificate) -> Iterable[tuple[str, str]]:
     """By field: which values are refuted and by which witness, which mean the same, which are open."""
-    numbers = {proof: number for number, proof in enumerate(proofs, 1)}
+    numbers = {proof: number for number, proof in enumerate(certificate.witnesses, 1)}
     for field in dict.fromkeys(entry.field for entry in certificate.entries):
         mine = [entry for entry in certificate.entries if entry.field == field]
         refuted = [f"{e.value} (witness {numbers[replace(e.witness, note='')]})" for e in mine if e.witness]
