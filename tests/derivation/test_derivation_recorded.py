@@ -29,7 +29,7 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour
 from mmaprobe.report.tables.recordings import field_rows, ranges
-from mmaprobe.survey.comparison import compare, telling
+from mmaprobe.survey.comparison import compare, difference
 
 AMPERE = open_device("model:sm_80")
 HMMA = lookup.instruction("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")
@@ -75,7 +75,7 @@ def check(reading: Reading, architecture: str) -> None:
         told = {(field, str(value)), (field, "any"), (field.partition(".")[0], "any")}
         known = [entry.value for entry in entries if entry.field == field]
         rival = mutate(alike[0], field, str(value)) if known and not told & unsettled else alike[0]
-        assert told & unsettled or telling(reading.instruction, alike[0], rival, 1) is None, field
+        assert told & unsettled or difference(reading.instruction, alike[0], rival, 1) is None, field
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import numpy as np
 
 from mmaprobe.derivation.budget import NEIGHBOUR, evaluated, spend
 from mmaprobe.derivation.certificate import Certificate, Pool, witnesses_against
+from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.observations import Observations, eliminate
 from mmaprobe.derivation.search.stages import Search
@@ -124,8 +125,7 @@ class Settlement:
         """Ask the device about the vectors that tell neighbours from the current datapath."""
         base = evaluated([self.state.current], pool)[0]
         table = evaluated([n.datapath for n in left], pool)
-        differs = table != base
-        columns = np.unique(differs[differs.any(axis=1)].argmax(axis=1)) if differs.any() else np.empty(0, np.int64)
+        columns = telling(np.concatenate([base[None], table]), from_first=True)
         if not columns.size:
             return left, False
         asked = take(pool, columns)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.derivation.dense_view import asked, dense_form
+from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.recorded_hypotheses import end_variants, zero_variants
 from mmaprobe.derivation.recording import Reading
 from mmaprobe.derivation.vectors.mixtures import hard_vectors, mixed_vectors
@@ -62,7 +62,10 @@ def questions(reading: Reading, seed: int = 0) -> Questions | None:
     ]
     if formats.get(made.d).is_float:
         kinds += [(list(_ends(reading)), ends, WIDTH), (list(_zeros(reading)), ends, WIDTH)]
-    chosen = [take(pool, _telling(reading, rivals, pool, width)) for rivals, pool, width in kinds if rivals]
+    best: Rivals = [("", reading.survivors[0])]
+    chosen = [
+        take(pool, telling(_evaluate(reading, best + rivals, pool), width)) for rivals, pool, width in kinds if rivals
+    ]
     if formats.get(made.d).is_float:
         chosen.append(hard_vectors(made, ("specials",), seed + 63, SPECIALS))
     vectors = _distinct(join(chosen))
@@ -93,26 +96,6 @@ def _ends(reading: Reading) -> Iterator[tuple[str, Datapath]]:
 
 def _evaluate(reading: Reading, rivals: Rivals, vectors: Batch) -> Bits:
     return evaluate_many([path for _, path in rivals], reading.frame.dense(vectors))
-
-
-def _telling(reading: Reading, rivals: Rivals, pool: Batch, width: int) -> NDArray[np.int64]:
-    """Few vectors of the pool that together tell most of the rivals apart, each taken for the classes it makes."""
-    best: Rivals = [("", reading.survivors[0])]
-    table = _evaluate(reading, best + rivals, pool)
-    useful = np.flatnonzero((table != table[0]).any(axis=0))
-    ranks = [np.unique(table[:, i], return_inverse=True)[1].reshape(-1) for i in useful]
-    classes = np.zeros(len(table), np.int64)
-    chosen: list[int] = []
-    count = 1
-    while len(chosen) < min(width, len(useful)):
-        sizes = [len(np.unique(classes * len(table) + rank)) for rank in ranks]
-        at = int(np.argmax(sizes))
-        if sizes[at] == count:
-            break
-        classes = np.unique(classes * len(table) + ranks[at], return_inverse=True)[1].reshape(-1)
-        count = sizes[at]
-        chosen.append(int(useful[at]))
-    return np.array(chosen, np.int64)
 
 
 def _distinct(vectors: Batch) -> Batch:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import evaluated
+from mmaprobe.derivation.discriminate import splitters
 from mmaprobe.derivation.repeatability import UnstableError
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
@@ -21,9 +22,6 @@ Pool = Callable[[int, int], Batch]
 POOL = 256
 LEAST, MOST = 8, 32
 """Vectors of a round: those of a tile, within these bounds."""
-SAMPLE = 64
-"""Hypotheses evaluated on a whole pool; all of them, or as many as make so many evaluations, when the sample agrees."""
-EVALUATIONS = 500_000
 ROUNDS = 40
 
 
@@ -169,36 +167,3 @@ def eliminate(
         observations.remember(asked, answers)
         alive = alive.agreeing(asked, answers)
     return alive
-
-
-def splitters(rng: np.random.Generator, alive: Living, vectors: Batch, width: int) -> NDArray[np.int64]:
-    """Indices of few vectors that tell a sample of the hypotheses apart (when it agrees, all of them or very many)."""
-    for sample in (SAMPLE, max(SAMPLE, EVALUATIONS // vectors.size)):
-        found = greedy(alive.sample(rng, sample).evaluate(vectors), width)
-        if found.size or len(alive) <= sample:
-            return found
-    return np.empty(0, np.int64)
-
-
-def greedy(table: Bits, width: int) -> NDArray[np.int64]:
-    """Columns of a table (hypotheses, vectors), each taken for the most classes that it makes of those so far.
-
-    Once the sample is told apart the columns with the most values fill up the width, for the hypotheses outside it.
-    """
-    order = np.sort(table, axis=0)
-    useful = np.flatnonzero((order[1:] != order[:-1]).any(axis=0))
-    classes = np.zeros(len(table), np.int64)
-    chosen: list[int] = []
-    ranks = np.stack([np.unique(table[:, i], return_inverse=True)[1] for i in useful], axis=1) if useful.size else None
-    while ranks is not None and len(chosen) < width:
-        joint = np.sort(classes[:, None] * len(table) + ranks, axis=0)
-        counts = 1 + (joint[1:] != joint[:-1]).sum(axis=0)
-        best = int(counts.argmax())
-        if counts[best] == len(np.unique(classes)):
-            break
-        chosen.append(int(useful[best]))
-        classes = np.unique(classes * len(table) + ranks[:, best], return_inverse=True)[1]
-    if ranks is not None:
-        rest = useful[np.argsort(-ranks.max(axis=0), kind="stable")]
-        chosen += [int(i) for i in rest[~np.isin(rest, chosen)][: width - len(chosen)]]
-    return np.array(chosen, np.int64)

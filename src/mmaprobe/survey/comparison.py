@@ -68,7 +68,7 @@ def compare(architecture: str, instruction: Instruction, derived: Datapath | Non
     if derived == shipped:
         return Comparison("same", shipped)
     lines = _differences(shipped, derived)
-    proof = telling(instruction, shipped, derived, seed)
+    proof = difference(instruction, shipped, derived, seed)
     if proof is None:
         return Comparison("equivalent", shipped, lines, searched=VECTORS)
     witness, other = proof
@@ -95,12 +95,12 @@ def _decisive(instruction: Instruction, shipped: Datapath, derived: Datapath, se
             tried = replace(shipped, **{name: getattr(derived, name) for name in some})
         except UsageError:
             continue  # these fields make no datapath without the others
-        if telling(instruction, tried, derived, seed) is None:
+        if alike(instruction, tried, derived, seed):
             return _differences(shipped, tried)
     return ()
 
 
-def telling(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -> tuple[Witness, int] | None:
+def difference(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -> tuple[Witness, int] | None:
     """A vector that two datapaths answer differently, with ``new``'s answer, and ``old``'s; None where none is found.
 
     Where it can be made simpler while they still differ, it is.
@@ -120,7 +120,7 @@ def telling(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -
 
 
 def alike(instruction: Instruction, x: Datapath, y: Datapath, seed: int) -> bool:
-    """Whether two datapaths are one record, or no vector of ``telling`` tells them apart."""
+    """Whether two datapaths are one record, or no vector of ``difference`` tells them apart."""
     return x == y or not _apart(dense_form(instruction), x, y, seed).size
 
 

@@ -12,6 +12,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.derivation.dense_view import asked, dense_form, kept
+from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.devices.base import Device, run_vectors
@@ -71,14 +72,9 @@ def covering(instruction: Instruction, datapath: Datapath, rivals: list[Datapath
     pool = mixed_vectors(instruction, seed, POOL)
     if can_attack(instruction):
         pool = join([pool, attack_vectors(instruction, datapath, rivals, seed, 2 * POOL)])
-    table = evaluate_many([datapath, *rivals], pool)
-    differs = table[1:] != table[0]
-    left = differs.any(axis=1)
-    chosen = [] if rivals else [0]
-    while left.any():
-        chosen.append(int(differs[left].sum(axis=0).argmax()))
-        left &= ~differs[:, chosen[-1]]
-    return take(pool, np.asarray(chosen, np.int64))
+    if not rivals:
+        return take(pool, [0])
+    return take(pool, telling(evaluate_many([datapath, *rivals], pool), from_first=True))
 
 
 def validate_witnesses(dut: Device, ref: Device, pattern: str = "*", architecture: str = "") -> Iterator[Summary]:

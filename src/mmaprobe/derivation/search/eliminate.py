@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.observations import splitters
+from mmaprobe.derivation.discriminate import splitters
 from mmaprobe.derivation.search.lane_orders import normal
 from mmaprobe.derivation.search.range_ends import all_zeros, flushed
 from mmaprobe.derivation.session import State

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses import roles
 from mmaprobe.derivation.hypotheses.structures import Structure, orders
-from mmaprobe.derivation.observations import greedy
 from mmaprobe.derivation.vectors.plain import uniform_vectors
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits, join, take
@@ -96,7 +96,7 @@ class Places:
         pairs = [(take(pool, [i]), take(pool, [i + TRIED])) for i in range(TRIED)]
         answers = evaluate(replace(path, order=None), join([_marked(many, one, k) for many, one in pairs]))
         self.table: Bits = answers.reshape(TRIED, k).T
-        self.chosen = greedy(self.table, TOLD)[:TOLD]
+        self.chosen = telling(self.table, TOLD, filled=True)
         self.vectors: Batch | None = (
             join([_marked(pairs[i][0], pairs[i][1], k) for i in self.chosen]) if self.chosen.size else None
         )

@@ -11,6 +11,7 @@ from itertools import chain, islice
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.nested_trees import handed_on
@@ -122,14 +123,14 @@ class Skeletons:
         if not len(alive):
             return alive
         count = min(max(LEAST_CHECKED, TILES_CHECKED * vectors_per_tile(self.instruction)), MOST_CHECKED)
-        vectors = self._telling(self.state.seed + 77, count)
+        vectors = self._vectors(self.state.seed + 77, count)
         answers = observations.peek(vectors)
-        wrong = alive.sample(np.random.default_rng(self.state.seed), SAMPLE).evaluate(vectors) != answers
-        telling = np.unique(wrong[wrong.any(axis=1)].argmax(axis=1)) if wrong.any() else np.empty(0, np.int64)
-        observations.remember(take(vectors, telling), answers[telling])
+        table = alive.sample(np.random.default_rng(self.state.seed), SAMPLE).evaluate(vectors)
+        told = telling(np.concatenate([answers[None], table]), from_first=True)
+        observations.remember(take(vectors, told), answers[told])
         return observations.living(alive)
 
-    def _telling(self, seed: int, count: int) -> Batch:
+    def _vectors(self, seed: int, count: int) -> Batch:
         """Plain vectors; of products whose sums alone are rounded also large sums."""
         safe = self.pools.safe(seed, count)
         return join([safe, heavy_vectors(self.instruction, seed, count)]) if adds_up(self.instruction) else safe
@@ -138,7 +139,7 @@ class Skeletons:
         return eliminate(
             self.state.observations,
             Living(tuple(parts)),
-            self._telling,
+            self._vectors,
             seed=self.state.seed,
             patience=patience,
             which=partial(normal, self.instruction),

@@ -12,7 +12,7 @@ from mmaprobe.parameters.diff import TERM_FIELD, datapath_changes, diff, in_word
 from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.report.vectors import vector_text
-from mmaprobe.survey.comparison import compare, telling
+from mmaprobe.survey.comparison import compare, difference
 from mmaprobe.survey.rows import Survey
 
 
@@ -75,7 +75,7 @@ def _with_old(old: Datapath, new: Datapath, field: str, value: str) -> Datapath:
 
 
 def _proof(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -> str:
-    found = telling(instruction, old, new, seed)
+    found = difference(instruction, old, new, seed)
     return f"vector {vector_text(found[0])} gives {found[0].d:#x}, not {found[1]:#x}" if found else ""
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.dense_view import KeptLanes, dense_form
-from mmaprobe.derivation.observations import greedy
+from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.vectors.mixtures import hard_vectors, mixed_vectors, nan_operands
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.devices.base import Device, run_vectors
@@ -133,7 +133,7 @@ class Ring:
             if alive.sum() < 2 or dry >= DRY or stop():
                 break
             pool = self._pool(turn, POOL << dry, alive)
-            chosen = greedy(self._words(pool)[alive], WIDTH)
+            chosen = telling(self._words(pool)[alive], WIDTH, filled=True)
             dry = 0 if chosen.size else dry + 1
             if chosen.size:
                 asked.append(self._ask(take(pool, chosen)))
@@ -170,16 +170,8 @@ class Ring:
         first = [batch for batch in (directed, self._between_claims(directed) if search else None) if batch is not None]
         vectors = join(first) if first else self._pool(0, POOL, np.ones(len(self.rivals), bool)).slice(0, 0)
         table = words_of(claims, vectors, self.d.dtype)
-        classes, chosen = np.zeros(len(claims), np.int64), list[int]()
-        while vectors.size:
-            joint = [np.unique(np.stack([classes, column]), axis=1).shape[1] for column in table.astype(np.int64).T]
-            best = int(np.argmax(joint))
-            if joint[best] == len(np.unique(classes)):
-                break
-            chosen.append(best)
-            classes = np.unique(np.stack([classes, table[:, best].astype(np.int64)]), axis=1, return_inverse=True)[1]
-            classes = classes.reshape(-1)
-        return take(vectors, sorted(chosen)), table[:, sorted(chosen)]
+        chosen = np.sort(telling(table))
+        return take(vectors, chosen), table[:, chosen]
 
     def _agreeing(self, asked: Sequence[tuple[Batch, Bits]]) -> NDArray[np.bool_]:
         good = np.ones(len(self.rivals), bool)
@@ -231,8 +223,8 @@ class Ring:
         """Fresh vectors on which some rivals differ, or any where none do; None where there are none."""
         pool = self._pool(ROUNDS + 1, POOL, np.ones(len(self.rivals), bool))
         table = self._words(pool)
-        telling = np.flatnonzero((table != table[0]).any(axis=0))
-        chosen = (telling if telling.size else np.arange(pool.size))[:CONFIRM]
+        unlike = np.flatnonzero((table != table[0]).any(axis=0))
+        chosen = (unlike if unlike.size else np.arange(pool.size))[:CONFIRM]
         return take(pool, chosen) if chosen.size else None
 
     def _between_claims(self, directed: Batch | None) -> Batch | None:
