@@ -14,8 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from engine_cases import DATAPATHS, batch
-
+from cases.engine import DATAPATHS, batch
 from mmaprobe import _native
 from mmaprobe.models import engine
 

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import numpy as np
 
-from engine_cases import batch
-from engine_layout import layout_call, tiles_of
+from cases.engine import batch
+from cases.engine_layout import layout_call, tiles_of
 from mmaprobe import _native, formats
 from mmaprobe.models import engine, rows
 from mmaprobe.models.program import program

@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import mmaprobe
-from engine_layout import layout_call
+from cases.engine_layout import layout_call
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.generators import generate
 from mmaprobe.models import engine
