@@ -1,15 +1,23 @@
 """Which kernel of the engine evaluates a datapath, told by its structure; the interpreter where none does it exactly.
 
+A kernel takes a datapath that equals the one that it computes, written out with
+the fields that it honours: a field that it does not know makes it refuse.
 ``csrc/model/program.hpp`` numbers the kernels in the same order (a test compares them).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mmaprobe import formats
 from mmaprobe.formats import Format
-from mmaprobe.models.kernels_float import chain_rules, exact_sum_rules, grouped_rules, pairs_rules, two_stage_rules
+from mmaprobe.models.kernels_float import (
+    MOST_LANES,
+    chain_rules,
+    exact_sum_rules,
+    grouped_rules,
+    like,
+    pairs_rules,
+    two_stage_rules,
+)
 from mmaprobe.models.rows import COLUMNS, encode_row
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -17,10 +25,10 @@ from mmaprobe.parameters.datapath import (
     Encode,
     Exact,
     Fused,
-    Operand,
+    Node,
     Product,
     Products,
-    Term,
+    Scale,
 )
 
 KERNELS = (
@@ -33,13 +41,12 @@ FLOAT_RULES = {
     PAIRS: pairs_rules,
 }  # fmt: skip
 
-MOST_LANES = 256
 MOST_FRACTION_BITS = 28  # a cut product stays below 2^30
 LEAST_ZERO_EXPONENT = -4096
 
 
 def kernel(datapath: Datapath) -> int:
-    """The number of the kernel that evaluates a datapath, field by field as it stands."""
+    """The number of the kernel that evaluates a datapath."""
     if _is_fused(datapath):
         return FUSED
     return next((number for number, rules in FLOAT_RULES.items() if rules(datapath) is not None), _integer(datapath))
@@ -52,17 +59,13 @@ def _is_fused(path: Datapath) -> bool:
     non-zero C: it then cannot be told from one that always takes part.
     """
     tree, scale = path.tree, path.scale
-    operands = (path.operand_a, path.operand_b, path.operand_c)
-    if not isinstance(tree, Fused) or tree.to is None or path.product != Product() or path.result is not None:
-        return False
-    if any(operand != Operand() for operand in operands) or path.order is not None or path.k > MOST_LANES:
+    if not isinstance(tree, Fused) or tree.to is None or path.k > MOST_LANES:
         return False
     bits, zero = tree.terms[0].fraction_bits, tree.terms[0].zero_exponent
     if bits is None or not 0 <= bits <= MOST_FRACTION_BITS:
         return False
-    if any(t != Term(t.of, bits, "RZ", zero) or not isinstance(t.of, (Accumulator, Products)) for t in tree.terms):
-        return False
-    if sum(isinstance(term.of, Accumulator) for term in tree.terms) != 1:
+    leaves = [type(term.of) for term in tree.terms]
+    if leaves.count(Accumulator) != 1 or not {Accumulator, Products}.issuperset(leaves):
         return False
     a, b = formats.get(path.a), formats.get(path.b)
     addends = [formats.get(name) for name in (path.c or tree.to.format, tree.to.format)]
@@ -72,7 +75,20 @@ def _is_fused(path: Datapath) -> bool:
         return False
     if zero is not None and not LEAST_ZERO_EXPONENT <= zero <= min(addend.min_exponent for addend in addends):
         return False
-    return _result_is_plain(path, tree.to)
+    return _result_is_plain(path, tree.to) and path == _fused(path, tree, tree.to)
+
+
+def _fused(path: Datapath, tree: Fused, given: Encode) -> Datapath:
+    """What the kernel of fused sums makes of the fields that it honours; it flushes nothing: tininess is idle."""
+    to = Encode(given.format, given.rounding, given.overflow, "keep", given.tininess, "positive", given.underflow)
+    first, leaves = tree.terms[0], (_leaf(term.of) for term in tree.terms)
+    scale = None if path.scale is None else Scale(path.scale.format, path.scale.size)
+    return like(path, Fused.alike(leaves, first.fraction_bits, "RZ", first.zero_exponent, to), scale=scale)
+
+
+def _leaf(node: Node) -> Node:
+    """What a kernel takes a leaf for: the products of these lanes, or C."""
+    return Products(node.lanes) if isinstance(node, Products) else Accumulator()
 
 
 def _is_plain(fmt: Format) -> bool:
@@ -86,7 +102,7 @@ def _is_power(fmt: Format) -> bool:
 
 
 def _result_is_plain(path: Datapath, to: Encode) -> bool:
-    """Codes of ``to`` are codes of d, NaN included; zeros are positive, overflow is the same for both signs."""
+    """Codes of ``to`` are codes of d, NaN included; overflow is the same for both signs."""
     fmt, d = formats.get(to.format), formats.get(path.d)
     same = fmt == d or (fmt.bits + fmt.padding == d.bits and (fmt.exponent_bits, fmt.bias) == (d.exponent_bits, d.bias))
     if not same or fmt.nan != "ieee" or d.nan != "ieee" or d.container_bits not in (16, 32):
@@ -97,33 +113,36 @@ def _result_is_plain(path: Datapath, to: Encode) -> bool:
     is_nan = (path.special.code & ~fmt.sign_mask) >> fmt.padding > infinity >> fmt.padding
     encode = dict(zip(COLUMNS["encode"], encode_row(to), strict=True))
     beyond = encode["beyond_positive"]
-    overflow = beyond == encode["beyond_negative"] and beyond in (0, 1)
-    plain = to.zero == "positive" and to.subnormals == "keep" and to.first is None
-    return path.special.nan == "canonical" and is_nan and overflow and plain
+    return is_nan and beyond == encode["beyond_negative"] and beyond in (0, 1)
 
 
-def _integer(datapath: Datapath) -> int:
+def _integer(path: Datapath) -> int:
     """An exact sum of plain integers or bits that wraps or saturates, or the interpreter.
 
     Plain: nothing masked or flushed, all products and C (s32) in one sum.
     """
-    tree, product = datapath.tree, datapath.product
-    a, b, d = (formats.get(name) for name in (datapath.a, datapath.b, datapath.d))
+    tree = path.tree
+    a, b, d = (formats.get(name) for name in (path.a, path.b, path.d))
     whole = d.kind == "integer" and d.signed and d.bits == d.container_bits
-    if not whole or datapath.c not in (None, "s32") or datapath.scale or datapath.result:
+    if not whole or path.c not in (None, "s32") or not isinstance(tree, Exact) or tree.to is None:
         return INTERPRETER
     ways = ("and", "xor") if a.kind == "bits" else ("exact",)
-    if a.kind not in ("integer", "bits") or (a.kind, a.bits) != (b.kind, b.bits) or product.multiply not in ways:
-        return INTERPRETER
-    if replace(product, multiply="exact") != Product():
-        return INTERPRETER
-    if any(op != Operand() for op in (datapath.operand_a, datapath.operand_b, datapath.operand_c)):
-        return INTERPRETER
-    if not isinstance(tree, Exact) or tree.scaled or tree.to is None or tree.to.format != datapath.d or tree.to.first:
+    if a.kind not in ("integer", "bits") or (a.kind, a.bits) != (b.kind, b.bits) or path.product.multiply not in ways:
         return INTERPRETER
     kinds = sorted(type(term).__name__ for term in tree.terms)
-    if kinds != (["Products"] if datapath.c is None else ["Accumulator", "Products"]):
+    if kinds != (["Products"] if path.c is None else ["Accumulator", "Products"]) or path != _summed(path, tree):
         return INTERPRETER
     if tree.to.overflow == "wrap":
-        return INTEGER_WRAPS if len(datapath.steps) == 1 or datapath.c is not None else INTERPRETER
-    return INTEGER_SATURATES if len(datapath.steps) == 1 else INTERPRETER
+        return INTEGER_WRAPS if len(path.steps) == 1 or path.c is not None else INTERPRETER
+    return INTEGER_SATURATES if len(path.steps) == 1 else INTERPRETER
+
+
+def _summed(path: Datapath, tree: Exact) -> Datapath:
+    """What the integer kernels make of the fields that they honour, or that say nothing of a sum of integers."""
+    assert tree.to is not None
+    given = tree.to
+    to = Encode(
+        path.d, given.rounding, given.overflow, given.subnormals, given.tininess, given.zero, given.underflow
+    )  # fmt: skip
+    terms = tuple(map(_leaf, tree.terms))
+    return like(path, Exact(terms, to), order=path.order, product=Product(multiply=path.product.multiply))
