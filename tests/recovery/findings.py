@@ -1,8 +1,9 @@
 """What the probes say of every family of shipped datapaths: ``python tests/recovery/findings.py``.
 
 One instruction of each family (``shipped.representatives``) is asked all questions on its model, and every
-finding is held against its datapath (``finding_truth``).  Prints the table of ``docs/probes.md``, and each
-finding that is not exact with the number of families that it is of.  Exit status 1 where one is wrong.
+finding is held against its datapath (``second_source.findings``).  Prints the table of ``docs/probes.md``, and each
+finding that is not exact with the number of families that it is of; ``--write`` writes the table.  Exit status 1 where
+one is wrong.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing import QUESTIONS, probe
 from second_source.findings import contradiction
 
+PAGE = Path(__file__).parents[2] / "docs" / "probes.md"
+BEGIN, END = "<!-- written by tests/recovery/findings.py -->", "<!-- end -->"
 COLUMNS = ("exact", "bounded", "inconclusive", "contradictory", "wrong")
 
 
@@ -47,6 +50,10 @@ def table(found: list[tuple[Shipped, dict[str, Finding]]]) -> str:
 def main() -> int:
     found = list(findings())
     print(table(found))
+    if "--write" in sys.argv:
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        page = f"{before}{BEGIN}\n\n{table(found)}\n\n{END}{rest.partition(END)[2]}"
+        PAGE.write_text(page, encoding="utf-8")
     for question in QUESTIONS:
         texts = Counter((judged(s, answers[question]), answers[question].text) for s, answers in found)
         for (status, text), count in texts.most_common():

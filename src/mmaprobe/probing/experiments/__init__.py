@@ -1,1 +1,1 @@
-"""Experiments that several questions make."""
+"""Experiments that several questions make, and those that are asked outside of the suite."""

@@ -29,6 +29,7 @@ from mmaprobe.probing.experiments.rounding import fraction_bits, keeps
 from mmaprobe.probing.experiments.tipping import tips
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf, Node
@@ -36,8 +37,6 @@ from mmaprobe.probing.tree import Leaf, Node
 
 async def probe_accumulator_precision(session: Session) -> Finding:
     """Fraction bits of products and of C beside the largest term (see the module)."""
-    if not session.is_float:
-        return session.finding("exact", None, "integers: sums are exact")
     tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
@@ -126,3 +125,13 @@ def _text(answer: dict[str, Any]) -> str:
     products = f"by lane {lanes}" if lanes else _say(answer, "products")
     beside = f", C {_say(answer, 'c')}" if answer["c"] is not None else ""
     return f"fraction bits kept: products {products}{beside}"
+
+
+PROBE = Probe(
+    order=70,
+    asks="fraction bits kept beside the largest term, of products and of C",
+    rivals="a number, or at least that",
+    experiment=probe_accumulator_precision,
+    applies=floats,
+    otherwise=(None, "integers: sums are exact"),
+)

@@ -20,6 +20,7 @@ from mmaprobe.probing.experiments.pair_alignment import nothing_aligned
 from mmaprobe.probing.experiments.rounding import FEW, PLACES, Case, fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.questions.accumulator_precision import collapse, kept_bits
 from mmaprobe.probing.questions.summation_tree import shown_tree, tree_of
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf
@@ -28,8 +29,6 @@ from mmaprobe.probing.tree import Leaf
 async def probe_alignment_rounding(session: Session) -> Finding:
     """The rounding of aligned terms (see the module)."""
     none: dict[str, Any] = {"products": None, "c": None, "lanes": {}}
-    if not session.is_float:
-        return session.finding("exact", none, "integers: nothing is aligned")
     tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
@@ -85,3 +84,13 @@ def _by_lane(answer: dict[str, Any]) -> str:
 
 def _say(names: list[str] | None) -> str:
     return "not cut" if names is None else " or ".join(names) or "none of the 11"
+
+
+PROBE = Probe(
+    order=80,
+    asks="how a term is cut where it is aligned to the largest one",
+    rivals="RU RD RZ RA RO, to nearest with six tie rules",
+    experiment=probe_alignment_rounding,
+    applies=floats,
+    otherwise=({"products": None, "c": None, "lanes": {}}, "integers: nothing is aligned"),
+)

@@ -13,6 +13,7 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.chosen_operands import with_operands
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 
 TABLES: dict[tuple[int, ...], str] = {(0, 0, 0, 1): "and", (0, 1, 1, 0): "xor"}
@@ -20,8 +21,6 @@ TABLES: dict[tuple[int, ...], str] = {(0, 0, 0, 1): "and", (0, 1, 1, 0): "xor"}
 
 async def probe_bit_products(session: Session) -> Finding:
     """The product of bits (see the module)."""
-    if session.formats["a"].kind != "bits":
-        return session.finding("exact", {"product": "absent", "weights": None}, "operands are numbers, not bits")
     zero = session.vector({})
     bits = [(x, y) for x in (0, 1) for y in (0, 1)]
     full = [replace(zero, a=(x,) * session.k, b=(y,) * session.k) for x, y in bits]
@@ -38,3 +37,14 @@ async def probe_bit_products(session: Session) -> Finding:
         return session.finding("contradictory", answer, f"single lanes count {sorted(set(alone))}")
     answer["weights"] = "one"
     return session.finding("exact", answer, f"{answer['product']}, every lane counted once")
+
+
+PROBE = Probe(
+    order=250,
+    asks="how bits are multiplied",
+    rivals="AND, XOR",
+    experiment=probe_bit_products,
+    applies=lambda made: made.formats()["a"].kind == "bits",
+    otherwise=({"product": "absent", "weights": None}, "operands are numbers, not bits"),
+    sound=lambda answer: answer["product"] in ("and", "xor", "absent"),
+)

@@ -20,9 +20,10 @@ from fractions import Fraction
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.experiments.invalid_operations import is_nan
 from mmaprobe.probing.experiments.ladders import climb
-from mmaprobe.probing.questions.invalid import is_nan
 from mmaprobe.probing.session.exact_values import code_of, power
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.session.vectors import Vector
@@ -30,8 +31,6 @@ from mmaprobe.probing.session.vectors import Vector
 
 async def probe_block_scales(session: Session) -> Finding:
     """Block scales (see the module)."""
-    if session.instruction.scale is None:
-        return session.finding("exact", None, "no block scales")
     fmt = session.formats["scale_a"]
     ignored = fmt.one | 1 << fmt.bits if fmt.ignored_high else None
     lowest = power(fmt.min_exponent - fmt.fraction_bits)
@@ -115,3 +114,14 @@ async def _kept(session: Session, top: int) -> int | None:
     shown: Vector = session.vector(at(max(bits, 1)))
     session.note(shown, (await session.ask([shown]))[0], f"C = 2^{top - bits} beside 2^{top} and its negative")
     return bits if 0 < bits < last else None
+
+
+PROBE = Probe(
+    order=240,
+    asks="which lanes a scale reaches, its special codes, whether before or after the alignment",
+    rivals="per product, per group",
+    experiment=probe_block_scales,
+    applies=lambda made: made.scale is not None,
+    otherwise=(None, "no block scales"),
+    sound=lambda answer: answer is None or answer["lanes"] == "in order",
+)

@@ -16,6 +16,7 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.questions.summation_tree import shown_tree
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf, leaves_of
 
@@ -23,11 +24,8 @@ from mmaprobe.probing.tree import Leaf, leaves_of
 async def probe_c_position(session: Session) -> Finding:
     """Where C enters (see the module)."""
     lanes: list[Any] = list(range(session.k))
-    if session.instruction.c is None:
-        answer: dict[str, Any] = {"enters": "absent", "before": [], "with": [], "after": []}
-        return session.finding("exact", answer, "the instruction has no C")
     if not session.is_float:
-        answer = {"enters": "with all", "before": [], "with": lanes, "after": []}
+        answer: dict[str, Any] = {"enters": "with all", "before": [], "with": lanes, "after": []}
         return session.finding("bounded", answer, "an integer sum: its order does not show")
     found = await shown_tree(session)
     tree = found.tree
@@ -47,3 +45,14 @@ async def probe_c_position(session: Session) -> Finding:
     if found.reason:
         return session.finding("bounded", answer, f"{text}; {found.reason}")
     return session.finding("exact", answer, text)
+
+
+PROBE = Probe(
+    order=60,
+    asks="where C enters",
+    rivals="first, last, inside, with all",
+    experiment=probe_c_position,
+    applies=lambda made: made.c is not None,
+    otherwise=({"enters": "absent", "before": [], "with": [], "after": []}, "the instruction has no C"),
+    sound=lambda answer: answer["enters"] in ("first", "last", "inside", "with all", "absent"),
+)

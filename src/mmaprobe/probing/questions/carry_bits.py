@@ -15,14 +15,13 @@ from fractions import Fraction
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.exact_values import UnrepresentableError, power, top_exponent
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf
 
 
 async def probe_carry_bits(session: Session) -> Finding:
     """Room for carries (see the module)."""
-    if not session.is_float:
-        return session.finding("exact", None, "integers: what is beyond the range is the question overflow")
     value = _largest(session)
     counts = range(1, len(session.leaves) + 1)
     terms: list[dict[Leaf, Fraction]] = [dict.fromkeys(session.leaves[:n], value) for n in counts]
@@ -50,3 +49,14 @@ def _largest(session: Session) -> Fraction:
         if session.try_vector(dict.fromkeys(session.leaves, value)) is not None:
             return value
     raise UnrepresentableError("no significand of all ones is a product and a C")
+
+
+PROBE = Probe(
+    order=130,
+    asks="has the sum room for its carries",
+    rivals="yes, no",
+    experiment=probe_carry_bits,
+    applies=floats,
+    otherwise=(None, "integers: what is beyond the range is the question overflow"),
+    sound=lambda answer: answer is None or answer["enough"],
+)

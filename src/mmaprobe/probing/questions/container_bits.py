@@ -15,9 +15,10 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import Format
-from mmaprobe.probing.questions.invalid import is_nan
+from mmaprobe.probing.experiments.invalid_operations import is_nan
 from mmaprobe.probing.session.chosen_operands import with_operands
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 
 
@@ -25,8 +26,6 @@ async def probe_container_bits(session: Session) -> Finding:
     """Bits of the container below the format (see the module)."""
     answer: dict[str, Any] = {name: await _use(session, name) for name in ("a", "b")}
     answer["nan_payload"] = await _payload(session) if session.formats["a"].padding else None
-    if set(answer.values()) == {"absent", None}:
-        return session.finding("exact", answer, "no operand's container is wider than its format")
     text = ", ".join(f"{name.replace('_', ' ')} {how}" for name, how in answer.items() if how is not None)
     return session.finding("contradictory" if "other" in answer.values() else "exact", answer, text)
 
@@ -67,3 +66,14 @@ async def _payload(session: Session) -> str | None:
     code = (await session.ask([vector]))[0]
     session.note(vector, code, "a NaN whose payload lies in the spare bits")
     return "nan" if is_nan(session.d, code) else "infinity" if code == session.d.infinity_code else "other"
+
+
+PROBE = Probe(
+    order=230,
+    asks="bits of the container that the format has no use for (tf32)",
+    rivals="ignored, rounded, used",
+    experiment=probe_container_bits,
+    applies=lambda made: any(made.formats()[name].padding for name in ("a", "b")),
+    otherwise=({"a": "absent", "b": "absent", "nan_payload": None}, "no operand's container is wider than its format"),
+    sound=lambda answer: "other" not in answer.values(),
+)

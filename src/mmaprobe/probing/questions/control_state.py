@@ -15,6 +15,7 @@ from mmaprobe.catalog.states import CONTROL_VALUES, default_state, in_state
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.bench import Bench
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.rounds import Asking
 from mmaprobe.probing.session.session import Session, Terms
 from mmaprobe.probing.session.vectors import Vector
@@ -23,8 +24,6 @@ from mmaprobe.probing.session.vectors import Vector
 async def probe_control_state(session: Session) -> Finding:
     """Dependence on the control register (see the module)."""
     instruction = session.instruction
-    if not instruction.controls:
-        return session.finding("exact", {}, "no control register reaches the unit")
     vectors = [v for terms in _telling(session) if (v := session.try_vector(terms)) is not None]
     answers: dict[tuple[str, str], list[int]] = {}
     plain = await _in_state(session, {}, vectors)
@@ -70,3 +69,14 @@ def _telling(session: Session) -> list[Terms]:
         cases += [{leaf: sign * low / 2} for leaf in (x, y)]
         cases += [{x: sign * low / 2, y: sign * low}, {y: sign * low / 2, x: sign * low}]
     return cases
+
+
+PROBE = Probe(
+    order=260,
+    asks="which controls reach the unit: rounding mode, FTZ, DAZ",
+    rivals="obeyed, ignored",
+    experiment=probe_control_state,
+    applies=lambda made: bool(made.controls),
+    otherwise=({}, "no control register reaches the unit"),
+    sound=lambda answer: set(answer.values()) <= {"obeyed", "ignored"},
+)

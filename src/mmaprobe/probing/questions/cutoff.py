@@ -18,6 +18,7 @@ from mmaprobe.probing.experiments.rounding import anchor_of
 from mmaprobe.probing.questions.accumulator_precision import kept_bits
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf, Node
@@ -29,9 +30,7 @@ REACH = 12
 async def probe_cutoff(session: Session) -> Finding:
     """Terms that leave no trace (see the module)."""
     none: dict[str, Any] = {"products": None, "c": None}
-    tree = await tree_of(session) if session.is_float else None
-    if not session.is_float:
-        return session.finding("exact", none, "integers: nothing is aligned")
+    tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", none, "needs a summation tree of two leaves or more")
     kept = await kept_bits(session)
@@ -65,3 +64,14 @@ async def _vanishes(session: Session, tree: Node, leaf: Leaf, bits: int) -> int 
     at = next((n for n, (t, _) in enumerate(cases) if t > last), len(cases) - 1)
     session.note(vectors[at], codes[at], f"a term {cases[at][0]} bits below the anchor")
     return None if last >= steps[-1] else last + 1
+
+
+PROBE = Probe(
+    order=90,
+    asks="how far below the largest term another leaves no trace",
+    rivals="a distance, never",
+    experiment=probe_cutoff,
+    applies=floats,
+    otherwise=({"products": None, "c": None}, "integers: nothing is aligned"),
+    sound=lambda answer: set(answer) == {"products", "c"},
+)

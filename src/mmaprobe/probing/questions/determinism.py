@@ -14,6 +14,7 @@ import numpy as np
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.experiments.random_tiles import items_for, join, random_tiles
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 
 OUTPUTS = 512
@@ -69,3 +70,13 @@ def _filled(session: Session, which: int) -> Batch:
         code = (fmt.largest, fmt.nan_code or 0, 0)[which]
         out[name] = np.full(shape, code, fmt.dtype)
     return Batch(**out)
+
+
+PROBE = Probe(
+    order=10,
+    asks="do the same operands give the same bits again",
+    rivals="yes, no",
+    experiment=probe_determinism,
+    of_tiles=True,
+    sound=lambda answer: answer["deterministic"],
+)

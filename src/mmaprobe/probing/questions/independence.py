@@ -16,6 +16,7 @@ import numpy as np
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.experiments.random_tiles import items_for, random_tiles
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 
 TRIALS = 4
@@ -68,3 +69,13 @@ def _mixed(name: str, value: Bits, other: Bits, kept: list[Bits]) -> Bits:
     else:
         mask = _grid([*lead, rows, np.ones(value.shape[-1], np.uint8)])
     return np.where(mask, value, other)
+
+
+PROBE = Probe(
+    order=20,
+    asks="do the operands of other outputs matter",
+    rivals="yes, no",
+    experiment=probe_independence,
+    of_tiles=True,
+    sound=lambda answer: answer["independent"],
+)

@@ -28,6 +28,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session.exact_values import code_of, values_of
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 
 TILES = 6
@@ -148,3 +149,13 @@ def _reached(d: Ints) -> list[str]:
     if len(places) == len(columns) * d[..., 0].size:
         return [f"*,{column}" for column in columns]
     return [",".join(map(str, place)) for place in places]
+
+
+PROBE = Probe(
+    order=30,
+    asks="which element of A, B and C reaches which of D",
+    rivals="as named, or where it comes out",
+    experiment=probe_layout,
+    of_tiles=True,
+    sound=lambda answer: set(answer.values()) == {"as named"},
+)

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf
@@ -23,8 +24,6 @@ REACH = 8
 
 async def probe_monotonicity(session: Session) -> Finding:
     """Decreases of the result where an operand grows (see the module)."""
-    if not session.is_float or len(session.leaves) < 2:
-        return session.finding("exact", {"monotone": True, "pairs": 0}, "an exact sum is monotone")
     pairs = [
         pair
         for sign in (1, -1)
@@ -63,3 +62,14 @@ def _pairs(session: Session, leaf: Leaf, sign: int) -> list[tuple[Vector, Vector
             if below is not None and at is not None:
                 out.append((below, at) if sign > 0 else (at, below))
     return out
+
+
+PROBE = Probe(
+    order=170,
+    asks="can a larger operand give a smaller result",
+    rivals="yes, no",
+    experiment=probe_monotonicity,
+    applies=lambda made: floats(made) and (made.c is not None or made.selected > 1),
+    otherwise=({"monotone": True, "pairs": 0}, "an exact sum is monotone"),
+    sound=lambda answer: answer["monotone"] in (True, False),
+)

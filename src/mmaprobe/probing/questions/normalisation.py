@@ -20,11 +20,14 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.questions.accumulator_precision import kept_bits
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf, Node
 
 FIVE = 5
 """Leaves of the experiment."""
+
+NOTHING_DELAYED = "no fused sum of five terms: nothing is delayed"
 
 
 def _leaves(node: Node) -> list[Leaf]:
@@ -33,12 +36,12 @@ def _leaves(node: Node) -> list[Leaf]:
 
 async def probe_normalisation(session: Session) -> Finding:
     """When a fused sum is normalised (see the module)."""
-    tree = await tree_of(session) if session.is_float else None
-    if session.is_float and tree is None:
+    tree = await tree_of(session)
+    if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree")
-    nodes = [node for node in tree.walk() if node.fused and len(_leaves(node)) >= FIVE] if tree else []
+    nodes = [node for node in tree.walk() if node.fused and len(_leaves(node)) >= FIVE]
     if not nodes:
-        return session.finding("exact", {"delayed": None}, "no fused sum of five terms: nothing is delayed")
+        return session.finding("exact", {"delayed": None}, NOTHING_DELAYED)
     kept = await kept_bits(session)
     leaves = _leaves(nodes[-1])
     known = [leaf for leaf in leaves if leaf in kept]
@@ -69,3 +72,14 @@ async def probe_normalisation(session: Session) -> Finding:
         )
     text = f"a place was lost on a carry in {whole.count(False)} of {len(whole)} orders"
     return session.finding("exact", {"delayed": False}, text)
+
+
+PROBE = Probe(
+    order=120,
+    asks="is a fused sum normalised only at its end",
+    rivals="yes, no",
+    experiment=probe_normalisation,
+    applies=floats,
+    otherwise=({"delayed": None}, NOTHING_DELAYED),
+    sound=lambda answer: answer["delayed"] in (True, False, None),
+)

@@ -17,9 +17,10 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.experiments.anchor_places import outside_leaf
-from mmaprobe.probing.questions.integer_limits import probe_integer_limits
+from mmaprobe.probing.experiments.integer_limits import integer_limits
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power, values_of
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf, leaves_of
@@ -28,7 +29,7 @@ from mmaprobe.probing.tree import Leaf, leaves_of
 async def probe_overflow(session: Session) -> Finding:
     """Overflow of results, partial sums and products (see the module)."""
     if not session.is_float:
-        return await probe_integer_limits(session)
+        return await integer_limits(session)
     names = ("positive", "negative", "inner", "product")
     asked = await together(_beyond(session, 1), _beyond(session, -1), _inner(session), _product(session))
     answer: dict[str, Any] = dict(zip(names, asked, strict=True))
@@ -105,3 +106,12 @@ async def _product(session: Session) -> str | None:
     code = (await session.ask([vector]))[0]
     session.note(vector, code, "a product of 2^(emax + 1), and -2^emax beside it")
     return "finite" if session.decode([code])[0] == top else "overflows"
+
+
+PROBE = Probe(
+    order=220,
+    asks="what becomes of a result beyond the largest, and on the way",
+    rivals="infinity, largest, wrap, saturate",
+    experiment=probe_overflow,
+    sound=lambda answer: "other" not in answer.values(),
+)

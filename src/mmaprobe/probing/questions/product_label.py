@@ -23,6 +23,7 @@ from mmaprobe.probing.experiments.pair_alignment import nothing_aligned
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.chosen_operands import fused_lanes, with_operands
 from mmaprobe.probing.session.exact_values import code_of, power
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.session.vectors import Vector
@@ -37,10 +38,8 @@ Anchor = tuple[int, int, int]
 async def probe_product_label(session: Session) -> Finding:
     """The label of products (see the module)."""
     none: dict[str, Any] = {"label": None, "product_normalised": None, "subnormal_operands": None}
-    tree = await tree_of(session) if session.is_float else None
+    tree = await tree_of(session)
     lanes, _ = fused_lanes(tree)
-    if not session.is_float:
-        return session.finding("exact", none, "integers: nothing is aligned")
     if tree is not None and not lanes:
         return await nothing_aligned(session, tree, none)
     if len(lanes) < 3:
@@ -116,3 +115,14 @@ async def _lowest(session: Session, lanes: list[int], anchor: Anchor, top: int) 
     shown = terms[steps[count - 1]][1]
     session.note(shown, (await session.ask([shown]))[0], "the lowest term kept beside two products that cancel")
     return steps[count - 1]
+
+
+PROBE = Probe(
+    order=100,
+    asks="which exponent a product shows",
+    rivals="encoded, of normalised operands, normalised",
+    experiment=probe_product_label,
+    applies=floats,
+    otherwise=({"label": None, "product_normalised": None, "subnormal_operands": None}, "integers: nothing is aligned"),
+    sound=lambda answer: answer["label"] in ("encoded", "operands", "normalised", None),
+)

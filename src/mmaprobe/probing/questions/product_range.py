@@ -20,6 +20,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.chosen_operands import beside, fused_lanes
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf, Node
@@ -27,8 +28,6 @@ from mmaprobe.probing.tree import Leaf, Node
 
 async def probe_product_range(session: Session) -> Finding:
     """Overflow and underflow of products (see the module)."""
-    if not session.is_float:
-        return session.finding("exact", None, "integers: products are exact")
     tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
@@ -87,3 +86,14 @@ async def _small(session: Session, tree: Node) -> str | None:
     if values == [lowest, lowest]:
         return "added"
     return "cut" if values == [0, 0] else None
+
+
+PROBE = Probe(
+    order=110,
+    asks="where a product becomes infinite, whether small ones are added up",
+    rivals="an exponent, none; added, cut",
+    experiment=probe_product_range,
+    applies=floats,
+    otherwise=(None, "integers: products are exact"),
+    sound=lambda answer: answer is None or answer["small"] in ("added", "cut", "absent", None),
+)

@@ -17,14 +17,13 @@ from mmaprobe.probing.experiments.rounding import fit, fraction_bits, keep_evide
 from mmaprobe.probing.experiments.tipping import tips
 from mmaprobe.probing.questions.accumulator_precision import kept_bits
 from mmaprobe.probing.questions.summation_tree import tree_of
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Node, leaves_of
 
 
 async def probe_result_rounding(session: Session) -> Finding:
     """Fraction bits and rounding of the result (see the module)."""
-    if not session.is_float:
-        return session.finding("exact", None, "integers: nothing is rounded")
     tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
@@ -85,3 +84,14 @@ def last_place(node: Node) -> Place:
 async def aligned_bits(session: Session, tree: Node, node: Node) -> int | None:
     """Fraction bits that the term of ``last_place`` keeps beside an equal anchor in a fused node; None: all."""
     return (await kept_bits(session)).get(last_place(node).term) if node.fused else None
+
+
+PROBE = Probe(
+    order=150,
+    asks="how the last sum becomes the result",
+    rivals="fraction bits and the eleven roundings",
+    experiment=probe_result_rounding,
+    applies=floats,
+    otherwise=(None, "integers: nothing is rounded"),
+    sound=lambda answer: answer is None or bool(answer["rounding"] or answer["at_least"]),
+)

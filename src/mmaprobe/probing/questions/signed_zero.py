@@ -19,6 +19,7 @@ from mmaprobe.probing.questions.result_rounding import roundings_that_fit
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.chosen_operands import with_operands
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf
@@ -26,8 +27,6 @@ from mmaprobe.probing.tree import Leaf
 
 async def probe_signed_zero(session: Session) -> Finding:
     """Signs of zero results (see the module)."""
-    if not session.is_float or negative_zero(session.d) is None:
-        return session.finding("exact", None, f"{session.d.name} has no negative zero")
     minus, plus = zeros(session, True), zeros(session, False)
     answer: dict[str, Any] = {
         "all_negative": None if minus is None else await _sign(session, [minus], "every term -0"),
@@ -94,3 +93,13 @@ def _product(session: Session, value: Fraction) -> tuple[int, int]:
     """Operands of lane 0 whose product is ``value``."""
     vector = session.vector({0: value})
     return vector.a[0], vector.b[0]
+
+
+PROBE = Probe(
+    order=200,
+    asks="the sign of a zero result",
+    rivals="IEEE, never -0",
+    experiment=probe_signed_zero,
+    applies=lambda made: negative_zero(made.formats()["d"]) is not None,
+    otherwise=(None, "the result's format has no negative zero"),
+)

@@ -18,6 +18,7 @@ from typing import Any
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.session.vectors import Vector
 
@@ -31,8 +32,6 @@ Case = tuple[int, int, int]
 async def probe_sparsity(session: Session) -> Finding:
     """The selection of lanes (see the module)."""
     chunk = session.instruction.chunk
-    if not chunk:
-        return session.finding("exact", None, "dense: every lane is multiplied")
     marks = {value: code for value in MARKS if (code := code_of(session.formats["b"], value)) is not None}
     if len(marks) < chunk:
         raise UnrepresentableError(f"{session.instruction.b} has fewer than {chunk} values that mark lanes")
@@ -80,3 +79,14 @@ async def _unnamed(session: Session, items: tuple[int, ...]) -> str:
     codes = await session.ask([*quiet, *(replace(vector, unnamed=loud) for vector in quiet)])
     session.note(replace(quiet[0], unnamed=loud), codes[len(quiet)], "NaN or the largest value in every unnamed lane")
     return "ignored" if codes[: len(quiet)] == codes[len(quiet) :] else "seen"
+
+
+PROBE = Probe(
+    order=40,
+    asks="which lanes metadata names, whether the others leave a trace",
+    rivals="lanes by item",
+    experiment=probe_sparsity,
+    applies=lambda made: made.chunk > 0,
+    otherwise=(None, "dense: every lane is multiplied"),
+    sound=lambda answer: answer is None or answer["unnamed"] in ("ignored", "seen"),
+)

@@ -15,13 +15,12 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.experiments.tipping import tipped_by
 from mmaprobe.probing.questions.summation_tree import tree_of
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import Session
 
 
 async def probe_sticky_reach(session: Session) -> Finding:
     """The lowest place that still tips a result (see the module)."""
-    if not session.is_float:
-        return session.finding("exact", None, "integers: nothing is rounded")
     tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", None, "needs a summation tree of two leaves or more")
@@ -41,3 +40,14 @@ async def probe_sticky_reach(session: Session) -> Finding:
     text = ", ".join(f"a {name} is seen {bits} bits down" for name, bits in shown.items())
     more = " or further" if answer["at_least"] else ""
     return session.finding("bounded" if answer["at_least"] else "exact", answer, text + more)
+
+
+PROBE = Probe(
+    order=160,
+    asks="how far below the result the smallest term counts",
+    rivals="a distance",
+    experiment=probe_sticky_reach,
+    applies=floats,
+    otherwise=(None, "integers: nothing is rounded"),
+    sound=lambda answer: answer is None or bool(answer["tie"] or answer["borrow"]),
+)

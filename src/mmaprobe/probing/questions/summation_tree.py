@@ -29,9 +29,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.experiments.integer_limits import integer_order
 from mmaprobe.probing.experiments.window import ENOUGH
-from mmaprobe.probing.questions.integer_limits import probe_integer_order
 from mmaprobe.probing.session.exact_values import power
+from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf, Node
 from mmaprobe.probing.trees.half_ulp_pairs import group_by_half_ulps
@@ -98,7 +99,7 @@ async def _look_inside(session: Session) -> Measured:
 async def probe_summation_tree(session: Session) -> Finding:
     """The summation tree (see the module) with three witnesses of the mask experiment."""
     if not session.is_float:
-        return await probe_integer_order(session)
+        return await integer_order(session)
     found = await shown_tree(session)
     if found.tree is None and len(session.leaves) == 1:
         return session.finding("exact", 0, "one product, no sum")
@@ -120,3 +121,12 @@ async def _witness(session: Session) -> None:
     for i, j in dict.fromkeys(((leaves[0], leaves[1]), (leaves[0], leaves[-1]), (leaves[-2], leaves[-1]))):
         note = f"+2^{m} on {i}, -2^{m} on {j}, 2^{m - window} elsewhere"
         await session.witness({i: power(m), j: -power(m)}, note, power(m - window))
+
+
+PROBE = Probe(
+    order=50,
+    asks="which terms are added with which",
+    rivals="trees of FMAs, additions, fused and lossless sums",
+    experiment=probe_summation_tree,
+    sound=lambda answer: answer is not None,
+)

@@ -25,6 +25,7 @@ from mmaprobe.probing.experiments.pair_alignment import nothing_aligned
 from mmaprobe.probing.questions.accumulator_precision import kept_bits
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power, top_exponent
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.session.vectors import Vector
@@ -40,8 +41,6 @@ GUARD = 8
 async def probe_zero_exponent(session: Session) -> Finding:
     """The zero exponent (see the module); exact and None where no sum aligns its terms."""
     none: dict[str, Any] = {"exponent": None, "at_most": None, "place": None, "c": None}
-    if not session.is_float:
-        return session.finding("exact", none, "integers: nothing is aligned")
     tree = await tree_of(session)
     if tree is None:
         return session.finding("inconclusive", none, "needs a summation tree of two leaves or more")
@@ -82,7 +81,7 @@ def _lanes(node: Node) -> list[int]:
 
 
 def _bound(session: Session, kept: int, why: str) -> Finding:
-    """The lowest product comes out whole beside zeros (``limits.unit_exponent``): they show no more than it does."""
+    """The lowest product comes out whole beside zeros (``window.unit_exponent``): they show no more than it does."""
     at_most = session.low + kept
     answer = {"exponent": None, "at_most": at_most, "place": None, "c": None}
     text = f"out of reach of these formats ({why}): 2^{at_most} or less"
@@ -141,3 +140,13 @@ def _sum(session: Session, lanes: list[int], base: Fraction, tiny: Fraction, fil
     if tiny:
         terms[lanes[-1]] = tiny
     return session.try_vector(terms)
+
+
+PROBE = Probe(
+    order=180,
+    asks="which exponent zero terms show, and a zero C alone",
+    rivals="an exponent, at most one",
+    experiment=probe_zero_exponent,
+    applies=floats,
+    otherwise=({"exponent": None, "at_most": None, "place": None, "c": None}, "integers: nothing is aligned"),
+)

@@ -78,12 +78,12 @@ class Session:
 
     @property
     def high(self) -> int:
-        """Anchor exponent m (``limits.anchor_exponent``)."""
+        """Anchor exponent m (``experiments.window.anchor_exponent``)."""
         return int(self.bench.facts["high"])
 
     @property
     def low(self) -> int:
-        """Exponent of the lowest unit (``limits.unit_exponent``)."""
+        """Exponent of the lowest unit (``experiments.window.unit_exponent``)."""
         return int(self.bench.facts["low"])
 
     @property

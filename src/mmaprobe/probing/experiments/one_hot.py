@@ -29,7 +29,7 @@ NOWHERE = -1
 SHOWN = 3
 
 
-async def probe_one_hot(session: Session) -> Finding:
+async def follow_one_hot(session: Session) -> Finding:
     """Where values of A go (see the module)."""
     made = session.instruction
     if made.blocks > 1 or made.scale:

@@ -14,7 +14,7 @@ from mmaprobe.probing.session.session import Session
 from mmaprobe.probing.tree import Leaf
 
 
-async def probe_integer_limits(session: Session) -> Finding:
+async def integer_limits(session: Session) -> Finding:
     """``wrap`` or ``saturate`` beyond either end of the range (None: the operands cannot reach it)."""
     answer: dict[str, Any] = {"positive": await end(session, 1), "negative": await end(session, -1)}
     text = ", ".join(f"{name} {value or 'out of reach'}" for name, value in answer.items())
@@ -53,7 +53,7 @@ def _extreme(session: Session, sign: int) -> Fraction:
     return max(products) if sign > 0 else min(products)
 
 
-async def probe_integer_order(session: Session) -> Finding:
+async def integer_order(session: Session) -> Finding:
     """Integers: exact sums have no order, unless saturation happens on the way."""
     answer = {"kind": "exact", "terms": list(session.leaves)}
     if set(await together(end(session, 1), end(session, -1))) <= {"wrap", None}:

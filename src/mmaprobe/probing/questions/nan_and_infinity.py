@@ -16,16 +16,15 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.experiments.invalid_operations import code_wins, invalid_codes
 from mmaprobe.probing.experiments.payloads import Position, kept_payload, order, positions, single
-from mmaprobe.probing.questions.invalid import code_wins, invalid_codes
+from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import Session
 
 
-async def probe_nan(session: Session) -> Finding:
+async def probe_nan_and_infinity(session: Session) -> Finding:
     """The rule of NaN results (see the module)."""
-    if not session.is_float or session.d.nan_code is None:
-        return session.finding("exact", None, f"{session.d.name} has no NaN")
     places = positions(session)
     if not places:
         return session.finding("inconclusive", None, "no operand format has a NaN")
@@ -92,3 +91,14 @@ async def _infinities(session: Session) -> bool | None:
     expected = [d.infinity_code | (d.sign_mask if negative else 0) for _, negative in cases]
     session.note(cases[0][0], codes[0], "one infinite operand")
     return codes == expected
+
+
+PROBE = Probe(
+    order=210,
+    asks="a NaN result: one code or a payload, whose, beside what",
+    rivals="canonical, an order of operands",
+    experiment=probe_nan_and_infinity,
+    applies=lambda made: floats(made) and made.formats()["d"].nan_code is not None,
+    otherwise=(None, "the result's format has no NaN"),
+    sound=lambda answer: answer is None or answer["rule"] in ("canonical", "propagate"),
+)
