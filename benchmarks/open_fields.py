@@ -120,7 +120,7 @@ def page(found: dict[str, Judged]) -> str:
         "# What stays open", "",
         "Written by `benchmarks/open_fields.py`. Every neighbour of each distinct dense datapath that is shipped",
         "(values of fields; the structural ones of `parameters/moves.py`), held against the model of the datapath:",
-        "refuted by a vector, the same function by an argument that `derivation/checker.py` verifies, or open.",
+        "refuted by a vector, the same function by an argument that `equivalence/checker.py` verifies, or open.",
         f"Open: {total['open']} of {total['neighbours']:,} ({share:.2f} %).", "",
         "| architecture | datapaths | neighbours | refuted | same function | open |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -133,8 +133,8 @@ def page(found: dict[str, Judged]) -> str:
     lines += ["", "## Open fields", ""]
     lines += [
         "Searched: two pools of every generator family and the derivation's own kinds (seeds 5 and 6), five of the",
-        "shapes of `derivation/attack.py` aimed at what was left (seeds 7 to 11; families where operands are integers)",
-        f"and {LEAST:,} vectors of every family (seed 12).", "",
+        "shapes of `derivation/vectors/rivals.py` aimed at what was left (seeds 7 to 11; families where operands are",
+        f"integers) and {LEAST:,} vectors of every family (seed 12).", "",
     ]  # fmt: skip
     lines += ["| architecture | instruction | field | could also be | vectors |", "|---|---|---|---|---|"]
     for name, each in found.items():

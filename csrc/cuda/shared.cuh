@@ -1,6 +1,6 @@
 // Matrices in shared memory, as wgmma and tcgen05 read them.
 //
-// A rendered source has one struct for each (toolchain/matrices.py): Code, its lines (rows of A, columns of B) by depth
+// A rendered source has one struct for each (toolchain/nvidia/shared_matrices.py): Code, its lines (rows of A, columns of B) by depth
 // (along k), which element of an item's array is (line, k), which byte it starts at, and its descriptor.  A cell is the
 // fewest elements along k that fill whole bytes; one thread writes all of it.
 

@@ -1,5 +1,5 @@
 // A thread's share of a vector of the families that aim lane by lane, and of integers.  The rules are told in
-// generators/{families_float,families_other,operands}.py; put together as csrc/cpu/generators_build.cpp does.
+// generators/{families_float,families_other,operands}.py; put together as csrc/cpu/generators/generators_build.cpp does.
 //
 // Put: see vectors.hpp.
 #pragma once

@@ -1,4 +1,4 @@
-// Sums by pairs in binary32 (csrc/cpu/pairs.hpp): d = c + ((a0 b0 + a1 b1) + (a2 b2 + a3 b3)), step after step, each
+// Sums by pairs in binary32 (csrc/cpu/kernels/pairs.hpp): d = c + ((a0 b0 + a1 b1) + (a2 b2 + a3 b3)), step after step, each
 // product and sum to nearest even, subnormal operands read as +0, subnormal results as zeros of their sign.
 #pragma once
 #include "compiled_program.hpp"

@@ -3,7 +3,7 @@
 // Put takes the items, each from one of the threads: bool wants_a(), wants_b() (whether that operand's items and scales
 // are needed), a(k, code) with k of the live lanes, b(k, code) with k of all K, c(code), scale_a(g, code),
 // scale_b(g, code), metadata(chunk, item) (wanted as a is).  The target is a constant of the source that includes this
-// (toolchain/target.py), so that the compiler drops what an instruction lacks.
+// (toolchain/generator_forms.py), so that the compiler drops what an instruction lacks.
 #pragma once
 #include "aimed.hpp"
 #include "streams.hpp"

@@ -121,7 +121,7 @@ def probe(device: str | Device, instruction: str | Instruction, **options: Any) 
 
 
 def read_tree(device: str | Device, instruction: str | Instruction, **options: Any) -> Finding:
-    """How a device adds a long sum: the tree, what its steps do, the proof (``probing.long_sum`` has the options)."""
+    """How a device adds a long sum: tree, steps and proof (the options are those of ``probe_long_sum``)."""
     checked("read_tree", options, READ_TREE)
     _seed(options)
     opened = _opened(device)

@@ -1,6 +1,6 @@
 """A stand-in for ROCm's ``libamdhip64`` and for a machine with an AMD GPU, under the device ``hip:N``.
 
-A binary is an ELF magic, its target's name and the kernel's source (``standin_source``); a launch runs the source's own
+A binary is an ELF magic, its target's name and the kernel's source (``kernel_source``); a launch runs the source's own
 data movement on emulated waves.  ``fault``: what goes wrong in launches; ``faults``: statuses that functions answer
 instead; ``truth``: the claim of open layouts that is right.  The machine is a tree of files, which a test changes.
 """

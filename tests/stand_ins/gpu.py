@@ -1,4 +1,4 @@
-"""A stand-in for an NVIDIA GPU that runs kernels' sources: what of ``standin_source`` is NVIDIA's, and the machine."""
+"""A stand-in for an NVIDIA GPU that runs kernels' sources: what of ``kernel_source`` is NVIDIA's, and the machine."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Show results: terminal, JSON, JUnit, HTML, plots, explanations."""
+"""Show results: tables, JSON, JUnit, pictures, explanations."""

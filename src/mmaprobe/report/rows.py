@@ -57,7 +57,7 @@ MEANING = (
 class InstructionRow:
     """What a run found out about one instruction.
 
-    ``phrases`` are those of ``report.phrases.describe`` (empty where nothing
+    ``phrases`` are those of ``report.datapath.phrases.describe`` (empty where nothing
     was derived); ``parameters`` says how the derived datapath compares with the
     shipped one, ``changes`` in which fields it differs; ``detail`` is the reason or the first mismatch, for a person.
     """

@@ -60,7 +60,7 @@ def open_driver(index: int, machine: Machine) -> HipDriver:
 
 
 class HipDriver(Calls):
-    """``gpu_driver.Driver`` for AMD; made by ``open_driver``."""
+    """``devices.gpu.driver.Driver`` for AMD; made by ``open_driver``."""
 
     resident = (AMD.memory,)
     exclusive = False

@@ -53,7 +53,7 @@ OWN = (HungError, LostError, OutOfMemoryError)
 
 
 class ChildTrial:
-    """``gpu.Trial`` by a command that runs ``serve`` on the device."""
+    """``device.Trial`` by a command that runs ``serve`` on the device."""
 
     def __init__(self, device: str, command: tuple[str, ...], seconds: float) -> None:
         self._device, self._child = device, Child(command, seconds)

@@ -59,7 +59,7 @@ def open_driver(index: int, machine: Machine) -> CudaDriver:
 
 
 class CudaDriver(Calls):
-    """``gpu_driver.Driver`` for NVIDIA; made by ``open_driver``."""
+    """``devices.gpu.driver.Driver`` for NVIDIA; made by ``open_driver``."""
 
     resident = (NVIDIA.memory,)
     multiprocessor = "multiprocessor"

@@ -42,8 +42,8 @@ def probe_long_sum(
 ) -> Finding:
     """The order of the sum at row and column ``at`` of the result; ``tiles`` are the calls it took.
 
-    The answer: ``tree`` (``sum_tree.to_json``), ``steps``
-    (``sum_steps.arithmetic_json``, None where the calls ran out) and ``program``: of
+    The answer: ``tree`` (``tree_arrays.to_json``), ``steps``
+    (``steps.arithmetic_json``, None where the calls ran out) and ``program``: of
     ``vectors`` random ones, on how many the tree as a program gives the
     device's bits (None where a step is not known, or not computed).
 

@@ -62,7 +62,7 @@ def steps(instruction: Instruction, form: dict[str, Any]) -> list[str]:
 
 
 def draw_sum(instruction: Instruction, found: Finding, device: str, path: Path) -> None:
-    """Draw the tree with repeated parts once, and the additions on the way of each lane; errors as ``picture.draw``."""
+    """Draw the tree with repeated parts once, and the additions on the way of each lane; errors as ``tree.draw``."""
     tree = from_json(found.answer["tree"], instruction.k)
     about = f"{instruction.a} → {instruction.d}, K = {instruction.k}; {found.status}, {found.tiles:,} calls"
     if found.answer["steps"] is not None:
