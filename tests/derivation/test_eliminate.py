@@ -61,7 +61,7 @@ def test_one_width_is_left_whatever_the_ends_of_the_range(bits: int, mode: str, 
     path = replace(path, operand_a=Operand(flush), operand_c=Operand(flush))  # type: ignore[arg-type]
     state = State(SUM, Observations(DatapathDevice(SUM, path), SUM), 1, lambda _: None)
     every = [_bare(TRUTH, n, m) for n in (None, *range(20, 40)) for m in ("RZ", "RD", "RU", "RNE")]
-    left = sharpened(state, several(every))
+    left = sharpened(state, several(every, state.allowance))
     assert list(left) == [_bare(TRUTH, bits, mode)]
     assert state.observations.launches <= 6
 
@@ -80,6 +80,6 @@ def test_every_structure_left_rivals_the_one_found(monkeypatch: pytest.MonkeyPat
     search = Search(State(SUM, Observations(DatapathDevice(SUM, TRUTH), SUM), 1, lambda _: None))
     grid = Grid(_bare(TRUTH, 25, "RZ"), [fraction_bits(True), alignment(), rounding(("RZ", "RNE", "RD"))])
     monkeypatch.setattr(search, "_try", lambda stage, hypotheses, *_: hypotheses)
-    search.alive = Living.of([grid])
+    search.alive = Living.of([grid], search.state.allowance)
     assert 2000 < len(search.alive) < 4000
-    assert len(search._rivalled(several([TRUTH]))) > len(search.alive)
+    assert len(search._rivalled(several([TRUTH], search.state.allowance))) > len(search.alive)

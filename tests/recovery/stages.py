@@ -20,7 +20,7 @@ from outcomes import LIMIT, BlackBox, LateError, Outcome, compared, limited
 from random_architectures import case
 from shards import seeds_of
 
-from mmaprobe.derivation.budget import SpentError, Work, allowed
+from mmaprobe.derivation.budget import SpentError
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.search.opening import open_up
@@ -102,7 +102,7 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
     began, reason, status, size, differing = time.thread_time(), "", "", 0, 0
     changes: tuple[str, ...] = ()
     try:
-        with limited(limit), allowed(Work()):
+        with limited(limit):
             search.opening = open_up(state, search.pools)
             start = replace(handed_over(truth, seed), special=Special("canonical", search.opening.codes[0]))
             try:

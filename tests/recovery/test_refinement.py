@@ -13,7 +13,7 @@ from stages import handed_over, reordered
 
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.blind_view import View, blind
-from mmaprobe.derivation.budget import SpentError, Work, allowed
+from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.deriving import LEFT
 from mmaprobe.derivation.hypotheses.nan_rules import local_order, preferred
 from mmaprobe.derivation.observations import Observations
@@ -43,7 +43,7 @@ def test_the_rule_of_nans_is_read_off(seed: int) -> None:
     search = Search(state)
     search.opening = open_up(state, search.pools)
     start = replace(reordered(truth, seed), special=Special())
-    found = next(iter(search._specials(several([start]))))
+    found = next(iter(search._specials(several([start], state.allowance))))
     assert compared(instruction, truth, found)[1] == 0
     assert state.observations.tiles < 2000
     assert state.observations.launches < 20
@@ -72,13 +72,13 @@ def test_the_ends_of_the_range_are_found_part_by_part(seed: int) -> None:
     before it is settled."""
     drawn = case(seed)
     truth, instruction = drawn.datapath, drawn.instruction
-    state = State(instruction, Observations(BlackBox(instruction, truth), instruction), seed, lambda _: None)
+    observations = Observations(BlackBox(instruction, truth), instruction, Allowance(400_000_000))
+    state = State(instruction, observations, seed, lambda _: None)
     search = Search(state)
     opening = open_up(state, search.pools)
     start = replace(handed_over(truth, seed), special=truth.special)
     ends = Ends(state, search.pools, start)
-    with allowed(Work(400_000_000)):
-        found = next(iter(ends.found(lambda: state.observations.remember(*opening.ends))))
+    found = next(iter(ends.found(lambda: state.observations.remember(*opening.ends))))
     size, differing = compared(instruction, *(replace(path, special=Special()) for path in (truth, found)))
     assert differing < size / 100
 
@@ -100,10 +100,10 @@ def test_a_view_asks_on_behalf_of_what_it_is_a_view_of() -> None:
 def test_a_search_without_allowance_stops() -> None:
     drawn = case(8)
     box = BlackBox(drawn.instruction, drawn.datapath)
-    state = State(drawn.instruction, Observations(box, drawn.instruction), 8, lambda _: None)
+    state = State(drawn.instruction, Observations(box, drawn.instruction, Allowance(1000)), 8, lambda _: None)
     search = Search(state)
     open_up(state, search.pools)
-    with pytest.raises(SpentError, match="allowance of 1,000"), allowed(Work(1000)):
+    with pytest.raises(SpentError, match="allowance of 1,000"):
         Ends(state, search.pools, handed_over(drawn.datapath, 8)).found(lambda: None)
 
 

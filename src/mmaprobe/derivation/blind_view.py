@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.derivation.budget import evaluated
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.survivors import Indices, Living
 from mmaprobe.models.grid import Grid
@@ -45,7 +44,7 @@ class View(Observations):
     """Some vectors of what was observed (``which`` of them), asked on behalf of it; ``sees``: not blind."""
 
     def __init__(self, of: Observations, which: Which, sees: bool = False) -> None:
-        super().__init__(of.device, of.instruction)
+        super().__init__(of.device, of.instruction, of.allowance)
         self.of, self.which, self.sees = of, which, sees
 
     def seen(self, d: Bits) -> Bits:
@@ -70,8 +69,8 @@ class View(Observations):
 
     def mismatches(self, datapath: Datapath) -> int:
         vectors, answers = self.chosen()
-        return int((self.seen(evaluated([datapath], vectors)[0]) != answers).sum())
+        return int((self.seen(self.allowance.evaluate([datapath], vectors)[0]) != answers).sum())
 
     def all(self, *grids: Grid) -> Living:
         """All combinations of these grids, as this view shows their answers."""
-        return Living.of(grids if self.sees else [Blind(grid) for grid in grids])
+        return Living.of(grids if self.sees else [Blind(grid) for grid in grids], self.allowance)

@@ -1,11 +1,13 @@
-"""How much a derivation may evaluate: one allowance for all of its stages, counted, not timed."""
+"""How much a derivation may evaluate: one allowance for all of its stages, counted, not timed.
+
+What an evaluation costs depends on the datapaths and the vectors alone: a derivation spends the same whatever the
+process did before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
@@ -22,46 +24,77 @@ WIDE, REFUSED = 4, 200
 """What a lane costs in a sum wider than one word, and where the engine cannot hold the sum."""
 CALL = 250_000
 """What a call costs where the engine cannot hold the sum."""
-RECORD, AGAIN, COMBINATION = 6_500, 450, 250
-"""What it costs to make a program from a datapath, to look it up again, and to make one of a grid."""
+RECORD, COMBINATION, DATAPATH = 6_500, 250, 3_500
+"""What it costs to make a program from a datapath, to make one of a grid, and what a datapath costs that is evaluated:
+about every other one was made before."""
 NEIGHBOUR = 1_700
 """What it costs to change one node's field, for each node of the tree."""
 _WORD = 64
 _WIDTH = COLUMNS["header"].index("width")
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Units of work by stage, in the order in which the stages were first entered, of the ``most`` that were allowed
+    (None: any number)."""
+
+    stages: tuple[tuple[str, int], ...]
+    most: int | None
+
+    @property
+    def total(self) -> int:
+        """Units of work of all stages."""
+        return sum(units for _, units in self.stages)
+
+    @property
+    def ended(self) -> bool:
+        """Whether more was asked for than was allowed."""
+        return self.most is not None and self.total > self.most
+
+    def __str__(self) -> str:
+        stage, units = max(self.stages, key=lambda each: each[1], default=("nothing", 0))
+        return f"{self.total:,} units of work, most of them ({units:,}) for {stage}"
+
+
+NOTHING = Spent((), None)
+
+
 class SpentError(Exception):
-    """A derivation has used up its allowance."""
+    """A derivation has used up its allowance: raised by ``Allowance.spend`` alone, and met where it was begun."""
+
+    def __init__(self, spent: Spent) -> None:
+        super().__init__(f"no answer within the allowance of {spent.most:,} units of work")
+        self.spent = spent
 
 
 @dataclass
-class Work:
-    """``spent`` so far, and the ``most`` that may be."""
+class Allowance:
+    """The ``most`` units of work that a derivation may take, and what each stage took so far."""
 
-    most: int = ALLOWANCE
-    spent: int = 0
+    most: int | None = ALLOWANCE
+    stage: str = "the first vectors"
+    stages: dict[str, int] = field(default_factory=dict)
+    left: float = field(init=False)
 
+    def __post_init__(self) -> None:
+        self.left = float("inf") if self.most is None else self.most
 
-_current: ContextVar[Work | None] = ContextVar("work", default=None)
+    @property
+    def spent(self) -> Spent:
+        """What was taken so far."""
+        return Spent(tuple(self.stages.items()), self.most)
 
+    def spend(self, units: int) -> None:
+        """Take so much for the stage under way; SpentError where that is more than is left."""
+        self.stages[self.stage] = self.stages.get(self.stage, 0) + units
+        self.left -= units
+        if self.left < 0:
+            raise SpentError(self.spent)
 
-@contextmanager
-def allowed(work: Work) -> Iterator[Work]:
-    """Count what is evaluated inside; SpentError once it is more than ``work`` allows."""
-    token = _current.set(work)
-    try:
-        yield work
-    finally:
-        _current.reset(token)
-
-
-def spend(units: int) -> None:
-    """Take so much from the allowance, if there is one; SpentError where it is used up."""
-    work = _current.get()
-    if work is not None:
-        work.spent += units
-        if work.spent > work.most:
-            raise SpentError(f"no answer within the allowance of {work.most:,} units of work")
+    def evaluate(self, datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
+        """d (datapaths, n), for what it costs."""
+        self.spend(cost(datapaths, vectors))
+        return evaluate_many(datapaths, vectors)
 
 
 def price(words: NDArray[Any] | None) -> int:
@@ -71,11 +104,7 @@ def price(words: NDArray[Any] | None) -> int:
     return 1 if words[_WIDTH] <= _WORD else WIDE
 
 
-def evaluated(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
-    """d (datapaths, n), and the work it takes."""
-    made, lanes = program.cache_info().misses, datapaths[0].k * vectors.size
+def cost(datapaths: Sequence[Datapath], vectors: Batch) -> int:
+    """Units of work that it takes to evaluate datapaths of one form on vectors."""
     prices = [price(program(path)) for path in datapaths]
-    made = program.cache_info().misses - made
-    refused = prices.count(REFUSED)
-    spend(sum(prices) * lanes + RECORD * made + AGAIN * len(prices) + CALL * refused)
-    return evaluate_many(datapaths, vectors)
+    return sum(prices) * datapaths[0].k * vectors.size + DATAPATH * len(prices) + CALL * prices.count(REFUSED)

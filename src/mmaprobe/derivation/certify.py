@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.derivation.budget import NEIGHBOUR, evaluated, spend
+from mmaprobe.derivation.budget import NEIGHBOUR
 from mmaprobe.derivation.certificate import Certificate, Pool, witnesses_against
 from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
@@ -47,6 +47,7 @@ class Settlement:
     def run(self, datapath: Datapath, fresh: int) -> Certificate:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
         self.state.believed = datapath
+        self.state.begin("neighbours and fresh vectors")
         self._simplify()
         for turn in range(ROUNDS):
             certificate = (
@@ -68,7 +69,7 @@ class Settlement:
         pools: list[Pool] = []
         for sweep in range(MOVES):
             near = neighbourhood(self.state.current)
-            spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
+            self.state.allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
             reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(near)}
             left = [n for n in near if reasons.get(n[:2], "refuted") is None]
             moved = False
@@ -95,7 +96,7 @@ class Settlement:
         if not self.state.observations.count or not left:
             return left
         vectors, answers = self.state.observations.everything()
-        table = evaluated([n.datapath for n in left], vectors)
+        table = self.state.allowance.evaluate([n.datapath for n in left], vectors)
         found = witnesses_against((n[:2] for n in left), table, answers, vectors)
         self.state.proofs |= found
         return [n for n in left if n[:2] not in found]
@@ -117,14 +118,14 @@ class Settlement:
         others = [path for path in dict.fromkeys(grammar.control_variants(start)) if path != self.state.current]
         vectors, answers = self.state.observations.everything()
         keys = [("control state", grammar.control_words(path)) for path in others]
-        found = witnesses_against(keys, evaluated(others, vectors), answers, vectors)
+        found = witnesses_against(keys, self.state.allowance.evaluate(others, vectors), answers, vectors)
         self.state.proofs |= found
         return Certificate.of({key: found.get(key) for key in keys}, vectors.size)
 
     def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
         """Ask the device about the vectors that tell neighbours from the current datapath."""
-        base = evaluated([self.state.current], pool)[0]
-        table = evaluated([n.datapath for n in left], pool)
+        base = self.state.allowance.evaluate([self.state.current], pool)[0]
+        table = self.state.allowance.evaluate([n.datapath for n in left], pool)
         columns = telling(np.concatenate([base[None], table]), from_first=True)
         if not columns.size:
             return left, False
@@ -174,7 +175,8 @@ class Settlement:
         def pool(seed: int, count: int) -> Batch:
             return attack_vectors(self.instruction, current, alive, seed, max(count, POOL))
 
-        left = eliminate(observations, several(alive), pool, seed=self.state.seed + observations.count)
+        every = several(alive, observations.allowance)
+        left = eliminate(observations, every, pool, seed=self.state.seed + observations.count)
         if len(left):
             self.state.choose(left)
 
@@ -191,5 +193,5 @@ class Settlement:
         vectors = join([families, mixed.slice(mixed.size - own, mixed.size)])
         device = Observations(self.state.observations.device, self.instruction)
         answers = device.ask(vectors)
-        wrong = np.flatnonzero(evaluated([self.state.current], vectors)[0] != answers)
+        wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
         return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None

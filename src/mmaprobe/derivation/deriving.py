@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import ALLOWANCE, SpentError, Work, allowed
+from mmaprobe.derivation.budget import ALLOWANCE, NOTHING, Allowance, Spent, SpentError
 from mmaprobe.derivation.certificate import Certificate
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.dense_view import KeptLanes
@@ -56,9 +56,9 @@ class Derivation:
     gets wrong, and ``repairs`` say how many of its mismatches each change of one
     field would repair.  Where the allowance ran out, ``left`` are hypotheses that
     nobody refuted: at most ``LEFT`` of those that were tried and agree with every
-    plain vector asked.  ``findings`` are the probes' answers that it was given or
-    asked for itself: the summation tree, mostly.  Where answers do
-    not repeat, the counterexample is the smallest vector seen to get two, and
+    plain vector asked.  ``spent`` are the units of work that it took, by stage.
+    ``findings`` are the probes' answers that it was given or asked for itself: the
+    summation tree, mostly.  Where answers do not repeat, the counterexample is the smallest vector seen to get two, and
     ``again`` is the other one; where sparse metadata is read otherwise than the
     catalog says, it is the smallest vector that shows it.
     """
@@ -80,6 +80,7 @@ class Derivation:
     again: int | None = None
     repairs: tuple[Repair, ...] = ()
     left: tuple[Datapath, ...] = ()
+    spent: Spent = NOTHING
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it: the datapath in its file form, and the verdicts of the certificate."""
@@ -151,11 +152,11 @@ def _derived(
     findings: dict[str, Finding], allowance: int, say: Say | None,
 ) -> Derivation:  # fmt: skip
     begin = time.monotonic()
-    state = State(instruction, Observations(device, instruction), seed, say or (lambda _: None), dict(findings))
+    observations = Observations(device, instruction, Allowance(allowance))
+    state = State(instruction, observations, seed, say or (lambda _: None), dict(findings))
     search = Search(state)
     try:
-        with allowed(Work(allowance)):
-            certificate = Settlement(search).run(search.run(start), fresh)
+        certificate = Settlement(search).run(search.run(start), fresh)
         status: Status = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
@@ -179,6 +180,7 @@ def _derived(
         vectors=state.observations.run,
         fresh=fresh if outcome["datapath"] is not None else 0,
         seconds=time.monotonic() - begin,
+        spent=state.allowance.spent,
         **outcome,
     )
 

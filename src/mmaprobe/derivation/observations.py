@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import evaluated
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.discriminate import splitters
 from mmaprobe.derivation.repeatability import UnstableError
 from mmaprobe.derivation.survivors import Living, several
@@ -30,11 +30,13 @@ class Observations:
     """Vectors asked and answers given; counts what it cost.
 
     ``vectors`` and ``answers`` are those that hypotheses are held to, ``asked`` all;
-    ``run`` is how many vectors the device was given, those asked again too.
+    ``run`` is how many vectors the device was given, those asked again too.  ``allowance`` pays for what hypotheses
+    are evaluated.
     """
 
     device: Device
     instruction: Instruction
+    allowance: Allowance = field(default_factory=Allowance)
     vectors: list[Batch] = field(default_factory=list)
     answers: list[Bits] = field(default_factory=list)
     asked: list[tuple[Batch, Bits]] = field(default_factory=list)
@@ -98,14 +100,14 @@ class Observations:
 
     def alive(self, hypotheses: Sequence[Datapath]) -> list[Datapath]:
         """The datapaths that agree with every observation."""
-        return list(self.living(several(hypotheses)))
+        return list(self.living(several(hypotheses, self.allowance)))
 
     def mismatches(self, datapath: Datapath) -> int:
         """How many observations a datapath gets wrong."""
         if not self.answers:
             return 0
         vectors, answers = self.everything()
-        return int((evaluated([datapath], vectors)[0] != answers).sum())
+        return int((self.allowance.evaluate([datapath], vectors)[0] != answers).sum())
 
     def check_stable(self) -> None:
         """Ask everything ever asked again in the opposite order; UnstableError when an answer changed."""

@@ -10,6 +10,7 @@ from itertools import product
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import (
@@ -96,10 +97,10 @@ def _moved(base: Datapath, changes: Sequence[Sequence[Change]], ways: list[tuple
         grid = Grid(base, changes)
     except UsageError:  # the engine cannot hold it
         made = [reduce(lambda path, change: change(path), each, base) for each in product(*changes)]
-        yield from (several([replace(path, order=order) for path in made]) for order in ways)
+        yield from (several([replace(path, order=order) for path in made], Allowance(None)) for order in ways)
         return
     for order in ways:
-        yield Living.of([grid if order is None else grid.moved(replace(base, order=order))])
+        yield Living.of([grid if order is None else grid.moved(replace(base, order=order))], Allowance(None))
 
 
 def _ways(instruction: Instruction, structure: Structure, moved: bool) -> list[tuple[int, ...] | None]:
@@ -116,18 +117,19 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     do and differ from it in a group of fields, some of each group.
     """
     scored: list[tuple[int, int, Datapath]] = []
+    budget = Budget(EVALUATIONS * instruction.k, Allowance(None))
     for number, structure in enumerate(grouped_structures(instruction.k, instruction.c is not None)):
         with suppress(UsageError):  # the engine cannot hold it
             grid = Grid(*_aligned(instruction, structure, name, "", code))
-            closest, misses = Living.of([grid]).closest(vectors, answers, 1)
+            closest, misses = Living.of([grid], budget.allowance).closest(vectors, answers, 1)
             scored.append((int(misses.min()), number, next(iter(closest))))
     starts = [path for *_, path in sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES]]
     found: list[Datapath] = []
     with suppress(OutsideError):  # the allowance is spent
-        for _, path in race(starts, vectors, answers, TURNS, Budget(EVALUATIONS * instruction.k).spend):
-            near = Living.of(list(grids(path, True))).agreeing(vectors, answers)
+        for _, path in race(starts, vectors, answers, TURNS, budget):
+            near = Living.of(list(grids(path, True)), budget.allowance).agreeing(vectors, answers)
             some = ((space, indices[:: len(indices) // SOME + 1]) for space, indices in near.parts)
-            found += [path, *Living(tuple(some))]
+            found += [path, *replace(near, parts=tuple(some))]
     return list(dict.fromkeys(found))
 
 

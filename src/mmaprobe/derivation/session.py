@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.evidence.records import Finding
@@ -48,6 +49,16 @@ class State:
     others: list[Datapath] = field(default_factory=list)
     relative_of: Datapath | None = None
     proofs: dict[tuple[str, str], Witness] = field(default_factory=dict)
+
+    @property
+    def allowance(self) -> Allowance:
+        """What pays for the evaluation of hypotheses."""
+        return self.observations.allowance
+
+    def begin(self, stage: str, more: str = "") -> None:
+        """Say that a stage begins, which pays from now on."""
+        self.allowance.stage = stage
+        self.say(f"{stage}: {more}" if more else stage)
 
     @property
     def current(self) -> Datapath:

@@ -9,7 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.derivation.budget import COMBINATION, evaluated, price, spend
+from mmaprobe.derivation.budget import COMBINATION, Allowance, cost, price
+from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
 
@@ -30,7 +31,7 @@ class Space(Protocol):
 
     @property
     def words(self) -> NDArray[np.int64] | None:
-        """The program that all of them share the shape of; None where each spends for itself."""
+        """The program that all of them share the shape of; None where each has its own."""
 
     def evaluate(self, indices: Indices, vectors: Batch) -> Bits:
         """d (len(indices), n) of these datapaths."""
@@ -49,19 +50,20 @@ class Listed:
         return self.datapaths[index]
 
     def evaluate(self, indices: Indices, vectors: Batch) -> Bits:
-        return evaluated([self.datapaths[i] for i in indices], vectors)
+        return evaluate_many([self.datapaths[i] for i in indices], vectors)
 
 
 @dataclass(frozen=True)
 class Living:
-    """Living hypotheses, the simplest first: parts of spaces."""
+    """Living hypotheses, the simplest first: parts of spaces; ``allowance`` pays for their evaluation."""
 
     parts: tuple[tuple[Space, Indices], ...]
+    allowance: Allowance
 
     @classmethod
-    def of(cls, spaces: Sequence[Space]) -> Living:
+    def of(cls, spaces: Sequence[Space], allowance: Allowance) -> Living:
         """All of these spaces."""
-        return cls(tuple((space, space.valid) for space in spaces if len(space.valid)))
+        return cls(tuple((space, space.valid) for space in spaces if len(space.valid)), allowance)
 
     def __len__(self) -> int:
         return sum(len(indices) for _, indices in self.parts)
@@ -77,10 +79,12 @@ class Living:
 
     def evaluate(self, vectors: Batch) -> Bits:
         """d (hypotheses, n)."""
+        lanes = vectors.size * vectors.a.shape[1]
         for space, indices in self.parts:
-            if space.words is not None:
-                lanes = vectors.size * vectors.a.shape[1]
-                spend(len(indices) * (COMBINATION + lanes * price(space.words)))
+            if space.words is None:
+                self.allowance.spend(cost([space.datapath(int(i)) for i in indices], vectors))
+            else:
+                self.allowance.spend(len(indices) * (COMBINATION + lanes * price(space.words)))
         return np.concatenate([space.evaluate(indices, vectors) for space, indices in self.parts])
 
     def kept(self, mask: NDArray[np.bool_]) -> Living:
@@ -91,7 +95,7 @@ class Living:
             at += len(indices)
             if left.size:
                 parts.append((space, left))
-        return Living(tuple(parts))
+        return Living(tuple(parts), self.allowance)
 
     def sample(self, rng: np.random.Generator, count: int) -> Living:
         """At most ``count`` of them, drawn at random, the first among them."""
@@ -130,6 +134,6 @@ class Living:
         return left.kept(good), misses[good]
 
 
-def several(datapaths: Sequence[Datapath]) -> Living:
+def several(datapaths: Sequence[Datapath], allowance: Allowance) -> Living:
     """Datapaths as living hypotheses."""
-    return Living.of([Listed(datapaths)])
+    return Living.of([Listed(datapaths)], allowance)

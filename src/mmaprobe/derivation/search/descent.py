@@ -17,8 +17,10 @@ from itertools import combinations, islice
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.hypotheses import field_choices, roles
-from mmaprobe.derivation.survivors import Living, several
+from mmaprobe.derivation.search.loss import Budget
+from mmaprobe.derivation.survivors import Living
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Grid, Known
 from mmaprobe.operands.batch import Batch, Bits
@@ -31,16 +33,14 @@ LANES = 16
 """So many vectors each combination of a group meets, about."""
 
 
-def descend(
-    start: Datapath, vectors: Batch, answers: Bits, plain: bool, spend: Spend | None = None
-) -> tuple[Datapath, int]:
+def descend(start: Datapath, vectors: Batch, answers: Bits, plain: bool, allowance: Allowance) -> tuple[Datapath, int]:
     """The datapath reached downhill and how many answers it gets wrong; ``plain``: only numbers and roundings vary."""
-    *_, (path, misses) = descent(start, vectors, answers, plain, spend)
+    *_, (path, misses) = descent(start, vectors, answers, plain, allowance)
     return path, misses
 
 
 def descent(
-    start: Datapath, vectors: Batch, answers: Bits, plain: bool, spend: Spend | None = None
+    start: Datapath, vectors: Batch, answers: Bits, plain: bool, allowance: Allowance, spend: Spend | None = None
 ) -> Iterator[tuple[Datapath, int]]:
     """The way downhill: where it stands, and how many answers are wrong there, after each group of fields.
 
@@ -48,7 +48,7 @@ def descent(
     """
     current = start
     known: Known = {}
-    misses = _wrong(current, vectors, answers)
+    misses = int((allowance.evaluate([current], vectors) != answers).sum())
     yield current, misses
     for _ in range(SWEEPS):
         before, number = misses, 0
@@ -56,7 +56,7 @@ def descent(
             base, fields = group
             if spend is not None:
                 spend(math.prod(map(len, fields)) * base.k * LANES)
-            found = _best(base, fields, known if base is current else {}, vectors, answers)
+            found = _best(base, fields, known if base is current else {}, vectors, answers, allowance)
             if found is not None and found[1] < misses:
                 (current, misses), known = found, {}
                 yield current, misses
@@ -68,11 +68,12 @@ def descent(
 
 
 def race(
-    starts: list[Datapath], vectors: Batch, answers: Bits, turns: int, spend: Spend
+    starts: list[Datapath], vectors: Batch, answers: Bits, turns: int, budget: Budget
 ) -> Iterator[tuple[int, Datapath]]:
     """Several ways downhill, a group of fields of each in turn, ``turns`` at most: the number of a start and the
     datapath that gets everything right, as they come."""
-    runs = [(i, descent(start, vectors, answers, True, spend)) for i, start in enumerate(starts)]
+    ways = (descent(start, vectors, answers, True, budget.allowance, budget.spend) for start in starts)
+    runs = list(enumerate(ways))
     for _ in range(turns):
         left = []
         for i, run in runs:
@@ -100,18 +101,14 @@ def _grid(base: Datapath, group: list[roles.Axis], known: Known) -> Grid | None:
         return None
 
 
-def _wrong(datapath: Datapath, vectors: Batch, answers: Bits) -> int:
-    return int((several([datapath]).evaluate(vectors) != answers).sum())
-
-
 def _best(
-    base: Datapath, group: list[roles.Axis], known: Known, vectors: Batch, answers: Bits
+    base: Datapath, group: list[roles.Axis], known: Known, vectors: Batch, answers: Bits, allowance: Allowance
 ) -> tuple[Datapath, int] | None:
     """The combination with the fewest wrong answers."""
     grid = _grid(base, group, known)
     if grid is None:
         return None
-    living, misses = Living.of([grid]).closest(vectors, answers, 1)
+    living, misses = Living.of([grid], allowance).closest(vectors, answers, 1)
     if not len(living):
         return None
     best = int(misses.argmin())

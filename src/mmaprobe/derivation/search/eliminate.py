@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.discriminate import splitters
 from mmaprobe.derivation.search.lane_orders import normal
 from mmaprobe.derivation.search.range_ends import all_zeros, flushed
 from mmaprobe.derivation.session import State
-from mmaprobe.derivation.survivors import Living, several
+from mmaprobe.derivation.survivors import Living
 from mmaprobe.derivation.vectors.below_range import faint_vectors, reaches_lower
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
@@ -38,9 +39,10 @@ def sharpened(state: State, alive: Living) -> Living:
     turn, dry = 0, 0
     while len(alive) > 1 and dry < DRY and turn < ROUNDS:
         vectors = faint_vectors(state.instruction, state.seed + 13 * turn, POOL << dry)
-        vectors = _endless(alive.sample(rng, CHECKED).first(CHECKED), vectors)
+        vectors = _endless(alive.sample(rng, CHECKED).first(CHECKED), vectors, state.allowance)
         chosen = splitters(rng, alive, vectors, width) if vectors.size else np.empty(0, np.int64)
-        asked = _endless(alive.first(MOST), take(vectors, chosen)) if chosen.size else take(vectors, chosen)
+        asked = take(vectors, chosen)
+        asked = _endless(alive.first(MOST), asked, state.allowance) if chosen.size else asked
         turn, dry = turn + 1, 0 if asked.size else dry + 1
         if asked.size:
             answers = state.observations.peek(asked)
@@ -51,12 +53,12 @@ def sharpened(state: State, alive: Living) -> Living:
     return alive
 
 
-def _endless(paths: list[Datapath], vectors: Batch) -> Batch:
+def _endless(paths: list[Datapath], vectors: Batch, allowance: Allowance) -> Batch:
     """The vectors that get the same answer whatever these datapaths do at the ends of a range."""
     zeros = all_zeros(formats.get(paths[0].d).max_exponent)
     ways = [paths, *([change(path) for path in paths] for change in (flushed, zeros, _largest))]
     try:
-        first, *others = (several(way).evaluate(vectors) for way in ways)
+        first, *others = (allowance.evaluate(way, vectors) for way in ways)
     except UsageError:  # the engine cannot hold one of them
         return take(vectors, [])
     same = np.all([(first == other).all(axis=0) for other in others], axis=0)

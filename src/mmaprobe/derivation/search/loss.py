@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import COMBINATION, RECORD, evaluated, price, spend
+from mmaprobe.derivation.budget import COMBINATION, RECORD, Allowance, price
 from mmaprobe.derivation.session import OutsideError
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
@@ -34,9 +34,10 @@ PROGRAM = 1000
 
 @dataclass
 class Budget:
-    """How many times a datapath may still be evaluated on a vector, or what costs as much."""
+    """How many times a datapath may still be evaluated on a vector, or what costs as much; ``allowance`` pays."""
 
     left: int
+    allowance: Allowance
 
     def spend(self, count: int) -> None:
         """OutsideError when that is too often."""
@@ -78,7 +79,7 @@ class Graded:
             return 0.0
         self.budget.spend(len(self.answers))
         try:
-            table = evaluated([datapath], self.vectors)
+            table = self.budget.allowance.evaluate([datapath], self.vectors)
         except UsageError:
             return float("inf")
         return float(self.loss(table, np.arange(len(self.answers)))[0])
@@ -92,14 +93,14 @@ class Graded:
         before = len(known)
         grid = grid_of(base, axes, known)
         self.budget.spend(PROGRAM * (len(known) - before))
-        spend(RECORD * (len(known) - before))
+        self.budget.allowance.spend(RECORD * (len(known) - before))
         if grid is None:
             return None
         left, losses, start, size = grid.valid, np.zeros(len(grid.valid)), 0, FIRST
         while start < len(self.answers) and left.size:
             part = np.arange(start, min(start + size, len(self.answers)))
             self.budget.spend(len(left) * len(part))
-            spend(len(left) * (COMBINATION + len(part) * base.k * price(grid.words)))
+            self.budget.allowance.spend(len(left) * (COMBINATION + len(part) * base.k * price(grid.words)))
             losses = losses + self.loss(grid.evaluate(left, take(self.vectors, part)), part)
             start, size = start + size, 2 * size
             room = max(4, len(left) // KEPT)

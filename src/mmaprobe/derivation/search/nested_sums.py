@@ -52,11 +52,11 @@ class Numbers:
         self.state, self.pools, self.handed = state, pools, handed
         self.instruction = state.instruction
         self.aimed = Aimed(state.instruction, handed)
-        self.budget = Budget(EVALUATIONS)
+        self.budget = Budget(EVALUATIONS, state.allowance)
 
     def found(self) -> Datapath:
         """The datapath whose numbers agree with all plain answers; OutsideError where none does."""
-        self.state.say("numbers of the sums inside")
+        self.state.begin("numbers of the sums inside")
         seen = self._ask()
         path = self._start()
         for _ in range(SWEEPS):
@@ -78,7 +78,7 @@ class Numbers:
         order = np.argsort(~wrong, kind="stable")
         seen = replace(seen, vectors=take(seen.vectors, order), answers=seen.answers[order])
         grid = grid_of(path, group)
-        right = Living.of([grid] if grid else []).agreeing(seen.vectors, seen.answers)
+        right = Living.of([grid] if grid else [], seen.budget.allowance).agreeing(seen.vectors, seen.answers)
         if len(right):
             return next(iter(right))
         near = seen.nearest(path, group)
@@ -101,8 +101,8 @@ class Numbers:
 
     def _told_apart(self, path: Datapath, ways: list[list[Axis]], kind: str) -> Datapath:
         """The first of these combinations that the vectors of this kind leave."""
-        rivals = Living.of([grid for group in ways if (grid := grid_of(path, group))])
-        self.state.say(f"numbers that hide one another: {len(rivals)} hypotheses")
+        rivals = Living.of([grid for group in ways if (grid := grid_of(path, group))], self.state.allowance)
+        self.state.begin("numbers that hide one another", f"{len(rivals)} hypotheses")
         which = partial(normal, self.instruction)
         pool = partial(self.aimed.vectors, kind) if kind in self.aimed.kinds else self.pools.safe
         alive = eliminate(self.state.observations, rivals, pool, seed=self.state.seed, patience=3, which=which)

@@ -34,7 +34,7 @@ from mmaprobe.derivation.search.opening import Opening
 from mmaprobe.derivation.search.polish import polish_numbers
 from mmaprobe.derivation.search.single_terms import SWEEPS, Alone, descend, fit_alone
 from mmaprobe.derivation.session import OutsideError, State
-from mmaprobe.derivation.survivors import Living, several
+from mmaprobe.derivation.survivors import several
 from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.operands.batch import Batch, Bits, join, take
@@ -62,7 +62,7 @@ class Untied:
         self.state, self.pools, self.opening = state, pools, opening
         self.instruction: Instruction = state.instruction
         self.structures = structures
-        self.budget = Budget(EVALUATIONS)
+        self.budget = Budget(EVALUATIONS, state.allowance)
         self.far: Datapath | None = None
 
     def run(self, placed: bool = False) -> Iterator[Datapath]:
@@ -76,14 +76,14 @@ class Untied:
     def _found(self, placed: bool) -> Iterator[Datapath]:
         alone, equal, everything = self._ask()
         self.far = alone.cut
-        self.state.say("structures, each part on its own")
+        self.state.begin("structures, each part on its own")
         near = self._rough(alone, equal)
         found = self._natural(alone, near)
         if not found and not placed:
             found = self._any_order(alone, near, equal, everything)
         if not found:
             raise OutsideError("structures", None)
-        yield from self._polished(several(list(dict.fromkeys(found))), alone.precisions)
+        yield from self._polished(list(dict.fromkeys(found)), alone.precisions)
 
     def _natural(self, alone: Alone, near: list[Shape]) -> list[Datapath]:
         """What gets all plain answers right with its lanes as they come."""
@@ -108,15 +108,16 @@ class Untied:
             raise OutsideError("structures", None)
         return found
 
-    def _polished(self, found: Living, precisions: Precisions) -> Iterator[Datapath]:
+    def _polished(self, found: list[Datapath], precisions: Precisions) -> Iterator[Datapath]:
         """What plain vectors leave of these, each told from its neighbours; first what fits the ends of the range."""
         seed, which = self.state.seed, partial(normal, self.instruction)
-        alive = eliminate(self.state.observations, found, self.pools.safe, seed=seed, patience=3, which=which)
-        failure = OutsideError("lanes", next(iter(found)))
+        every = several(found, self.state.allowance)
+        alive = eliminate(self.state.observations, every, self.pools.safe, seed=seed, patience=3, which=which)
+        failure = OutsideError("lanes", found[0])
         ends, answers = self.opening.ends
         paths = alive.first(FITTING)
         if len(answers) and paths:
-            misses = (several(paths).evaluate(ends) != answers).sum(axis=1)
+            misses = (self.state.allowance.evaluate(paths, ends) != answers).sum(axis=1)
             paths = [paths[i] for i in np.argsort(misses, kind="stable")]
         done = 0
         for path in paths:

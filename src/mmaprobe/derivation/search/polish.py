@@ -25,12 +25,12 @@ def polish(state: State, datapath: Datapath, pool: Pool, plain: bool) -> Datapat
     OutsideError with the datapath reached where some answers stay wrong.
     """
     for turn in range(TURNS):
-        found, misses = descend(datapath, *state.observations.everything(), plain)
+        found, misses = descend(datapath, *state.observations.everything(), plain, state.allowance)
         if misses:
             raise OutsideError("fields on their own", found)
         found = _simplest(state, found)
-        rivals = Living.of(list(grids(found, plain)))
-        state.say(f"fields on their own: {len(rivals)} hypotheses")
+        rivals = Living.of(list(grids(found, plain)), state.allowance)
+        state.begin("fields on their own", f"{len(rivals)} hypotheses")
         alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn)
         if state.observations.mismatches(found) == 0:
             return found
@@ -47,8 +47,8 @@ def polish_numbers(state: State, datapath: Datapath, pool: Pool, precisions: Pre
             raise OutsideError("precisions and roundings", found)
         found = _simplest(state, found)
         near = [grid for base, group in singles(found, precisions) if (grid := grid_of(base, group))]
-        rivals = Living.of(near)
-        state.say(f"precisions and roundings, each part on its own: {len(rivals)} hypotheses")
+        rivals = Living.of(near, state.allowance)
+        state.begin("precisions and roundings, each part on its own", f"{len(rivals)} hypotheses")
         which = partial(normal, state.instruction)
         alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn, which=which)
         if state.observations.mismatches(found) == 0:

@@ -59,7 +59,8 @@ class Ends:
         except OutsideError:  # terms may have zero exponents of their own
             path, flushes, zeros = self._flushes(self._zeros(path, self._low, self._view()), [])
         signs = self._signs(path, flushes, zeros)
-        return several([self._zeros(next(iter(signs)), self._low, self._view(sees=True))])
+        path = self._zeros(next(iter(signs)), self._low, self._view(sees=True))
+        return several([path], self.state.allowance)
 
     # --- zero exponents
 
@@ -124,13 +125,13 @@ class Ends:
 
     def _unflushed(self, path: Datapath, vectors: Batch) -> NDArray[np.int64]:
         """The vectors that get the same answer with everything flushed as with nothing."""
-        d = blind(path.d, several([path, flushed(path)]).evaluate(vectors))
+        d = blind(path.d, self.state.allowance.evaluate([path, flushed(path)], vectors))
         return np.flatnonzero((d[0] == d[1]) & ~nan_operands(self.instruction, vectors))
 
     def _unbounded(self, path: Datapath, vectors: Batch) -> NDArray[np.int64]:
         """The vectors in which nothing overflows."""
         both = [map_encodes(path, lambda to, r=rule: replace(to, overflow=r)) for rule in ("infinity", "largest")]  # type: ignore[misc]
-        d = several(both).evaluate(vectors)
+        d = self.state.allowance.evaluate(both, vectors)
         return np.flatnonzero((d[0] == d[1]) & ~nan_operands(self.instruction, vectors))
 
     def _flushes(self, path: Datapath, zeros: Axis) -> tuple[Datapath, list[Axis], Axis]:
@@ -180,7 +181,7 @@ class Ends:
         return alive
 
     def _eliminate(self, view: View, grid: Grid, pool: Pool, patience: int = 2) -> Living:
-        self.state.say(f"the ends of the range, part by part: {len(grid.valid)} hypotheses")
+        self.state.begin("the ends of the range, part by part", f"{len(grid.valid)} hypotheses")
         return eliminate(view, view.all(grid), _within(view, pool), seed=self.state.seed, patience=patience)
 
     def _view(self, which: Callable[[Batch], NDArray[np.int64]] | None = None, sees: bool = False) -> View:

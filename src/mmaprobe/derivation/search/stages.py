@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.nan_rules import preferred, rules_of_order
@@ -27,6 +28,7 @@ from mmaprobe.derivation.survivors import Listed, Living, Space, several
 from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.errors import UsageError
+from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.grid import Grid
 from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Datapath, Special
@@ -48,7 +50,7 @@ class Search:
         self.state = state
         self.instruction = state.instruction
         self.pools = Pools(state.instruction)
-        self.alive = Living(())
+        self.alive = self._of()
         self.untried: Iterator[tuple[Datapath | None, bool]] = iter(())
         self.failed: list[Datapath] = []
         self.places: dict[str, int] | None = None
@@ -57,10 +59,10 @@ class Search:
         """Through the stages to the simplest datapath that agrees with everything asked."""
         if not formats.get(self.instruction.d).is_float:
             pool = self.pools.hard("uniform", "extremes", "specials")
-            alive = self._stage("integer sums", several(grammar.integer_hypotheses(self.instruction)), pool)
+            alive = self._stage("integer sums", self._several(grammar.integer_hypotheses(self.instruction)), pool)
             return self.state.choose(alive)
         if start is not None:
-            variants = several(list(grammar.control_variants(start)))
+            variants = self._several(grammar.control_variants(start))
             alive = self._try("a known relative", variants, self.pools.whole, 2)
             if len(alive):
                 self.state.relative_of = start
@@ -88,13 +90,16 @@ class Search:
         """The datapath believed; where there is none, that of those refuted with the fewest wrong answers."""
         if self.state.believed is not None:
             return self.state.believed
-        return min(self.failed, key=self.state.observations.mismatches, default=None)
+        if not self.failed:
+            return None
+        vectors, answers = self.state.observations.everything()
+        return self.failed[int((evaluate_many(self.failed, vectors) != answers).sum(axis=1).argmin())]
 
     def left(self, most: int) -> tuple[Datapath, ...]:
         """The first of the hypotheses at hand that agree with every plain vector asked."""
         vectors, answers = self.state.observations.everything()
         mask = np.flatnonzero(plain(self.instruction, vectors, answers))
-        some = several(list(dict.fromkeys([*self.state.others, *self.alive.first(MOST_RIVALS)])))
+        some = several(list(dict.fromkeys([*self.state.others, *self.alive.first(MOST_RIVALS)])), Allowance(None))
         return tuple(some.agreeing(take(vectors, mask), answers[mask]).first(most))
 
     def _ways(self) -> Iterator[tuple[Datapath | None, bool]]:
@@ -123,7 +128,7 @@ class Search:
             for self.alive in filter(len, (sharpened(self.state, left) for left in sets)):
                 yield None, False
                 yield from ((path, False) for path in self._unlike(self.alive))
-            self.alive = Living(())
+            self.alive = self._of()
             believed = [] if self.state.believed is None else [self.state.believed]
             failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
             self.failed = []
@@ -142,7 +147,7 @@ class Search:
         some = list(self.alive.sample(np.random.default_rng(self.state.seed), MOST_RULED))
         more = [other for path in some[:MOST_STRUCTURES] for other in spellings(path)]
         return self._try(
-            "structures left", several([with_rules(path, of) for path in (*some, *more)]), self.pools.whole, 2
+            "structures left", self._several(with_rules(path, of) for path in (*some, *more)), self.pools.whole, 2
         )
 
     def _mended(self, datapath: Datapath) -> Datapath:
@@ -177,7 +182,7 @@ class Search:
                         return self._specials(found)
                 observations.remember(*self.opening.ends)
                 rest = observations.set_aside(lambda vectors, _: ~nan_operands(self.instruction, vectors))
-                found = several([self._mended(datapath)])
+                found = self._several([self._mended(datapath)])
             else:
                 rest = observations.set_aside(lambda *seen: plain(self.instruction, *seen))
                 found = self._tied(datapath)
@@ -218,13 +223,13 @@ class Search:
     def _nan_rules(self, alive: Living, codes: list[int]) -> Living:
         some = alive.first(MOST_STRUCTURES)
         one = [replace(path, special=Special("canonical", code)) for path in some for code in codes]
-        found = self._try("special values", several(one), self.pools.special)
+        found = self._try("special values", self._several(one), self.pools.special)
         if len(found):
             return found
         if self.places is None:
             vectors, answers = self.state.observations.everything()
             nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
-            simple = several(list(grammar.simple_rules(some[0], codes))).agreeing(take(vectors, nans), answers[nans])
+            simple = self._several(grammar.simple_rules(some[0], codes)).agreeing(take(vectors, nans), answers[nans])
             guess = next(map(preferred, simple), None)
             self.places = NanOrder(self.state.observations, some[0]).places(guess)
         return self._vary("the order of NaNs", alive, self._ordered_space(codes, self.places), self.pools.special)
@@ -248,7 +253,7 @@ class Search:
 
     def _zeros(self, datapath: Datapath, pool: Pool) -> Living:
         grid = Grid(datapath, [field_choices.zero_exponent(field_choices.zero_exponents(datapath))])
-        return self._stage("the zero exponent", Living.of([grid]), pool)
+        return self._stage("the zero exponent", self._of(grid), pool)
 
     def _range(self, datapath: Datapath, *zeros: list[int | None]) -> Living:
         """Flushing, signs of zeros and overflow, with the first of the lists of zero exponents that leaves any."""
@@ -261,7 +266,7 @@ class Search:
         operands = [field_choices.operand(name) for name in ("a", "b", "c") if name != "c" or datapath.c is not None]
         for values in zeros:
             fused = [field_choices.zero_exponent(values)] if grammar.has_fused(datapath) else []
-            grid = Living.of([Grid(datapath, [*rules, *operands, *fused])])
+            grid = self._of(Grid(datapath, [*rules, *operands, *fused]))
             alive = self._try("the ends of the range", grid, self.pools.range)
             if len(alive):
                 return alive
@@ -270,15 +275,21 @@ class Search:
     def _ordered_space(self, codes: list[int], places: dict[str, int]) -> Callable[[Datapath], Space]:
         return lambda datapath: Listed(list(dict.fromkeys(rules_of_order(datapath, places, codes))))
 
+    def _of(self, *spaces: Space) -> Living:
+        return Living.of(spaces, self.state.allowance)
+
+    def _several(self, datapaths: Iterable[Datapath]) -> Living:
+        return several(list(datapaths), self.state.allowance)
+
     def _rivalled(self, found: Living) -> Living:
         """The hypotheses found and every structure left, by the same rules, until no vector tells them apart."""
         first = next(iter(found))
         some = self.alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
-        rivals = several([first, *spellings(first), *(with_rules(path, first) for path in some)])
-        return self._try("structures left", Living((*found.parts, *rivals.parts)), self.pools.whole, 2)
+        rivals = self._several([first, *spellings(first), *(with_rules(path, first) for path in some)])
+        return self._try("structures left", replace(found, parts=(*found.parts, *rivals.parts)), self.pools.whole, 2)
 
     def _try(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1) -> Living:
-        self.state.say(f"{stage}: {len(hypotheses)} hypotheses")
+        self.state.begin(stage, f"{len(hypotheses)} hypotheses")
         return eliminate(self.state.observations, hypotheses, pool, seed=self.state.seed, patience=patience)
 
     def _stage(self, stage: str, hypotheses: Living, pool: Pool) -> Living:
@@ -296,7 +307,7 @@ class Search:
         """The variants of the first hypothesis that has living ones; the other hypotheses are kept for a repair."""
         some = alive.first(MOST_STRUCTURES)
         for number, datapath in enumerate(some):
-            found = self._try(stage, Living.of([space(datapath)]), pool)
+            found = self._try(stage, self._of(space(datapath)), pool)
             if len(found):
                 self.state.others = [*some[number + 1 :], *self.state.others]
                 return found

@@ -87,8 +87,8 @@ class Skeletons:
         """What is left with the lanes as they come, which other ways to take them then rival; then with all ways, or
         ``later``."""
         every = list(spaces)
-        self.state.say(f"structures: {sum(len(space.valid) for _, space in every)} hypotheses")
-        left = [(shape, Living.of([space]).agreeing(*self.opening.uniform)) for shape, space in every]
+        self.state.begin("structures", f"{sum(len(space.valid) for _, space in every)} hypotheses")
+        left = [(shape, self._of(space).agreeing(*self.opening.uniform)) for shape, space in every]
         yield from self._sets(left, FEW)
         if later is not None:
             later.append(left)
@@ -112,7 +112,7 @@ class Skeletons:
         alive = self._eliminated(parts, 1)
         kept = {id(space): indices for space, indices in alive.parts}
         return [
-            (shape, Living(tuple((space, kept[id(space)]) for space, _ in living.parts if id(space) in kept)))
+            (shape, replace(living, parts=tuple((s, kept[id(s)]) for s, _ in living.parts if id(s) in kept)))
             for shape, living in found
         ]
 
@@ -130,6 +130,9 @@ class Skeletons:
         observations.remember(take(vectors, told), answers[told])
         return observations.living(alive)
 
+    def _of(self, space: Space) -> Living:
+        return Living.of([space], self.state.allowance)
+
     def _vectors(self, seed: int, count: int) -> Batch:
         """Plain vectors; of products whose sums alone are rounded also large sums."""
         safe = self.pools.safe(seed, count)
@@ -138,7 +141,7 @@ class Skeletons:
     def _eliminated(self, parts: list[tuple[Space, Indices]], patience: int) -> Living:
         return eliminate(
             self.state.observations,
-            Living(tuple(parts)),
+            Living(tuple(parts), self.state.allowance),
             self._vectors,
             seed=self.state.seed,
             patience=patience,
@@ -189,11 +192,11 @@ class Skeletons:
         scored: list[tuple[int, int, Structure, Datapath]] = []
         for number, shape in enumerate(grouped_structures(self.instruction.k, self.instruction.c is not None)):
             space = self._grid(shape, self.opening.results[-1], RESULTS)
-            closest, misses = Living.of([space]).closest(*self.opening.uniform, 1)
+            closest, misses = self._of(space).closest(*self.opening.uniform, 1)
             if len(closest):
                 scored.append((int(misses.min()), number, shape, next(iter(closest))))
         best, tried = sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES], 0
-        ways = race([start for *_, start in best], *self.opening.uniform, TURNS, Budget(LANES).spend)
+        ways = race([start for *_, start in best], *self.opening.uniform, TURNS, Budget(LANES, self.state.allowance))
         every = (each for number, path in ways for each in self._ordered(best[number][2], path))
         for each in islice(_until_spent(every), MOST_TRIED):
             try:

@@ -1,0 +1,59 @@
+"""What a derivation costs and answers: the same whatever the process did before."""
+
+from __future__ import annotations
+
+import sys
+from itertools import permutations
+
+import pytest
+from outcomes import BlackBox
+from random_architectures import case
+
+from mmaprobe.derivation import Derivation, derive
+from mmaprobe.derivation.budget import Allowance, SpentError
+
+ANSWERED, ENDED = 24, 3
+"""A seed whose architecture is found within the allowance, and one that ends without an answer."""
+MOST = 15_000_000
+
+
+def derived(seed: int) -> Derivation:
+    drawn = case(seed)
+    return derive(BlackBox(drawn.instruction, drawn.datapath), drawn.instruction, seed=seed, fresh=500, allowance=MOST)
+
+
+def forget() -> None:
+    """Empty every cache of programs and hypotheses."""
+    for name in [name for name in sys.modules if name.startswith(("mmaprobe.models.", "mmaprobe.derivation."))]:
+        for value in vars(sys.modules[name]).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
+
+
+def test_two_derivations_cost_and_answer_the_same_in_either_order() -> None:
+    """Answer, certificate, tiles, launches and units of work, with caches full of the other's programs and empty."""
+    seen: dict[int, list[tuple[object, ...]]] = {ANSWERED: [], ENDED: []}
+    for order in (*permutations(seen), *((seed,) for seed in seen)):
+        forget()
+        for seed in order:
+            found = derived(seed)
+            seen[seed].append((found.form(), found.left, found.tiles, found.launches, found.vectors, found.spent))
+    for each in seen.values():
+        assert len(each) == 3
+        assert each[0] == each[1] == each[2]
+    answered, ended = (found[0][-1] for found in seen.values())
+    assert answered.total <= MOST < ended.total
+    assert (answered.ended, ended.ended) == (False, True)
+    assert {"structures", "neighbours and fresh vectors"} <= dict(answered.stages).keys()
+
+
+def test_an_allowance_ends_with_what_each_stage_took() -> None:
+    allowance = Allowance(10)
+    allowance.spend(4)
+    allowance.stage = "structures"
+    allowance.spend(6)
+    assert not allowance.spent.ended
+    with pytest.raises(SpentError, match="no answer within the allowance of 10 units of work") as ended:
+        allowance.spend(1)
+    assert ended.value.spent.stages == (("the first vectors", 4), ("structures", 7))
+    assert str(ended.value.spent) == "11 units of work, most of them (7) for structures"
