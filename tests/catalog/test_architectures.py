@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import mmaprobe
 from cases import like_architecture
+from cases.linked_package import PACKAGE, linked
 from mmaprobe.catalog.architectures import FILE, Architectures, every
 from mmaprobe.catalog.names import names
 from mmaprobe.errors import UsageError
 
-PACKAGE = Path(mmaprobe.__file__).parent
 HERE = Architectures(
     {"a1": "", "b1": "", "a2": "a1", "a3": "a2"}, {"none": (), "as": ("a1",), "all": ("b1", "as"), "late": ("a2",)}
 )
@@ -67,16 +66,11 @@ def test_a_group_has_one_meaning() -> None:
 
 def package_with(folder: Path, *lines: str) -> Path:
     """The package in a folder, with more lines at the end of the table of architectures; all else is linked."""
-    made = folder / "src" / "mmaprobe"
-    (made / "catalog").mkdir(parents=True)
-    for each in (*PACKAGE.iterdir(), *(PACKAGE / "catalog").iterdir()):
-        if each.name not in ("catalog", FILE, "__pycache__"):
-            (made / each.relative_to(PACKAGE)).symlink_to(each)
-    if not (made / "csrc").exists():
-        (folder / "csrc").symlink_to(PACKAGE.parent.parent / "csrc")
-    text = (PACKAGE / "catalog" / FILE).read_text("utf-8")
+    made = linked(folder, "catalog")
+    text = (made / "catalog" / FILE).read_text("utf-8")
     last = f'{list(every().like)[-1]} = {{ like = "sm_120a" }}\n'
     assert text.count(last) == 1
+    (made / "catalog" / FILE).unlink()
     (made / "catalog" / FILE).write_text(text.replace(last, "".join([last, *(f"{line}\n" for line in lines)])), "utf-8")
     return made
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import mmaprobe
+from cases.linked_package import linked
 from mmaprobe.probing import QUESTIONS
 from mmaprobe.probing.questions import PROBES, __path__
 
@@ -55,23 +55,12 @@ def test_every_file_is_a_question() -> None:
     assert all(probe.asks and probe.rivals for probe in PROBES.values())
 
 
-def house(folder: Path) -> Path:
-    """The package in another folder, by links, but for the folder of questions, which is that folder's own."""
-    source, place = Path(mmaprobe.__file__).parent, folder / "mmaprobe"
-    for part in ("probing", "questions", ""):
-        place.mkdir()
-        for entry in source.iterdir():
-            if entry.name not in (part, "__pycache__"):
-                (place / entry.name).symlink_to(entry)
-        source, place = source / part, place / part
-    return folder / "mmaprobe" / "probing" / "questions"
-
-
 @pytest.mark.parametrize("sound", ["2", pytest.param("3", marks=pytest.mark.long)])
 def test_a_new_question_is_one_file(sound: str, tmp_path: Path) -> None:
     """The recipe of CONTRIBUTING.md: with this file alone the question is asked, reported, in the list and tested."""
-    (house(tmp_path) / "one_and_one.py").write_text(NEW.replace("{sound}", sound))
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    package = linked(tmp_path, "probing", "questions")
+    (package / "probing" / "questions" / "one_and_one.py").write_text(NEW.replace("{sound}", sound))
+    path = os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", ASKED], cwd=ROOT, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
     )
