@@ -31,7 +31,8 @@ from mmaprobe.devices.gpu.launch import item_bytes
 from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.operands.edge import from_bits, to_bits
-from mmaprobe.operands.resident import CUDA, Resident
+from mmaprobe.operands.resident import Resident
+from mmaprobe.vendors import NVIDIA
 from stand_ins.fake_cuda import FakeCuda, device, model
 
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
@@ -133,7 +134,7 @@ class OnGpu:
         return {"shape": self.shape, "typestr": kind.str, "data": (self.data.ptr, False), "version": 3, "stream": 1}
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CUDA, 0
+        return NVIDIA.memory, 0
 
     def __dlpack__(self, stream: int | None = None) -> Any:
         raise BufferError(f"{self.dtype} is not supported by DLPack")
@@ -250,7 +251,7 @@ def test_types_that_numpy_lacks(installed: Any, name: str, own: str) -> None:
     fmt, dtype = formats.get(name), np.dtype(getattr(ml_dtypes, own))
     codes = np.arange(24, dtype=fmt.dtype).reshape(4, 6)
     like = installed.cupy.asarray(codes).view(dtype)
-    bits, typed = to_bits("test", "a", like, fmt, (CUDA,))
+    bits, typed = to_bits("test", "a", like, fmt, (NVIDIA.memory,))
     assert isinstance(bits, Resident)
     assert (bits.address, bits.shape, bits.dtype, typed) == (like.data.ptr, (4, 6), fmt.dtype, True)
     back = from_bits(codes, fmt, True, like)
