@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from operator import attrgetter
 from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.formats import Format
+from mmaprobe.parameters.described import descriptions
 
 
 def one_of(what: str, value: object, choices: Sequence[str]) -> None:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
         raise UsageError(f"{what} is {brief(value)}; it must be one of {', '.join(choices)}")
+
+
+def words(what: str, record: Any) -> None:
+    """Every field of a record that holds one of a few words."""
+    read, legal = _legal(record.__class__)
+    try:
+        if read(record) in legal:
+            return
+    except TypeError:  # no word at all
+        pass
+    for name, each in descriptions(record.__class__).items():
+        if each.choices:
+            one_of(f"{what} {name}", getattr(record, name), each.choices)
+
+
+@cache
+def _legal(record: type) -> tuple[attrgetter[Any], frozenset[Any]]:
+    """What reads the words of a record together, and all combinations that it may find."""
+    found = {name: each.choices for name, each in descriptions(record).items() if each.choices}
+    every = product(*found.values()) if len(found) > 1 else next(iter(found.values()))
+    return attrgetter(*found), frozenset(every)
 
 
 def whole(what: str, value: object, least: int, most: int, optional: bool = False) -> None:

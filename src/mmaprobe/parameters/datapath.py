@@ -8,19 +8,20 @@ NumPy stages, the native engine and the test oracle) follow it to the bit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from mmaprobe import formats
 from mmaprobe.catalog.lanes import MOST_LANES
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.parameters import checks
+from mmaprobe.parameters.described import descriptions, says
 
 Subnormals = Literal["keep", "zero", "signed_zero"]
-SUBNORMALS: tuple[Subnormals, ...] = ("keep", "zero", "signed_zero")
-SIGNS = ("keep", "flip", "clear", "set")
-OVERFLOWS = ("ieee", "infinity", "largest", "wrap")
-_FLOATING = ", ".join(OVERFLOWS[:3])
+SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
+Overflow = Literal["ieee", "infinity", "largest", "wrap"]
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)[:3]
+"""Those of floats."""
 
 
 MOST_DEPTH = 192
@@ -37,14 +38,15 @@ class Operand:
     ``flip`` is a negation modifier, ``clear`` an absolute value, ``set`` both.
     """
 
-    subnormals: Subnormals = "keep"
-    mask: int | None = None
-    sign: Literal["keep", "flip", "clear", "set"] = "keep"
+    subnormals: Subnormals = field(default="keep", metadata=says("subnormals", "word", "float", ends=True))
+    mask: int | None = field(default=None, metadata=says("bits that are read"))
+    sign: Literal["keep", "flip", "clear", "set"] = field(
+        default="keep", metadata=says("what happens to the sign bit", "sign")
+    )
 
     def __post_init__(self) -> None:
-        checks.one_of("operand subnormals", self.subnormals, SUBNORMALS)
+        checks.words("operand", self)
         checks.whole("mask", self.mask, 0, (1 << 64) - 1, optional=True)
-        checks.one_of("operand sign", self.sign, SIGNS)
 
     def code_bits(self, fmt: formats.Format) -> tuple[int, int]:
         """(mask, flip): what is decoded is ``(code & mask) ^ flip``; a mask of -1 keeps every bit."""
@@ -67,25 +69,28 @@ class Encode:
     or ``positive``.
     """
 
-    format: str = "f32"
-    rounding: str = "RNE"
-    overflow: Literal["ieee", "infinity", "largest", "wrap"] = "ieee"
-    subnormals: Subnormals = "keep"
-    tininess: Literal["before", "after", "encoded"] = "after"
-    zero: Literal["ieee", "positive"] = "ieee"
-    underflow: Literal["signed", "positive"] = "signed"
-    first: tuple[int, str] | None = None
+    format: str = field(default="f32", metadata=says("format"))
+    rounding: str = field(default="RNE", metadata=says("rounding", "rounding", "cut"))
+    overflow: Overflow = field(default="ieee", metadata=says("overflow", "overflow", ends=True))
+    subnormals: Subnormals = field(default="keep", metadata=says("subnormals", "word", "float", ends=True))
+    tininess: Literal["before", "after", "encoded"] = field(
+        default="after", metadata=says("when tiny is judged", "word", "flushed", ends=True)
+    )
+    zero: Literal["ieee", "positive"] = field(
+        default="ieee", metadata=says("sign of a zero sum", "word", "float", ends=True)
+    )
+    underflow: Literal["signed", "positive"] = field(
+        default="signed", metadata=says("sign of an underflow", "word", "float", ends=True)
+    )
+    first: tuple[int, str] | None = field(default=None, metadata=says("first cut", "first"))
 
     def __post_init__(self) -> None:
         fmt = checks.result_format("format", self.format)
-        checks.one_of("rounding", self.rounding, formats.ROUNDINGS)
-        checks.one_of("overflow", self.overflow, OVERFLOWS)
-        checks.one_of("result subnormals", self.subnormals, SUBNORMALS)
-        checks.one_of("tininess", self.tininess, ("before", "after", "encoded"))
-        checks.one_of("zero sign", self.zero, ("ieee", "positive"))
-        checks.one_of("underflow sign", self.underflow, ("signed", "positive"))
+        checks.words("result", self)
         if fmt.is_float and self.overflow == "wrap":
-            raise UsageError(f"overflow is wrap, which only integers do, not {fmt.name}; it must be one of {_FLOATING}")
+            raise UsageError(
+                f"overflow is wrap, which only integers do, not {fmt.name}; it must be one of {', '.join(OVERFLOWS)}"
+            )
         if self.first is not None:
             self._check_first(fmt)
 
@@ -112,7 +117,7 @@ class Zero:
 class Products:
     """The products of these lanes of the step, each a term of its own."""
 
-    lanes: tuple[int, ...]
+    lanes: tuple[int, ...] = field(metadata=says("lanes", kind="lanes"))
 
     def __post_init__(self) -> None:
         checks.lanes("products", self.lanes, MOST_LANES)
@@ -122,9 +127,9 @@ class Products:
 class Fma:
     """A chain: acc = round(acc + p_k) over ``lanes`` in the order written, each product exact."""
 
-    acc: Node
-    lanes: tuple[int, ...]
-    to: Encode
+    acc: Node = field(metadata=says("the start value", place="the start value"))
+    lanes: tuple[int, ...] = field(metadata=says("lanes", kind="lanes"))
+    to: Encode = field(metadata=says("rounding to a format", place="the result"))
 
     def __post_init__(self) -> None:
         checks.a(NODES, "acc", self.acc)
@@ -136,9 +141,9 @@ class Fma:
 class Add:
     """One rounded binary addition x + y (x is the operand written first, for NaN priority)."""
 
-    x: Node
-    y: Node
-    to: Encode
+    x: Node = field(metadata=says("the first operand", place="the first operand"))
+    y: Node = field(metadata=says("the second operand", place="the second operand"))
+    to: Encode = field(metadata=says("rounding to a format", place="the result"))
 
     def __post_init__(self) -> None:
         checks.a(NODES, "x of add", self.x)
@@ -156,16 +161,20 @@ class Term:
     exponent minus ``cutoff``; None never drops it.
     """
 
-    of: Node
-    fraction_bits: int | None = None
-    rounding: str = "RZ"
-    zero_exponent: int | None = None
-    cutoff: int | None = None
+    of: Node = field(metadata=says("what it is"))
+    fraction_bits: int | None = field(
+        default=None, metadata=says("fraction bits kept below the largest exponent", "fraction_bits")
+    )
+    rounding: str = field(default="RZ", metadata=says("rounding", "rounding", "cut"))
+    zero_exponent: int | None = field(
+        default=None, metadata=says("exponent that a zero shows", "zero_exponent", ends=True)
+    )
+    cutoff: int | None = field(default=None, metadata=says("distance at which a term is dropped", "number"))
 
     def __post_init__(self) -> None:
         checks.a(NODES, "of", self.of)
         checks.whole("fraction_bits", self.fraction_bits, 0, MOST_BITS, optional=True)
-        checks.one_of("alignment rounding", self.rounding, formats.ROUNDINGS)
+        checks.words("alignment", self)
         checks.whole("zero_exponent", self.zero_exponent, -MOST_BITS, MOST_BITS, optional=True)
         checks.whole("cutoff", self.cutoff, 0, MOST_BITS, optional=True)
 
@@ -177,8 +186,8 @@ class Fused:
     ``to`` None hands the exact sum on (with the largest exponent as its label).
     """
 
-    terms: tuple[Term, ...]
-    to: Encode | None = None
+    terms: tuple[Term, ...] = field(metadata=says("terms"))
+    to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
 
     def __post_init__(self) -> None:
         checks.items("terms of fused", self.terms, Term)
@@ -204,9 +213,9 @@ class Exact:
     the scales' exponent alone (mxf4, mxf4nvf4).
     """
 
-    terms: tuple[Node, ...]
-    to: Encode | None = None
-    scaled: bool = False
+    terms: tuple[Node, ...] = field(metadata=says("terms"))
+    to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
+    scaled: bool = field(default=False, metadata=says("block scales"))
 
     def __post_init__(self) -> None:
         checks.items("terms of exact", self.terms, NODES)
@@ -229,16 +238,19 @@ class Product:
     a product of magnitude >= 2**that is an infinity.
     """
 
-    to: Encode | None = None
-    label: Literal["encoded", "operands", "normalised"] = "encoded"
-    overflow_exponent: int | None = None
-    multiply: Literal["exact", "and", "xor"] = "exact"
+    to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
+    label: Literal["encoded", "operands", "normalised"] = field(
+        default="encoded", metadata=says("exponent shown to an alignment", "word", "aligned")
+    )
+    overflow_exponent: int | None = field(
+        default=None, metadata=says("exponent from which it is infinite", "number", ends=True)
+    )
+    multiply: Literal["exact", "and", "xor"] = field(default="exact", metadata=says("multiplication", "multiply"))
 
     def __post_init__(self) -> None:
         checks.a(Encode, "to of product", self.to, optional=True)
-        checks.one_of("product label", self.label, ("encoded", "operands", "normalised"))
+        checks.words("product", self)
         checks.whole("overflow_exponent", self.overflow_exponent, -MOST_BITS, MOST_BITS, optional=True)
-        checks.one_of("multiply", self.multiply, ("exact", "and", "xor"))
 
 
 @dataclass(frozen=True)
@@ -246,9 +258,9 @@ class Scale:
     """Block scales: their format and how many lanes share one; ``product`` scales each product
     before the alignment, ``group`` scales the exact sum of a scale block (node ``Exact.scaled``)."""
 
-    format: str
-    size: int
-    where: Literal["product", "group"] = "product"
+    format: str = field(metadata=says("format"))
+    size: int = field(metadata=says("lanes that share one"))
+    where: Literal["product", "group"] = field(default="product", metadata=says("place of use"))
 
     def __post_init__(self) -> None:
         fmt = checks.number_format("scale format", self.format)
@@ -256,7 +268,7 @@ class Scale:
             some = ", ".join(name for name, one in formats.FORMATS.items() if one.is_float and not one.signed)
             raise UsageError(f"scale format is {fmt.name}; it must have an exponent and no sign: {some}")
         checks.whole("scale size", self.size, 1, MOST_LANES)
-        checks.one_of("scale where", self.where, ("product", "group"))
+        checks.words("scale", self)
 
 
 @dataclass(frozen=True)
@@ -273,14 +285,14 @@ class Special:
     signalling NaNs win over quiet ones.  A code is one of d; the default is f32's, of a narrower d its low bits.
     """
 
-    nan: Literal["canonical", "global", "local"] = "canonical"
-    code: int = 0x7FFFFFFF
-    priority: tuple[str, ...] = ()
-    quiet: bool = True
-    signalling_first: bool = False
+    nan: Literal["canonical", "global", "local"] = field(default="canonical", metadata=says("rule"))
+    code: int = field(default=0x7FFFFFFF, metadata=says("code", "code"))
+    priority: tuple[str, ...] = field(default=(), metadata=says("priority", "priority", "payloads"))
+    quiet: bool = field(default=True, metadata=says("quieting", "flag", "payloads"))
+    signalling_first: bool = field(default=False, metadata=says("signalling ones first", "flag", "payloads"))
 
     def __post_init__(self) -> None:
-        checks.one_of("NaN rule", self.nan, ("canonical", "global", "local"))
+        checks.words("special", self)
         checks.whole("NaN code", self.code, 0, (1 << 64) - 1)
         if not isinstance(self.priority, tuple) or not all(isinstance(name, str) for name in self.priority):
             raise UsageError(f"priority is {brief(self.priority)}; it must be a tuple of names such as a0, b0, c")
@@ -292,21 +304,25 @@ class Special:
 class Datapath:
     """What one primitive computes on one vector; see ``docs/datapath.md``."""
 
-    a: str
-    b: str
-    c: str | None
-    d: str
-    k: int
-    tree: Node
-    step: int = 0  # lanes a step; 0 = all of K
-    order: tuple[int, ...] | None = None  # lanes in the order in which steps take them; None = ascending
-    operand_a: Operand = Operand()
-    operand_b: Operand = Operand()
-    operand_c: Operand = Operand()
-    product: Product = Product()
-    scale: Scale | None = None
-    result: Encode | None = None  # a last conversion after the last step
-    special: Special = Special()
+    a: str = field(metadata=says("format of a"))
+    b: str = field(metadata=says("format of b"))
+    c: str | None = field(metadata=says("format of c"))
+    d: str = field(metadata=says("format of d"))
+    k: int = field(metadata=says("number of lanes"))
+    tree: Node = field(metadata=says("the sum", place="the sum"))
+    step: int = field(default=0, metadata=says("lanes a step (0: all)"))
+    order: tuple[int, ...] | None = field(
+        default=None, metadata=says("order of the lanes")
+    )  # in which steps take them; None = ascending
+    operand_a: Operand = field(default=Operand(), metadata=says("operand a", place="operand a"))
+    operand_b: Operand = field(default=Operand(), metadata=says("operand b", place="operand b"))
+    operand_c: Operand = field(default=Operand(), metadata=says("operand c", place="operand c"))
+    product: Product = field(default=Product(), metadata=says("the product", place="the product"))
+    scale: Scale | None = field(default=None, metadata=says("the scales", place="the scales"))
+    result: Encode | None = field(
+        default=None, metadata=says("the last conversion", place="the last conversion")
+    )  # after the last step
+    special: Special = field(default=Special(), metadata=says("NaN results", place="NaN results"))
 
     def __post_init__(self) -> None:
         _check_operands(self)
@@ -330,6 +346,12 @@ class Datapath:
         order = self.order or tuple(range(self.k))
         size = self.step_length
         return tuple(order[i : i + size] for i in range(0, self.k, size))
+
+
+RECORDS = (Datapath, Operand, Encode, Product, Scale, Special, Fma, Add, Fused, Term, Exact, Products)
+"""Every record that has fields."""
+FIELDS = {name: each for record in RECORDS for name, each in descriptions(record).items()}
+"""The description of a field by its name, which means the same in every record (a test)."""
 
 
 def children(node: Node) -> tuple[Node, ...]:

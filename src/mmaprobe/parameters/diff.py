@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
-from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Zero
+from mmaprobe.parameters.datapath import FIELDS, Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Zero
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.table import Table, flatten, spelt_out_table
 
@@ -116,27 +116,13 @@ def _sum_of(node: Fused | Exact) -> tuple[str, Iterable[Node]]:
     return "exact", node.terms
 
 
-_PLACES = {
-    "tree": "the sum", "x": "the first operand", "y": "the second operand", "acc": "the start value",
-    "to": "the result", "operand_a": "operand a", "operand_b": "operand b", "operand_c": "operand c",
-    "product": "the product", "scale": "the scales", "special": "NaN results", "result": "the last conversion",
-}  # fmt: skip
-_WORDS = {
-    "a": "format of a", "b": "format of b", "c": "format of c", "d": "format of d", "k": "number of lanes",
-    "step": "lanes a step (0: all)", "order": "order of the lanes", "lanes": "lanes", "tree": "the sum",
-    "fraction_bits": "fraction bits kept below the largest exponent", "rounding": "rounding",
-    "zero_exponent": "exponent that a zero shows", "cutoff": "distance at which a term is dropped",
-    "subnormals": "subnormals", "mask": "bits that are read", "format": "format", "overflow": "overflow",
-    "tininess": "when tiny is judged", "zero": "sign of a zero sum", "underflow": "sign of an underflow",
-    "first": "first cut", "label": "exponent shown to an alignment", "multiply": "multiplication",
-    "overflow_exponent": "exponent from which it is infinite", "size": "lanes that share one",
-    "where": "place of use", "nan": "rule", "code": "code", "priority": "priority", "quiet": "quieting",
-    "signalling_first": "signalling ones first", "scaled": "block scales", "follows": "control state obeyed",
+_OTHERS = {
+    "follows": "control state obeyed", "basis": "basis", "swap": "order of the operands",
     "arrangement": "order of the lanes in a step", "grouping": "which products are summed together",
     "accumulation": "where C enters", "between": "format between the steps and the last conversion",
-    "products": "rounding of the products", "nan_rule": "kind of NaN rule", "swap": "order of the operands",
-    "basis": "basis", "sign": "what happens to the sign bit", "to": "rounding to a format",
+    "products": "rounding of the products", "nan_rule": "kind of NaN rule",
 }  # fmt: skip
+"""What changes beside the fields of records."""
 
 
 def in_words(field: str) -> str:
@@ -146,6 +132,7 @@ def in_words(field: str) -> str:
     for place in parents:
         if place.isdigit():
             places.append(f"term {int(place) + 1}")
-        elif place in _PLACES:
-            places.append(_PLACES[place])
-    return " of ".join((_WORDS.get(last, _PLACES.get(last, last)), *reversed(places)))
+        elif place in FIELDS and FIELDS[place].place:
+            places.append(FIELDS[place].place)
+    name = FIELDS[last].words if last in FIELDS else _OTHERS.get(last, last)
+    return " of ".join((name, *reversed(places)))

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from mmaprobe import formats
 from mmaprobe.catalog.lanes import format_lanes, parse_lanes
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.datapath import Datapath, Fused, walk
+from mmaprobe.parameters.datapath import FIELDS, OVERFLOWS, Datapath, Fused, walk
+from mmaprobe.parameters.described import Described, Kind, Where
 from mmaprobe.parameters.moves import moves
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.table import Table, to_table
@@ -51,7 +52,7 @@ def neighbourhood(datapath: Datapath) -> list[Neighbour]:
     return list(found.values())
 
 
-NUMBERS = ("fraction_bits", "cutoff", "overflow_exponent", "zero_exponent")
+NUMBERS = tuple(name for name, each in FIELDS.items() if each.kind in ("number", "fraction_bits", "zero_exponent"))
 """Fields that hold a whole number, or none."""
 
 
@@ -89,9 +90,8 @@ def _changes(datapath: Datapath) -> Iterator[Change]:
         if path == "operand_c." and datapath.c is None:
             continue
         for key, value in holder.items():
-            rule = _RULES.get(key)
-            if rule is not None and not isinstance(value, (dict, list)):
-                yield from ((f"{path}{key}", text) for text in rule(value, holder, datapath))
+            if key in FIELDS and not isinstance(value, (dict, list)):
+                yield from ((f"{path}{key}", text) for text in _others(FIELDS[key], value, holder, datapath))
         if holder.get("node") == "add":
             yield f"{path}swap", "true"
     yield from _steps(datapath)
@@ -140,6 +140,44 @@ def _lanes(lanes: Any) -> str:
 Rule = Callable[[Any, Table, Datapath], Iterator[str]]
 
 
+def _others(field: Described, value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    """The other values of a field, where it means something."""
+    if not _MEANS[field.where](holder, datapath):
+        return
+    if field.kind in ("word", "rounding"):
+        yield from (choice for choice in field.choices if choice != value)
+    elif field.kind != "fixed":
+        yield from _RULES[field.kind](value, holder, datapath)
+
+
+def _in_a_float(holder: Table, datapath: Datapath) -> bool:
+    return formats.get(holder.get("format", datapath.a)).is_float
+
+
+def _rounds(holder: Table, datapath: Datapath) -> bool:
+    """Where something is cut, or rounded to a float."""
+    return holder["rounding"] != "none" and holder.get("cut", True) and _in_a_float(holder, datapath)
+
+
+def _aligns(holder: Table, datapath: Datapath) -> bool:
+    return _in_a_float(holder, datapath) and any(isinstance(node, Fused) for node in walk(datapath.tree))
+
+
+def _propagates(holder: Table, datapath: Datapath) -> bool:
+    """Where NaN payloads travel; a canonical NaN has none."""
+    return holder["nan"] != "canonical" and formats.get(datapath.d).is_float
+
+
+_MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
+    "always": lambda holder, datapath: True,
+    "float": _in_a_float,
+    "cut": _rounds,
+    "flushed": lambda holder, datapath: holder["subnormals"] != "keep",
+    "aligned": _aligns,
+    "payloads": _propagates,
+}
+
+
 def _by_one(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     if value != "none":
         yield from (str(value - 1), str(value + 1), "none")
@@ -158,43 +196,16 @@ def _zero_exponent(value: Any, holder: Table, datapath: Datapath) -> Iterator[st
     yield from _by_one(value, holder, datapath)
 
 
-def _others(*choices: str) -> Rule:
-    def rule(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-        yield from (choice for choice in choices if choice != value)
-
-    return rule
-
-
-def _float_only(rule: Rule) -> Rule:
-    """The rule where the Encode's format is a float; elsewhere the choice means nothing."""
-
-    def checked(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-        if formats.get(holder.get("format", datapath.a)).is_float:
-            yield from rule(value, holder, datapath)
-
-    return checked
-
-
-def _rounding(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-    if value != "none" and holder.get("cut", True):
-        yield from _float_only(_others(*formats.ROUNDINGS))(value, holder, datapath)
-
-
 def _overflow(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     if not formats.get(holder["format"]).is_float:
-        yield from _others("wrap", "largest")(value, holder, datapath)
+        yield from (choice for choice in ("wrap", "largest") if choice != value)
         return
     nearest_or_away = holder["rounding"].startswith("RN") or holder["rounding"] == "RA"
     inward = holder["rounding"] in ("RZ", "RO")
     same = {"ieee": "infinity" if nearest_or_away else "largest" if inward else "ieee"}
-    for choice in ("infinity", "largest", "ieee"):
+    for choice in (*OVERFLOWS[1:], OVERFLOWS[0]):
         if same.get(choice, choice) != same.get(value, value) and same.get(choice, choice) == choice:
             yield choice
-
-
-def _tininess(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-    if holder["subnormals"] != "keep":
-        yield from _others("before", "after", "encoded")(value, holder, datapath)
 
 
 def _first(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
@@ -219,16 +230,6 @@ def _code(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield from (hex(code) for code in codes)
 
 
-def _propagates(rule: Rule) -> Rule:
-    """The rule where NaN payloads travel; a canonical NaN has none."""
-
-    def checked(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-        if holder["nan"] != "canonical" and formats.get(datapath.d).is_float:
-            yield from rule(value, holder, datapath)
-
-    return checked
-
-
 def _priority(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     names = value.split()
     for i in range(len(names) - 1):
@@ -241,11 +242,6 @@ def _multiply(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield "xor" if value == "and" else "and"
 
 
-def _label(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-    if any(isinstance(node, Fused) for node in walk(datapath.tree)):
-        yield from _float_only(_others("encoded", "operands", "normalised"))(value, holder, datapath)
-
-
 def _sign(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     yield {"keep": "flip", "flip": "keep", "clear": "set", "set": "clear"}[value]
 
@@ -254,24 +250,17 @@ def _flip(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     yield str(not value).lower()
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[Kind, Rule] = {
+    "number": _by_one,
     "fraction_bits": _fraction_bits,
-    "cutoff": _by_one,
-    "overflow_exponent": _by_one,
     "zero_exponent": _zero_exponent,
-    "rounding": _rounding,
     "first": _first,
     "overflow": _overflow,
     "sign": _sign,
-    "subnormals": _float_only(_others("keep", "zero", "signed_zero")),
-    "tininess": _tininess,
-    "zero": _float_only(_others("ieee", "positive")),
-    "underflow": _float_only(_others("signed", "positive")),
-    "label": _label,
     "multiply": _multiply,
     "lanes": _fma_lanes,
     "code": _code,
-    "priority": _propagates(_priority),
-    "quiet": _propagates(_flip),
-    "signalling_first": _propagates(_flip),
+    "priority": _priority,
+    "flag": _flip,
 }
+"""By kind of field: its other values."""

@@ -21,8 +21,11 @@ from mmaprobe.parameters.datapath import (
     Zero,
     walk,
 )
+from mmaprobe.parameters.described import descriptions
 
 Change = Callable[[Encode], Encode]
+ENDS = tuple(name for name, each in descriptions(Encode).items() if each.ends)
+"""The rules of an Encode about the ends of the range: overflow, flushing, zeros."""
 
 
 def map_node(node: Node, change: Callable[[Node], Node]) -> Node:
@@ -87,10 +90,9 @@ def encodes(datapath: Datapath) -> list[Encode]:
 def simpler(datapath: Datapath) -> list[Datapath]:
     """Datapaths that say less: a rule of the results or products as it is where nothing is said, one value of a field
     for all terms of all aligned sums (each value that some term has)."""
-    plain = Encode()
     found = []
-    for name in ("first", "subnormals", "tininess", "overflow", "zero", "underflow"):
-        rule: dict[str, Any] = {name: getattr(plain, name)}
+    for name in ("first", *ENDS):
+        rule: dict[str, Any] = {name: descriptions(Encode)[name].plain}
         found.append(map_encodes(datapath, lambda to, r=rule: replace(to, **r)))  # type: ignore[misc]
         if datapath.product.to is not None:
             found.append(replace(datapath, product=replace(datapath.product, to=replace(datapath.product.to, **rule))))
@@ -126,8 +128,7 @@ def with_rules(datapath: Datapath, of: Datapath) -> Datapath:
     """The datapath with the operands, signs of zeros, flushing, overflow, zero exponents and NaNs of another."""
     to = encodes(of)[-1]
     zero = zero_exponent_of(of)
-    names = ("subnormals", "tininess", "zero", "underflow", "overflow")
-    changed = map_encodes(datapath, lambda each: replace(each, **{name: getattr(to, name) for name in names}))
+    changed = map_encodes(datapath, lambda each: replace(each, **{name: getattr(to, name) for name in ENDS}))
     changed = map_terms(changed, lambda term: replace(term, zero_exponent=zero))
     return replace(changed, operand_a=of.operand_a, operand_b=of.operand_b, operand_c=of.operand_c, special=of.special)
 
