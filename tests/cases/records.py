@@ -13,6 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from mmaprobe import formats
+from mmaprobe.parameters.datapath import OVERFLOWS, Encode
+from mmaprobe.parameters.described import descriptions
 
 Table = dict[str, Any]
 
@@ -67,11 +69,8 @@ def _encode(rng: random.Random, names: list[str]) -> Table:
     table: Table = {"format": name, "rounding": rng.choice(formats.ROUNDINGS)}
     if not formats.get(name).is_float:
         return table | {"overflow": rng.choice(["wrap", "largest"])}
-    choices = {
-        "overflow": ["ieee", "infinity", "largest"], "subnormals": ["keep", "zero", "signed_zero"],
-        "tininess": ["before", "after", "encoded"], "zero": ["ieee", "positive"],
-        "underflow": ["signed", "positive"],
-    }  # fmt: skip
+    choices = {key: each.choices for key, each in descriptions(Encode).items() if each.choices and key != "rounding"}
+    choices |= {"overflow": OVERFLOWS}
     table |= {key: rng.choice(some) for key, some in choices.items() if rng.random() < 0.5}
     if rng.random() < 0.2:
         table["first"] = f"{rng.choice([0, 1, 7, 24, 31, 60, 200])} {rng.choice(formats.ROUNDINGS)}"

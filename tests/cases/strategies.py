@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mmaprobe import formats
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
+    OVERFLOWS,
     Accumulator,
     Add,
     Datapath,
@@ -28,6 +29,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     Zero,
 )
+from mmaprobe.parameters.described import descriptions
 
 OPERANDS = ["f16", "bf16", "tf32", "f32", "e5m2", "e4m3", "e5m2fnuz", "e4m3fnuz", "e3m2", "e2m3", "e2m1", "f64"]
 RESULTS = ["f32", "f32", "f32", "f16", "bf16", "f64"]
@@ -37,14 +39,18 @@ roundings = st.sampled_from(formats.ROUNDINGS)
 subnormals = st.sampled_from(["keep", "keep", "zero", "signed_zero"])
 
 
+def words(record: type) -> dict[str, tuple[str, ...]]:
+    """By field of a record the words that it may hold in a float."""
+    found = {name: each.choices for name, each in descriptions(record).items() if each.choices}
+    return found | ({"overflow": OVERFLOWS} if "overflow" in found else {})
+
+
 def encodes(names: list[str]) -> st.SearchStrategy[Encode]:
     """Encodes into one of these float formats."""
     first = st.none() | st.tuples(st.integers(1, 60), roundings)
     return st.builds(
-        Encode, format=st.sampled_from(names), rounding=roundings,
-        overflow=st.sampled_from(["ieee", "infinity", "largest"]), subnormals=subnormals,
-        tininess=st.sampled_from(["before", "after", "encoded"]), zero=st.sampled_from(["ieee", "positive"]),
-        underflow=st.sampled_from(["signed", "positive"]), first=st.none() | first,
+        Encode, format=st.sampled_from(names), first=st.none() | first,
+        **{name: st.sampled_from(some) for name, some in words(Encode).items()},
     )  # fmt: skip
 
 

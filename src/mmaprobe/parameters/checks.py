@@ -30,7 +30,7 @@ def words(what: str, record: Any) -> None:
         pass
     for name, each in descriptions(record.__class__).items():
         if each.choices:
-            one_of(f"{what} {name}", getattr(record, name), each.choices)
+            one_of(f"{what} {name}".strip(), getattr(record, name), each.choices)
 
 
 @cache

@@ -86,7 +86,7 @@ class Encode:
 
     def __post_init__(self) -> None:
         fmt = checks.result_format("format", self.format)
-        checks.words("result", self)
+        checks.words("", self)
         if fmt.is_float and self.overflow == "wrap":
             raise UsageError(
                 f"overflow is wrap, which only integers do, not {fmt.name}; it must be one of {', '.join(OVERFLOWS)}"

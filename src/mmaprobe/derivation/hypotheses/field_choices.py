@@ -14,7 +14,8 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.models.grid import Change, Numbers
-from mmaprobe.parameters.datapath import SUBNORMALS, Datapath, Encode, Fused, Operand, Products, Term, walk
+from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, Operand, Products, Term, walk
+from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_encodes, map_terms
 
 MOST_BITS = 64
@@ -53,20 +54,20 @@ def operand(name: str) -> list[Change]:
 
 def flush() -> list[Change]:
     """What becomes of tiny results, and how they are judged tiny."""
-    rules = [("keep", "after"), *product(SUBNORMALS[1:], ("after", "before", "encoded"))]
+    rules = [("keep", "after"), *product(SUBNORMALS[1:], choices(Encode, "tininess"))]
     return [_encodes(subnormals=policy, tininess=tiny) for policy, tiny in rules]
 
 
 def zero_sign() -> list[Change]:
-    return [_encodes(zero=sign) for sign in ("ieee", "positive")]
+    return [_encodes(zero=sign) for sign in choices(Encode, "zero")]
 
 
 def underflow_sign() -> list[Change]:
-    return [_encodes(underflow=sign) for sign in ("signed", "positive")]
+    return [_encodes(underflow=sign) for sign in choices(Encode, "underflow")]
 
 
 def overflow() -> list[Change]:
-    return [_encodes(overflow=rule) for rule in ("ieee", "infinity", "largest")]
+    return [_encodes(overflow=rule) for rule in OVERFLOWS]
 
 
 def cut(datapath: Datapath, bits: int | None, mode: str) -> Datapath:

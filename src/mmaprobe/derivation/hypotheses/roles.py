@@ -17,20 +17,22 @@ from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.models.grid import Change, Numbers
 from mmaprobe.parameters.datapath import (
+    OVERFLOWS,
     SUBNORMALS,
     Accumulator,
     Datapath,
     Encode,
     Fused,
+    Product,
     Products,
     Term,
     Zero,
     walk,
 )
-from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
+from mmaprobe.parameters.described import choices
+from mmaprobe.parameters.rewrite import ENDS, map_fused, map_node, with_encode
 
 Axis = Sequence[Change]
-OVERFLOWS = ("ieee", "infinity", "largest")
 
 
 def term_role(term: Term) -> str:
@@ -130,16 +132,13 @@ def parts_of(datapath: Datapath) -> list[str]:
 @lru_cache(maxsize=16)
 def endings(part: str) -> list[Axis]:
     """What happens at the ends of a result's range."""
-    tiny = [("keep", "after"), *product(SUBNORMALS[1:], ("after", "before", "encoded"))]
+    tiny = [("keep", "after"), *product(SUBNORMALS[1:], choices(Encode, "tininess"))]
     flush = [
         encodes(part, lambda to, v=values: replace(to, subnormals=v[0], tininess=v[1]))  # type: ignore[misc]
         for values in tiny
     ]
-    return [
-        flush,
-        encode_axis(part, zero=("ieee", "positive")),
-        encode_axis(part, underflow=("signed", "positive")),
-    ]
+    others = [name for name in ENDS if name not in ("overflow", "subnormals", "tininess")]
+    return [flush, *(encode_axis(part, **{name: choices(Encode, name)}) for name in others)]
 
 
 def roundings(part: str) -> Axis:
@@ -168,7 +167,7 @@ def products(datapath: Datapath) -> list[Axis]:
 def _products(top: int) -> list[Axis]:
     labels = [
         lambda path, v=label: replace(path, product=replace(path.product, label=v))
-        for label in ("encoded", "operands", "normalised")
+        for label in choices(Product, "label")
     ]
     limits = [
         lambda path, v=value: replace(path, product=replace(path.product, overflow_exponent=v))

@@ -25,12 +25,12 @@ from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.grid import Change, Grid, Numbers
 from mmaprobe.operands.batch import Batch, join, take
-from mmaprobe.parameters.datapath import Add, Datapath, Encode, Node, Operand, Products, children, walk
+from mmaprobe.parameters.datapath import OVERFLOWS, Add, Datapath, Encode, Node, Operand, Products, children, walk
+from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_encodes, map_node, map_terms, with_encode
 
 Axis = Sequence[Change]
 PARTS = ("product", "halves", "inner", "root", "result")
-TINY = ("after", "before", "encoded")
 MOST = 12_000
 """A grid has at most so many combinations."""
 ROUNDS = 6
@@ -114,7 +114,7 @@ class Ends:
     # --- what is infinite, what is flushed, which sign a zero has
 
     def _overflows(self, path: Datapath) -> Datapath:
-        rules: list[Axis] = [[_part(part, overflow=rule) for rule in roles.OVERFLOWS] for part in self.parts]
+        rules: list[Axis] = [[_part(part, overflow=rule) for rule in OVERFLOWS] for part in self.parts]
         limits = roles.products(path)[1]
         view = self._view(lambda vectors: self._unflushed(path, vectors))
         for some in (limits[:1], limits):
@@ -137,7 +137,7 @@ class Ends:
     def _flushes(self, path: Datapath, zeros: Axis) -> tuple[Datapath, list[Axis], Axis]:
         """What is flushed; for each operand and part the rules that are left, with every sign of a zero; and the zero
         exponents that are left."""
-        tiny = [("keep", "after"), *product(("signed_zero",), TINY)]
+        tiny = [("keep", "after"), *product(("signed_zero",), choices(Encode, "tininess"))]
         rules: list[Axis] = [
             [field_choices.operand_set(name, how) for how in ("keep", "signed_zero")] for name in self.names
         ]
@@ -165,10 +165,8 @@ class Ends:
         return next(iter(alive)), found, [zeros[int(i)] for i in np.unique(left[-1])] if zeros else []
 
     def _signs(self, path: Datapath, flushes: list[Axis], zeros: Axis) -> Living:
-        choices = list(product(("ieee", "positive"), ("signed", "positive")))
-        signs: list[Axis] = [
-            [_part(part, zero=zero, underflow=under) for zero, under in choices] for part in self.parts
-        ]
+        both = list(product(choices(Encode, "zero"), choices(Encode, "underflow")))
+        signs: list[Axis] = [[_part(part, zero=zero, underflow=under) for zero, under in both] for part in self.parts]
         for most in (8, 4, 2):
             some = [*flushes[: len(self.names)], *(axis[:most] for axis in flushes[len(self.names) :])]
             if np.prod([float(len(axis)) for axis in (*some, *signs)]) <= MOST:

@@ -1,0 +1,99 @@
+"""What a record says of its fields: every one, alike everywhere, and enough that a new one needs no list elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mmaprobe
+from cases import strategies
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.datapath import FIELDS, RECORDS, Encode
+from mmaprobe.parameters.described import choices, descriptions
+from mmaprobe.parameters.diff import in_words
+from mmaprobe.parameters.rewrite import ENDS
+
+PACKAGE = Path(mmaprobe.__file__).parent
+CASES = Path(strategies.__file__).parent
+READERS = [
+    *(PACKAGE / "parameters" / f"{name}.py" for name in ("neighbours", "diff", "mutate", "table", "checks", "rewrite")),
+    *(CASES / f"{name}.py" for name in ("strategies", "records")),
+]
+PLAINLY_NAMED = ("tininess", "underflow")
+"""Rules of a result whose names are no other words too."""
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
+def test_every_field_is_described_and_means_the_same_in_every_record(record: type) -> None:
+    for name, each in descriptions(record).items():
+        known = FIELDS[name]
+        assert (each.words, each.kind, each.where, each.place, each.ends) == (
+            known.words, known.kind, known.where, known.place, known.ends), name  # fmt: skip
+        assert in_words(name) == each.words
+        assert not each.choices or each.kind != "word" or choices(record, name)[0] == each.plain
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_readers_keep_no_list_of_fields_of_their_own(reader: Path) -> None:
+    text = reader.read_text("utf-8")
+    assert [name for name in PLAINLY_NAMED if f'"{name}"' in text] == []
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_another_word_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^{name} is 'other'; it must be one of "):
+        Encode(**{name: "other"})
+
+
+NEW = 'carry: Literal["lost", "kept"] = field(default="lost", metadata=says("carries", "word", "float", ends=True))'
+ASK = """
+from dataclasses import replace
+from mmaprobe.errors import UsageError
+from mmaprobe.models.kernels import INTERPRETER, kernel
+from mmaprobe.parameters.datapath import Encode
+from mmaprobe.parameters.diff import datapath_changes, in_words
+from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.parameters.rewrite import simpler
+from mmaprobe.parameters.table import from_table, to_table
+from mmaprobe.derivation.hypotheses.roles import endings
+from cases.strategies import words
+
+path = next(e.datapath for e in load("sm_90a").entries.values() if e.datapath.a == "f16")
+assert kernel(path) != INTERPRETER
+assert "tree.to.carry" in {each.field for each in neighbours(path)}
+other = mutate(path, "tree.to.carry", "kept")
+assert from_table(to_table(other)) == other != path
+assert list(datapath_changes(path, other)) == [("tree.to.carry", "lost", "kept")]
+assert in_words("tree.to.carry") == "carries of the result of the sum"
+assert path in simpler(other)
+assert words(Encode)["carry"] == ("lost", "kept")
+assert len(endings("root")) == 4
+assert kernel(other) == INTERPRETER
+try:
+    Encode(carry="elsewhere")
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_a_new_field_is_varied_written_named_checked_and_drawn(tmp_path: Path) -> None:
+    """A field added to a copy of ``Encode``, in that one line: neighbours, files, differences, simplifications, the
+    search and random records have it, and a kernel that does not know it refuses the datapath."""
+    package = tmp_path / "mmaprobe"
+    for folder in (package, package / "parameters"):
+        folder.mkdir()
+        for each in (PACKAGE / folder.relative_to(package)).iterdir():
+            if each.name not in ("parameters", "datapath.py", "__pycache__"):
+                (folder / each.name).symlink_to(each)
+    text = (PACKAGE / "parameters" / "datapath.py").read_text("utf-8")
+    (package / "parameters" / "datapath.py").write_text(
+        text.replace("    first: tuple", f"    {NEW}\n    first: tuple", 1)
+    )
+    way = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(CASES.parent)!r}]\n{ASK}"
+    done = subprocess.run([sys.executable, "-c", way], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "carry is 'elsewhere'; it must be one of lost, kept\n"), done.stderr
