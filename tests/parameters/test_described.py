@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import mmaprobe
 from cases import strategies
+from cases.linked_package import PACKAGE, linked
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import FIELDS, RECORDS, Encode
 from mmaprobe.parameters.described import choices, descriptions
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.parameters.rewrite import ENDS
 
-PACKAGE = Path(mmaprobe.__file__).parent
 CASES = Path(strategies.__file__).parent
 READERS = [
     *(PACKAGE / "parameters" / f"{name}.py" for name in ("neighbours", "diff", "mutate", "table", "checks", "rewrite")),
@@ -84,16 +83,12 @@ except UsageError as error:
 def test_a_new_field_is_varied_written_named_checked_and_drawn(tmp_path: Path) -> None:
     """A field added to a copy of ``Encode``, in that one line: neighbours, files, differences, simplifications, the
     search and random records have it, and a kernel that does not know it refuses the datapath."""
-    package = tmp_path / "mmaprobe"
-    for folder in (package, package / "parameters"):
-        folder.mkdir()
-        for each in (PACKAGE / folder.relative_to(package)).iterdir():
-            if each.name not in ("parameters", "datapath.py", "__pycache__"):
-                (folder / each.name).symlink_to(each)
+    package = linked(tmp_path, "parameters")
     text = (PACKAGE / "parameters" / "datapath.py").read_text("utf-8")
+    (package / "parameters" / "datapath.py").unlink()
     (package / "parameters" / "datapath.py").write_text(
         text.replace("    first: tuple", f"    {NEW}\n    first: tuple", 1)
     )
-    way = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(CASES.parent)!r}]\n{ASK}"
+    way = f"import sys; sys.path[:0] = [{str(package.parent)!r}, {str(CASES.parent)!r}]\n{ASK}"
     done = subprocess.run([sys.executable, "-c", way], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "carry is 'elsewhere'; it must be one of lost, kept\n"), done.stderr
