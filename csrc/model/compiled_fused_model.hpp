@@ -27,10 +27,9 @@ struct FusedSum : Lines<Form> {
         const Item<u32> c = read_item<u32>(reading, code);
         typename Of::Infinities found{level >= NAN_FROM, false, false};
         if (level >= INFINITE_FROM && level < NAN_FROM) found = Of::infinities(row, column, first);
-        found.plus |= c.infinite & ~c.negative;
-        found.minus |= c.infinite & c.negative;
-        if (found.nan || c.nan || (found.plus && found.minus)) return w.nan;
-        return (w.infinity | (found.minus ? u32(1) << w.sign : 0)) << w.padding;
+        const u32 plus = mask_of(found.plus) | (c.infinite & ~c.negative);
+        const u32 minus = mask_of(found.minus) | (c.infinite & c.negative);
+        return unless_special<u32>(w, code, mask_of(found.nan) | c.nan, plus, minus);
     }
     template <int M, int N, i64 AT>
     MMAPROBE_HD static void step(const Row* const* rows, const Column* const* columns, int first, u32* code) {

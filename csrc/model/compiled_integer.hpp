@@ -82,8 +82,8 @@ struct Integers : OneByOne<Integers<SATURATES>> {
             sum = header(Header::multiply) == XOR ? add_products_of_four<false, false>(x ^ y, 0x01010101, sum)
                                                   : add_products_of_four<a_signed, b_signed>(x, y, sum);
         }
-        const i64 total = i64(i32(sum)) + (HAS_C ? i64(i32(u32(c))) : 0), most = 0x7FFFFFFF;
-        return u32(!SATURATES ? total : total > most ? most : total < -most - 1 ? -most - 1 : total);
+        const i64 total = i64(i32(sum)) + (HAS_C ? i64(i32(u32(c))) : 0);
+        return u32(SATURATES ? saturated(total, 0x7FFFFFFF) : total);
     }
 
     typedef u32 __attribute__((may_alias)) Four;

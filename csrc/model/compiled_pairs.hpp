@@ -1,7 +1,7 @@
-// Sums by pairs in binary32 (csrc/cpu/kernels/pairs.hpp): d = c + ((a0 b0 + a1 b1) + (a2 b2 + a3 b3)), step after step, each
-// product and sum to nearest even, subnormal operands read as +0, subnormal results as zeros of their sign.
+// Sums by pairs in binary32 (csrc/cpu/kernels/pairs.hpp, pairs_lane.hpp): subnormal operands are read as +0.
 #pragma once
 #include "compiled_program.hpp"
+#include "pairs_lane.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -10,10 +10,13 @@ namespace compiled {
 constexpr u32 FIELD = 0x7F800000;
 
 // A rounded result, flushed; what asks for its bits keeps the compiler from merging its operation with the next.
-MMAPROBE_HD float settled(float x) {
-    const u32 code = __builtin_bit_cast(u32, x);
-    return __builtin_bit_cast(float, code & FIELD ? code : code & ~(FIELD | 0x7FFFFF));
-}
+struct Singles {
+    using Number = float;
+    MMAPROBE_HD static float settled(float x) {
+        const u32 code = __builtin_bit_cast(u32, x);
+        return __builtin_bit_cast(float, code & FIELD ? code : code & ~(FIELD | 0x7FFFFF));
+    }
+};
 
 // A 16-bit item as binary32: binary16 (or bfloat16, the top of one), subnormals +0.
 template <Header::Column NAME>
@@ -43,19 +46,11 @@ struct Pairs : OneByOne<Pairs<Any>> {
     MMAPROBE_HD static void seal(Row&) {}
     MMAPROBE_HD static void seal(Column&) {}
 
-    template <int COUNT>
-    MMAPROBE_HD static float sum_products(const Row& row, const Column& column, int first) {
-        if constexpr (COUNT == 1)
-            return settled(__builtin_bit_cast(float, row.item[first]) *
-                           __builtin_bit_cast(float, column.item[row.meets[first]]));
-        else
-            return settled(sum_products<COUNT / 2>(row, column, first) +
-                           sum_products<COUNT / 2>(row, column, first + COUNT / 2));
-    }
     MMAPROBE_HD static u64 evaluate(const Row& row, const Column& column, u64 c) {
-        float sum = __builtin_bit_cast(float, HAS_C && u32(c) & FIELD ? u32(c) : 0);
-        MMAPROBE_UNROLLED
-        for (int first = 0; first < LIVE; first += STEP) sum = settled(sum + sum_products<STEP>(row, column, first));
+        const auto a = [&](int k) MMAPROBE_INLINED { return __builtin_bit_cast(float, row.item[k]); };
+        const auto b = [&](int k) MMAPROBE_INLINED { return __builtin_bit_cast(float, column.item[row.meets[k]]); };
+        const float start = __builtin_bit_cast(float, HAS_C && u32(c) & FIELD ? u32(c) : 0);
+        const float sum = pairs::sum_steps<Singles, STEP>(start, LIVE, a, b);
         return sum == sum ? __builtin_bit_cast(u32, sum) : u32(header(Header::nan_code));
     }
 };

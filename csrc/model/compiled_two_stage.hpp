@@ -1,29 +1,24 @@
-// Sums in two stages (csrc/cpu/two_stage.hpp): the products among themselves by multiply-adds rounded down
-// (compiled_fused_model.hpp), without C; then, as integers in units of 2^(E - F - 8),
-//
-//   v = floor(s, E - F - 8) + floor(c, E - F),   d = RNE(floor(v, floor(log2 |v|) - first_bits)).
+// Sums in two stages (csrc/cpu/kernels/two_stage.hpp): the products among themselves by multiply-adds rounded down
+// (compiled_fused_model.hpp), without C; then their sum and C (two_stage_lane.hpp).
 #pragma once
 #include "compiled_lines.hpp"
 #include "compiled_write.hpp"
+#include "two_stage_lane.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace compiled {
 
-constexpr int BELOW = 8;             // fraction bits that the products' sum keeps more than C
-constexpr i32 NO_PRODUCT = -10000;   // the label of a sum without a product that is not zero
-constexpr i32 NEVER_REACHED = 20000;  // above every label
+constexpr i32 NO_PRODUCT = -10000;  // the label of a sum without a product that is not zero
 
 template <class Any = void>
 struct TwoStageForm : Sides<TwoStageRow, Any> {
     using Of = Sides<TwoStageRow, Any>;
-    MMAPROBE_HD static constexpr i32 at_most(i64 x) { return i32(x < NEVER_REACHED ? x : NEVER_REACHED); }
     static constexpr EncodeRow TO{PROGRAM + header(Header::d)};
     static constexpr i32 FLOOR = Of::PRODUCT_LOW - 1;
-    static constexpr int PARTS = int(Of::rule(TwoStageRow::parts)), FIRST = int(Of::rule(TwoStageRow::first_bits));
-    static constexpr i32 C_ZERO = i32(Of::rule(TwoStageRow::c_zero_exponent));
-    static constexpr i32 CUTOFF = at_most(Of::rule(TwoStageRow::cutoff));
-    static constexpr i32 OVERFLOW_FROM = at_most(header(Header::overflow_exponent));
+    static constexpr int PARTS = int(Of::rule(TwoStageRow::parts));
+    static constexpr two_stage::SecondStage SECOND{TwoStageRow{PROGRAM + RULES}};
+    static constexpr i32 OVERFLOW_FROM = two_stage::at_most_never(header(Header::overflow_exponent));
     static constexpr Writing W{TO, u32(header(Header::nan_code))};
     static constexpr bool SINGLE = W.table == NEAREST_EVEN && W.fraction_bits == 23 && W.min_exponent == -126 &&
                                    W.sign == 31 && W.padding == 0 && W.beyond == W.infinity && W.underflow_sign;
@@ -40,7 +35,7 @@ struct TwoStageSum : Lines<Form> {
 
     // The products' sum in units of 2^(label - F), as two's complement: of special items it is anything.
     struct Products {
-        u64 sum;
+        u32 sum;
         i32 label;
     };
     MMAPROBE_HD static Products together(const double* total, const i32* level) {
@@ -56,22 +51,26 @@ struct TwoStageSum : Lines<Form> {
         MMAPROBE_UNROLLED
         for (int part = 0; part < PARTS; ++part) {
             const i32 short_of = made.label - (level[part] - 2 * BIAS);
-            made.sum += u64(sum[part] >> (short_of <= 0 ? 0 : short_of < 63 ? short_of : 63));
+            made.sum += u32(sum[part] >> (short_of <= 0 ? 0 : short_of < 63 ? short_of : 63));
         }
         return made;
     }
+    // v as an integer.
+    struct Integer {
+        MMAPROBE_HD static u32 rounded(const two_stage::SecondStage& r, u32 sum, u32 far, u32 addend, u32 label) {
+            const i64 kept = i64(i32(sum)) * (1 << two_stage::BELOW) >> (far < 63 ? far : 63);
+            const u64 whole = u64(kept) + (u64(i64(i32(addend))) << two_stage::BELOW);
+            const i32 lowest = i32(label) - F - two_stage::BELOW;
+            const i32 top = lowest + count_bits(whole >> 63 ? 0 - whole : whole) - 1;
+            const i32 cut = (top > -126 ? top : -126) - r.first_bits - lowest, by = cut < 0 ? 0 : cut < 53 ? cut : 53;
+            return write_any<Form>(i64(u64(i64(whole) >> by) << by), lowest);
+        }
+    };
     MMAPROBE_HD static u32 finish(const Products& products, u32 c) {
-        const i32 field = i32(c >> 23 & 255), fraction = i32(c & 0x7FFFFF);
-        const i32 significand = field ? fraction | 0x800000 : fraction, exponent = (field ? field : 1) - 127;
-        const i32 c_label = significand ? exponent : Form::C_ZERO;
-        const i32 label = products.label > c_label ? products.label : c_label;
-        const i32 far = label - products.label, gap = label - c_label;
-        const i32 addend = ((c >> 31 ? -significand : significand) * (1 << (F - 23))) >> (gap < 31 ? gap : 31);
-        const i64 kept = i64(products.sum << BELOW) >> (far < 63 ? far : 63);
-        const u64 whole = u64(kept) + (gap > Form::CUTOFF ? 0 : u64(i64(addend)) << BELOW);
-        const i32 lowest = label - F - BELOW, top = lowest + count_bits(whole >> 63 ? 0 - whole : whole) - 1;
-        const i32 cut = (top > -126 ? top : -126) - Form::FIRST - lowest, by = cut < 0 ? 0 : cut < 53 ? cut : 53;
-        return write_any<Form>(i64(u64(i64(whole) >> by) << by), lowest);
+        constexpr Reading reading(operand_at(C));
+        constexpr two_stage::SecondStage second = Form::SECOND;
+        const Item<u32> addend = read_item<u32>(reading, c);
+        return two_stage::second_stage<Integer>(second, products.sum, u32(products.label), addend).code;
     }
     // The code where C or an operand of the step is special, or a product may be beyond binary32; else that of the sum.
     MMAPROBE_APART static u32 special(const Row& row, const Column& column, int first, u32 c, i32 level, u32 code) {
@@ -93,8 +92,8 @@ struct TwoStageSum : Lines<Form> {
             if (i32(high_word(product) >> 20) - BIAS < Form::OVERFLOW_FROM) continue;
             ((x ^ y) >> 31 ? found.minus : found.plus) = true;
         }
-        if (found.nan || (found.plus && found.minus)) return Form::W.nan;
-        return found.plus || found.minus ? Form::W.infinity | u32(found.minus) << 31 : code;
+        constexpr Writing w = Form::W;
+        return unless_special<u32>(w, code, mask_of(found.nan), mask_of(found.plus), mask_of(found.minus));
     }
     template <int M, int N, i64 AT>
     MMAPROBE_HD static void step(const Row* const* rows, const Column* const* columns, int first, u32* code) {

@@ -54,10 +54,7 @@ MMAPROBE_HD u32 write_any(i64 sum, i32 lowest) {
     const i32 top = lowest + count_bits(size) - 1, base = top > w.min_exponent ? top : w.min_exponent;
     const i32 shift = base - w.fraction_bits - lowest;
     const u64 rounded = shift > 0 ? rounded_right(size, shift, negative, w.table) : size << -shift;
-    const u32 field = u32(base - w.min_exponent), most = field < w.most_field ? field : w.most_field;
-    const u32 code = rounded ? (most << w.fraction_bits) + u32(rounded) : 0;
-    const u32 sign = negative && (rounded || w.underflow_sign) ? u32(1) << w.sign : 0;
-    return size ? (code > w.largest ? w.beyond : code) << w.padding | sign << w.padding : 0;
+    return code_of<u32>(w, u32(rounded), u32(base), mask_of(negative), mask_of(size));
 }
 
 // Formats that are binary32 without its last bits, towards zero.

@@ -110,6 +110,24 @@ MMAPROBE_HD U cut(U significand, int up, U distance) {
     return up >= 0 ? shift_right<U>(significand << up, distance) : shift_right<U>(significand, distance - u32(up));
 }
 
+// The code of rounded 2^(base - fraction bits), base no less than the lowest exponent; of a value that is not zero where
+// `some`.
+template <class U>
+MMAPROBE_HD U code_of(const Writing& w, U rounded, U base, U negative, U some) {
+    const U zero = equal(rounded, splat<U>(0)), field = base - u32(w.min_exponent), limit = splat<U>(w.most_field);
+    const U code = ((pick(less(field, limit), field, limit) << w.fraction_bits) + rounded) & ~zero;
+    const U size = pick(less(splat<U>(w.largest), code), splat<U>(w.beyond), code);
+    const U sign = negative & (~zero | (some & w.underflow_sign));
+    return (size | (sign & (u32(1) << w.sign))) << w.padding;
+}
+
+// The code of a sum with these NaNs and infinities among its terms; `code` where there are none.
+template <class U>
+MMAPROBE_HD U unless_special(const Writing& w, U code, U nan, U plus, U minus) {
+    const U infinity = (splat<U>(w.infinity) | (minus & (u32(1) << w.sign))) << w.padding;
+    return pick(nan | (plus & minus), splat<U>(w.nan), pick(plus | minus, infinity, code));
+}
+
 // The code of a sum whose largest label is `label`.
 template <class U>
 MMAPROBE_HD U write_sum(const Writing& w, const FusedSum<U>& s, U label, int fraction_bits) {
@@ -130,15 +148,8 @@ MMAPROBE_HD U write_sum(const Writing& w, const FusedSum<U>& s, U label, int fra
     const U kept = shift_right<U>(top, drop), half = shift_right<U>(top, drop - 1) & 1;
     const U below = (rest | far | ~equal(top << ((33 - drop) & 31), splat<U>(0))) & some & 1;
     const U row = (negative & 8) | (kept & 1) << 2 | half << 1 | below;
-    const U rounded = kept + (shift_right<U>(splat<U>(w.table), row) & 1), zero = equal(rounded, splat<U>(0));
-    const U field = base - lowest, limit = splat<U>(w.most_field);
-    const U code = ((pick(less(field, limit), field, limit) << w.fraction_bits) + rounded) & ~zero;
-    U out = pick(less(splat<U>(w.largest), code), splat<U>(w.beyond), code);
-    U sign = negative & (~zero | (some & w.underflow_sign));
-    const U nan = s.nan | (s.plus & s.minus), infinite = s.plus | s.minus;
-    out = pick(infinite, splat<U>(w.infinity), out);
-    sign = pick(infinite, s.minus, sign);
-    return pick(nan, splat<U>(w.nan), (out | (sign & (u32(1) << w.sign))) << w.padding);
+    const U rounded = kept + (shift_right<U>(splat<U>(w.table), row) & 1);
+    return unless_special(w, code_of(w, rounded, base, negative, some), s.nan, s.plus, s.minus);
 }
 
 // One vector a lane: a(k), b(k) give Items, scale(k) the exponent of both scales and whether one is NaN.

@@ -40,9 +40,8 @@ MMAPROBE_CALL void integer_dots(const IntegerDot& call) {
             const int32_t x = a[i].value(), y = b[i].value();
             sum += Xor ? Sum(x ^ y) : Sum(x) * Sum(y);
         }
-        i64 total = i64(sum) + (c ? i64(c[v]) : 0);
-        if (call.saturate) total = total > most ? most : total < -most - 1 ? -most - 1 : total;
-        d[v] = D(total);
+        const i64 total = i64(sum) + (c ? i64(c[v]) : 0);
+        d[v] = D(call.saturate ? saturated(total, most) : total);
     }
 }
 

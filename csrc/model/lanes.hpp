@@ -59,6 +59,7 @@ MMAPROBE_HD u32 less_signed(u32 x, u32 y) { return i32(x) < i32(y) ? ~u32(0) : 0
 MMAPROBE_HD u32 equal(u32 x, u32 y) { return x == y ? ~u32(0) : 0; }
 MMAPROBE_HD u32 shift_signed(u32 x, int n) { return u32(i32(x) >> n); }
 MMAPROBE_HD bool any(u32 x) { return x != 0; }
+MMAPROBE_HD u32 mask_of(bool x) { return 0 - u32(x); }
 
 template <class U>
 MMAPROBE_HD U splat(u32 x) {

@@ -86,6 +86,7 @@ MMAPROBE_HD int count_bits(u64 x) { return x ? 64 - __builtin_clzll(x) : 0; }
 #endif
 MMAPROBE_HD i64 larger(i64 x, i64 y) { return x > y ? x : y; }
 MMAPROBE_HD i64 smaller(i64 x, i64 y) { return x < y ? x : y; }
+MMAPROBE_HD i64 saturated(i64 x, i64 most) { return smaller(larger(x, -most - 1), most); }
 
 // An unsigned integer of 64 * N bits, little-endian limbs.
 template <int N>

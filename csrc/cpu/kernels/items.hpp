@@ -8,20 +8,21 @@ namespace MMAPROBE_BUILD {
 namespace items {
 
 constexpr int MOST_K = 64;
-constexpr i64 NEVER_REACHED = 1 << 20;  // an exponent above all
+constexpr i64 NO_OVERFLOW = 1 << 20;  // an exponent above all
 
 // What such a kernel knows of every datapath.
 struct Rules {
     Reading a, b, c, carry;
     int k, step;
     i32 overflow;
-    u32 nan;
+    Writing to;
 
     Rules(const i64* program, const Header& h, i64 step_length, i64 carry_row)
         : a(OperandRow{program + h[Header::a]}), b(OperandRow{program + h[Header::b]}),
           c(OperandRow{program + (h[Header::c] == ABSENT ? carry_row : h[Header::c])}),
           carry(OperandRow{program + carry_row}), k(int(h[Header::k])), step(int(step_length)),
-          overflow(i32(smaller(h[Header::overflow_exponent], NEVER_REACHED))), nan(u32(h[Header::nan_code])) {}
+          overflow(i32(smaller(h[Header::overflow_exponent], NO_OVERFLOW))),
+          to(EncodeRow{program + h[Header::d]}, u32(h[Header::nan_code])) {}
 };
 
 // Significands, exponents and signs of one operand's lanes.
@@ -52,8 +53,7 @@ u32 special_code(const Rules& r, const A& a, const B& b, const Item<U32s>& c, in
         nan |= x.nan[i] || y.nan[i] || (infinite && zero);
         if (infinite || beyond) (x.negative[i] ^ y.negative[i] ? minus : plus) = true;
     }
-    if (nan || (plus && minus)) return r.nan;
-    return plus || minus ? 0x7F800000 | u32(minus) << 31 : 0;
+    return unless_special<u32>(r.to, 0, mask_of(nan), mask_of(plus), mask_of(minus));
 }
 
 // A zero sum is negative where all products and c are negative zeros.

@@ -1,13 +1,11 @@
-// The kernel of sums by pairs in binary32: every step adds its products two by two, then C.
-//
-//   d = c + ((a0 b0 + a1 b1) + (a2 b2 + a3 b3)), each product and each sum to nearest even,
-//
-// subnormal operands (and zeros) read as +0, subnormal results as zeros of their sign: the processor's own operations.
+// The kernel of sums by pairs in binary32 (model/pairs_lane.hpp) with the processor's own operations: subnormal operands
+// (and zeros) are read as +0.
 #pragma once
 #include <memory>
 
 #include "cpu/kernels/floats.hpp"
 #include "cpu/kernels/registers.hpp"
+#include "model/pairs_lane.hpp"
 #include "model/program.hpp"
 
 namespace mmaprobe {
@@ -17,18 +15,21 @@ namespace pairs {
 constexpr int MOST_K = 64;
 
 // A rounded result, flushed: nothing may merge the operation that made it with the next.
-MMAPROBE_HD F32s settled(F32s x) {
+struct Singles {
+    using Number = F32s;
+    MMAPROBE_HD static F32s settled(F32s x) {
 #if defined(__AVX512F__)
-    asm("" : "+v"(x));
-    return x;
+        asm("" : "+v"(x));
+        return x;
 #elif defined(__x86_64__)
-    asm("" : "+x"(x));
-    return x;
+        asm("" : "+x"(x));
+        return x;
 #else
-    const U32s tiny = U32s((U32s(x) & 0x7F800000) == 0);
-    return F32s(U32s(x) & ~(tiny & 0x7FFFFFFF));
+        const U32s tiny = U32s((U32s(x) & 0x7F800000) == 0);
+        return F32s(U32s(x) & ~(tiny & 0x7FFFFFFF));
 #endif
-}
+    }
+};
 
 // 16-bit operands: binary16, or the top of a binary32.
 MMAPROBE_HD F32s read_items(const uint16_t* codes, bool top) {
@@ -46,14 +47,6 @@ struct Rules {
           b_top(OperandRow{program + h[Header::b]}[OperandRow::exponent_bits] == 8), nan(u32(h[Header::nan_code])) {}
 };
 
-template <int N, class B>
-MMAPROBE_HD F32s sum_products(const F32s* a, const B& b, int first) {
-    if constexpr (N == 1)
-        return settled(a[first] * b(first));
-    else
-        return settled(sum_products<N / 2>(a, b, first) + sum_products<N / 2>(a, b, first + N / 2));
-}
-
 template <int STEP, class B>
 MMAPROBE_HD void run_lanes(const Rules& r, const LayoutCall& call, i64 at, const F32s* a, const B& b) {
     F32s sum{};
@@ -61,7 +54,7 @@ MMAPROBE_HD void run_lanes(const Rules& r, const LayoutCall& call, i64 at, const
         const U32s c = load<U32s>(static_cast<const u32*>(call.c) + at);
         sum = F32s(c & U32s((c & 0x7F800000) != 0));
     }
-    for (int first = 0; first < r.k; first += STEP) sum = settled(sum + sum_products<STEP>(a, b, first));
+    sum = sum_steps<Singles, STEP>(sum, r.k, [&](int k) { return a[k]; }, b);
     const U32s is_nan = U32s(sum != sum);
     store(static_cast<u32*>(call.d) + at, (U32s(sum) & ~is_nan) | (is_nan & r.nan));
 }
