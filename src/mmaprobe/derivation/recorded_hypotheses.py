@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
+from math import inf
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
@@ -21,8 +22,9 @@ from mmaprobe.derivation.hypotheses.structures import (
     rounded_structures,
     scaled_structures,
 )
+from mmaprobe.derivation.search import every_field
 from mmaprobe.derivation.search.descent import grids, race
-from mmaprobe.derivation.search.loss import Budget
+from mmaprobe.derivation.search.loss import Budget, Graded
 from mmaprobe.derivation.session import OutsideError
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.errors import UsageError
@@ -33,7 +35,7 @@ from mmaprobe.parameters.rewrite import zero_exponent_of
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")
-MOST_SHAPES, TURNS, EVALUATIONS = 6, 24, 500_000
+MOST_SHAPES, TURNS, EVALUATIONS = 6, 24, 1_500_000
 """So many sums in sums, the closest ones, are taken downhill, so many groups of fields each, within so many
 evaluations, about."""
 SOME = 32
@@ -116,18 +118,21 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     Too many to try all: the closest ones are taken downhill, and with each that gets every answer right come those that
     do and differ from it in a group of fields, some of each group.
     """
-    scored: list[tuple[int, int, Datapath]] = []
-    budget = Budget(EVALUATIONS * instruction.k, Allowance(None))
+    scored: list[tuple[float, int, Datapath]] = []
+    free = Allowance(None)
+    seen = Graded.of(instruction, [(vectors, answers)], Budget(inf, free))
     for number, structure in enumerate(grouped_structures(instruction.k, instruction.c is not None)):
         with suppress(UsageError):  # the engine cannot hold it
             grid = Grid(*_aligned(instruction, structure, name, "", code))
-            closest, misses = Living.of([grid], budget.allowance).closest(vectors, answers, 1)
-            scored.append((int(misses.min()), number, next(iter(closest))))
+            nearest = seen.least(Living.of([grid], free))
+            if nearest is not None:
+                scored.append((nearest[1], number, nearest[0]))
     starts = [path for *_, path in sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES]]
     found: list[Datapath] = []
     with suppress(OutsideError):  # the allowance is spent
-        for _, path in race(starts, vectors, answers, TURNS, budget):
-            near = Living.of(list(grids(path, True)), budget.allowance).agreeing(vectors, answers)
+        seen, ways = replace(seen, budget=Budget(EVALUATIONS, free)), partial(every_field.groups, plain=True)
+        for _, path in race(starts, seen, ways, TURNS):
+            near = Living.of(list(grids(path, ways)), free).agreeing(vectors, answers)
             some = ((space, indices[:: len(indices) // SOME + 1]) for space, indices in near.parts)
             found += [path, *replace(near, parts=tuple(some))]
     return list(dict.fromkeys(found))

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.primitive_view import Frame
 from mmaprobe.derivation.recorded_hypotheses import end_variants, nested_hypotheses, plain_hypotheses, zero_variants
-from mmaprobe.derivation.survivors import Living
+from mmaprobe.derivation.survivors import Indices, Listed, Living
 from mmaprobe.derivation.vectors.mixtures import hard_vectors, nan_operands
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
@@ -37,16 +38,16 @@ TELLING = 4000
 """Vectors of every family by which what is left is held to be alike."""
 
 
-def agreeing(frame: Frame, paths: Sequence[Datapath], vectors: Batch, answers: Bits) -> list[Datapath]:
-    """The datapaths of the searched instruction that get every answer to dense vectors right; few vectors meet all."""
-    left = list(frame.composed(paths))
-    start, size = 0, 4
-    while start < len(answers) and left:
-        part = np.arange(start, min(start + size, len(answers)))
-        right = evaluate_many([whole for _, whole in left], take(vectors, part)) == answers[part]
-        left = [each for each, fine in zip(left, right.all(axis=1), strict=True) if fine]
-        start, size = start + size, 2 * size
-    return [path for path, _ in left]
+class Composed(Listed):
+    """Datapaths of the searched instruction, evaluated as the whole that its frame makes of each."""
+
+    def __init__(self, frame: Frame, paths: Sequence[Datapath]) -> None:
+        found = list(frame.composed(paths))
+        super().__init__([path for path, _ in found])
+        self.wholes = [whole for _, whole in found]
+
+    def evaluate(self, indices: Indices, vectors: Batch) -> Bits:
+        return evaluate_many([self.wholes[i] for i in indices], vectors)
 
 
 class Elimination:
@@ -170,7 +171,8 @@ class Elimination:
         chosen = np.flatnonzero(mask)
         if paths and self.closest is None:
             self.closest = paths[0]
-        return agreeing(self.frame, paths, take(self.vectors, chosen), self.answers[chosen])
+        every = Living.of([Composed(self.frame, paths)], Allowance(None))
+        return list(every.agreeing(take(self.vectors, chosen), self.answers[chosen]))
 
     def _representatives(self, paths: list[Datapath]) -> list[Datapath]:
         """The first of each class that vectors of every family tell apart."""

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.certificate import Certificate, Grounds, Key, witnesses_against
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.outside import Repair, repairs
 from mmaprobe.derivation.primitive_view import Frame
 from mmaprobe.derivation.recorded_hypotheses import zero_variants
 from mmaprobe.derivation.recorded_stages import Elimination
+from mmaprobe.derivation.survivors import several
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
@@ -94,13 +96,8 @@ def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: li
 def _zeros_alike(best: Datapath, vectors: Batch, answers: Bits) -> list[Datapath]:
     """The believed datapath with every other zero exponent that agrees with all recorded vectors and is not shown to
     be the same function."""
-    left = [path for path in zero_variants(best) if path != best]
-    start, size = 0, 16
-    while left and start < len(answers):
-        part = np.arange(start, min(start + size, len(answers)))
-        right = evaluate_many(left, take(vectors, part)) == answers[part]
-        left = [path for path, fine in zip(left, right.all(axis=1), strict=True) if fine]
-        start, size = start + size, 2 * size
+    others = several([path for path in zero_variants(best) if path != best], Allowance(None))
+    left = others.agreeing(vectors, answers)
     return [path for path in left if not all(argument(best, Neighbour(*c, path)) for c in _rival_values(best, [path]))]
 
 

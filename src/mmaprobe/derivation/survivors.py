@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,8 +15,13 @@ from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
 
 Indices = NDArray[np.int64]
+Losses = NDArray[np.float64]
+Loss = Callable[[Bits, Indices], Losses]
+"""Of rows of answers to some of the vectors, by number, the loss of each row."""
+Keep = Callable[[Losses], NDArray[np.bool_]]
+"""Which are kept, from their losses so far."""
 FIRST = 4
-"""So many vectors meet all hypotheses, twice as many the survivors, and so on."""
+"""Vectors that meet all hypotheses where one wrong answer tells."""
 
 
 class Space(Protocol):
@@ -106,32 +111,25 @@ class Living:
         mask[0] = True
         return self.kept(mask)
 
-    def agreeing(self, vectors: Batch, answers: Bits, forgiven: int = 0) -> Living:
-        """Those that get all but ``forgiven`` of the answers right; most are dropped after a few vectors."""
-        left, start, size = self, 0, FIRST
-        misses = np.zeros(len(self), np.int64)
-        while start < len(answers) and len(left):
-            part = np.arange(start, min(start + size, len(answers)))
-            misses = misses + (left.evaluate(take(vectors, part)) != answers[part]).sum(axis=1)
-            good = misses <= forgiven
-            left, misses = left.kept(good), misses[good]
+    def thinned(self, vectors: Batch, loss: Loss, keep: Keep, first: int = FIRST) -> tuple[Living, Losses]:
+        """What ``keep`` leaves, and the losses: ``first`` vectors meet all, twice as many those that are left, and so
+        on, so that most are dropped after few."""
+        left, losses, start, size = self, np.zeros(len(self)), 0, first
+        while start < vectors.size and len(left):
+            part = np.arange(start, min(start + size, vectors.size))
+            losses = losses + loss(left.evaluate(take(vectors, part)), part)
+            good = keep(losses)
+            left, losses = left.kept(good), losses[good]
             start, size = start + size, 2 * size
-        return left
+        return left, losses
 
-    def closest(self, vectors: Batch, answers: Bits, count: int) -> tuple[Living, NDArray[np.int64]]:
-        """The ``count`` with the fewest wrong answers, fewest first within a space, and how many those are."""
-        left, start, size = self, 0, 2 * FIRST
-        misses = np.zeros(len(self), np.int64)
-        while start < len(answers) and len(left):
-            part = np.arange(start, min(start + size, len(answers)))
-            misses = misses + (left.evaluate(take(vectors, part)) != answers[part]).sum(axis=1)
-            room = max(count, len(left) // 4)
-            if len(left) > room:
-                good = misses <= np.partition(misses, room - 1)[room - 1]
-                left, misses = left.kept(good), misses[good]
-            start, size = start + size, 2 * size
-        good = misses <= np.partition(misses, min(count, len(left)) - 1)[min(count, len(left)) - 1]
-        return left.kept(good), misses[good]
+    def agreeing(self, vectors: Batch, answers: Bits, forgiven: int = 0) -> Living:
+        """Those that get all but ``forgiven`` of the answers right."""
+
+        def wrong(table: Bits, part: Indices) -> Losses:
+            return np.asarray((table != answers[part]).sum(axis=1), np.float64)
+
+        return self.thinned(vectors, wrong, lambda losses: losses <= forgiven)[0]
 
 
 def several(datapaths: Sequence[Datapath], allowance: Allowance) -> Living:

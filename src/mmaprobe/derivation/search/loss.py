@@ -1,12 +1,12 @@
 """How far a hypothesis is from the answers: graded, so that a search downhill sees when it comes nearer.
 
 The loss of one answer is log2(1 + distance in places of the answers seen), 1/4 at least where it is wrong: a wrong
-rounding costs little, a wrong precision more, a wrong structure most.
+rounding costs little, a wrong precision more, a wrong structure most.  Of integers every wrong answer costs the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,19 +14,21 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import COMBINATION, RECORD, Allowance, price
+from mmaprobe.derivation.budget import RECORD, Allowance
 from mmaprobe.derivation.session import OutsideError
+from mmaprobe.derivation.survivors import Indices, Living, Losses
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.models.grid import Change, Grid, Known
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 
-Loss = NDArray[np.float64]
 Axis = Sequence[Change]
 Found = tuple[Datapath, float]
-FIRST, KEPT = 16, 6
-"""So many vectors meet a whole grid; one in so many of its datapaths meets twice as many more, and so on."""
+FIRST = 16
+"""Vectors that meet all hypotheses before the first are dropped."""
+KEPT, FEWEST = 6, 4
+"""One in so many of the hypotheses stays each time, of few so many; and all that have no loss."""
 LEAST = 0.25
 PROGRAM = 1000
 """To make a program costs as much as so many evaluations."""
@@ -36,7 +38,7 @@ PROGRAM = 1000
 class Budget:
     """How many times a datapath may still be evaluated on a vector, or what costs as much; ``allowance`` pays."""
 
-    left: int
+    left: float
     allowance: Allowance
 
     def spend(self, count: int) -> None:
@@ -48,36 +50,48 @@ class Budget:
 
 @dataclass(frozen=True)
 class Graded:
-    """Normal answers, and what counts as one place of them (a power of two of the last)."""
+    """Answers, and what counts as one place of them (a power of two of the last); ``shown``: how answers are looked
+    at before they are compared."""
 
     vectors: Batch
     answers: Bits
     fmt: Format
     unit: int
     budget: Budget
+    shown: Callable[[Bits], Bits] | None = None
 
     @classmethod
-    def of(cls, instruction: Instruction, seen: Sequence[tuple[Batch, Bits]], budget: Budget) -> Graded:
-        """Of everything seen what is normal, in an order in which every part of it shows the same mixture."""
+    def of(
+        cls,
+        instruction: Instruction,
+        seen: Sequence[tuple[Batch, Bits]],
+        budget: Budget,
+        every: bool = False,
+        shown: Callable[[Bits], Bits] | None = None,
+    ) -> Graded:
+        """Of everything seen what is normal, or ``every`` answer, in an order in which every part shows the same
+        mixture."""
         fmt = formats.get(instruction.d)
         answers = np.concatenate([each for _, each in seen])
-        normal = np.flatnonzero(formats.decode(fmt, answers).kind == formats.NORMAL)
-        chosen = np.random.default_rng(len(answers)).permutation(normal)
-        answers = answers[chosen]
-        return cls(take(join([each for each, _ in seen]), chosen), answers, fmt, unused(fmt, answers), budget)
+        normal = formats.decode(fmt, answers).kind == formats.NORMAL
+        chosen = np.random.default_rng(len(answers)).permutation(np.flatnonzero(normal | every))
+        vectors = take(join([each for each, _ in seen]), chosen)
+        return cls(vectors, answers[chosen], fmt, unused(fmt, answers[normal]), budget, shown)
 
-    def loss(self, table: Bits, part: NDArray[np.int64]) -> Loss:
+    def loss(self, table: Bits, part: Indices) -> Losses:
         """The losses of rows of answers to the vectors ``part``."""
-        true = self.answers[part]
+        true, table = self.answers[part], table if self.shown is None else self.shown(table)
+        self.budget.spend(table.size)
+        if not self.fmt.is_float:
+            return np.asarray(LEAST * (table != true).sum(axis=1))
         apart = np.abs(_ordinals(self.fmt, table) - _ordinals(self.fmt, true)) / 2.0**self.unit
-        found: Loss = np.where(table != true, np.maximum(np.log2(1 + apart), LEAST), 0.0).sum(axis=1)
+        found: Losses = np.where(table != true, np.maximum(np.log2(1 + apart), LEAST), 0.0).sum(axis=1)
         return found
 
     def total(self, datapath: Datapath) -> float:
         """The loss of one datapath; infinite where the engine cannot hold it."""
         if not len(self.answers):
             return 0.0
-        self.budget.spend(len(self.answers))
         try:
             table = self.budget.allowance.evaluate([datapath], self.vectors)
         except UsageError:
@@ -85,7 +99,7 @@ class Graded:
         return float(self.loss(table, np.arange(len(self.answers)))[0])
 
     def nearest(self, base: Datapath, axes: Sequence[Axis], known: Known | None = None) -> Found | None:
-        """The combination with the least loss, most being dropped after a few vectors; None where there is none.
+        """The combination with the least loss; None where there is none.
 
         ``known`` remembers the programs of changes to this base.
         """
@@ -96,21 +110,22 @@ class Graded:
         self.budget.allowance.spend(RECORD * (len(known) - before))
         if grid is None:
             return None
-        left, losses, start, size = grid.valid, np.zeros(len(grid.valid)), 0, FIRST
-        while start < len(self.answers) and left.size:
-            part = np.arange(start, min(start + size, len(self.answers)))
-            self.budget.spend(len(left) * len(part))
-            self.budget.allowance.spend(len(left) * (COMBINATION + len(part) * base.k * price(grid.words)))
-            losses = losses + self.loss(grid.evaluate(left, take(self.vectors, part)), part)
-            start, size = start + size, 2 * size
-            room = max(4, len(left) // KEPT)
-            if len(left) > room and start < len(self.answers):
-                kept = np.sort(np.argpartition(losses, room - 1)[:room])
-                left, losses = left[kept], losses[kept]
-        if not left.size:
+        return self.least(Living.of([grid], self.budget.allowance))
+
+    def least(self, hypotheses: Living) -> Found | None:
+        """The hypothesis with the least loss, the first of several; None where there is none."""
+        left, losses = hypotheses.thinned(self.vectors, self.loss, _nearer, FIRST)
+        if not len(left):
             return None
-        best = int(losses.argmin())
-        return grid.datapath(int(left[best])), float(losses[best])
+        best = np.arange(len(losses)) == losses.argmin()
+        return next(iter(left.kept(best))), float(losses.min())
+
+
+def _nearer(losses: Losses) -> NDArray[np.bool_]:
+    """Those without loss, and a part of the others, the first of equal ones."""
+    kept: NDArray[np.bool_] = losses == 0
+    kept[np.argsort(losses, kind="stable")[: max(FEWEST, len(losses) // KEPT)]] = True
+    return kept
 
 
 def grid_of(base: Datapath, axes: Sequence[Axis], known: Known | None = None) -> Grid | None:
@@ -127,8 +142,8 @@ def unused(fmt: Format, answers: Bits) -> int:
     return min((used & -used).bit_length() - 1, fmt.fraction_bits + fmt.padding) if used else 0
 
 
-def _ordinals(fmt: Format, codes: Bits) -> Loss:
+def _ordinals(fmt: Format, codes: Bits) -> Losses:
     """The codes as numbers in the order of their values, in floating point."""
     sign = codes.dtype.type(fmt.sign_mask)
-    found: Loss = (codes & ~sign).astype(np.float64)
+    found: Losses = (codes & ~sign).astype(np.float64)
     return np.where(codes & sign, -found, found)

@@ -19,16 +19,16 @@ from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.nested_trees import Handed
 from mmaprobe.derivation.observations import eliminate
+from mmaprobe.derivation.search.descent import descend
 from mmaprobe.derivation.search.lane_orders import normal
 from mmaprobe.derivation.search.loss import Axis, Budget, Graded, grid_of
 from mmaprobe.derivation.search.numbers import groups, numbered_cuts, rounding
-from mmaprobe.derivation.search.polish import polish_numbers
-from mmaprobe.derivation.search.single_terms import descend, held
+from mmaprobe.derivation.search.polish import own_numbers, polish
+from mmaprobe.derivation.search.single_terms import held
 from mmaprobe.derivation.session import OutsideError, State
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.derivation.vectors.groups import Aimed
 from mmaprobe.derivation.vectors.stages import Pools
-from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, join, take
 from mmaprobe.parameters.datapath import Datapath, Encode
 
@@ -62,33 +62,17 @@ class Numbers:
         for _ in range(SWEEPS):
             before = path
             for kind, group in self._stages(path):
-                path = self._nearer(path, seen[kind], group) if kind in seen else path
+                if kind in seen:
+                    path, _ = descend(path, seen[kind], lambda each, fields=group: [(each, fields)], 1)  # type: ignore[misc]
             if path == before:
                 break
-        return polish_numbers(self.state, self._told(path), self._pool, (), self.budget)
-
-    @staticmethod
-    def _nearer(path: Datapath, seen: Graded, group: list[Axis]) -> Datapath:
-        """The combination that is nearest to these answers, those first that the datapath gets wrong, where it is
-        nearer than the datapath itself."""
-        before = seen.total(path)
-        if not before:
-            return path
-        wrong = evaluate_many([path], seen.vectors)[0] != seen.answers
-        order = np.argsort(~wrong, kind="stable")
-        seen = replace(seen, vectors=take(seen.vectors, order), answers=seen.answers[order])
-        grid = grid_of(path, group)
-        right = Living.of([grid] if grid else [], seen.budget.allowance).agreeing(seen.vectors, seen.answers)
-        if len(right):
-            return next(iter(right))
-        near = seen.nearest(path, group)
-        return path if near is None or near[1] >= before else near[0]
+        return polish(self.state, self._told(path), self._pool, own_numbers(()), self.budget)
 
     def _told(self, path: Datapath) -> Datapath:
         """Downhill to all answers; then what hides behind another number, told apart together: from where C is
         dropped, and how the sum of the products and the result are cut."""
         everything = Graded.of(self.instruction, [self.state.observations.everything()], self.budget)
-        path, loss = descend(path, everything, lambda each: groups(each, ()))
+        path, loss = descend(path, everything, lambda each: groups(each, ()), best=True)
         if loss:
             raise OutsideError("numbers of the sums inside", path)
         hiding = {

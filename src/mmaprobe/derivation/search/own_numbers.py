@@ -18,6 +18,7 @@ from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import Structure
 from mmaprobe.derivation.observations import eliminate
+from mmaprobe.derivation.search.descent import SWEEPS, descend
 from mmaprobe.derivation.search.lane_orders import Places, Shape, normal, ordered, shapes
 from mmaprobe.derivation.search.loss import Budget, Found, Graded
 from mmaprobe.derivation.search.numbers import (
@@ -31,8 +32,8 @@ from mmaprobe.derivation.search.numbers import (
     wide_formats,
 )
 from mmaprobe.derivation.search.opening import Opening
-from mmaprobe.derivation.search.polish import polish_numbers
-from mmaprobe.derivation.search.single_terms import SWEEPS, Alone, descend, fit_alone
+from mmaprobe.derivation.search.polish import own_numbers, polish
+from mmaprobe.derivation.search.single_terms import Alone, fit_alone
 from mmaprobe.derivation.session import OutsideError, State
 from mmaprobe.derivation.survivors import several
 from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
@@ -122,7 +123,7 @@ class Untied:
         done = 0
         for path in paths:
             try:
-                yield polish_numbers(self.state, path, self.pools.safe, precisions, self.budget)
+                yield polish(self.state, path, self.pools.safe, own_numbers(precisions), self.budget)
                 done += 1
             except OutsideError as error:
                 failure = error
@@ -192,7 +193,7 @@ class Untied:
             chosen = [*self._placed(path), *chosen]
         found: list[Datapath] = []
         for each in chosen:
-            moved, loss = descend(each, seen, lambda way: singles(way, precisions))
+            moved, loss = descend(each, seen, lambda way: singles(way, precisions), best=True)
             if loss == 0:
                 found += [twin for twin in self._twins(moved, seen) if equal.total(twin) == 0]
         return found
@@ -210,7 +211,7 @@ def _downhill(close: list[Scored], seen: Graded, precisions: Precisions) -> Iter
     """The starts that get everything right on their way down: each some of the way, then the nearest to its end."""
 
     def further(path: Datapath, sweeps: int) -> Found:
-        return descend(path, seen, lambda each: groups(each, precisions), sweeps)
+        return descend(path, seen, lambda each: groups(each, precisions), sweeps, best=True)
 
     scored: list[Scored] = []
     for shape, start, before in close:
@@ -237,7 +238,6 @@ def _best(close: list[Scored]) -> list[Scored]:
 
 def _fitted(start: Datapath, equal: Graded, rough: bool) -> tuple[Datapath, float]:
     """The numbers of one structure that are nearest, in few steps; ``rough``: one width for all terms."""
-    best = start, equal.total(start)
     terms = roles.term_roles(start)
     uncut = field_choices.may_be_uncut(start)
     if rough:
@@ -246,8 +246,4 @@ def _fitted(start: Datapath, equal: Graded, rough: bool) -> tuple[Datapath, floa
         ways = [[tied_widths(uncut), tied_modes()], *([roles.widths(r, uncut), roles.modes(r)] for r in terms[:3])]
     else:
         ways = [[rounding(part)] for part in roles.parts_of(start) if part != "product"]
-    for way in ways:
-        found = equal.nearest(best[0], way) if best[1] else None
-        if found is not None and found[1] < best[1]:
-            best = found
-    return best
+    return descend(start, equal, lambda path: [(path, way) for way in ways], 1)

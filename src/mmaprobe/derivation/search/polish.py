@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from mmaprobe.derivation.observations import Pool, eliminate
-from mmaprobe.derivation.search.descent import descend, grids
+from mmaprobe.derivation.search import every_field, numbers
+from mmaprobe.derivation.search.descent import Ways, descend, grids
 from mmaprobe.derivation.search.lane_orders import normal
-from mmaprobe.derivation.search.loss import Budget, Graded, grid_of
-from mmaprobe.derivation.search.numbers import Precisions, groups, singles
-from mmaprobe.derivation.search.single_terms import descend as descend_numbers
+from mmaprobe.derivation.search.loss import Budget, Graded
 from mmaprobe.derivation.session import OutsideError, State
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.parameters.datapath import Datapath
@@ -18,38 +18,45 @@ from mmaprobe.parameters.rewrite import simpler
 TURNS = 12
 
 
-def polish(state: State, datapath: Datapath, pool: Pool, plain: bool) -> Datapath:
+@dataclass(frozen=True)
+class Fields:
+    """What is varied: the groups that lead downhill (by the ``best`` step of all, or each at once), and those that a
+    datapath is told from then.  ``normal``: only normal answers count."""
+
+    name: str
+    ways: Ways
+    near: Ways
+    best: bool
+    normal: bool
+
+
+def all_fields(plain: bool) -> Fields:
+    """Every field; ``plain``: precisions and roundings alone."""
+    ways = partial(every_field.groups, plain=plain)
+    return Fields("fields on their own", ways, ways, best=False, normal=False)
+
+
+def own_numbers(precisions: numbers.Precisions) -> Fields:
+    """Precisions and roundings of each part, by normal answers."""
+    ways, near = (partial(each, precisions=precisions) for each in (numbers.groups, numbers.singles))
+    return Fields("precisions and roundings", ways, near, best=True, normal=True)
+
+
+def polish(state: State, datapath: Datapath, pool: Pool, fields: Fields, budget: Budget) -> Datapath:
     """Downhill until no answer is wrong, then vectors that tell every group of fields from its other values; again
     from the best of those where the device sides with one.
 
     OutsideError with the datapath reached where some answers stay wrong.
     """
+    which = partial(normal, state.instruction) if fields.normal else None
     for turn in range(TURNS):
-        found, misses = descend(datapath, *state.observations.everything(), plain, state.allowance)
-        if misses:
-            raise OutsideError("fields on their own", found)
-        found = _simplest(state, found)
-        rivals = Living.of(list(grids(found, plain)), state.allowance)
-        state.begin("fields on their own", f"{len(rivals)} hypotheses")
-        alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn)
-        if state.observations.mismatches(found) == 0:
-            return found
-        datapath = next(iter(alive), found)
-    raise OutsideError("neighbours kept replacing each other", datapath)
-
-
-def polish_numbers(state: State, datapath: Datapath, pool: Pool, precisions: Precisions, budget: Budget) -> Datapath:
-    """``polish`` of precisions and roundings alone, each part on its own, by graded answers."""
-    for turn in range(TURNS):
-        seen = Graded.of(state.instruction, [state.observations.everything()], budget)
-        found, loss = descend_numbers(datapath, seen, lambda path: groups(path, precisions))
+        seen = Graded.of(state.instruction, [state.observations.everything()], budget, every=not fields.normal)
+        found, loss = descend(datapath, seen, fields.ways, best=fields.best)
         if loss:
-            raise OutsideError("precisions and roundings", found)
+            raise OutsideError(fields.name, found)
         found = _simplest(state, found)
-        near = [grid for base, group in singles(found, precisions) if (grid := grid_of(base, group))]
-        rivals = Living.of(near, state.allowance)
-        state.begin("precisions and roundings, each part on its own", f"{len(rivals)} hypotheses")
-        which = partial(normal, state.instruction)
+        rivals = Living.of(list(grids(found, fields.near)), state.allowance)
+        state.begin(fields.name, f"{len(rivals)} hypotheses")
         alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn, which=which)
         if state.observations.mismatches(found) == 0:
             return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from mmaprobe import formats
 from mmaprobe.derivation.blind_view import View, blind
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.observations import Pool, eliminate
+from mmaprobe.derivation.search.descent import descend
+from mmaprobe.derivation.search.loss import Budget, Graded
 from mmaprobe.derivation.session import OutsideError, State
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.derivation.vectors.mixtures import nan_operands
@@ -89,8 +92,9 @@ class Ends:
         lines: list[Axis] = [_tied_zeros(values), *(roles.zeros(kind, values) for kind in kinds)]
         lines = lines[: 1 if len(kinds) == 1 else None]
         for turn in range(ROUNDS):
-            path, misses = self._downhill(path, lines, view)
-            if misses:
+            seen = Graded.of(self.instruction, [view.chosen()], Budget(inf, self.state.allowance), True, view.seen)
+            path, loss = descend(path, seen, lambda each: [(each, [line]) for line in lines], 2)
+            if loss:
                 raise OutsideError("the zero exponents", path)
             rivals = view.all(*(Grid(path, [line]) for line in lines))
             alive = eliminate(view, rivals, _within(view, pool), seed=self.state.seed + 17 * turn, patience=2)
@@ -98,18 +102,6 @@ class Ends:
                 return path
             path = next(iter(alive), path)
         raise OutsideError("the zero exponents", path)
-
-    def _downhill(self, path: Datapath, lines: list[Axis], view: View) -> tuple[Datapath, int]:
-        misses = view.mismatches(path)
-        for line in lines * 2:
-            if not misses:
-                break
-            grid = Grid(path, [line])
-            closest, counts = view.all(grid).closest(*view.chosen(), 1)
-            if len(counts) and counts.min() < misses:
-                misses = int(counts.min())
-                path = next(iter(closest.kept(counts == misses)))
-        return path, misses
 
     # --- what is infinite, what is flushed, which sign a zero has
 

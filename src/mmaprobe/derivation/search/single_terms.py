@@ -6,7 +6,7 @@ the cuts of products and of C at a single term, the rounding of the sum and of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,16 +16,15 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import fused_structures
-from mmaprobe.derivation.search.loss import Found, Graded, unused
-from mmaprobe.derivation.search.numbers import Group, Precisions, groups, with_product
+from mmaprobe.derivation.search.descent import descend
+from mmaprobe.derivation.search.loss import Graded, unused
+from mmaprobe.derivation.search.numbers import Precisions, groups, with_product
 from mmaprobe.errors import UsageError
-from mmaprobe.models.grid import Known
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
 from mmaprobe.parameters.rewrite import map_fused
 
-SWEEPS = 3
 WIDE = 60
 """Fraction bits of a sum that the engine cannot hold uncut."""
 
@@ -56,26 +55,9 @@ def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Gra
     counts = {fmt.fraction_bits + fmt.padding - unused(fmt, answers[normal & part]) for part in (of_c, ~of_c)}
     precisions = tuple(sorted(count for count in counts if 0 < count < fmt.fraction_bits))
     start = held(_reference(instruction))
-    cut, _ = descend(start, seen, lambda path: groups(path, precisions))
-    uncut, loss = descend(start, seen, lambda path: groups(path, precisions, False))
+    cut, _ = descend(start, seen, lambda path: groups(path, precisions), best=True)
+    uncut, loss = descend(start, seen, lambda path: groups(path, precisions, False), best=True)
     return Alone(cut, uncut if loss == 0 else None, precisions)
-
-
-def descend(start: Datapath, seen: Graded, ways: Callable[[Datapath], Iterator[Group]], sweeps: int = SWEEPS) -> Found:
-    """Downhill from a datapath through groups of its fields."""
-    path, loss = start, seen.total(start)
-    known: Known = {}
-    for _ in range(sweeps):
-        before = loss
-        for base, group in ways(path):
-            if loss == 0:
-                return path, loss
-            found = seen.nearest(base, group, known if base is path else None)
-            if found is not None and found[1] < loss:
-                (path, loss), known = found, {}
-        if loss == before:
-            break
-    return path, loss
 
 
 def _terms(path: Datapath) -> list[tuple[object, ...]]:

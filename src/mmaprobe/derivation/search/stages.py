@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import inf
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from mmaprobe.derivation.hypotheses.structures import Structure
 from mmaprobe.derivation.hypotheses.tree_structures import structures_of
 from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.search.eliminate import sharpened
+from mmaprobe.derivation.search.loss import Budget, Graded
 from mmaprobe.derivation.search.nan_order import NanOrder
 from mmaprobe.derivation.search.opening import Opening, nan_codes, open_up
-from mmaprobe.derivation.search.polish import polish
+from mmaprobe.derivation.search.polish import all_fields, polish
 from mmaprobe.derivation.search.range_ends import Ends
 from mmaprobe.derivation.search.structures import Skeletons
 from mmaprobe.derivation.session import ContradictedError, OutsideError, State
@@ -151,7 +153,7 @@ class Search:
         )
 
     def _mended(self, datapath: Datapath) -> Datapath:
-        return polish(self.state, datapath, self.pools.finite, plain=False)
+        return polish(self.state, datapath, self.pools.finite, all_fields(False), Budget(inf, self.state.allowance))
 
     def _unlike(self, alive: Living) -> Iterator[Datapath]:
         """A few hypotheses that differ at the ends of the range, the simplest of each kind, and other spellings."""
@@ -299,9 +301,12 @@ class Search:
         return alive
 
     def _closest(self, hypotheses: Living) -> Datapath | None:
-        """The hypothesis with the fewest wrong answers."""
-        closest, _ = hypotheses.closest(*self.state.observations.everything(), 1)
-        return next(iter(closest), None)
+        """The hypothesis nearest to all answers."""
+        budget = Budget(inf, self.state.allowance)
+        found = Graded.of(self.instruction, [self.state.observations.everything()], budget, every=True).least(
+            hypotheses
+        )
+        return found and found[0]
 
     def _vary(self, stage: str, alive: Living, space: Callable[[Datapath], Space], pool: Pool) -> Living:
         """The variants of the first hypothesis that has living ones; the other hypotheses are kept for a repair."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from math import inf
 
 import numpy as np
 
@@ -24,13 +25,14 @@ from mmaprobe.derivation.hypotheses.structures import (
     scaled_structures,
 )
 from mmaprobe.derivation.observations import eliminate
+from mmaprobe.derivation.search import every_field
 from mmaprobe.derivation.search.descent import race
 from mmaprobe.derivation.search.lane_orders import normal
-from mmaprobe.derivation.search.loss import Budget
+from mmaprobe.derivation.search.loss import Budget, Graded
 from mmaprobe.derivation.search.nested_sums import numbers_of
 from mmaprobe.derivation.search.opening import Opening
 from mmaprobe.derivation.search.own_numbers import Untied
-from mmaprobe.derivation.search.polish import polish
+from mmaprobe.derivation.search.polish import all_fields, polish
 from mmaprobe.derivation.session import OutsideError, State
 from mmaprobe.derivation.survivors import Indices, Listed, Living, Space
 from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
@@ -57,8 +59,8 @@ FEW = 8
 """So many hypotheses of a structure that needs no other order of the lanes rival with every order."""
 MOST_SHAPES, TURNS, MOST_TRIED = 6, 24, 3
 """So many sums in sums, the closest ones, are taken downhill, so many groups of fields each; so many are polished."""
-LANES = 12_000_000
-"""So many lanes are evaluated on the way, about."""
+EVALUATIONS = 2_000_000
+"""Evaluations of a datapath on the way, about."""
 ROUNDS = 16
 """Of vectors that tell structures apart: what is left then is told apart with all else known."""
 
@@ -189,18 +191,20 @@ class Skeletons:
 
     def _nested(self, failure: OutsideError) -> Iterator[Datapath]:
         """Sums in sums, the closest first; what comes in ``failure`` where none fits."""
-        scored: list[tuple[int, int, Structure, Datapath]] = []
+        scored: list[tuple[float, int, Structure, Datapath]] = []
+        seen = Graded.of(self.instruction, [self.opening.uniform], Budget(inf, self.state.allowance))
         for number, shape in enumerate(grouped_structures(self.instruction.k, self.instruction.c is not None)):
             space = self._grid(shape, self.opening.results[-1], RESULTS)
-            closest, misses = self._of(space).closest(*self.opening.uniform, 1)
-            if len(closest):
-                scored.append((int(misses.min()), number, shape, next(iter(closest))))
+            found = seen.least(self._of(space))
+            if found is not None:
+                scored.append((found[1], number, shape, found[0]))
         best, tried = sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES], 0
-        ways = race([start for *_, start in best], *self.opening.uniform, TURNS, Budget(LANES, self.state.allowance))
+        seen = replace(seen, budget=Budget(EVALUATIONS, self.state.allowance))
+        ways = race([start for *_, start in best], seen, partial(every_field.groups, plain=True), TURNS)
         every = (each for number, path in ways for each in self._ordered(best[number][2], path))
         for each in islice(_until_spent(every), MOST_TRIED):
             try:
-                yield polish(self.state, each, self.pools.safe, plain=True)
+                yield polish(self.state, each, self.pools.safe, all_fields(True), Budget(inf, self.state.allowance))
                 tried += 1
             except OutsideError as error:
                 failure = error

@@ -1,0 +1,96 @@
+"""One way downhill: which steps it takes, at once or the best of all, and what halving drops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.hypotheses import field_choices
+from mmaprobe.derivation.search.descent import Group, descend, descent, race
+from mmaprobe.derivation.search.loss import Budget, Graded
+from mmaprobe.derivation.survivors import Living
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
+from mmaprobe.models.engine import evaluate
+from mmaprobe.models.grid import Grid
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products
+
+FORM = Instruction("test.f16", "test.f16", "test", 16, 8, 8, "f16", "f16", "f32", "f32")
+SUM = Fused.alike((Accumulator(), Products(tuple(range(8)))), 26, "RD", to=Encode("f32", "RZ"))
+TRUTH = Datapath("f16", "f16", "f32", "f32", 8, SUM)
+START = field_choices.cut(replace(TRUTH, tree=replace(SUM, to=Encode("f32", "RNE"))), 40, "RNE")
+VECTORS = mixed_vectors(FORM, 1, 400)
+
+
+def graded(every: bool = False) -> Graded:
+    return Graded.of(FORM, [(VECTORS, evaluate(TRUTH, VECTORS))], Budget(inf, Allowance()), every)
+
+
+def singly(path: Datapath) -> Iterator[Group]:
+    """Width, alignment and rounding of the result, each alone."""
+    yield path, [field_choices.fraction_bits(True)]
+    yield path, [field_choices.alignment()]
+    yield path, [field_choices.rounding()]
+
+
+def jointly(path: Datapath) -> Iterator[Group]:
+    yield path, [field_choices.fraction_bits(True), field_choices.alignment()]
+    yield path, [field_choices.rounding()]
+
+
+def test_steps_are_taken_at_once() -> None:
+    way = list(descent(START, graded(), jointly))
+    losses = [loss for _, loss in way]
+    assert losses == sorted(losses, reverse=True)
+    assert way[-1] == (TRUTH, 0)
+    assert losses[1] < losses[0]
+    assert way[1][0].tree.to == START.tree.to  # type: ignore[union-attr]
+    assert len(way) == 3  # the start, and one step a group: one sweep
+
+
+def test_or_a_sweep_takes_the_best_of_all() -> None:
+    seen = graded()
+    start = seen.total(START)
+    single = [seen.nearest(*group) for group in singly(START)]
+    best = min(loss for _, loss in filter(None, single))
+    first = list(descent(START, seen, singly, sweeps=1, best=True))
+    assert first[-1] in single  # one step, although several groups come nearer
+    assert first[-1][1] == best < start
+    assert descend(START, seen, jointly, 4, best=True) == (TRUTH, 0)
+
+
+def test_it_ends_where_nothing_is_nearer() -> None:
+    way = list(descent(START, graded(), lambda path: [(path, [field_choices.rounding()])]))
+    assert 0 < way[-1][1] < way[0][1]
+    assert len(way) <= 4  # it does not go on for all its sweeps
+
+
+def test_starts_go_down_in_turn() -> None:
+    far = field_choices.cut(TRUTH, 3, "RD")
+    found = list(race([START, TRUTH, far], graded(), jointly, 8))
+    assert {i for i, _ in found} == {0, 1, 2}
+    assert found[0] == (1, TRUTH)
+    assert {path for _, path in found} == {TRUTH}
+    assert not list(race([START], graded(), jointly, 1))  # its first turn shows only where it stands
+
+
+def test_every_answer_counts_or_the_normal_ones() -> None:
+    """Ends of the range show where all answers are held against, and nowhere else."""
+    other = replace(TRUTH, tree=replace(SUM, to=Encode("f32", "RZ", zero="positive")))
+    assert graded().total(other) == 0 < graded(every=True).total(other)
+    assert len(graded(every=True).answers) == VECTORS.size > len(graded().answers)
+
+
+def test_halving_drops_nothing_without_loss() -> None:
+    grid = Grid(TRUTH, [field_choices.fraction_bits(True), field_choices.alignment(), field_choices.rounding()])
+    seen = graded(every=True)
+    found = seen.least(Living.of([grid], Allowance()))
+    assert found == (TRUTH, 0)
+    every = Living.of([grid], Allowance()).agreeing(seen.vectors, seen.answers)
+    wrong = np.array([(evaluate(path, seen.vectors) != seen.answers).any() for path in every])
+    assert not wrong.any()
+    assert TRUTH in list(every)
