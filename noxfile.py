@@ -35,9 +35,11 @@ RECOVERED = ("x86-64+amd", "x86-64+intel", "aarch64")
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Format, style, types and import order."""
+    """Format of Python and C++, style, types and import order."""
     session.install(".[dev]")
     session.run("ruff", "format", "--check")
+    sources = session.run("git", "ls-files", "*.hpp", "*.cpp", "*.cuh", external=True, silent=True)
+    session.run("clang-format", "--dry-run", "--Werror", *str(sources).split())
     session.run("ruff", "check")
     session.run("mypy")
     session.run("lint-imports")

@@ -24,6 +24,7 @@ BUILD = (ROOT / "CMakeLists.txt").read_text("utf-8")
 BUILDS = (ROOT / "csrc" / "cpu" / "CMakeLists.txt").read_text("utf-8")
 """What is built once for each instruction set."""
 CI = (ROOT / ".ci" / "run").read_text("utf-8")
+CPP = {".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp"}
 
 
 def named(requirements: list[str]) -> set[str]:
@@ -146,6 +147,30 @@ def test_every_step_of_ci_is_run() -> None:
     assert "set -euo pipefail" in CI
     assert not re.search(r"\|\| true\b", CI)
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_lint_is_the_same_in_ci_and_nox() -> None:
+    """Each checks the format of every C++ file with the one version that the extra, the hook and the style know."""
+    ci = re.search(r"(?ms)^lint\(\) \{\n(.*?)^\}", CI)
+    session = re.search(r"(?s)def lint\(.*?\n\n\n", (ROOT / "noxfile.py").read_text("utf-8"))
+    assert ci
+    assert session
+    tools = {"ruff format", "ruff check", "mypy", "lint-imports", "clang-format"}
+    assert all(tool in ci[1] and tool.replace(" ", '", "') in session[0] for tool in tools)
+    for text in (ci[1], session[0].replace('", "', " ")):
+        assert "clang-format --dry-run --Werror" in text
+        listed = re.search(r"git ls-files (.*?)(?: \||,)", text)
+        assert listed
+        assert set(re.findall(r"\*(\.\w+)", listed[1])) == {
+            path.suffix
+            for folder in ("csrc", "tests")
+            for path in (ROOT / folder).rglob("*.[ch]*")
+            if path.suffix in CPP
+        }
+    pinned = [line for line in EXTRAS["dev"] if line.startswith("clang-format")]
+    assert [line.partition("==")[1] for line in pinned] == ["=="]
+    assert pinned[0] in (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    assert (ROOT / ".clang-format").is_file()
 
 
 def stranger(*words: str | Path) -> subprocess.CompletedProcess[str]:
