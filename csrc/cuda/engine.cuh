@@ -40,8 +40,11 @@ extern "C" __global__ void mmaprobe_run(const long long* program, EngineOperands
     using namespace mmaprobe::MMAPROBE_BUILD;
     const i64* words = reinterpret_cast<const i64*>(program);
     const i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x, threads = i64(gridDim.x) * blockDim.x;
-    const Sources sources = {{given.base[0], given.row[0]}, {given.base[1], given.row[1]}, {given.base[2], given.row[2]},
-                             {given.base[3], given.row[3]}, {given.base[4], given.row[4]}};
+    const Sources sources = {{given.base[0], given.row[0]},
+                             {given.base[1], given.row[1]},
+                             {given.base[2], given.row[2]},
+                             {given.base[3], given.row[3]},
+                             {given.base[4], given.row[4]}};
     for (i64 vector = thread; vector < vectors; vector += threads) {
         evaluate_one(words, sources, scratch + thread * register_bytes(words), vector, out, bytes);
         atomicAdd(done, 1ull);

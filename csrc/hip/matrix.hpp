@@ -5,23 +5,23 @@
 #ifndef MMAPROBE_HOST
 template <int registers>
 struct Bits {
-  Word32 words[registers];
+    Word32 words[registers];
 
-  template <class Vector>
-  MMAPROBE_DEVICE operator Vector() const {
-    static_assert(sizeof(Vector) == sizeof(words), "the builtin takes other registers than the catalog says");
-    return __builtin_bit_cast(Vector, words);
-  }
+    template <class Vector>
+    MMAPROBE_DEVICE operator Vector() const {
+        static_assert(sizeof(Vector) == sizeof(words), "the builtin takes other registers than the catalog says");
+        return __builtin_bit_cast(Vector, words);
+    }
 };
 
 // What inline assembly takes in so many registers.
 template <int registers>
 struct Typed {
-  using Type = Word32 __attribute__((ext_vector_type(registers)));
+    using Type = Word32 __attribute__((ext_vector_type(registers)));
 };
 template <>
 struct Typed<1> {
-  using Type = Word32;
+    using Type = Word32;
 };
 template <int registers>
 using Vector = typename Typed<registers>::Type;
@@ -29,24 +29,24 @@ using Vector = typename Typed<registers>::Type;
 // All registers of an operand, those above `used` zero: builtins take the widest of several formats.
 template <int registers, int used>
 MMAPROBE_DEVICE Bits<registers> bits(const Word32 (&words)[used]) {
-  static_assert(used <= registers, "more registers than the builtin takes");
-  Bits<registers> made = {};
+    static_assert(used <= registers, "more registers than the builtin takes");
+    Bits<registers> made = {};
 #pragma unroll
-  for (int r = 0; r < used; ++r) made.words[r] = words[r];
-  return made;
+    for (int r = 0; r < used; ++r) made.words[r] = words[r];
+    return made;
 }
 
 // A word of which the compiler knows nothing: it would shift a set of indices at once, and pick the first set instead.
 MMAPROBE_DEVICE Word32 opaque(Word32 word) {
-  asm volatile("" : "+v"(word));
-  return word;
+    asm volatile("" : "+v"(word));
+    return word;
 }
 
 template <int registers, class Vector>
 MMAPROBE_DEVICE void keep(Word32 (&words)[registers], const Vector& vector) {
-  static_assert(sizeof(Vector) == sizeof(words), "the builtin gives other registers than the catalog says");
-  const Bits<registers> made = __builtin_bit_cast(Bits<registers>, vector);
+    static_assert(sizeof(Vector) == sizeof(words), "the builtin gives other registers than the catalog says");
+    const Bits<registers> made = __builtin_bit_cast(Bits<registers>, vector);
 #pragma unroll
-  for (int r = 0; r < registers; ++r) words[r] = made.words[r];
+    for (int r = 0; r < registers; ++r) words[r] = made.words[r];
 }
 #endif

@@ -75,8 +75,7 @@ MMAPROBE_HD void put_chunk(const Drawn& d, i32 chunk, const Lane& lane, Put& put
 struct Deal {
     bool whole;
     i32 first_group, group_step, groups, first_chunk, chunk_step, chunks;
-    MMAPROBE_HD explicit Deal(const Drawn& d)
-        : groups(larger(d.t.space.groups, 1)) {
+    MMAPROBE_HD explicit Deal(const Drawn& d) : groups(larger(d.t.space.groups, 1)) {
         whole = groups % d.parts == 0;
         first_group = whole ? d.part : 0;
         group_step = whole ? d.parts : 1;
@@ -145,7 +144,7 @@ struct Specials {
 // Codes of a lane from its aim and its words.
 template <class Code>
 MMAPROBE_HD Codes<Code> lane_codes(const Drawn& d, const Lane& aim, i32 k, const Block& w, i32 scale_exponent) {
-    const u32 (&v)[12] = d.v;
+    const u32(&v)[12] = d.v;
     u32 low_a = 0, low_b = 0;
     if (sizeof(Code) > 4) {
         const Block wide = d.draw(WIDE, k);
@@ -178,8 +177,7 @@ MMAPROBE_HD void make_floats(const Drawn& d, const Family& family, bool special,
         const auto lane = [&](i32 k) MMAPROBE_INLINED {
             const Block w = d.draw(LANE, k);
             Lane aim = family.lane(t, k, w.w0, w.w3);
-            if (t.space.groups)
-                aim.zero |= u32(aim.exponent - scales.exponent < t.a.low + t.b.low) & d.v[11] >> 2;
+            if (t.space.groups) aim.zero |= u32(aim.exponent - scales.exponent < t.a.low + t.b.low) & d.v[11] >> 2;
             Codes<Code> codes = lane_codes<Code>(d, aim, k, w, scales.exponent);
             if (k == addend_aim.mirror) {
                 mirrored = codes;

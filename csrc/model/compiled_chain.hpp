@@ -30,7 +30,7 @@ struct Chain : OneByOne<Chain<Float, Code>> {
         MMAPROBE_UNROLLED
         for (int k = 0; k < LIVE; ++k)
             sum = multiply_add<ROUNDING>(__builtin_bit_cast(Float, row.code[k]),
-                                     __builtin_bit_cast(Float, column.code[row.meets[k]]), sum);
+                                         __builtin_bit_cast(Float, column.code[row.meets[k]]), sum);
         return sum == sum ? __builtin_bit_cast(Code, sum) : Code(header(Header::nan_code));
     }
 };

@@ -23,9 +23,7 @@ static_assert(INFINITE_FROM < INFINITE_LEVEL && 2 * INFINITE_LEVEL < NAN_FROM &&
 // lacks from being looked for.
 template <class Rules, class Any>
 struct Sides {
-    MMAPROBE_HD static constexpr i64 rule(typename Rules::Column column) {
-        return Rules{PROGRAM + RULES}[column];
-    }
+    MMAPROBE_HD static constexpr i64 rule(typename Rules::Column column) { return Rules{PROGRAM + RULES}[column]; }
     MMAPROBE_HD static constexpr i32 of(i64 operand, OperandRow::Column column) {
         return i32(operand_at(operand)[column]);
     }
@@ -47,9 +45,8 @@ struct Sides {
     // Whether values, zeros and units are what the rules here need, where no label is below `floor`.
     MMAPROBE_HD static constexpr bool fit(i32 floor) {
         return of(A, OperandRow::fraction_bits) <= 20 && of(B, OperandRow::fraction_bits) <= 20 && LIVE % 4 == 0 &&
-               STEP % 4 == 0 && LIVE <= 256 && floor - F > -700 &&
-               LINE_ABOVE + ZERO_LEVEL - BIAS + 1 < floor - F && PRODUCT_ABOVE < BIAS &&
-               PRODUCT_LOW > ZERO_LEVEL - BIAS;
+               STEP % 4 == 0 && LIVE <= 256 && floor - F > -700 && LINE_ABOVE + ZERO_LEVEL - BIAS + 1 < floor - F &&
+               PRODUCT_ABOVE < BIAS && PRODUCT_LOW > ZERO_LEVEL - BIAS;
     }
 };
 
@@ -115,8 +112,8 @@ MMAPROBE_HD void put_item(Line& line, int k, u32 code) {
     constexpr i32 least = 1 - r.bias + BIAS;
     const u32 absolute = code >> r.padding & r.magnitude;
     const double value = make_double(absolute << (20 - r.fraction_bits), 0);
-    const u32 size = high_word(scaled(value, make_double(u32(2 * BIAS - r.bias) << 20, 0),
-                                      make_double(u32(ZERO_POWER + BIAS) << 20, 0)));
+    const u32 size = high_word(
+        scaled(value, make_double(u32(2 * BIAS - r.bias) << 20, 0), make_double(u32(ZERO_POWER + BIAS) << 20, 0)));
     const i32 field = i32(size >> 20), filled = field + r.fraction_bits, normal = field > least ? field : least;
     const i32 finite = normal < filled ? normal : filled, special = special_level(r, absolute);
     line.high[k] = size | (code << (31 - r.sign - r.padding) & ~NO_SIGN);

@@ -55,8 +55,11 @@ struct Interpreted : OneByOne<Interpreted> {
         Code<Header::b> met[LIVE];
         for (int k = 0; k < LIVE; ++k) met[k] = column.code[row.meets[k]];
         const Code<Header::c> addend = Code<Header::c>(c);
-        const Sources sources = {{row.code, LIVE}, {met, LIVE}, {HAS_C ? &addend : nullptr, 1},
-                                 {SCALED ? row.scale : nullptr, GROUPS}, {SCALED ? column.scale : nullptr, GROUPS}};
+        const Sources sources = {{row.code, LIVE},
+                                 {met, LIVE},
+                                 {HAS_C ? &addend : nullptr, 1},
+                                 {SCALED ? row.scale : nullptr, GROUPS},
+                                 {SCALED ? column.scale : nullptr, GROUPS}};
         const Context<Sum, 1> context{PROGRAM, {PROGRAM}, sources, registers, 0, 1};
         typename Container<bytes>::type d = 0;
         run(context, &d, bytes);

@@ -89,10 +89,9 @@ struct Lines {
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) pairs[i] = u32(Form::FLOOR + 2 * BIAS) * 0x10001;
         MMAPROBE_STEPPED
-        for (int k = first; k < first + STEP; k += 2)
-            MMAPROBE_UNROLLED
-            for (int i = 0; i < M * N; ++i)
-                pairs[i] = add_max_halves(levels(*rows[i / N], k), levels(*rows[i / N], *columns[i % N], k), pairs[i]);
+        for (int k = first; k < first + STEP; k += 2) MMAPROBE_UNROLLED
+        for (int i = 0; i < M * N; ++i)
+            pairs[i] = add_max_halves(levels(*rows[i / N], k), levels(*rows[i / N], *columns[i % N], k), pairs[i]);
         MMAPROBE_UNROLLED
         for (int i = 0; i < M * N; ++i) {
             const i32 low = short(pairs[i]), high = i32(pairs[i]) >> 16, larger = low > high ? low : high;
@@ -111,12 +110,11 @@ struct Lines {
             MMAPROBE_UNROLLED
             for (int i = 0; i < (CHUNK ? M * N : N); ++i) b[i] = highs(*rows[i / N], *columns[i % N], k);
             MMAPROBE_UNROLLED
-            for (int t = 0; t < 4; ++t)
-                MMAPROBE_UNROLLED
-                for (int i = 0; i < M * N; ++i)
-                    total[i][t % PARTS] = multiply_add<ROUNDING>(make_double(a[i / N].word[t], 1),
-                                                                 make_double(b[CHUNK ? i : i % N].word[t], 1),
-                                                                 total[i][t % PARTS]);
+            for (int t = 0; t < 4; ++t) MMAPROBE_UNROLLED
+            for (int i = 0; i < M * N; ++i)
+                total[i][t % PARTS] = multiply_add<ROUNDING>(make_double(a[i / N].word[t], 1),
+                                                             make_double(b[CHUNK ? i : i % N].word[t], 1),
+                                                             total[i][t % PARTS]);
         }
     }
     // Whether a product of the step that has an infinite factor is a NaN, +infinity, -infinity.

@@ -14,7 +14,7 @@ struct Singles {
     using Number = float;
     MMAPROBE_HD static float settled(float x) {
         const u32 code = __builtin_bit_cast(u32, x);
-        return __builtin_bit_cast(float, code & FIELD ? code : code & ~(FIELD | 0x7FFFFF));
+        return __builtin_bit_cast(float, code& FIELD ? code : code & ~(FIELD | 0x7FFFFF));
     }
 };
 
@@ -49,7 +49,7 @@ struct Pairs : OneByOne<Pairs<Any>> {
     MMAPROBE_HD static u64 evaluate(const Row& row, const Column& column, u64 c) {
         const auto a = [&](int k) MMAPROBE_INLINED { return __builtin_bit_cast(float, row.item[k]); };
         const auto b = [&](int k) MMAPROBE_INLINED { return __builtin_bit_cast(float, column.item[row.meets[k]]); };
-        const float start = __builtin_bit_cast(float, HAS_C && u32(c) & FIELD ? u32(c) : 0);
+        const float start = __builtin_bit_cast(float, HAS_C&& u32(c) & FIELD ? u32(c) : 0);
         const float sum = pairs::sum_steps<Singles, STEP>(start, LIVE, a, b);
         return sum == sum ? __builtin_bit_cast(u32, sum) : u32(header(Header::nan_code));
     }

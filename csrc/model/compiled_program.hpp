@@ -57,8 +57,7 @@ struct Meeting {
     uint8_t of[ITEMS];
     MMAPROBE_HD void put(int chunk, u32 item) {
         for (int lane = 0; lane < CHUNK / 2; ++lane)
-            of[chunk * (CHUNK / 2) + lane] =
-                uint8_t(chunk * CHUNK + generators::metadata_element(CHUNK, item, lane));
+            of[chunk * (CHUNK / 2) + lane] = uint8_t(chunk * CHUNK + generators::metadata_element(CHUNK, item, lane));
     }
     MMAPROBE_HD int operator[](int lane) const { return of[lane]; }
 };

@@ -114,9 +114,7 @@ MMAPROBE_HD double scaled(double x, double power, double least) {
 #endif
 }
 
-MMAPROBE_HD double make_double(u32 high, u32 low) {
-    return __builtin_bit_cast(double, u64(high) << 32 | low);
-}
+MMAPROBE_HD double make_double(u32 high, u32 low) { return __builtin_bit_cast(double, u64(high) << 32 | low); }
 MMAPROBE_HD u32 high_word(double x) { return u32(__builtin_bit_cast(u64, x) >> 32); }
 
 }  // namespace compiled

@@ -58,7 +58,7 @@ struct Context {
         MMAPROBE_EACH(i, count) before[i] = r.flags[i] & NOT_NUMBER;
         change(r);
         MMAPROBE_EACH(i, count)
-            if ((r.flags[i] & NOT_NUMBER) && !before[i]) settle(r, i, choice());
+        if ((r.flags[i] & NOT_NUMBER) && !before[i]) settle(r, i, choice());
     }
     MMAPROBE_HD void encode(Register<W, V>& r, i64 at) const {
         const Encode e(encode_row(at));

@@ -23,11 +23,10 @@ struct Encode {
 
     MMAPROBE_HD explicit Encode(const EncodeRow& e)
         : is_float(e[EncodeRow::kind] == FLOAT), is_signed(e[EncodeRow::is_signed]),
-          has_infinity(e[EncodeRow::infinity] != ABSENT),
-          tiny(e[EncodeRow::flush] == KEEP    ? Tiny::NEVER
-               : e[EncodeRow::tiny_before]    ? Tiny::BEFORE
-               : e[EncodeRow::tiny_encoded]   ? Tiny::ENCODED
-                                              : Tiny::AFTER),
+          has_infinity(e[EncodeRow::infinity] != ABSENT), tiny(e[EncodeRow::flush] == KEEP  ? Tiny::NEVER
+                                                               : e[EncodeRow::tiny_before]  ? Tiny::BEFORE
+                                                               : e[EncodeRow::tiny_encoded] ? Tiny::ENCODED
+                                                                                            : Tiny::AFTER),
           underflow_sign(!e[EncodeRow::underflow_positive] && e[EncodeRow::flush] != TO_ZERO &&
                          e[EncodeRow::negative_zero]),
           zero_sign(!e[EncodeRow::zero_positive] && e[EncodeRow::negative_zero]),
@@ -48,8 +47,7 @@ struct Excess {
 
 MMAPROBE_HD Excess beyond_result(const Encode& e, bool negative) {
     const u64 sign = negative ? u64(NEGATIVE) : 0;
-    if (e.beyond[negative] == INFINITE)
-        return {0, sign | (sign ? MINUS_INFINITE : PLUS_INFINITE), 0, NO_LABEL};
+    if (e.beyond[negative] == INFINITE) return {0, sign | (sign ? MINUS_INFINITE : PLUS_INFINITE), 0, NO_LABEL};
     if (e.beyond[negative] == NOT_A_NUMBER) return {0, NOT_NUMBER, 0, NO_LABEL};
     if (!e.is_float) {  // an infinity: finite integers are limited where they are encoded
         const u64 size = e.beyond[0] == WRAP ? 0 : negative ? e.bottom : e.largest;

@@ -9,9 +9,7 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 
 // The families in the order of FAMILIES (generators/families.py).
-enum Family : i32 {
-    UNIFORM, CLUSTERED, CANCEL, ULP, TIE, ZLAD, TINY, SUBNORMALS, EXTREMES, CONLY, ZEROS, SPECIALS
-};
+enum Family : i32 { UNIFORM, CLUSTERED, CANCEL, ULP, TIE, ZLAD, TINY, SUBNORMALS, EXTREMES, CONLY, ZEROS, SPECIALS };
 
 // Tables of four small entries, by two random bits.
 MMAPROBE_HD u32 choose(u32 bits, u32 e0, u32 e1, u32 e2, u32 e3) {
@@ -66,8 +64,7 @@ struct Cancel {
           filler(fillers(style >> 9)), at(v[2], 0, t.space.live + t.c.present),
           m(style >> 21 & 7 ? anchor(t.space, v[1], style >> 16 & 1)
                             : clamp(t.space.d_normal + pick16(v[7], 6), t.space.anchor_low, t.space.anchor_top)),
-          t0(pick(v[3], 45)), near(t.space.d_fraction + 1),
-          product_low(t.space.product_low) {}
+          t0(pick(v[3], 45)), near(t.space.d_fraction + 1), product_low(t.space.product_low) {}
     MMAPROBE_HD i32 below(u32 word) const {
         const i32 jitter = pick16(word >> 16, 5) - 2, far = pick16(word >> 16, 43);
         const u32 mode = style & 3;
@@ -77,7 +74,9 @@ struct Cancel {
     MMAPROBE_HD Lane lane(const Target&, i32 k, u32 role, u32) const {
         const u32 second = k == at.j, anchored = u32(k == at.i) | second, live = (role & 255) < alive;
         const u32 residue = second & u32(pair == FULL) & (style >> 20);
-        Lane out = simple(anchored ? m : live ? m - below(role) : product_low,
+        Lane out = simple(anchored ? m
+                          : live   ? m - below(role)
+                                   : product_low,
                           anchored ? first ^ second : sign(role), !anchored & !live & !tiny,
                           anchored ? (residue ? u32(UPPER) : pair) : filler);
         out.shared = anchored;
@@ -146,14 +145,18 @@ struct Tie {
                                        : (quarters ? half - 1 : sticky);
         const u32 sign = big ? style >> 14 : at_half | (quarters & other) ? style >> 12 : style >> 13;
         Lane out = simple(exponent, sign & 1, !big & !at_half & !(other & (quarters | (style >> 15 & 1))),
-                          big ? big_pattern : at_half ? own : u32(POW2));
+                          big       ? big_pattern
+                          : at_half ? own
+                                    : u32(POW2));
         out.pattern_b = POW2;
         return out;
     }
     MMAPROBE_HD Addend addend(const Target& t, const u32*) const {
         const u32 c_sticky = (style >> 17 & 3) == 0;
         return plain(c_big ? m : sticky, style >> 14 & 1, !c_big & !c_sticky,
-                     !c_big ? POW2 : t.c.fraction <= t.space.d_fraction ? FULL : UPPER);
+                     !c_big                               ? POW2
+                     : t.c.fraction <= t.space.d_fraction ? FULL
+                                                          : UPPER);
     }
 };
 
@@ -188,11 +191,15 @@ struct Tiny {
     i32 beside, product_low;
     MMAPROBE_HD Tiny(const Target& t, const u32* v)
         : style(v[0]), edge(u32((style >> 4 & 3) == 0) & u32(t.space.live + t.c.present >= 2)),
-          graze(edge & u32((style >> 9 & 3) == 0)), lane_edge(!t.c.present & !graze),
-          pattern_a(graze ? GRAZE_A : style & 8 ? FULL : POW2), pattern_b(graze ? GRAZE_B : style & 8 ? FULL : POW2),
+          graze(edge & u32((style >> 9 & 3) == 0)), lane_edge(!t.c.present & !graze), pattern_a(graze       ? GRAZE_A
+                                                                                                : style & 8 ? FULL
+                                                                                                            : POW2),
+          pattern_b(graze       ? GRAZE_B
+                    : style & 8 ? FULL
+                                : POW2),
           pattern(style & 8 ? FULL : POW2), at(v[2], v[3], t.space.live),
-          beside(graze ? t.space.d_normal - 1 : t.space.d_low - 1 - pick16(v[7], 3)),
-          product_low(t.space.product_low) {}
+          beside(graze ? t.space.d_normal - 1 : t.space.d_low - 1 - pick16(v[7], 3)), product_low(t.space.product_low) {
+    }
     MMAPROBE_HD Lane lane(const Target& t, i32 k, u32 role, u32) const {
         const u32 first = k == at.i, second = k == at.j;
         const u32 used = (first | (second & style) | (u32(k == at.third) & (style >> 1))) & 1;
@@ -200,8 +207,10 @@ struct Tiny {
         const i32 near = t.space.d_low - 2 + pick16(role >> 16, t.space.d_fraction + 5);
         const i32 edge_exponent = first ? beside : t.space.d_normal;
         const u32 sign = edge ? style >> 6 ^ (first & style >> 7) : role;
-        Lane out = simple(edge & edge_lane ? edge_exponent : used ? near : product_low, sign & 1,
-                          edge ? !edge_lane : (!used & !(style >> 2 & 1)), pattern_a);
+        Lane out = simple(edge & edge_lane ? edge_exponent
+                          : used           ? near
+                                           : product_low,
+                          sign & 1, edge ? !edge_lane : (!used & !(style >> 2 & 1)), pattern_a);
         out.pattern_b = pattern_b;
         return out;
     }
@@ -216,15 +225,21 @@ struct Subnormals {
     u32 style;
     i32 m;
     MMAPROBE_HD Subnormals(const Target& t, const u32* v)
-        : style(v[0]),
-          m(style & 1 ? t.space.d_low + pick(v[1], t.space.d_fraction + 6) : anchor(t.space, v[1], 0)) {}
+        : style(v[0]), m(style & 1 ? t.space.d_low + pick(v[1], t.space.d_fraction + 6) : anchor(t.space, v[1], 0)) {}
     MMAPROBE_HD Lane lane(const Target& t, i32, u32 role, u32 rest) const {
         const i32 aim = style & 2 ? m - pick16(role >> 16, 12) : m;
         const u32 side = style & 4 ? role & 3 : style >> 3 & 3;
         const i32 sub_a = t.a.low + pick16(role >> 2, t.a.fraction);
         const i32 sub_b = t.b.low + pick16(rest >> 16, t.b.fraction);
         const u32 zero = u32((role >> 4 & 3) == 0) & (style >> 2 & 1);
-        return {aim, role >> 15 & 1, zero, FULL, FULL, 0, side != 3, side == 1 ? aim - sub_b : sub_a,
+        return {aim,
+                role >> 15 & 1,
+                zero,
+                FULL,
+                FULL,
+                0,
+                side != 3,
+                side == 1 ? aim - sub_b : sub_a,
                 side == 0 ? aim - sub_a : sub_b};
     }
     MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
@@ -241,8 +256,7 @@ struct Extremes {
     MMAPROBE_HD Extremes(const Target& t, const u32* v)
         : style(v[0]), alive(density(style >> 2)), paired(style >> 1 & 1),
           pair_a((style >> 10 & 3) == 0 ? u32(GRAZE_A) : tops(style >> 6)),
-          pair_b((style >> 10 & 3) == 0 ? u32(GRAZE_B) : tops(style >> 6)),
-          at(v[2], 0, t.space.live),
+          pair_b((style >> 10 & 3) == 0 ? u32(GRAZE_B) : tops(style >> 6)), at(v[2], 0, t.space.live),
           top(style & 1 ? t.space.product_top : smaller(t.space.product_top, t.space.d_top + 1)),
           pair_exponent(top - pick16(v[3], 3)) {}
     MMAPROBE_HD Lane lane(const Target&, i32 k, u32 role, u32) const {

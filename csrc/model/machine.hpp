@@ -36,8 +36,8 @@ MMAPROBE_CALL void zero(const Context<W, V>& x, Register<W, V>& to) {
 
 // NaNs of a chain's link under the local rule: those of a, b and acc in the rule's order.
 template <class W, int V>
-MMAPROBE_CALL void settle_chain(const Context<W, V>& x, i64 lane, const Register<W, V>& acc,
-                                const Register<W, V>& p, Register<W, V>& to) {
+MMAPROBE_CALL void settle_chain(const Context<W, V>& x, i64 lane, const Register<W, V>& acc, const Register<W, V>& p,
+                                Register<W, V>& to) {
     const u64 quiet = x.header[Header::quiet] ? u64(x.d()[EncodeRow::quiet_bit]) : 0;
     const u64 kept = x.header[Header::quiet] ? 0 : u64(SIGNALLING);
     MMAPROBE_EACH(i, x.count) {  // acc alone a NaN
@@ -56,8 +56,7 @@ MMAPROBE_CALL void settle_chain(const Context<W, V>& x, i64 lane, const Register
 // One link of a chain: to = acc + p, rounded.
 template <class W, int V>
 MMAPROBE_CALL void fma(const Context<W, V>& x, const FmaRow& r) {
-    Register<W, V>&to = x.registers[r[FmaRow::to]], &acc = x.registers[r[FmaRow::x]],
-    &p = x.registers[r[FmaRow::y]];
+    Register<W, V>&to = x.registers[r[FmaRow::to]], &acc = x.registers[r[FmaRow::x]], &p = x.registers[r[FmaRow::y]];
     add_registers(acc, p, to, u64(r[FmaRow::down]), x.count);
     if (x.local()) settle_chain(x, r[FmaRow::lane], acc, p, to);
     x.encode(to, r[FmaRow::encode]);
@@ -66,7 +65,7 @@ MMAPROBE_CALL void fma(const Context<W, V>& x, const FmaRow& r) {
 template <class W, int V>
 MMAPROBE_CALL void add(const Context<W, V>& x, const AddRow& r) {
     Register<W, V>&to = x.registers[r[AddRow::to]], &left = x.registers[r[AddRow::x]],
-    &right = x.registers[r[AddRow::y]];
+                &right = x.registers[r[AddRow::y]];
     add_registers(left, right, to, u64(r[AddRow::down]), x.count);
     x.settle_all(to, [&](NanChoice& c, int i) {
         c.offer(x.nan_of(left, i));
@@ -138,11 +137,26 @@ MMAPROBE_CALL void run(const Context<W, V>& x, void* out, int bytes) {
     const i64* const end = x.program + x.header[Header::code_end];
     while (at < end) {
         switch (Opcode(*at++)) {
-            case Opcode::PRODUCT: product(x, {at}); at += ProductRow::SIZE; break;
-            case Opcode::LOAD_C: load_c(x, x.registers[LoadRow{at}[LoadRow::to]]); at += LoadRow::SIZE; break;
-            case Opcode::ZERO: zero(x, x.registers[LoadRow{at}[LoadRow::to]]); at += LoadRow::SIZE; break;
-            case Opcode::FMA: fma(x, {at}); at += FmaRow::SIZE; break;
-            case Opcode::ADD: add(x, {at}); at += AddRow::SIZE; break;
+            case Opcode::PRODUCT:
+                product(x, {at});
+                at += ProductRow::SIZE;
+                break;
+            case Opcode::LOAD_C:
+                load_c(x, x.registers[LoadRow{at}[LoadRow::to]]);
+                at += LoadRow::SIZE;
+                break;
+            case Opcode::ZERO:
+                zero(x, x.registers[LoadRow{at}[LoadRow::to]]);
+                at += LoadRow::SIZE;
+                break;
+            case Opcode::FMA:
+                fma(x, {at});
+                at += FmaRow::SIZE;
+                break;
+            case Opcode::ADD:
+                add(x, {at});
+                at += AddRow::SIZE;
+                break;
             case Opcode::SUM: at = sum(x, {at}, at + SumRow::SIZE); break;
             case Opcode::CONVERT: {
                 const ConvertRow r{at};
@@ -150,7 +164,10 @@ MMAPROBE_CALL void run(const Context<W, V>& x, void* out, int bytes) {
                 at += ConvertRow::SIZE;
                 break;
             }
-            case Opcode::STORE: store(x, {at}, out, bytes); at += StoreRow::SIZE; break;
+            case Opcode::STORE:
+                store(x, {at}, out, bytes);
+                at += StoreRow::SIZE;
+                break;
         }
     }
 }

@@ -67,8 +67,8 @@ MMAPROBE_HD Code when(bool condition, Code x) {
 template <class Code>
 MMAPROBE_HD Code fraction_of(const Layout& f, u32 pattern, u32 high, u32 low) {
     const Code full = Code((u64(1) << f.fraction) - 1), lower_half = Code((u64(1) << f.fraction / 2) - 1);
-    const Code keep =
-        when(pattern == FULL, full) | when(pattern == TOP2, full & ~(full >> 2)) | when(pattern == UPPER, full & ~lower_half);
+    const Code keep = when(pattern == FULL, full) | when(pattern == TOP2, full & ~(full >> 2)) |
+                      when(pattern == UPPER, full & ~lower_half);
     const Code fixed = when(pattern == ONES, full) | when(pattern == LOWBIT, full & 1);
     const Code random = random_bits<Code>(f.fraction, high, low);
     const Code small = random >> (f.fraction - f.fraction / 2);
@@ -136,7 +136,8 @@ MMAPROBE_HD Codes<Code> products(const Target& t, const Lane& lane, i32 scale_ex
     const Code code_a = encode_inside<Code>(t.a, negative_a, a, fraction_of<Code>(t.a, pattern_a, sig_a, low_a));
     const Code code_b = encode_inside<Code>(t.b, negative_b, b, fraction_of<Code>(t.b, pattern_b, sig_b, low_b));
     const bool zero_a = lane.zero & u32(which != 1), zero_b = lane.zero & u32((which == 1) | (which == 2));
-    return {zero_a ? with_sign<Code>(t.a, negative_a, 0) : code_a, zero_b ? with_sign<Code>(t.b, negative_b, 0) : code_b};
+    return {zero_a ? with_sign<Code>(t.a, negative_a, 0) : code_a,
+            zero_b ? with_sign<Code>(t.b, negative_b, 0) : code_b};
 }
 
 // Integer significand and exponent of the lowest bit of a finite code.
@@ -215,8 +216,8 @@ MMAPROBE_HD u64 special_code(const Layout& f, u32 kind, u32 high, u32 low) {
     const u32 which = kind & 7, negative = kind >> 3 & 1;
     const bool brief = kind >> 4 & 1;
     const u64 random = u64(high) << 32 | low, full = (u64(1) << f.fraction) - 1, quiet = (full + 1) >> 1;
-    const u64 payload =
-        (brief ? u64(1) << random % u64(larger(f.fraction, 1)) : random >> 1 >> (63 - f.fraction)) & full;
+    const u64 payload = (brief ? u64(1) << random % u64(larger(f.fraction, 1)) : random >> 1 >> (63 - f.fraction)) &
+                        full;
     const u64 signalling = payload & ~quiet ? payload & ~quiet : 1;
     if (f.nan_rule == NEGATIVE_ZERO && which >= 2 && which <= 4) return f.sign;
     const u64 only_nan = f.nan_rule == ALL_ONES ? f.largest + 1 : f.largest;

@@ -26,7 +26,7 @@ MMAPROBE_CALL void scale(const Context<W, V>& x, Register<W, V>& p, i64 block, b
         }
     }
     MMAPROBE_EACH(i, x.count)
-        if (p.flags[i] & NOT_NUMBER) p.flags[i] &= NOT_NUMBER | SIGNALLING;
+    if (p.flags[i] & NOT_NUMBER) p.flags[i] &= NOT_NUMBER | SIGNALLING;
 }
 
 template <class W, int V>
@@ -67,7 +67,8 @@ template <class W, int V>
 MMAPROBE_HD void multiply(i64 how, const Decoded<V>& a, const Decoded<V>& b, Register<W, V>& p, int count) {
     MMAPROBE_EACH(i, count) {
         const u64 fa = a.flags[i], fb = b.flags[i], special = (fa | fb) & ANY_SPECIAL;
-        const bool zero = ((a.significand[i] == 0) & !(fa & ANY_SPECIAL)) | ((b.significand[i] == 0) & !(fb & ANY_SPECIAL));
+        const bool zero = ((a.significand[i] == 0) & !(fa & ANY_SPECIAL)) |
+                          ((b.significand[i] == 0) & !(fb & ANY_SPECIAL));
         const u64 negative = (fa ^ fb) & NEGATIVE;
         const u64 infinite = negative ? MINUS_INFINITE | NEGATIVE : u64(PLUS_INFINITE);
         const u64 made = (special & NOT_NUMBER) != 0 || zero ? u64(NOT_NUMBER) : infinite;
@@ -78,8 +79,7 @@ MMAPROBE_HD void multiply(i64 how, const Decoded<V>& a, const Decoded<V>& b, Reg
         MMAPROBE_EACH(i, count) p.magnitude[i] = Traits<W>::product(a.significand[i], b.significand[i]);
     else
         MMAPROBE_EACH(i, count)
-            p.magnitude[i] = make<W>(how == AND ? a.significand[i] & b.significand[i]
-                                                : a.significand[i] ^ b.significand[i]);
+    p.magnitude[i] = make<W>(how == AND ? a.significand[i] & b.significand[i] : a.significand[i] ^ b.significand[i]);
 }
 
 template <class W, int V>

@@ -5,6 +5,7 @@
 #pragma once
 #include "types.hpp"
 
+// clang-format off
 // What runs, in order; operands follow the opcode in the stream.
 #define MMAPROBE_OPCODES(X) X(PRODUCT) X(LOAD_C) X(ZERO) X(FMA) X(ADD) X(SUM) X(CONVERT) X(STORE)
 
@@ -49,16 +50,17 @@
 #define MMAPROBE_TERM(X) X(of) X(fraction_bits) X(table) X(zero_exponent) X(cutoff)
 #define MMAPROBE_CONVERT(X) X(to) X(encode)
 #define MMAPROBE_STORE(X) X(x) X(encode)
+// clang-format on
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
 #define MMAPROBE_NAME(name) name,
 enum class Opcode : i64 { MMAPROBE_OPCODES(MMAPROBE_NAME) };
-#define MMAPROBE_ROW(Kind, LIST)                                  \
-    struct Kind {                                                 \
-        enum Column { LIST(MMAPROBE_NAME) SIZE };                 \
-        const i64* at;                                            \
+#define MMAPROBE_ROW(Kind, LIST) \
+    struct Kind { \
+        enum Column { LIST(MMAPROBE_NAME) SIZE }; \
+        const i64* at; \
         MMAPROBE_HD constexpr i64 operator[](Column c) const { return at[c]; } \
     };
 MMAPROBE_ROW(Header, MMAPROBE_HEADER)

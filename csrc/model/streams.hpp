@@ -71,8 +71,8 @@ template <class Each>
 MMAPROBE_HD void each_item(const Block& w, i32 n, i32 first, const Layout& f, i32 count, const Each& each) {
     const bool whole = first % 16 == 0 && f.item * count % 16 == 0;
     const i32 k = (16 * n - first) / f.item;
-    MMAPROBE_UNROLLED for (i32 i = 0; i < 16 / f.item; ++i)
-        if (whole || u32(k + i) < u32(count)) each(k + i, item_of(w, f.item, i));
+    MMAPROBE_UNROLLED for (i32 i = 0; i < 16 / f.item; ++i) if (whole || u32(k + i) < u32(count))
+        each(k + i, item_of(w, f.item, i));
 }
 
 // Which of a vector's operands block n holds a part of, the wanted ones.
@@ -80,8 +80,7 @@ struct Held {
     bool a, b, c, scale_a, scale_b;
     MMAPROBE_HD Held(const Target& t, const Offsets& o, i32 n, bool wants_a, bool wants_b)
         : a(wants_a & holds(n, o.a, t.a.item, t.space.live)), b(wants_b & holds(n, o.b, t.b.item, t.space.k)),
-          c(holds(n, o.c, t.c.item, t.c.present)),
-          scale_a(wants_a & holds(n, o.scale_a, t.scale.item, t.space.groups)),
+          c(holds(n, o.c, t.c.item, t.c.present)), scale_a(wants_a & holds(n, o.scale_a, t.scale.item, t.space.groups)),
           scale_b(wants_b & holds(n, o.scale_b, t.scale.item, t.space.groups)) {}
     MMAPROBE_HD bool any() const { return a | b | c | scale_a | scale_b; }
 };

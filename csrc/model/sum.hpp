@@ -6,9 +6,7 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
 // Sign of a zero sum; `down` where the Encode that follows rounds towards minus infinity.
-MMAPROBE_HD u64 zero_sign(u64 down, u64 all_negative, u64 any_negative) {
-    return all_negative | (down & any_negative);
-}
+MMAPROBE_HD u64 zero_sign(u64 down, u64 all_negative, u64 any_negative) { return all_negative | (down & any_negative); }
 
 MMAPROBE_HD u64 special_sum(u64 special) {
     const u64 infinity = special & MINUS_INFINITE ? MINUS_INFINITE | NEGATIVE : special & PLUS_INFINITE;
@@ -77,7 +75,7 @@ template <class W, int V>
 MMAPROBE_HD void see_label(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, int count) {
     const i64 zero_exponent = t[TermRow::zero_exponent];
     MMAPROBE_EACH(i, count)
-        g.largest[i] = larger(g.largest[i], x.label[i] == NO_LABEL ? zero_exponent : x.label[i]);
+    g.largest[i] = larger(g.largest[i], x.label[i] == NO_LABEL ? zero_exponent : x.label[i]);
 }
 
 // Adds one term on the grid 2^(ANCHORED ? grid : largest label - grid), cut by its rounding table.

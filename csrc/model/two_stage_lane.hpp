@@ -13,7 +13,7 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace two_stage {
 
-constexpr int BELOW = 8;              // fraction bits that the products' sum keeps more than C
+constexpr int BELOW = 8;  // fraction bits that the products' sum keeps more than C
 constexpr i32 NEVER_REACHED = 1 << 20;  // above every label
 
 MMAPROBE_HD constexpr i32 at_most_never(i64 x) { return i32(x < NEVER_REACHED ? x : NEVER_REACHED); }

@@ -52,8 +52,7 @@
 #if defined(__CUDACC__) || defined(__HIP__)
 #define MMAPROBE_EACH(i, count) for (int i = 0; i < (count); ++i)
 #elif defined(__clang__)
-#define MMAPROBE_EACH(i, count) \
-    _Pragma("clang loop vectorize(assume_safety)") for (int i = 0; i < (count); ++i)
+#define MMAPROBE_EACH(i, count) _Pragma("clang loop vectorize(assume_safety)") for (int i = 0; i < (count); ++i)
 #else
 #define MMAPROBE_EACH(i, count) _Pragma("GCC ivdep") for (int i = 0; i < (count); ++i)
 #endif
@@ -180,9 +179,13 @@ MMAPROBE_HD bool is_zero(const Limbs<N>& x) {
     return all == 0;
 }
 template <int N>
-MMAPROBE_HD u64 is_negative(const Limbs<N>& x) { return x.limb[N - 1] >> 63; }
+MMAPROBE_HD u64 is_negative(const Limbs<N>& x) {
+    return x.limb[N - 1] >> 63;
+}
 template <int N>
-MMAPROBE_HD u64 low(const Limbs<N>& x) { return x.limb[0]; }
+MMAPROBE_HD u64 low(const Limbs<N>& x) {
+    return x.limb[0];
+}
 template <int N>
 MMAPROBE_HD Limbs<N> operator+(const Limbs<N>& x, const Limbs<N>& y) {
     Limbs<N> out;
@@ -226,8 +229,8 @@ MMAPROBE_HD void lengths(const W* x, i64* n, int count) {
 MMAPROBE_HD void lengths(const u64* x, i64* n, int count) {
     int i = 0;
     for (; i + 8 <= count; i += 8)
-        _mm512_storeu_si512(n + i, _mm512_sub_epi64(_mm512_set1_epi64(64),
-                                                    _mm512_lzcnt_epi64(_mm512_loadu_si512(x + i))));
+        _mm512_storeu_si512(n + i,
+                            _mm512_sub_epi64(_mm512_set1_epi64(64), _mm512_lzcnt_epi64(_mm512_loadu_si512(x + i))));
     for (; i < count; ++i) n[i] = length(x[i]);
 }
 #endif

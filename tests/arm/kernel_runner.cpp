@@ -22,8 +22,8 @@ int main() {
             if (!get(x.data(), x.size())) return 1;
         }
         const auto at = [&](int i) { return operand[i].empty() ? nullptr : operand[i].data(); };
-        const mmaprobe::LayoutCall call{program.data(), at(0),   at(1),        at(2),       at(3), at(4),
-                                        d.data(),       head[1], int(head[2]), int(head[3])};
+        const mmaprobe::LayoutCall call{program.data(), at(0),    at(1),   at(2),        at(3),
+                                        at(4),          d.data(), head[1], int(head[2]), int(head[3])};
         const int64_t taken = mmaprobe::baseline::evaluate_rows(call);
         std::fwrite(&taken, sizeof taken, 1, stdout);
         std::fwrite(d.data(), 1, d.size(), stdout);

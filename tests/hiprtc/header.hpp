@@ -35,18 +35,18 @@ template <bool, class T = void>
 struct enable_if {};
 template <class T>
 struct enable_if<true, T> {
-  typedef T type;
+    typedef T type;
 };
 }  // namespace std
 typedef float float2 __attribute__((ext_vector_type(2)));
 typedef float float4 __attribute__((ext_vector_type(4)));
 typedef _Float16 __half;
 struct dim3 {
-  uint32_t x, y, z;
-  constexpr __device__ dim3(uint32_t x = 1, uint32_t y = 1, uint32_t z = 1) : x(x), y(y), z(z) {}
+    uint32_t x, y, z;
+    constexpr __device__ dim3(uint32_t x = 1, uint32_t y = 1, uint32_t z = 1) : x(x), y(y), z(z) {}
 };
 struct Coordinates {
-  __device__ operator dim3() const { return dim3(__builtin_amdgcn_workitem_id_x()); }
+    __device__ operator dim3() const { return dim3(__builtin_amdgcn_workitem_id_x()); }
 };
 static constexpr Coordinates threadIdx, blockIdx, blockDim, gridDim;
 __device__ inline void __syncthreads() { __builtin_amdgcn_s_barrier(); }

@@ -99,7 +99,10 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
             if (at == baseline::ABSENT) continue;
             const int64_t lanes = i < 2 ? h[Header::k] : i == 2 ? 1 : h[Header::k] / h[Header::scale_size];
             if (!call.base[i] || widths[i] != p.data()[at + baseline::OperandRow::bytes] || call.row[i] != lanes)
-                throw std::invalid_argument("operand " + std::string(i < 2 ? i ? "b" : "a" : i == 2 ? "c" : "scale") +
+                throw std::invalid_argument("operand " +
+                                            std::string(i < 2    ? i ? "b" : "a"
+                                                        : i == 2 ? "c"
+                                                                 : "scale") +
                                             " has not the width or the number of items of the datapath");
         }
         starts.push_back(p.data());
@@ -112,8 +115,8 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
         for (const int64_t* start : starts) {
             call.program = start;
             call.out = to;
-            const LayoutCall rows{start, call.base[0], call.base[1], call.base[2], call.base[3], call.base[4],
-                                  to,    call.vectors, STRIP,        0};
+            const LayoutCall rows{start,        call.base[0], call.base[1], call.base[2], call.base[3],
+                                  call.base[4], to,           call.vectors, STRIP,        0};
             if (call.vectors < STRIP || !engine.run_rows(rows)) memory = engine.run(call) && memory;
             to += stride;
         }
@@ -170,16 +173,15 @@ std::vector<std::string> build_names() {
 std::map<std::string, std::vector<std::string>> layout() {
 #define MMAPROBE_QUOTE(name) #name,
     return {{"kernels", {MMAPROBE_KERNELS(MMAPROBE_QUOTE)}}, {"fused", {MMAPROBE_FUSED(MMAPROBE_QUOTE)}},
-            {"chain", {MMAPROBE_CHAIN(MMAPROBE_QUOTE)}}, {"two_stage", {MMAPROBE_TWO_STAGE(MMAPROBE_QUOTE)}},
+            {"chain", {MMAPROBE_CHAIN(MMAPROBE_QUOTE)}},     {"two_stage", {MMAPROBE_TWO_STAGE(MMAPROBE_QUOTE)}},
             {"grouped", {MMAPROBE_GROUPED(MMAPROBE_QUOTE)}}, {"exact_sum", {MMAPROBE_EXACT_SUM(MMAPROBE_QUOTE)}},
-            {"pairs", {MMAPROBE_PAIRS(MMAPROBE_QUOTE)}},
-            {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}}, {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},
-            {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}}, {"encode", {MMAPROBE_ENCODE(MMAPROBE_QUOTE)}},
-            {"PRODUCT", {MMAPROBE_PRODUCT(MMAPROBE_QUOTE)}}, {"LOAD_C", {MMAPROBE_LOAD_C(MMAPROBE_QUOTE)}},
-            {"ZERO", {MMAPROBE_ZERO(MMAPROBE_QUOTE)}},       {"FMA", {MMAPROBE_FMA(MMAPROBE_QUOTE)}},
-            {"ADD", {MMAPROBE_ADD(MMAPROBE_QUOTE)}},         {"SUM", {MMAPROBE_SUM(MMAPROBE_QUOTE)}},
-            {"term", {MMAPROBE_TERM(MMAPROBE_QUOTE)}},       {"CONVERT", {MMAPROBE_CONVERT(MMAPROBE_QUOTE)}},
-            {"STORE", {MMAPROBE_STORE(MMAPROBE_QUOTE)}}};
+            {"pairs", {MMAPROBE_PAIRS(MMAPROBE_QUOTE)}},     {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}},
+            {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},   {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}},
+            {"encode", {MMAPROBE_ENCODE(MMAPROBE_QUOTE)}},   {"PRODUCT", {MMAPROBE_PRODUCT(MMAPROBE_QUOTE)}},
+            {"LOAD_C", {MMAPROBE_LOAD_C(MMAPROBE_QUOTE)}},   {"ZERO", {MMAPROBE_ZERO(MMAPROBE_QUOTE)}},
+            {"FMA", {MMAPROBE_FMA(MMAPROBE_QUOTE)}},         {"ADD", {MMAPROBE_ADD(MMAPROBE_QUOTE)}},
+            {"SUM", {MMAPROBE_SUM(MMAPROBE_QUOTE)}},         {"term", {MMAPROBE_TERM(MMAPROBE_QUOTE)}},
+            {"CONVERT", {MMAPROBE_CONVERT(MMAPROBE_QUOTE)}}, {"STORE", {MMAPROBE_STORE(MMAPROBE_QUOTE)}}};
 #undef MMAPROBE_QUOTE
 }
 

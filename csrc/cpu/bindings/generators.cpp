@@ -20,7 +20,8 @@ constexpr int64_t MOST_LANES = 512;                    // a tile holds as many
 
 // The builds that this machine can run, the widest last.
 std::map<std::string, GeneratorBuild> builds() {
-    std::map<std::string, GeneratorBuild> out{{"baseline", {baseline::generate, baseline::generate_layout, baseline::rows_agree}}};
+    std::map<std::string, GeneratorBuild> out{
+        {"baseline", {baseline::generate, baseline::generate_layout, baseline::rows_agree}}};
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))

@@ -9,12 +9,12 @@
 #include "cpu/bindings/sparse.hpp"
 
 PYBIND11_MODULE(_native, m) {
-  m.doc() = "Native core of mmaprobe: engine, generators, compare, CPU instructions";
-  mmaprobe::cpu::register_units(m);
-  mmaprobe::cpu::register_generators(m);
-  mmaprobe::cpu::register_engine(m);
-  mmaprobe::cpu::register_results(m);
-  mmaprobe::cpu::register_pipeline(m);
-  mmaprobe::cpu::register_roof(m);
-  mmaprobe::cpu::register_sparse(m);
+    m.doc() = "Native core of mmaprobe: engine, generators, compare, CPU instructions";
+    mmaprobe::cpu::register_units(m);
+    mmaprobe::cpu::register_generators(m);
+    mmaprobe::cpu::register_engine(m);
+    mmaprobe::cpu::register_results(m);
+    mmaprobe::cpu::register_pipeline(m);
+    mmaprobe::cpu::register_roof(m);
+    mmaprobe::cpu::register_sparse(m);
 }

@@ -52,15 +52,24 @@ PipelineResult run_pipeline(const PipelineCall& call, const cpu::GeneratorBuild&
         const int64_t units = (here + unit.vectors - 1) / unit.vectors;
         for (int p = 0; p < call.program_count; ++p) {
             char* out = results[size_t(p)].data();
-            const LayoutCall layout{call.programs[p], vectors.out[0], vectors.out[1], vectors.out[2], vectors.out[3],
-                                    vectors.out[4], out, units, unit.m, call.n};
+            const LayoutCall layout{call.programs[p],
+                                    vectors.out[0],
+                                    vectors.out[1],
+                                    vectors.out[2],
+                                    vectors.out[3],
+                                    vectors.out[4],
+                                    out,
+                                    units,
+                                    unit.m,
+                                    call.n};
             if (engine.run_layout(layout)) continue;
             if (!pairs) pairs = std::make_unique<Pairs>(unit, engine, step);
             call.n ? pairs->run_tiles(call.programs[p], vectors.out, units, out)
                    : pairs->run_groups(call.programs[p], vectors.out, units, out);
         }
         const bool in_rows = call.program_count == 1;
-        const char* other = in_rows ? static_cast<const char*>(call.answers) + done * unit.out_bytes : results[1].data();
+        const char* other = in_rows ? static_cast<const char*>(call.answers) + done * unit.out_bytes
+                                    : results[1].data();
         comparison.run(results[0].data(), other, in_rows, done, here);
         done += here;
     };
@@ -73,9 +82,7 @@ namespace {
 using Numbers = py::array_t<int64_t, py::array::c_style>;
 
 // To be asked before anything reads a program.
-void check_words(const Numbers& program) {
-    ProgramCheck(program.data(), program.size());
-}
+void check_words(const Numbers& program) { ProgramCheck(program.data(), program.size()); }
 
 // The program's operands must be those that the target makes.
 void check_program(const Numbers& program, const Unit& unit, const int64_t* target) {

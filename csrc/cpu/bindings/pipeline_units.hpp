@@ -15,14 +15,15 @@ using baseline::Header;
 using baseline::OperandRow;
 
 // Places of Target.packed (generators/space.py): five layouts of 14 numbers, then the space.
-constexpr int LAYOUT = 14, LAYOUT_IS_FLOAT = 1, LAYOUT_ITEM = 3, LAYOUT_PADDING = 9, LAYOUT_LARGEST = 10, LAYOUT_SIGN = 11,
-              LAYOUT_INFINITY = 12, LAYOUT_NAN_RULE = 13;
+constexpr int LAYOUT = 14, LAYOUT_IS_FLOAT = 1, LAYOUT_ITEM = 3, LAYOUT_PADDING = 9, LAYOUT_LARGEST = 10,
+              LAYOUT_SIGN = 11, LAYOUT_INFINITY = 12, LAYOUT_NAN_RULE = 13;
 constexpr int TARGET_C = 2 * LAYOUT, TARGET_D = 3 * LAYOUT, TARGET_SPACE = 5 * LAYOUT;
 
 // Sizes of what one tile, or one group of 16 vectors, has: of each operand, and of the results.
 struct Unit {
     int m, n, strips, columns;
-    int64_t side, vectors, out_bytes, results;  // vectors generated and compared; bytes of a result; results with padding
+    int64_t side, vectors, out_bytes,
+        results;  // vectors generated and compared; bytes of a result; results with padding
     int64_t items[5], width[5], size[5];
 
     Unit(const int64_t* program, const int64_t* target, int rows, int columns_)
@@ -36,7 +37,10 @@ struct Unit {
         const int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
         for (int i = 0; i < 5; ++i) {
             const int64_t at = h[Header::Column(column[i])];
-            items[i] = at == baseline::ABSENT ? 0 : i < 2 ? h[Header::k] : i == 2 ? 1 : h[Header::k] / h[Header::scale_size];
+            items[i] = at == baseline::ABSENT ? 0
+                       : i < 2                ? h[Header::k]
+                       : i == 2               ? 1
+                                              : h[Header::k] / h[Header::scale_size];
             width[i] = items[i] ? program[at + OperandRow::bytes] : 0;
             const int64_t places = i == 2 ? results : n && (i == 1 || i == 4) ? n : int64_t(strips) * STRIP;
             size[i] = items[i] * width[i] * places;

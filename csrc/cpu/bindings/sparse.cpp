@@ -64,8 +64,14 @@ void select(const py::array& b, const Bytes& metadata, const Bytes& kept, py::ar
                       out.shape(0) == b.shape(0) && out.shape(1) == metadata.shape(1) && out.shape(2) * 2 == lanes &&
                       out.shape(3) == b.shape(2) && out.itemsize() == b.itemsize();
     if (!fits) throw std::invalid_argument("select_lanes: the shapes of b, metadata, kept and out do not fit");
-    const Selection s{static_cast<const char*>(b.data()), metadata.data(), kept.data(),
-                      static_cast<char*>(out.mutable_data()), b.shape(0), metadata.shape(1), lanes, chunk,
+    const Selection s{static_cast<const char*>(b.data()),
+                      metadata.data(),
+                      kept.data(),
+                      static_cast<char*>(out.mutable_data()),
+                      b.shape(0),
+                      metadata.shape(1),
+                      lanes,
+                      chunk,
                       b.shape(2) * b.itemsize()};
     py::gil_scoped_release release;
     run(s);

@@ -116,7 +116,7 @@ public:
     Replacer(const Layout& f, bool fractions_go)
         : no_negative_zero(f.nan_rule == NEGATIVE_ZERO), words(f, 0), halves(f, 0), upper(f, f.item == 1 ? 8 : 0) {
         const u64 fractions = (u64(1) << f.fraction) - 1, low_bits = (u64(1) << smaller(words.exponent_bits, 5)) - 1;
-        shape = no_negative_zero || fractions_go ? ANY_SHAPE
+        shape = no_negative_zero || fractions_go       ? ANY_SHAPE
                 : (f.largest & fractions) == fractions ? EVERY_CODE
                                                        : LARGEST_LEFT_OUT;
         low = repeat(f, u32(low_bits << words.position));

@@ -98,7 +98,8 @@ void Maker::scales(i64 done, int vector) {
             any_shared |= aims.shared[n];
         }
         const u32 choice = any_shared ? w[7] : b.w0;
-        const i32 wanted = clamp(most - (t.a.top + t.b.top) + pick16(choice, reach), 2 * t.scale.normal, 2 * t.scale.top);
+        const i32 wanted = clamp(most - (t.a.top + t.b.top) + pick16(choice, reach), 2 * t.scale.normal,
+                                 2 * t.scale.top);
         const Pair e = split(t.scale, t.scale, wanted, choice >> 16);
         const u32 codes[2] = {encode<u32>(t.scale, 0, e.a, fraction_of<u32>(t.scale, pattern, b.w1, 0)),
                               encode<u32>(t.scale, 0, e.b, fraction_of<u32>(t.scale, pattern, b.w2, 0))};
@@ -261,9 +262,7 @@ void Maker::integers(i64 done, int count) {
 }  // namespace
 }  // namespace generators
 
-void generate(const GeneratorCall& call) {
-    std::make_unique<generators::Maker>(call)->run();
-}
+void generate(const GeneratorCall& call) { std::make_unique<generators::Maker>(call)->run(); }
 
 void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready) {
     using namespace generators;

@@ -91,7 +91,7 @@ class LayoutStreams {
     std::vector<char> addends;
     char* origin[5];
     std::vector<std::vector<Step>> steps;  // of each PER vectors
-    std::vector<Step> own, shared;         // of those, what two tiles draw each, and together
+    std::vector<Step> own, shared;  // of those, what two tiles draw each, and together
 
     // Where the columns of an operand begin for the vectors from `first` on.
     char* columns_of(const Span& span, int first) {
@@ -158,7 +158,8 @@ class LayoutStreams {
 
     bool holds(int block, int first) const {
         for (int word = 4 * block; word < 4 * block + 4; ++word)
-            if (const int at = span_of[size_t(word)]; at >= 0 && p.needs(streams.spans[size_t(at)].role, first)) return true;
+            if (const int at = span_of[size_t(word)]; at >= 0 && p.needs(streams.spans[size_t(at)].role, first))
+                return true;
         return false;
     }
 
@@ -199,7 +200,8 @@ class LayoutStreams {
     bool all_are(Shape shape, int item) const {
         for (const std::vector<Step>& of : steps)
             for (const Step& step : of)
-                if (const Span* span = step.whole; span && (span->replacer.kind() != shape || span->format->item != item))
+                if (const Span* span = step.whole;
+                    span && (span->replacer.kind() != shape || span->format->item != item))
                     return false;
         return true;
     }
@@ -222,8 +224,7 @@ public:
                 span_of[size_t(word)] = static_cast<signed char>(i);
         for (int first = 0; first < p.side; first += PER)
             steps.push_back(streams.steps([&](int block) { return holds(block, first); }));
-        for (const Step& step : steps[0])
-            (step.whole && p.by_rows(step.whole->role) ? shared : own).push_back(step);
+        for (const Step& step : steps[0]) (step.whole && p.by_rows(step.whole->role) ? shared : own).push_back(step);
     }
 
     static bool fits(const Streams& s) {
@@ -264,8 +265,10 @@ void turn_vectors(const Place& place, i64 count, i64 last, const MakeVectors& ma
                 if (!out[role]) continue;
                 const i64 size = p.items(role) * p.layout(role).item;
                 const char* from = vectors[role].data() + unit * p.side * size;
-                if (role == 2 && p.n) spread_addends(p, from);
-                else if (p.by_rows(role)) memcpy(p.at[role], from, size_t(p.n * size));
+                if (role == 2 && p.n)
+                    spread_addends(p, from);
+                else if (p.by_rows(role))
+                    memcpy(p.at[role], from, size_t(p.n * size));
                 else
                     for (int strip = 0; strip < p.strips; ++strip)
                         turn(p.layout(role), from + strip * STRIP * size, p.at[role] + strip * STRIP * size,

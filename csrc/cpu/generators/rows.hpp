@@ -88,7 +88,8 @@ struct StreamMaker {
             }
             for (const Span& span : streams.spans) cut_bytes(span, done, count, rows.data(), pitch);
         }
-        if (t.space.chunk && call.out[5]) fill_metadata(stream, t.space, call.start, call.count, static_cast<uint8_t*>(call.out[5]));
+        if (t.space.chunk && call.out[5])
+            fill_metadata(stream, t.space, call.start, call.count, static_cast<uint8_t*>(call.out[5]));
     }
 };
 

@@ -37,7 +37,8 @@ template <class Row, class Item>
 inline void two_rows(const Item* first, const Item* second, Row& out) {
 #if defined(__AVX512F__)
     if (sizeof(Row) == 64) {
-        const __m256i low = _mm256_loadu_si256((const __m256i*)first), high = _mm256_loadu_si256((const __m256i*)second);
+        const __m256i low = _mm256_loadu_si256((const __m256i*)first),
+                      high = _mm256_loadu_si256((const __m256i*)second);
         const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
         memcpy(&out, &both, sizeof both);
         return;

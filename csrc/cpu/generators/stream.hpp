@@ -25,12 +25,13 @@ struct Span {
     const Layout* format;
     void* out;
     int role, items, offset;  // operand (0 to 4: a, b, c, scale_a, scale_b), and its first byte in the stream
-    u32 used;                 // bits of a word that items of fewer bits than their container use
+    u32 used;  // bits of a word that items of fewer bits than their container use
     bool unused;
     Replacer replacer;
 
     Span(const Layout& f, void* to, int operand, int count)
-        : format(&f), out(to), role(operand), items(count), offset(0), unused(f.bits < 8 * f.item), replacer(f, operand > 2) {
+        : format(&f), out(to), role(operand), items(count), offset(0), unused(f.bits < 8 * f.item),
+          replacer(f, operand > 2) {
         used = ~u32(0) >> (f.bits < 32 ? 32 - f.bits : 0);
         for (int item = f.item; item < 4; item *= 2) used |= used << 8 * item;
     }
@@ -101,7 +102,8 @@ class Streams {
     // The same of the scales; the exponent of their products.
     I32 aim_scales(const U32* v, I32 m, U32 width, U32 width_a) {
         const i32 reach = smaller(t.a.top + t.b.top - t.a.normal - t.b.normal, 3) + 1;
-        const I32 wanted = limit(m - (t.a.top + t.b.top) + pick_lanes(v[3], reach), 2 * t.scale.normal, 2 * t.scale.top);
+        const I32 wanted = limit(m - (t.a.top + t.b.top) + pick_lanes(v[3], reach), 2 * t.scale.normal,
+                                 2 * t.scale.top);
         const Halves e = split_lanes(t.scale, t.scale, wanted, v[3] >> 16);
         const U32 vary = -(v[2] >> 18 & 1), fractions = U32((v[2] >> 16 & 3) == 0);
         for (Span& span : spans) {

@@ -46,7 +46,9 @@ struct Words {
                 const U64 vector = load(grid.vector + n + i * PER), block = load(grid.number + n + i * PER);
                 const U64 index[2] = {start + (vector & 0xFFFFFFFFu), start + (vector >> 32)};
                 const U64 tag = U64{} + (u32(purpose) << 16), number = U64{} + keys.number;
-                counters[i] = {{index[0], index[1]}, {index[0] >> 32, index[1] >> 32}, {tag | block, tag | block >> 32},
+                counters[i] = {{index[0], index[1]},
+                               {index[0] >> 32, index[1] >> 32},
+                               {tag | block, tag | block >> 32},
                                {number, number}};
             }
             philox_sets<0>(counters, keys, words);
@@ -83,8 +85,8 @@ struct Aims {
         exponent_b[n] = lane.exponent_b;
     }
     Lane get(int n) const {
-        return {exponent[n],  negative[n], zero[n],       pattern_a[n], pattern_b[n],
-                shared[n],    forced[n],   exponent_a[n], exponent_b[n]};
+        return {exponent[n], negative[n], zero[n],       pattern_a[n], pattern_b[n],
+                shared[n],   forced[n],   exponent_a[n], exponent_b[n]};
     }
 };
 
@@ -128,9 +130,9 @@ Target read_target(const i64* p) {
     Target t;
     for (Layout* f : {&t.a, &t.b, &t.c, &t.d, &t.scale}) *f = read_layout(p);
     Space& s = t.space;
-    for (i32* field : {&s.k, &s.live, &s.chunk, &s.groups, &s.group_lanes, &s.product_top, &s.product_normal,
-                       &s.product_low, &s.anchor_top, &s.anchor_low, &s.c_top, &s.d_top, &s.d_normal, &s.d_low,
-                       &s.d_fraction})
+    for (i32* field :
+         {&s.k, &s.live, &s.chunk, &s.groups, &s.group_lanes, &s.product_top, &s.product_normal, &s.product_low,
+          &s.anchor_top, &s.anchor_low, &s.c_top, &s.d_top, &s.d_normal, &s.d_low, &s.d_fraction})
         *field = i32(number(p));
     return t;
 }

@@ -167,13 +167,14 @@ MMAPROBE_HD void store_items(U32 word, char* to, int k, int lane) {
 #if defined(__AVX512F__) && defined(__AVX512BW__)
     __m512i out = __m512i(word);  // 16 lanes are 16 columns: one register is all items
     if (sizeof(Item) == 1) {
-        const __m512i bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+        const __m512i bytes = _mm512_broadcast_i32x4(
+            _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
         const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
         out = _mm512_permutexvar_epi32(words, _mm512_shuffle_epi8(out, bytes));
     } else if (sizeof(Item) == 2) {
         typedef uint16_t Halves __attribute__((vector_size(64)));
-        out = _mm512_permutexvar_epi16(__m512i(Halves{0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
-                                                      1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31}),
+        out = _mm512_permutexvar_epi16(__m512i(Halves{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                                      1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31}),
                                        out);
     }
     _mm512_storeu_si512(to + (k * STRIP + lane) * i64(sizeof(Item)), out);

@@ -32,6 +32,6 @@ bool evaluate(const EngineCall& call);
 namespace cpu {
 void register_engine(pybind11::module_& m);
 void register_results(pybind11::module_& m);
-}
+}  // namespace cpu
 
 }  // namespace mmaprobe

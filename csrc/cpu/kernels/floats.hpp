@@ -93,9 +93,7 @@ MMAPROBE_HD F64s float_values(I32h codes) { return __builtin_convertvector(F32h(
 #if defined(__AVX512F__)
 MMAPROBE_HD F64s scaled(F64s x, I32h n) { return F64s(_mm512_scalef_pd(__m512d(x), _mm512_cvtepi32_pd(__m256i(n)))); }
 #else
-MMAPROBE_HD F64s scaled(F64s x, I32h n) {
-    return x * F64s((__builtin_convertvector(n, I64s) + 1023) << 52);
-}
+MMAPROBE_HD F64s scaled(F64s x, I32h n) { return x * F64s((__builtin_convertvector(n, I64s) + 1023) << 52); }
 #endif
 
 #if defined(__AVX512F__)
@@ -116,14 +114,26 @@ MMAPROBE_HD F64s floored(F64s x) {
 #endif
 
 #if defined(__AVX512F__)
-MMAPROBE_HD F32s fused_multiply(F32s x, F32s y, F32s z) { return F32s(_mm512_fmadd_ps(__m512(x), __m512(y), __m512(z))); }
-MMAPROBE_HD F64s fused_multiply(F64s x, F64s y, F64s z) { return F64s(_mm512_fmadd_pd(__m512d(x), __m512d(y), __m512d(z))); }
+MMAPROBE_HD F32s fused_multiply(F32s x, F32s y, F32s z) {
+    return F32s(_mm512_fmadd_ps(__m512(x), __m512(y), __m512(z)));
+}
+MMAPROBE_HD F64s fused_multiply(F64s x, F64s y, F64s z) {
+    return F64s(_mm512_fmadd_pd(__m512d(x), __m512d(y), __m512d(z)));
+}
 #elif defined(__FMA__)
-MMAPROBE_HD F32s fused_multiply(F32s x, F32s y, F32s z) { return F32s(_mm256_fmadd_ps(__m256(x), __m256(y), __m256(z))); }
-MMAPROBE_HD F64s fused_multiply(F64s x, F64s y, F64s z) { return F64s(_mm256_fmadd_pd(__m256d(x), __m256d(y), __m256d(z))); }
+MMAPROBE_HD F32s fused_multiply(F32s x, F32s y, F32s z) {
+    return F32s(_mm256_fmadd_ps(__m256(x), __m256(y), __m256(z)));
+}
+MMAPROBE_HD F64s fused_multiply(F64s x, F64s y, F64s z) {
+    return F64s(_mm256_fmadd_pd(__m256d(x), __m256d(y), __m256d(z)));
+}
 #elif defined(__aarch64__)
-MMAPROBE_HD F32s fused_multiply(F32s x, F32s y, F32s z) { return F32s(vfmaq_f32(float32x4_t(z), float32x4_t(x), float32x4_t(y))); }
-MMAPROBE_HD F64s fused_multiply(F64s x, F64s y, F64s z) { return F64s(vfmaq_f64(float64x2_t(z), float64x2_t(x), float64x2_t(y))); }
+MMAPROBE_HD F32s fused_multiply(F32s x, F32s y, F32s z) {
+    return F32s(vfmaq_f32(float32x4_t(z), float32x4_t(x), float32x4_t(y)));
+}
+MMAPROBE_HD F64s fused_multiply(F64s x, F64s y, F64s z) {
+    return F64s(vfmaq_f64(float64x2_t(z), float64x2_t(x), float64x2_t(y)));
+}
 #endif
 
 // Codes of the binary32 numbers nearest to x, ties to even.

@@ -46,10 +46,10 @@ struct Plan {
 
     explicit Plan(const i64* program)
         : rules(program, Header{program}, FusedRow{program + Header{program}[Header::rules]}),
-          scale(OperandRow{program + (has_scale(program) ? Header{program}[Header::scale] : Header{program}[Header::a])}),
+          scale(
+              OperandRow{program + (has_scale(program) ? Header{program}[Header::scale] : Header{program}[Header::a])}),
           a_bytes(bytes(program, Header::a)), b_bytes(bytes(program, Header::b)),
-          c_bytes(rules.has_c ? bytes(program, Header::c) : 0),
-          d_bytes(rules.to.sign + rules.to.padding < 16 ? 2 : 4),
+          c_bytes(rules.has_c ? bytes(program, Header::c) : 0), d_bytes(rules.to.sign + rules.to.padding < 16 ? 2 : 4),
           scale_size(has_scale(program) ? int(Header{program}[Header::scale_size]) : rules.k),
           groups(rules.k / scale_size) {}
 
@@ -117,8 +117,7 @@ inline void exact_column(const Plan& p, const LayoutCall& call, i64 tile, i64 st
     const int k = p.rules.k;
     for (int part = 0; part < PARTS && !x.have_rows; ++part)
         for (int i = 0; i < k; ++i)
-            x.a[part][i] =
-                read_item(p.rules.a, load_codes(p.a_bytes, call.a, (strip * k + i) * STRIP + part * LANES));
+            x.a[part][i] = read_item(p.rules.a, load_codes(p.a_bytes, call.a, (strip * k + i) * STRIP + part * LANES));
     x.have_rows = true;
     const i64 column = tile * call.n + n;
     for (int i = 0; i < k; ++i) x.column[i] = read_item(p.rules.b, load_code(p.b_bytes, call.b, column * k + i));

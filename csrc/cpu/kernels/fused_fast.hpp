@@ -138,7 +138,8 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
         return x;
     }
     x.scale = power_of_two(larger(smaller(field, splat_int(254)), I32s{}));
-    x.c_scale = power_of_two(larger((128 + f.fraction_bits + f.bias) - x.label, I32s{}));  // twice: 2^-127 is no normal number
+    x.c_scale = power_of_two(
+        larger((128 + f.fraction_bits + f.bias) - x.label, I32s{}));  // twice: 2^-127 is no normal number
     x.back = power_of_two(smaller(x.label + (127 - f.fraction_bits - f.bias), splat_int(255)));
     return x;
 }
@@ -153,8 +154,7 @@ MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x, I32s offset) {
             counts |= where_less(splat_int(MODE == Mode::WIDE ? LEAST_PRODUCT - 1 : -(1 << 12)), x.fields);
         bad |= where_less(x.both, splat_int(f.low)) & counts;
     }
-    if (MODE == Mode::WIDE)
-        bad |= where_less(splat_int(FARTHEST + f.fraction_bits), offset - x.label);
+    if (MODE == Mode::WIDE) bad |= where_less(splat_int(FARTHEST + f.fraction_bits), offset - x.label);
     return bad;
 }
 

@@ -89,7 +89,7 @@ struct Operands {
         }
     }
 
-   private:
+private:
     void label_wide(Side<Label>& side, const Decoding& d, const void* from, i64 at) const {
         side.special = false;
         for (int part = 0; part < PARTS; ++part)
@@ -103,13 +103,13 @@ struct Operands {
     }
 
     // One side: `items` of d.bytes, rows of 16 or columns of k; values and fields in the same order.
-    MMAPROBE_HD void read_narrow(Side<Label>& side, const Decoding d, const void* from, i64 at, int items, int8_t* fields) const {
+    MMAPROBE_HD void read_narrow(Side<Label>& side, const Decoding d, const void* from, i64 at, int items,
+                                 int8_t* fields) const {
         Seen seen;
         float* const values = side.values;
         const char* base = static_cast<const char*>(from) + at * d.bytes;
         int i = 0;
-        for (; i + HALVES <= items; i += HALVES)
-            half_items(d, base, i, values, fields, seen);
+        for (; i + HALVES <= items; i += HALVES) half_items(d, base, i, values, fields, seen);
         if (i < items) {
             alignas(64) char rest[2 * HALVES] = {};
             memcpy(rest, base + i * d.bytes, size_t(items - i) * size_t(d.bytes));

@@ -78,12 +78,14 @@ struct Fused : Operands<MODE> {
             I32s offset[4] = {}, sums[4], labels[4];
             const int8_t* flat = blocks + (n * (k / step) + first / step * BLOCK) * ROWS;
             if constexpr (MODE == Mode::WIDE)
-                largest_labels<STEP>(a.labels + (first >> 1) * ROWS, b.labels + ((n * k + first) >> 1), k >> 1, step, labels);
+                largest_labels<STEP>(a.labels + (first >> 1) * ROWS, b.labels + ((n * k + first) >> 1), k >> 1, step,
+                                     labels);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i) {
                 if (MODE != Mode::NARROW)
                     offset[i] = load<I32s>(a.offsets + i % PARTS * LANES) + b.offsets[n + i / PARTS];
-                x[i] = align<MODE>(fast, MODE == Mode::WIDE ? labels[i] : widen(flat + i * LANES), c[i], offset[i], half);
+                x[i] = align<MODE>(fast, MODE == Mode::WIDE ? labels[i] : widen(flat + i * LANES), c[i], offset[i],
+                                   half);
             }
             const float *rows = a.values + first * ROWS, *of_block = b.values + n * k + first;
             I32s over[4] = {};
@@ -93,7 +95,8 @@ struct Fused : Operands<MODE> {
                 F32s value = finish<MODE>(fast, x[i], sums[i], over[i]);
                 if (CAREFUL) {
                     Mask now = beyond_fast<MODE>(fast, x[i], offset[i]) | where_negative(over[i]);
-                    value = with_specials(value, c[i], rows + i % PARTS * LANES, of_block + i / PARTS * k, step, true, now);
+                    value = with_specials(value, c[i], rows + i % PARTS * LANES, of_block + i / PARTS * k, step, true,
+                                          now);
                     bad[i] |= now;
                 } else {
                     trouble |= x[i].trouble | over[i];
@@ -180,7 +183,8 @@ struct Fused : Operands<MODE> {
             return larger_half(most);
         } else {
             I32s most = splat_int(2 * ZERO);
-            for (int i = at; i < at + step * ROWS; i += ROWS) most = larger(most, widen(a.labels + i) + widen(b.labels + i));
+            for (int i = at; i < at + step * ROWS; i += ROWS)
+                most = larger(most, widen(a.labels + i) + widen(b.labels + i));
             return larger(most, splat_int(ZERO));
         }
     }
@@ -201,7 +205,10 @@ struct Fused : Operands<MODE> {
             for (int i = 0; i < step; ++i) {
                 const F32s y = load<F32s>(b.values + at + i * ROWS);
                 const I32s term = truncate(load<F32s>(a.values + at + i * ROWS) * y * x.scale);
-                if (i < piece) sums[0] += term; else sums[1] += term;
+                if (i < piece)
+                    sums[0] += term;
+                else
+                    sums[1] += term;
             }
             const I32s sum = sums[0] + sums[1];
             I32s over = fast.two ? overflown(sums[0], sums[1], sum) : I32s{};
@@ -255,9 +262,12 @@ bool run(const LayoutCall& call, const Plan& plan, const Fast& fast, std::unique
 // The steps that there are instructions of have code of their own.
 template <Mode MODE>
 bool run_mode(const LayoutCall& call, const Plan& plan, const Fast& fast, std::unique_ptr<Scratch>& scratch) {
-    if (MODE != Mode::SCALED && fast.step == 4) return run<MODE, MODE == Mode::SCALED ? 0 : 4>(call, plan, fast, scratch);
-    if (MODE != Mode::SCALED && fast.step == 8) return run<MODE, MODE == Mode::SCALED ? 0 : 8>(call, plan, fast, scratch);
-    if (MODE != Mode::SCALED && fast.step == 16) return run<MODE, MODE == Mode::SCALED ? 0 : 16>(call, plan, fast, scratch);
+    if (MODE != Mode::SCALED && fast.step == 4)
+        return run<MODE, MODE == Mode::SCALED ? 0 : 4>(call, plan, fast, scratch);
+    if (MODE != Mode::SCALED && fast.step == 8)
+        return run<MODE, MODE == Mode::SCALED ? 0 : 8>(call, plan, fast, scratch);
+    if (MODE != Mode::SCALED && fast.step == 16)
+        return run<MODE, MODE == Mode::SCALED ? 0 : 16>(call, plan, fast, scratch);
     if (MODE != Mode::WIDE && fast.step == 32) return run<MODE, MODE == Mode::WIDE ? 0 : 32>(call, plan, fast, scratch);
     return run<MODE, 0>(call, plan, fast, scratch);
 }

@@ -214,9 +214,9 @@ bool evaluate_kind(const LayoutCall& call, const Rules& r) {
     };
     Columns columns(r, call.n);
     for (i64 tile = 0; tile < call.count; ++tile) {
-        const bool column_nan =
-            call.n && columns.template read<K::SIGNIFICANDS>(static_cast<const uint8_t*>(call.b) + 4 * tile * columns.words,
-                                   static_cast<const uint8_t*>(call.scale_b) + tile * columns.scales);
+        const bool column_nan = call.n && columns.template read<K::SIGNIFICANDS>(
+                                              static_cast<const uint8_t*>(call.b) + 4 * tile * columns.words,
+                                              static_cast<const uint8_t*>(call.scale_b) + tile * columns.scales);
         for (i64 strip = tile * strips; call.n && strip < (tile + 1) * strips; ++strip)
             for (int part = 0; part < STRIP; part += LANES) {
                 const U32s nan = read_lanes<true, K::SIGNIFICANDS>(r, call.a, call.scale_a, strip, part, a);

@@ -50,7 +50,8 @@ MMAPROBE_HD bool any_special(F32s c) { return _mm512_fpclass_ps_mask(__m512(c), 
 // Codes of sum 2^n cut to binary32; from 2^128 on infinity, below 2^-149 a zero.
 MMAPROBE_HD U32s encoded(const Wide* sum, F32s n, bool positive_underflow) {
     constexpr int CUT = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
-    const __m256 low = _mm512_cvt_roundepi64_ps(__m512i(sum[0]), CUT), high = _mm512_cvt_roundepi64_ps(__m512i(sum[1]), CUT);
+    const __m256 low = _mm512_cvt_roundepi64_ps(__m512i(sum[0]), CUT),
+                 high = _mm512_cvt_roundepi64_ps(__m512i(sum[1]), CUT);
     const __m512 x = _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
     const __m512 d = _mm512_scalef_round_ps(x, __m512(n), CUT), infinite = _mm512_scalef_ps(x, __m512(n));
     const __m512 code = _mm512_mask_mov_ps(d, _mm512_fpclass_ps_mask(infinite, 0x18), infinite);

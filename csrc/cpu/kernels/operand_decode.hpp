@@ -12,7 +12,7 @@ namespace MMAPROBE_BUILD {
 enum class Way {
     NONE,
     HALF,  // an exponent of at most 5 bits: as a binary16, its value times 2^(bias - 15)
-    TOP    // an exponent of 8 bits: the top of a binary32, scaled so that the largest of a row is near 2^TOP_EXPONENT
+    TOP  // an exponent of 8 bits: the top of a binary32, scaled so that the largest of a row is near 2^TOP_EXPONENT
 };
 
 struct Decoding {
@@ -20,7 +20,7 @@ struct Decoding {
     int bytes = 0, left = 0, right = 0, padding = 0;
     i32 bias = 0;
     u32 special_above = 0;  // a binary16 without sign above this is an infinity or a NaN
-    bool patch = false;     // and has to be made one
+    bool patch = false;  // and has to be made one
 
     Decoding() = default;
     explicit Decoding(const OperandRow& o)

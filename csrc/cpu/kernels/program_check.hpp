@@ -58,7 +58,8 @@ class ProgramCheck {
         within((*this)[H::priority], (*this)[H::priority_count]);
         for (int64_t i = 0; i < (*this)[H::priority_count]; ++i) {
             const int64_t name = words[(*this)[H::priority] + i];
-            need(name == baseline::NAME_C ? (*this)[H::c] != baseline::ABSENT : name >= 0 && name % 3 != baseline::NAME_C);
+            need(name == baseline::NAME_C ? (*this)[H::c] != baseline::ABSENT
+                                          : name >= 0 && name % 3 != baseline::NAME_C);
             if (name != baseline::NAME_C) lane(name / 3);
         }
         if ((*this)[H::kernel] > baseline::INTEGER_SATURATES) kernel_rules();

@@ -62,15 +62,12 @@ MMAPROBE_HD U32s values_of(U32s codes, u32 bias) {
 MMAPROBE_HD U32s signed_byte(U32s x, int shift) { return shift_signed((x >> shift) << 24, 24); }
 MMAPROBE_HD U32s twice(U32s codes) { return values_of(codes, 0); }
 MMAPROBE_HD U32s twice_biased(U32s codes) { return values_of(codes, BIAS); }
-MMAPROBE_HD U32s nonzero(U32s codes) {
-    return ((codes | codes >> 1 | codes >> 2) & ONES) * 0x10204080 >> 28;
-}
+MMAPROBE_HD U32s nonzero(U32s codes) { return ((codes | codes >> 1 | codes >> 2) & ONES) * 0x10204080 >> 28; }
 MMAPROBE_HD U32s nonzero(const U32s* codes) {
     return nonzero(codes[0]) | nonzero(codes[1]) << 4 | nonzero(codes[2]) << 8 | nonzero(codes[3]) << 12;
 }
 MMAPROBE_HD U32s biased_sums(U32s values) {
-    return BIAS *
-           (signed_byte(values, 0) + signed_byte(values, 8) + signed_byte(values, 16) + signed_byte(values, 24));
+    return BIAS * (signed_byte(values, 0) + signed_byte(values, 8) + signed_byte(values, 16) + signed_byte(values, 24));
 }
 template <class X, class Y>
 MMAPROBE_HD U32s dot(const X& x, const Y& y, U32s acc) {
@@ -85,8 +82,7 @@ template <bool VNNI>
 MMAPROBE_HD U32s dot_column(const U32s* x, const u32* y, U32s acc) {
 #if defined(__AVX512BW__)
     if (VNNI) {  // in assembly: the rest of the build runs without
-        for (int q = 0; q < QUADS; ++q)
-            asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(x[q]), "m"(y[q]));
+        for (int q = 0; q < QUADS; ++q) asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(x[q]), "m"(y[q]));
         return acc;
     }
 #endif

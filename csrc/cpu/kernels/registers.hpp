@@ -114,7 +114,9 @@ MMAPROBE_HD F32s choose(Mask m, F32s x, F32s y) { return F32s(choose(m, I32s(x),
 // x 2^n, |n| below 252, of results that are normal numbers, zeros or infinities. SCALES: in few operations.
 #if defined(__AVX512F__)
 constexpr bool SCALES = true;
-MMAPROBE_HD F32s times_power(F32s x, I32s n) { return F32s(_mm512_scalef_ps(__m512(x), _mm512_cvtepi32_ps(__m512i(n)))); }
+MMAPROBE_HD F32s times_power(F32s x, I32s n) {
+    return F32s(_mm512_scalef_ps(__m512(x), _mm512_cvtepi32_ps(__m512i(n))));
+}
 #else
 constexpr bool SCALES = false;
 MMAPROBE_HD F32s times_power(F32s x, I32s n) {
@@ -129,8 +131,8 @@ MMAPROBE_HD Bytes of_rows(const int8_t* rows) {  // for every column of a block
     return Bytes(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows))));
 }
 MMAPROBE_HD Bytes of_columns(const int8_t* columns) {  // for every row
-    const __m512i byte = _mm512_set_epi64(0x0303030303030303, 0x0303030303030303, 0x0202020202020202, 0x0202020202020202,
-                                          0x0101010101010101, 0x0101010101010101, 0, 0);
+    const __m512i byte = _mm512_set_epi64(0x0303030303030303, 0x0303030303030303, 0x0202020202020202,
+                                          0x0202020202020202, 0x0101010101010101, 0x0101010101010101, 0, 0);
     return Bytes(_mm512_shuffle_epi8(_mm512_set1_epi32(load<i32>(columns)), byte));
 }
 MMAPROBE_HD Bytes larger_bytes(Bytes x, Bytes y) { return Bytes(_mm512_max_epi8(__m512i(x), __m512i(y))); }
@@ -197,7 +199,7 @@ class FlushTiny {
 #if defined(__x86_64__)
     unsigned before = _mm_getcsr();
 
-   public:
+public:
     FlushTiny() { _mm_setcsr(0x1F80 | 0x8000); }  // the default state, and flush-to-zero
     ~FlushTiny() { _mm_setcsr(before); }
     FlushTiny(const FlushTiny&) = delete;

@@ -135,7 +135,8 @@ double other() {
                MMAPROBE_KEEP(chain.value);
                chain.value ^= mask;
                MMAPROBE_KEEP(chain.value);
-           }) / 3;
+           }) /
+           3;
 }
 
 // Where the machine has no such instruction: 16-bit pairs, 32-bit pairs, the sum.

@@ -10,16 +10,16 @@ namespace mmaprobe {
 // Seconds for 16 lanes, register to register, all chains independent.
 struct Roof {
     double fused;  // one term of a fused sum in floating point: 4 operations, and 3 of 4 times the largest of two bytes
-    double lane;   // one term of a fused sum in 32-bit integers: 7 operations
-    double dots;   // four products of bytes, added to 32 bits
+    double lane;  // one term of a fused sum in 32-bit integers: 7 operations
+    double dots;  // four products of bytes, added to 32 bits
     double other;  // one operation of decoding and rounding: integers, shifts, masks
 };
 
 using RoofFunction = Roof (*)();
 
 #define MMAPROBE_DECLARE(build) \
-    namespace build {           \
-    Roof measure_roof();        \
+    namespace build { \
+    Roof measure_roof(); \
     }
 MMAPROBE_DECLARE(baseline)
 MMAPROBE_DECLARE(avx2)

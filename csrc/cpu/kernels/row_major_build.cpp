@@ -98,7 +98,8 @@ bool evaluate_rows(const LayoutCall& rows) {
     if (!has_layout_kernel(rows.program)) return false;
     const Header h{rows.program};
     const i64 d_bytes = (EncodeRow{rows.program + h[Header::d]}[EncodeRow::bits] +
-                         EncodeRow{rows.program + h[Header::d]}[EncodeRow::padding] + 7) / 8;
+                         EncodeRow{rows.program + h[Header::d]}[EncodeRow::padding] + 7) /
+                        8;
     Pieces p(rows, d_bytes);
     if (!p.memory) return false;
     LayoutCall call = rows;

@@ -42,11 +42,11 @@ struct LayoutCall {
 
 using LayoutFunction = bool (*)(const LayoutCall&);
 
-#define MMAPROBE_DECLARE(build)                                                                    \
-    namespace build {                                                                              \
+#define MMAPROBE_DECLARE(build) \
+    namespace build { \
     bool evaluate_layout(const LayoutCall& call); /* false: the program has no kernel, or none here */ \
-    bool has_layout_kernel(const int64_t* program);                                                \
-    bool evaluate_rows(const LayoutCall& call);                                                    \
+    bool has_layout_kernel(const int64_t* program); \
+    bool evaluate_rows(const LayoutCall& call); \
     }
 MMAPROBE_DECLARE(baseline)
 MMAPROBE_DECLARE(avx2)

@@ -147,8 +147,9 @@ MMAPROBE_CALL void transpose(const char* from, i64 from_stride, int rows, int co
                 continue;
             }
             if (row + N > rows || column + N > columns) {
-                transpose_edge<SIZE>(source, from_stride, int(smaller(N, rows - row)), int(smaller(N, columns - column)),
-                                     end, target, to_stride, row + N <= rows || (spill && rows <= N));
+                transpose_edge<SIZE>(source, from_stride, int(smaller(N, rows - row)),
+                                     int(smaller(N, columns - column)), end, target, to_stride,
+                                     row + N <= rows || (spill && rows <= N));
                 continue;
             }
             Register16 x[N], y[N];

@@ -64,8 +64,8 @@ MMAPROBE_HD void turn_chunk(const char* from, i64 from_stride, char* to, i64 to_
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
         if (SIZE == 2) {
-            const __m512i pairs = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26,
-                                                   24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+            const __m512i pairs = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28,
+                                                   26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
             x[i] = _mm512_permutexvar_epi16(pairs, x[i]);
         }
         if (SIZE == 1) {
@@ -93,8 +93,8 @@ MMAPROBE_HD void turn_half_chunk(const char* from, char* to, i64 to_stride) {
 template <int SIZE>
 MMAPROBE_HD __m512i weave(__m512i x, __m512i y, bool high) {
     if (SIZE == 2) {
-        const __m512i by_turns = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
-                                                  6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+        const __m512i by_turns = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
+                                                  38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
         return _mm512_permutex2var_epi16(x, high ? _mm512_add_epi16(by_turns, _mm512_set1_epi16(16)) : by_turns, y);
     }
     const __m512i by_turns = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);

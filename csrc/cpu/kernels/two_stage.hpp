@@ -81,10 +81,8 @@ MMAPROBE_HD U32s run_step(const Rules& r, const A& a, const B& b, U32s special, 
 }
 
 inline bool evaluate(const LayoutCall& call) {
-    return sweep<Rules, TwoStageRow>(
-        call, [](const Rules& r, const auto& a, const auto& b, U32s special, U32s c, int first) {
-            return run_step(r, a, b, special, c, first);
-        });
+    return sweep<Rules, TwoStageRow>(call, [](const Rules& r, const auto& a, const auto& b, U32s special, U32s c,
+                                              int first) { return run_step(r, a, b, special, c, first); });
 }
 
 }  // namespace two_stage

@@ -88,7 +88,8 @@ MMAPROBE_HD bool label_rows(const Decoding d, const void* from, i64 at, int k, i
 }
 
 template <bool KEEP>
-MMAPROBE_HD void scale_rows(const Decoding d, const void* from, i64 at, int k, int part, const i32* offsets, float* values) {
+MMAPROBE_HD void scale_rows(const Decoding d, const void* from, i64 at, int k, int part, const i32* offsets,
+                            float* values) {
     const F32s scale = scale_of(load<I32s>(offsets + part * LANES));
     for (i64 i = part * LANES; i < k * ROWS; i += ROWS)
         store(values + i, scaled_item<KEEP>(top_items(d, from, at + i), scale));
@@ -150,7 +151,8 @@ MMAPROBE_HD void largest_labels(const i32* a, const i32* b, i64 stride, int step
     for (int k = 0; k < count; ++k) {
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) {
-            const I32s row = load<I32s>(a + k * ROWS + i % PARTS * LANES), column = splat_int(b[i / PARTS * stride + k]);
+            const I32s row = load<I32s>(a + k * ROWS + i % PARTS * LANES),
+                       column = splat_int(b[i / PARTS * stride + k]);
             most[i] = larger_halves(most[i], Halves(row + column));
         }
     }

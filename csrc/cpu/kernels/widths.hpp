@@ -39,7 +39,9 @@ MMAPROBE_HD void narrow(int8_t* to, Halves x) { store(to, _mm512_cvtepi16_epi8(_
 #elif defined(__AVX2__)
 MMAPROBE_HD I32s widen(const int8_t* from) { return I32s(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)from))); }
 MMAPROBE_HD I32s widen(const int16_t* from) { return I32s(_mm256_cvtepi16_epi32(load<__m128i>(from))); }
-MMAPROBE_HD U32s widen(const uint8_t* from) { return U32s(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)from))); }
+MMAPROBE_HD U32s widen(const uint8_t* from) {
+    return U32s(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)from)));
+}
 MMAPROBE_HD U32s widen(const uint16_t* from) { return U32s(_mm256_cvtepu16_epi32(load<__m128i>(from))); }
 MMAPROBE_HD Halves widen_to_halves(const uint8_t* from) { return Halves(_mm256_cvtepu8_epi16(load<__m128i>(from))); }
 MMAPROBE_HD void narrow(uint16_t* to, U32s x) {
@@ -74,7 +76,9 @@ MMAPROBE_HD void narrow(uint16_t* to, U32s x) {
     const __m128i low = _mm_srai_epi32(_mm_slli_epi32(__m128i(x), 16), 16);
     _mm_storel_epi64((__m128i*)to, _mm_packs_epi32(low, low));
 }
-MMAPROBE_HD void narrow(int8_t* to, Halves x) { _mm_storel_epi64((__m128i*)to, _mm_packs_epi16(__m128i(x), __m128i(x))); }
+MMAPROBE_HD void narrow(int8_t* to, Halves x) {
+    _mm_storel_epi64((__m128i*)to, _mm_packs_epi16(__m128i(x), __m128i(x)));
+}
 #else
 template <class Out, class T>
 MMAPROBE_HD Out widen_as(const T* from) {

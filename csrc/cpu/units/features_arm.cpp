@@ -11,9 +11,9 @@ namespace mmaprobe::cpu {
 namespace {
 
 struct Feature {
-  const char* name;
-  unsigned long vector;
-  int bit;
+    const char* name;
+    unsigned long vector;
+    int bit;
 };
 
 constexpr unsigned long cpuid_bit = 1ul << 11;  // HWCAP_CPUID: reads of MIDR_EL1 are emulated
@@ -25,26 +25,26 @@ constexpr Feature table[] = {
 }  // namespace
 
 std::string missing_feature(const std::string& name) {
-  const auto row = std::find_if(std::begin(table), std::end(table), [&](const Feature& f) { return name == f.name; });
-  const bool here = row != std::end(table) && getauxval(row->vector) >> row->bit & 1;
-  return here ? "" : "needs " + name;
+    const auto row = std::find_if(std::begin(table), std::end(table), [&](const Feature& f) { return name == f.name; });
+    const bool here = row != std::end(table) && getauxval(row->vector) >> row->bit & 1;
+    return here ? "" : "needs " + name;
 }
 
 std::vector<std::string> features() {
-  std::vector<std::string> names;
-  for (const Feature& row : table)
-    if (missing_feature(row.name).empty()) names.push_back(row.name);
-  return names;
+    std::vector<std::string> names;
+    for (const Feature& row : table)
+        if (missing_feature(row.name).empty()) names.push_back(row.name);
+    return names;
 }
 
 std::vector<std::pair<std::string, std::string>> identity() {
-  if (!(getauxval(AT_HWCAP) & cpuid_bit)) return {};
-  std::uint64_t midr;
-  asm("mrs %0, midr_el1" : "=r"(midr));
-  return {{"vendor", std::to_string(midr >> 24 & 255)},
-          {"family", std::to_string(midr >> 16 & 15)},
-          {"model", std::to_string(midr >> 4 & 4095)},
-          {"stepping", std::to_string((midr >> 20 & 15) << 4 | (midr & 15))}};
+    if (!(getauxval(AT_HWCAP) & cpuid_bit)) return {};
+    std::uint64_t midr;
+    asm("mrs %0, midr_el1" : "=r"(midr));
+    return {{"vendor", std::to_string(midr >> 24 & 255)},
+            {"family", std::to_string(midr >> 16 & 15)},
+            {"model", std::to_string(midr >> 4 & 4095)},
+            {"stepping", std::to_string((midr >> 20 & 15) << 4 | (midr & 15))}};
 }
 
 }  // namespace mmaprobe::cpu

@@ -12,13 +12,13 @@
 namespace mmaprobe::cpu {
 
 struct Unit {
-  const char* id;        // opcode, then {width=...} where it is not 128
-  const char* features;  // all that it needs, space-separated, in the compiler's spelling
-  int lanes;             // vectors or tiles that one step computes
-  int a, b, c, d;        // bytes of one vector or tile; c = 0: no accumulator
-  void (*step)(const void* a, const void* b, const void* c, void* d);  // null: the compiler knew no such instruction
-  void (*begin)() = nullptr;  // before the first step of a batch, and
-  void (*end)() = nullptr;    // after the last one
+    const char* id;        // opcode, then {width=...} where it is not 128
+    const char* features;  // all that it needs, space-separated, in the compiler's spelling
+    int lanes;             // vectors or tiles that one step computes
+    int a, b, c, d;        // bytes of one vector or tile; c = 0: no accumulator
+    void (*step)(const void* a, const void* b, const void* c, void* d);  // null: the compiler knew no such instruction
+    void (*begin)() = nullptr;  // before the first step of a batch, and
+    void (*end)() = nullptr;  // after the last one
 };
 
 // Every instruction that this build knows; rows of one id are alternative encodings, best first.
