@@ -11,10 +11,9 @@ from mmaprobe import formats
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.hypotheses.field_choices import alignment, cut, fraction_bits, rounding
-from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.search.eliminate import sharpened
 from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import State
+from mmaprobe.derivation.session import Session, State
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.derivation.vectors.below_range import faint_vectors, reaches_lower
 from mmaprobe.devices.base import open_device
@@ -59,11 +58,11 @@ def test_one_width_is_left_whatever_the_ends_of_the_range(bits: int, mode: str, 
     path = map_encodes(TRUTH, lambda to: replace(to, subnormals=flush, overflow="largest"))  # type: ignore[arg-type]
     path = cut(map_terms(path, lambda term: replace(term, zero_exponent=zero)), bits, mode)
     path = replace(path, operand_a=Operand(flush), operand_c=Operand(flush))  # type: ignore[arg-type]
-    state = State(SUM, Observations(DatapathDevice(SUM, path), SUM), 1, lambda _: None)
+    state = State(Session(DatapathDevice(SUM, path), SUM, 1))
     every = [_bare(TRUTH, n, m) for n in (None, *range(20, 40)) for m in ("RZ", "RD", "RU", "RNE")]
     left = sharpened(state, several(every, state.allowance))
     assert list(left) == [_bare(TRUTH, bits, mode)]
-    assert state.observations.launches <= 6
+    assert state.session.launches <= 6
 
 
 @pytest.mark.parametrize("seed", [2, 3, 4])
@@ -77,7 +76,7 @@ def test_sums_of_hopper_rounded_to_f16_are_derived(seed: int) -> None:
 
 def test_every_structure_left_rivals_the_one_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """None is left out by chance: a truth drawn away once made every hypothesis at hand wrong."""
-    search = Search(State(SUM, Observations(DatapathDevice(SUM, TRUTH), SUM), 1, lambda _: None))
+    search = Search(State(Session(DatapathDevice(SUM, TRUTH), SUM, 1)))
     grid = Grid(_bare(TRUTH, 25, "RZ"), [fraction_bits(True), alignment(), rounding(("RZ", "RNE", "RD"))])
     monkeypatch.setattr(search, "_try", lambda stage, hypotheses, *_: hypotheses)
     search.alive = Living.of([grid], search.state.allowance)

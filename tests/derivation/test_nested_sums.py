@@ -12,9 +12,8 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.hypotheses.nested_trees import handed_on
 from mmaprobe.derivation.hypotheses.read_trees import read
-from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.search.nested_sums import numbers_of
-from mmaprobe.derivation.session import State
+from mmaprobe.derivation.session import Session, State
 from mmaprobe.derivation.vectors.groups import KINDS, Aimed
 from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.plain import safe_vectors
@@ -98,11 +97,11 @@ def device(groups: list[tuple[int, ...]], step: int, seed: int, apart: bool) -> 
 def test_invented_sums_in_sums_are_read_off(groups: list[tuple[int, ...]], step: int, apart: bool, seed: int) -> None:
     """Whatever lanes are in a group: the tree of the probe, then numbers that agree on 20,000 plain vectors."""
     path = device(groups, step, seed, apart)
-    state = State(FORM, Observations(DatapathDevice(FORM, path), FORM), seed, lambda _: None)
-    found = next(numbers_of(state, Pools(FORM), handed_on(read(state).answer, FORM.k, True)))
+    state = State(Session(DatapathDevice(FORM, path), FORM, seed))
+    found = next(numbers_of(state.session.all, Pools(FORM), handed_on(read(state).answer, FORM.k, True)))
     vectors = safe_vectors(FORM, seed + 99, 20_000)
     assert (evaluate(found, vectors) == evaluate(path, vectors)).all()
-    assert state.observations.launches < 50
+    assert state.session.launches < 50
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,10 +22,9 @@ from shards import seeds_of
 
 from mmaprobe.derivation.budget import SpentError
 from mmaprobe.derivation.certify import Settlement
-from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.search.opening import open_up
 from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import OutsideError, State
+from mmaprobe.derivation.session import OutsideError, Session, State
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,
@@ -97,7 +96,7 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
     """What the stages after structure and numbers make of an architecture; ``settled``: what is reported in the end."""
     drawn = case(seed)
     truth, instruction = drawn.datapath, drawn.instruction
-    state = State(instruction, Observations(BlackBox(instruction, truth), instruction), seed, lambda _: None)
+    state = State(Session(BlackBox(instruction, truth), instruction, seed))
     search = Search(state)
     began, reason, status, size, differing = time.thread_time(), "", "", 0, 0
     changes: tuple[str, ...] = ()
@@ -122,8 +121,8 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
     except LateError as late:
         verdict, reason = "stopped", str(late)
     seconds = round(time.thread_time() - began, 3)
-    seen = state.observations
-    cost = (status, seen.tiles, seen.launches, seen.count, seconds)
+    seen = state.session
+    cost = (status, seen.tiles, seen.launches, seen.all.count, seconds)
     return Outcome(drawn.name, drawn.kind, verdict, *cost, size, differing, reason, changes if differing else ())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,16 +13,14 @@ from random_architectures import case
 from stages import handed_over, reordered
 
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.blind_view import View, blind
 from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.deriving import LEFT
 from mmaprobe.derivation.hypotheses.nan_rules import local_order, preferred
-from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.search.nan_order import NanOrder
 from mmaprobe.derivation.search.opening import open_up
 from mmaprobe.derivation.search.range_ends import Ends
 from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import State
+from mmaprobe.derivation.session import Session, State, View, blind
 from mmaprobe.derivation.survivors import several
 from mmaprobe.derivation.vectors.mixtures import plain
 from mmaprobe.derivation.vectors.stages import Pools
@@ -39,26 +38,26 @@ def test_the_rule_of_nans_is_read_off(seed: int) -> None:
     the truth."""
     drawn = case(seed)
     truth, instruction = drawn.datapath, drawn.instruction
-    state = State(instruction, Observations(BlackBox(instruction, truth), instruction), seed, lambda _: None)
+    state = State(Session(BlackBox(instruction, truth), instruction, seed))
     search = Search(state)
     search.opening = open_up(state, search.pools)
     start = replace(reordered(truth, seed), special=Special())
     found = next(iter(search._specials(several([start], state.allowance))))
     assert compared(instruction, truth, found)[1] == 0
-    assert state.observations.tiles < 2000
-    assert state.observations.launches < 20
+    assert state.session.tiles < 2000
+    assert state.session.launches < 20
 
 
 @pytest.mark.parametrize("seed", [seed for seed in SEEDS if case(seed).datapath.special.nan != "canonical"][:12])
 def test_the_order_of_operands_is_measured(seed: int) -> None:
     """Without a guess the order is the true one, of those names that a result can tell apart."""
     drawn = case(seed)
-    observations = Observations(BlackBox(drawn.instruction, drawn.datapath), drawn.instruction)
-    places = NanOrder(observations, drawn.datapath).places(None)
+    session = Session(BlackBox(drawn.instruction, drawn.datapath), drawn.instruction)
+    places = NanOrder(session, drawn.datapath).places(None)
     mine = [places[name] for name in preferred(drawn.datapath) if name in places]
     assert mine == sorted(mine)
-    if observations.count:
-        assert observations.mismatches(drawn.datapath) == 0
+    if session.all.count:
+        assert session.all.mismatches(drawn.datapath) == 0
 
 
 ENDS = (1, 6, 8, 14, 18, 20, 46, 54) if not FULL else tuple(range(60))
@@ -72,13 +71,13 @@ def test_the_ends_of_the_range_are_found_part_by_part(seed: int) -> None:
     before it is settled."""
     drawn = case(seed)
     truth, instruction = drawn.datapath, drawn.instruction
-    observations = Observations(BlackBox(instruction, truth), instruction, Allowance(400_000_000))
-    state = State(instruction, observations, seed, lambda _: None)
+    session = Session(BlackBox(instruction, truth), instruction, seed, allowance=Allowance(400_000_000))
+    state = State(session)
     search = Search(state)
     opening = open_up(state, search.pools)
     start = replace(handed_over(truth, seed), special=truth.special)
-    ends = Ends(state, search.pools, start)
-    found = next(iter(ends.found(lambda: state.observations.remember(*opening.ends))))
+    view = View(session, partial(plain, instruction))
+    found = next(iter(Ends(view, search.pools, start).found(opening.ends_at)))
     size, differing = compared(instruction, *(replace(path, special=Special()) for path in (truth, found)))
     assert differing < size / 100
 
@@ -86,25 +85,24 @@ def test_the_ends_of_the_range_are_found_part_by_part(seed: int) -> None:
 def test_a_view_asks_on_behalf_of_what_it_is_a_view_of() -> None:
     drawn = case(20)
     instruction = drawn.instruction
-    whole = Observations(BlackBox(instruction, drawn.datapath), instruction)
-    view = View(whole, lambda vectors: np.arange(vectors.size))
+    session = Session(BlackBox(instruction, drawn.datapath), instruction)
+    view = View(session, blind=True)
     vectors = Pools(instruction).range(1, 400)
-    shown = view.peek(vectors)
-    view.remember(vectors, shown)
-    assert whole.launches == 1
-    assert (whole.everything()[1] != shown).any()
-    assert (blind(instruction.d, whole.everything()[1]) == shown).all()
-    assert view.mismatches(drawn.datapath) == whole.mismatches(drawn.datapath) == 0
+    _, shown = view.ask(vectors)
+    assert session.launches == 1
+    assert (session.all.seen()[1] != shown).any()
+    assert (blind(instruction.d, session.all.seen()[1]) == shown).all()
+    assert view.mismatches(drawn.datapath) == session.all.mismatches(drawn.datapath) == 0
 
 
 def test_a_search_without_allowance_stops() -> None:
     drawn = case(8)
     box = BlackBox(drawn.instruction, drawn.datapath)
-    state = State(drawn.instruction, Observations(box, drawn.instruction, Allowance(1000)), 8, lambda _: None)
+    state = State(Session(box, drawn.instruction, 8, allowance=Allowance(1000)))
     search = Search(state)
     open_up(state, search.pools)
     with pytest.raises(SpentError, match="allowance of 1,000"):
-        Ends(state, search.pools, handed_over(drawn.datapath, 8)).found(lambda: None)
+        Ends(state.session.all, search.pools, handed_over(drawn.datapath, 8)).found(np.empty(0, np.int64))
 
 
 @pytest.mark.long

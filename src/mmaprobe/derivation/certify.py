@@ -6,14 +6,14 @@ import numpy as np
 
 from mmaprobe.derivation.budget import NEIGHBOUR
 from mmaprobe.derivation.certificate import Certificate, Pool, witnesses_against
-from mmaprobe.derivation.discriminate import telling
+from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
-from mmaprobe.derivation.observations import Observations, eliminate
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import OutsideError
 from mmaprobe.derivation.survivors import several
 from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
+from mmaprobe.devices.base import run_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.generators import families_for
 from mmaprobe.operands.batch import Batch, Bits, join, take
@@ -47,7 +47,7 @@ class Settlement:
     def run(self, datapath: Datapath, fresh: int) -> Certificate:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
         self.state.believed = datapath
-        self.state.begin("neighbours and fresh vectors")
+        self.state.session.begin("neighbours and fresh vectors")
         self._simplify()
         for turn in range(ROUNDS):
             certificate = (
@@ -55,10 +55,10 @@ class Settlement:
             )
             disagreement = self._validate(fresh, turn)
             if disagreement is None:
-                self.state.observations.check_stable()
+                self.state.session.check_stable()
                 return certificate
-            self.state.say("a fresh vector disagrees: searching on")
-            self.state.observations.confirm(*disagreement)
+            self.state.session.say("a fresh vector disagrees: searching on")
+            self.state.session.confirm(*disagreement)
             if not self.state.move(self.state.others):
                 self.state.relative_of = None
                 self._repair()
@@ -83,7 +83,7 @@ class Settlement:
                 if moved:
                     break
             if not moved:
-                searched = self.state.observations.count + sum(pool.vectors for pool in pools)
+                searched = self.state.session.all.count + sum(pool.vectors for pool in pools)
                 return Certificate.of(
                     {n[:2]: self.state.proofs.get(n[:2]) or reasons[n[:2]] for n in near}, searched, pools
                 )
@@ -93,9 +93,9 @@ class Settlement:
     def _unseen(self, near: list[Neighbour]) -> list[Neighbour]:
         """Those that nothing the device has answered so far refutes; the others get that answer as their witness."""
         left = [n for n in near if n[:2] not in self.state.proofs]
-        if not self.state.observations.count or not left:
+        if not self.state.session.all.count or not left:
             return left
-        vectors, answers = self.state.observations.everything()
+        vectors, answers = self.state.session.all.seen()
         table = self.state.allowance.evaluate([n.datapath for n in left], vectors)
         found = witnesses_against((n[:2] for n in left), table, answers, vectors)
         self.state.proofs |= found
@@ -116,7 +116,7 @@ class Settlement:
     def _refute_relatives(self, start: Datapath) -> Certificate:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
         others = [path for path in dict.fromkeys(grammar.control_variants(start)) if path != self.state.current]
-        vectors, answers = self.state.observations.everything()
+        vectors, answers = self.state.session.all.seen()
         keys = [("control state", grammar.control_words(path)) for path in others]
         found = witnesses_against(keys, self.state.allowance.evaluate(others, vectors), answers, vectors)
         self.state.proofs |= found
@@ -130,7 +130,7 @@ class Settlement:
         if not columns.size:
             return left, False
         asked = take(pool, columns)
-        answers = self.state.observations.ask(asked)
+        answers = self.state.session.ask(asked)
         if (answers != base[columns]).any():
             self._repair([n.datapath for n in left])
             return left, True
@@ -162,27 +162,27 @@ class Settlement:
         current = self.state.current
         if current.result is not None and self.state.relative_of is None:
             plain = moved(current, "between", "none")
-            if self.state.observations.alive([plain]):
+            if self.state.session.all.alive([plain]):
                 self.state.believed, self.state.others = plain, [current, *self.state.others]
 
     def _pin_down(self) -> None:
         """Where numbers near the new ones agree as well, all of them are told apart at once, not step by step."""
-        current, observations = self.state.current, self.state.observations
-        alive = observations.alive([current, *with_numbers(current, FAR)])
+        current, view = self.state.current, self.state.session.all
+        alive = view.alive([current, *with_numbers(current, FAR)])
         if len(alive) < 2 or not can_attack(self.instruction):
             return
 
         def pool(seed: int, count: int) -> Batch:
             return attack_vectors(self.instruction, current, alive, seed, max(count, POOL))
 
-        every = several(alive, observations.allowance)
-        left = eliminate(observations, every, pool, seed=self.state.seed + observations.count)
+        every = several(alive, self.state.allowance)
+        left = eliminate(view, every, pool, seed=self.state.seed + view.count)
         if len(left):
             self.state.choose(left)
 
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""
-        near = sorted((n.datapath for n in neighbours(self.state.current)), key=self.state.observations.mismatches)[:10]
+        near = sorted((n.datapath for n in neighbours(self.state.current)), key=self.state.session.all.mismatches)[:10]
         return list(dict.fromkeys(n[2] for datapath in near for n in neighbours(datapath)))
 
     def _validate(self, fresh: int, turn: int) -> tuple[Batch, Bits] | None:
@@ -191,7 +191,6 @@ class Settlement:
         families = hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own)
         mixed = mixed_vectors(self.instruction, seed, own)
         vectors = join([families, mixed.slice(mixed.size - own, mixed.size)])
-        device = Observations(self.state.observations.device, self.instruction)
-        answers = device.ask(vectors)
+        answers = run_vectors(self.state.session.device, self.instruction, vectors)
         wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
         return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None

@@ -12,11 +12,17 @@ from mmaprobe.derivation.certificate import Certificate
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.dense_view import KeptLanes
 from mmaprobe.derivation.metadata import prove_selection
-from mmaprobe.derivation.observations import Observations
 from mmaprobe.derivation.outside import Explanation, Repair, explain
-from mmaprobe.derivation.repeatability import UnstableError, smallest
 from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import ContradictedError, OutsideError, Say, State
+from mmaprobe.derivation.session import (
+    ContradictedError,
+    OutsideError,
+    Say,
+    Session,
+    State,
+    UnstableError,
+    smallest,
+)
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
@@ -152,8 +158,8 @@ def _derived(
     findings: dict[str, Finding], allowance: int, say: Say | None,
 ) -> Derivation:  # fmt: skip
     begin = time.monotonic()
-    observations = Observations(device, instruction, Allowance(allowance))
-    state = State(instruction, observations, seed, say or (lambda _: None), dict(findings))
+    session = Session(device, instruction, seed, say or (lambda _: None), Allowance(allowance))
+    state = State(session, dict(findings))
     search = Search(state)
     try:
         certificate = Settlement(search).run(search.run(start), fresh)
@@ -175,12 +181,12 @@ def _derived(
         instruction=instruction.id,
         findings=state.findings,
         witnesses=tuple(dict.fromkeys(replace(w, note="") for w in state.proofs.values())),
-        tiles=state.observations.tiles + sum(finding.tiles for finding in probed),
-        launches=state.observations.launches + sum(finding.launches for finding in probed),
-        vectors=state.observations.run,
+        tiles=session.tiles + sum(finding.tiles for finding in probed),
+        launches=session.launches + sum(finding.launches for finding in probed),
+        vectors=session.run,
         fresh=fresh if outcome["datapath"] is not None else 0,
         seconds=time.monotonic() - begin,
-        spent=state.allowance.spent,
+        spent=session.allowance.spent,
         **outcome,
     )
 
@@ -194,15 +200,14 @@ def _spent(search: Search, spent: SpentError) -> dict[str, Any]:
 
 
 def _outside(state: State, reason: str, closest: Datapath | None) -> dict[str, Any]:
-    shown, observations = Explanation(), state.observations
+    shown, session = Explanation(), state.session
     try:
-        observations.check_stable()
+        session.check_stable()
         if closest is not None:
-            seen = observations.everything()
-            shown = explain(observations.device, state.instruction, closest, seen, state.seed)
+            shown = explain(session.device, state.instruction, closest, session.all.seen(), state.seed)
     except UnstableError as unstable:
         state.proofs.clear()
-        return _unstable(observations.device, state.instruction, unstable)
+        return _unstable(session.device, state.instruction, unstable)
     return _inconclusive(reason) | {
         "closest": closest,
         "counterexample": shown.counterexample,

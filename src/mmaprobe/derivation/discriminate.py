@@ -1,16 +1,27 @@
-"""Few vectors that tell hypotheses apart, from the answers that these would give to many."""
+"""Few vectors that tell hypotheses apart, from the answers that these would give to many; asked until none is left."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.derivation.session import Mask, View
 from mmaprobe.derivation.survivors import Living
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.devices.base import vectors_per_tile
+from mmaprobe.operands.batch import Batch, Bits, take
+
+Pool = Callable[[int, int], Batch]
+"""Vectors from a seed, so many."""
 
 SAMPLE = 64
 """Hypotheses evaluated on a whole pool; all of them, or as many as make so many evaluations, when the sample agrees."""
 EVALUATIONS = 500_000
+POOL = 256
+LEAST, MOST = 8, 32
+"""Vectors of a round: those of a tile, within these bounds."""
+ROUNDS = 40
 
 
 def telling(
@@ -70,3 +81,39 @@ def splitters(rng: np.random.Generator, alive: Living, vectors: Batch, width: in
         if found.size or len(alive) <= sample:
             return found
     return np.empty(0, np.int64)
+
+
+def eliminate(
+    view: View,
+    hypotheses: Living,
+    pool: Pool,
+    *,
+    seed: int,
+    patience: int = 1,
+    holds: Callable[[Bits], Mask] | None = None,
+    rounds: int = ROUNDS,
+) -> Living:
+    """Ask the vectors that split the hypotheses best until ``patience`` fresh pools split nothing
+    (little is enough: what is left meets larger pools when neighbours are refuted).
+
+    ``pool(seed, count)`` makes candidate vectors, twice as many after each dry one.  Each round evaluates a sample of
+    the living hypotheses on the pool, takes a tile or two of vectors that together
+    tell most of the sample apart, asks the device, and drops whatever disagrees;
+    with ``holds`` on the answers for which it says so alone.  After ``rounds`` it ends.
+    """
+    width = min(max(vectors_per_tile(view.session.instruction), LEAST), MOST)
+    rng = np.random.default_rng(seed)
+    alive = view.living(hypotheses)
+    dry = 0
+    turn = 0
+    while len(alive) > 1 and dry < patience and turn < rounds:
+        vectors = pool(seed + 1009 * turn, POOL << dry)
+        turn += 1
+        chosen = splitters(rng, alive, vectors, width)
+        if not chosen.size:
+            dry += 1
+            continue
+        asked, answers = view.ask(take(vectors, chosen), holds)
+        dry = 0 if len(answers) else 1
+        alive = alive.agreeing(asked, answers)
+    return alive

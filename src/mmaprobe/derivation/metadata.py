@@ -19,7 +19,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.derivation.dense_view import KeptLanes, hostile
-from mmaprobe.derivation.observations import Observations
+from mmaprobe.derivation.session import Session
 from mmaprobe.devices.base import run_vectors, vectors_per_tile
 from mmaprobe.operands.batch import Batch, Bits, Witness, join, take
 
@@ -54,7 +54,7 @@ def prove_selection(view: KeptLanes) -> Selection:
     meant = np.concatenate([element, element[some]])
     blind, wrong = np.flatnonzero(full == empty), np.flatnonzero(answers != full[meant])
     if blind.size or wrong.size:
-        Observations(view.device, made).check_repeated(vectors, given)
+        Session(view.device, made).check_repeated(vectors, given)
         cost = 2 * cost[0], 2, cost[2]
     if blind.size:
         shown = Witness.of(take(whole, blind[:1]), int(full[blind[0]]), "the same answer with zeros in this chunk of B")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.repeatability import check_repeats
+from mmaprobe.derivation.session import check_repeats
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.devices.model import DatapathDevice

@@ -35,16 +35,14 @@ Part = int | str | Sum
 
 def read(state: State) -> Finding:
     """The summation tree: what the probe found before, or asks now."""
-    name, observations = "summation_tree", state.observations
+    name, session = "summation_tree", state.session
     finding = state.findings.get(name)
     if finding is None:
-        bench = Bench(observations.device, state.instruction, state.seed, twice=False)
+        bench = Bench(session.device, state.instruction, state.seed, twice=False)
         finding = probe_on(bench, (name,))[name]
-        observations.run += bench.vectors
-        observations.tiles += finding.tiles
-        observations.launches += finding.launches
+        session.charge(finding.tiles, finding.launches, bench.vectors)
         state.findings[name] = finding
-    state.say(f"the summation tree, {finding.status}: {finding.text}")
+    session.say(f"the summation tree, {finding.status}: {finding.text}")
     return finding
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -45,10 +46,7 @@ def sharpened(state: State, alive: Living) -> Living:
         asked = _endless(alive.first(MOST), asked, state.allowance) if chosen.size else asked
         turn, dry = turn + 1, 0 if asked.size else dry + 1
         if asked.size:
-            answers = state.observations.peek(asked)
-            good = np.flatnonzero(normal(state.instruction, answers))
-            asked, answers = take(asked, good), answers[good]
-            state.observations.remember(asked, answers)
+            asked, answers = state.session.all.ask(asked, partial(normal, state.instruction))
             alive = alive.agreeing(asked, answers)
     return alive
 

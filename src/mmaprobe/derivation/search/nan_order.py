@@ -15,8 +15,7 @@ from itertools import combinations, combinations_with_replacement, pairwise, pro
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.observations import Observations
-from mmaprobe.derivation.session import OutsideError
+from mmaprobe.derivation.session import OutsideError, Session
 from mmaprobe.derivation.vectors.specials import ones, put, quiet_codes
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits
@@ -30,10 +29,10 @@ PIVOTS, SHORT = 3, 12
 class NanOrder:
     """The operands that can be a NaN, in the order in which a device prefers them; ``path`` is any datapath of it."""
 
-    def __init__(self, observations: Observations, path: Datapath) -> None:
-        self.observations, self.path = observations, path
+    def __init__(self, session: Session, path: Datapath) -> None:
+        self.session, self.path = session, path
         self._asked: dict[Pair, bool] = {}
-        self.instruction = observations.instruction
+        self.instruction = session.instruction
         sides = [side for side in ("a", "b") if quiet_codes(self.instruction, side)]
         self.names = [f"{side}{lane}" for lane in range(self.instruction.k) for side in sides]
         self.names += ["c"] * (self.instruction.c is not None and bool(quiet_codes(self.instruction, "c")))
@@ -51,9 +50,6 @@ class NanOrder:
         near = [pair for pair in self._asked if abs(place[pair[0]] - place[pair[1]]) == 1]
         if any(self._asked[x, y] != (place[x] < place[y]) for x, y in near):
             raise OutsideError("special values: NaN operands have no order", self.path)
-        if near:
-            vectors, first, second = self._vectors(near)
-            self.observations.remember(vectors, np.where([self._asked[pair] for pair in near], first, second))
         return place
 
     def _placed(self, parts: list[list[str]]) -> dict[str, int]:
@@ -66,7 +62,7 @@ class NanOrder:
         return {name: number for number, part in enumerate(parts) for name in part}
 
     def _confirms(self, order: Sequence[str]) -> bool:
-        """Whether the device prefers the operands in this order: neighbouring pairs are asked and remembered (where
+        """Whether the device prefers the operands in this order: neighbouring pairs are asked (where
         NaNs of a and b are all alike, each of them with c)."""
         names = [name for name in order if name in self.names]
         pairs = list(pairwise(names))
@@ -77,7 +73,7 @@ class NanOrder:
         if not pairs:
             return True
         vectors, first, _ = self._vectors(pairs)
-        answers = self.observations.ask(vectors)
+        answers = self.session.ask(vectors)
         return bool((answers == first).all())
 
     def _sorted(self) -> tuple[str, ...]:
@@ -99,7 +95,7 @@ class NanOrder:
         if not pairs:
             return {}
         vectors, first, second = self._vectors(pairs)
-        answers = self.observations.peek(vectors)
+        answers = self.session.ask(vectors)
         if ((answers != first) & (answers != second)).any():
             raise OutsideError("special values: an answer is neither of two NaN operands", self.path)
         found = dict(zip(pairs, (answers == first).tolist(), strict=True))

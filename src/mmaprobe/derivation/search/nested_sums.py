@@ -15,21 +15,21 @@ from functools import partial
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.derivation.discriminate import eliminate
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.nested_trees import Handed
-from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.search.descent import descend
 from mmaprobe.derivation.search.lane_orders import normal
 from mmaprobe.derivation.search.loss import Axis, Budget, Graded, grid_of
 from mmaprobe.derivation.search.numbers import groups, numbered_cuts, rounding
 from mmaprobe.derivation.search.polish import own_numbers, polish
 from mmaprobe.derivation.search.single_terms import held
-from mmaprobe.derivation.session import OutsideError, State
+from mmaprobe.derivation.session import OutsideError, View
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.derivation.vectors.groups import Aimed
 from mmaprobe.derivation.vectors.stages import Pools
-from mmaprobe.operands.batch import Batch, join, take
+from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 EACH = 96
@@ -48,15 +48,15 @@ C = ("acc", False)
 class Numbers:
     """The numbers of a structure whose groups are known."""
 
-    def __init__(self, state: State, pools: Pools, handed: Handed) -> None:
-        self.state, self.pools, self.handed = state, pools, handed
-        self.instruction = state.instruction
-        self.aimed = Aimed(state.instruction, handed)
-        self.budget = Budget(EVALUATIONS, state.allowance)
+    def __init__(self, view: View, pools: Pools, handed: Handed) -> None:
+        self.view, self.session, self.pools, self.handed = view, view.session, pools, handed
+        self.instruction = view.session.instruction
+        self.aimed = Aimed(self.instruction, handed)
+        self.budget = Budget(EVALUATIONS, view.session.allowance)
 
     def found(self) -> Datapath:
         """The datapath whose numbers agree with all plain answers; OutsideError where none does."""
-        self.state.begin("numbers of the sums inside")
+        self.session.begin("numbers of the sums inside")
         seen = self._ask()
         path = self._start()
         for _ in range(SWEEPS):
@@ -66,12 +66,12 @@ class Numbers:
                     path, _ = descend(path, seen[kind], lambda each, fields=group: [(each, fields)], 1)  # type: ignore[misc]
             if path == before:
                 break
-        return polish(self.state, self._told(path), self._pool, own_numbers(()), self.budget)
+        return polish(self.view, self._told(path), self._pool, own_numbers(()), self.budget)
 
     def _told(self, path: Datapath) -> Datapath:
         """Downhill to all answers; then what hides behind another number, told apart together: from where C is
         dropped, and how the sum of the products and the result are cut."""
-        everything = Graded.of(self.instruction, [self.state.observations.everything()], self.budget)
+        everything = Graded.of(self.instruction, [self.view.seen()], self.budget)
         path, loss = descend(path, everything, lambda each: groups(each, ()), best=True)
         if loss:
             raise OutsideError("numbers of the sums inside", path)
@@ -85,11 +85,11 @@ class Numbers:
 
     def _told_apart(self, path: Datapath, ways: list[list[Axis]], kind: str) -> Datapath:
         """The first of these combinations that the vectors of this kind leave."""
-        rivals = Living.of([grid for group in ways if (grid := grid_of(path, group))], self.state.allowance)
-        self.state.begin("numbers that hide one another", f"{len(rivals)} hypotheses")
-        which = partial(normal, self.instruction)
+        rivals = Living.of([grid for group in ways if (grid := grid_of(path, group))], self.session.allowance)
+        self.session.begin("numbers that hide one another", f"{len(rivals)} hypotheses")
+        holds = partial(normal, self.instruction)
         pool = partial(self.aimed.vectors, kind) if kind in self.aimed.kinds else self.pools.safe
-        alive = eliminate(self.state.observations, rivals, pool, seed=self.state.seed, patience=3, which=which)
+        alive = eliminate(self.view, rivals, pool, seed=self.session.seed, patience=3, holds=holds)
         return next(iter(alive), path)
 
     def _pool(self, seed: int, count: int) -> Batch:
@@ -106,11 +106,8 @@ class Numbers:
     def _ask(self) -> dict[str, Graded]:
         """One launch of every kind; hypotheses are held to the normal answers."""
         kinds = self.aimed.kinds
-        made = [self.aimed.vectors(kind, self.state.seed, EACH) for kind in kinds]
-        vectors = join(made)
-        answers = self.state.observations.peek(vectors)
-        good = np.flatnonzero(normal(self.instruction, answers))
-        self.state.observations.remember(take(vectors, good), answers[good])
+        made = [self.aimed.vectors(kind, self.session.seed, EACH) for kind in kinds]
+        answers = self.view.answers(join(made), partial(normal, self.instruction))
         parts = list(zip(kinds, made, np.split(answers, len(made)), strict=True))
         far = [each for each in parts if each[0] in FAR]
         return {
@@ -143,8 +140,8 @@ class Numbers:
             yield [numbered_cuts("root", mode, last), widths]
 
 
-def numbers_of(state: State, pools: Pools, every: list[Handed]) -> Iterator[Datapath]:
+def numbers_of(view: View, pools: Pools, every: list[Handed]) -> Iterator[Datapath]:
     """``Numbers.found`` of each of these structures that fits."""
     for handed in every:
         with suppress(OutsideError):
-            yield Numbers(state, pools, handed).found()
+            yield Numbers(view, pools, handed).found()

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.session import State
+from mmaprobe.derivation.session import Seen, State
+from mmaprobe.derivation.survivors import Indices
 from mmaprobe.derivation.vectors.mixtures import nan_operands
 from mmaprobe.derivation.vectors.plain import safe_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.stages import Pools
@@ -20,39 +21,41 @@ UNIFORM, SAFE, SPECIAL = 48, 40, 64
 
 MOST_CODES = 3
 
-Seen = tuple[Batch, Bits]
-
 
 @dataclass(frozen=True)
 class Opening:
     """``uniform``: vectors of equal lanes, ``plain``: these and others, all with normal answers; ``ends``: those
-    with other answers, ``special``: of special operands.  ``codes``: the NaNs seen, that of an invalid operation
-    first.  ``results``: formats that can be the result's, a narrower one first where its bits suffice."""
+    with other answers, ``ends_at``: as which they were asked; ``special``: of special operands.  ``codes``: the NaNs
+    seen, that of an invalid operation first.  ``results``: formats that can be the result's, a narrower one first
+    where its bits suffice."""
 
     uniform: Seen
     plain: Seen
     ends: Seen
+    ends_at: Indices
     special: Seen
     codes: tuple[int, ...]
     results: tuple[str, ...]
 
 
 def open_up(state: State, pools: Pools) -> Opening:
-    """Ask the first vectors; the observations remember those with normal answers."""
+    """Ask the first vectors."""
     instruction, seed = state.instruction, state.seed
     plain = [uniform_vectors(instruction, seed, UNIFORM), safe_vectors(instruction, seed, SAFE)]
     vectors = join([*plain, pools.special(seed + 5, SPECIAL)])
-    answers = state.observations.peek(vectors)
+    begin = len(state.session)
+    answers = state.session.ask(vectors)
     good = formats.decode(formats.get(instruction.d), answers).kind == formats.NORMAL
     good[UNIFORM + SAFE :] = False
     seen = _chosen(vectors, answers, good)
-    state.observations.remember(*seen)
     number = np.arange(len(answers))
     special = _chosen(vectors, answers, number >= UNIFORM + SAFE)
+    ends = ~good & (number < UNIFORM + SAFE)
     return Opening(
         uniform=_chosen(vectors, answers, good & (number < UNIFORM)),
         plain=seen,
-        ends=_chosen(vectors, answers, ~good & (number < UNIFORM + SAFE)),
+        ends=_chosen(vectors, answers, ends),
+        ends_at=begin + np.flatnonzero(ends),
         special=special,
         codes=tuple(nan_codes(instruction, *special)),
         results=tuple(_result_formats(instruction, seen[1])),

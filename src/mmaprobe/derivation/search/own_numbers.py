@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.discriminate import eliminate
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import Structure
-from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.search.descent import SWEEPS, descend
 from mmaprobe.derivation.search.lane_orders import Places, Shape, normal, ordered, shapes
 from mmaprobe.derivation.search.loss import Budget, Found, Graded
@@ -34,11 +34,11 @@ from mmaprobe.derivation.search.numbers import (
 from mmaprobe.derivation.search.opening import Opening
 from mmaprobe.derivation.search.polish import own_numbers, polish
 from mmaprobe.derivation.search.single_terms import Alone, fit_alone
-from mmaprobe.derivation.session import OutsideError, State
+from mmaprobe.derivation.session import Mask, OutsideError, View
 from mmaprobe.derivation.survivors import several
 from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.stages import Pools
-from mmaprobe.operands.batch import Batch, Bits, join, take
+from mmaprobe.operands.batch import Bits, join
 from mmaprobe.parameters.datapath import Datapath
 
 ALONE, UNIFORM, SAFE = 96, 96, 64
@@ -59,11 +59,11 @@ Scored = tuple[Shape, Datapath, float]
 class Untied:
     """The structures that the device's answers leave when every part may have numbers of its own."""
 
-    def __init__(self, state: State, pools: Pools, opening: Opening, structures: Iterable[Structure]) -> None:
-        self.state, self.pools, self.opening = state, pools, opening
-        self.instruction: Instruction = state.instruction
+    def __init__(self, view: View, pools: Pools, opening: Opening, structures: Iterable[Structure]) -> None:
+        self.view, self.session, self.pools, self.opening = view, view.session, pools, opening
+        self.instruction: Instruction = view.session.instruction
         self.structures = structures
-        self.budget = Budget(EVALUATIONS, state.allowance)
+        self.budget = Budget(EVALUATIONS, view.session.allowance)
         self.far: Datapath | None = None
 
     def run(self, placed: bool = False) -> Iterator[Datapath]:
@@ -77,7 +77,7 @@ class Untied:
     def _found(self, placed: bool) -> Iterator[Datapath]:
         alone, equal, everything = self._ask()
         self.far = alone.cut
-        self.state.begin("structures, each part on its own")
+        self.session.begin("structures, each part on its own")
         near = self._rough(alone, equal)
         found = self._natural(alone, near)
         if not found and not placed:
@@ -111,19 +111,19 @@ class Untied:
 
     def _polished(self, found: list[Datapath], precisions: Precisions) -> Iterator[Datapath]:
         """What plain vectors leave of these, each told from its neighbours; first what fits the ends of the range."""
-        seed, which = self.state.seed, partial(normal, self.instruction)
-        every = several(found, self.state.allowance)
-        alive = eliminate(self.state.observations, every, self.pools.safe, seed=seed, patience=3, which=which)
+        seed, holds = self.session.seed, partial(normal, self.instruction)
+        every = several(found, self.session.allowance)
+        alive = eliminate(self.view, every, self.pools.safe, seed=seed, patience=3, holds=holds)
         failure = OutsideError("lanes", found[0])
         ends, answers = self.opening.ends
         paths = alive.first(FITTING)
         if len(answers) and paths:
-            misses = (self.state.allowance.evaluate(paths, ends) != answers).sum(axis=1)
+            misses = (self.session.allowance.evaluate(paths, ends) != answers).sum(axis=1)
             paths = [paths[i] for i in np.argsort(misses, kind="stable")]
         done = 0
         for path in paths:
             try:
-                yield polish(self.state, path, self.pools.safe, own_numbers(precisions), self.budget)
+                yield polish(self.view, path, self.pools.safe, own_numbers(precisions), self.budget)
                 done += 1
             except OutsideError as error:
                 failure = error
@@ -132,13 +132,15 @@ class Untied:
 
     def _ask(self) -> tuple[Alone, Graded, Graded]:
         """The second opening: single terms, and more vectors of equal lanes."""
-        instruction, seed = self.instruction, self.state.seed
+        instruction, seed = self.instruction, self.session.seed
         single = single_vectors(instruction, seed, ALONE)
         uniform, safe = uniform_vectors(instruction, seed + 1, UNIFORM), self.pools.safe(seed + 1, SAFE)
-        answers = self.state.observations.peek(join([single, uniform, safe]))
+
+        def holds(answers: Bits) -> Mask:
+            return normal(instruction, answers) & (np.arange(len(answers)) >= ALONE)
+
+        answers = self.view.answers(join([single, uniform, safe]), holds)
         equal = uniform, answers[ALONE : ALONE + UNIFORM]
-        self._remember(*equal)
-        self._remember(safe, answers[ALONE + UNIFORM :])
         alone = Graded.of(instruction, [(single, answers[:ALONE])], self.budget)
         fits = fit_alone(instruction, single, answers[:ALONE], alone)
         equals = [equal, self.opening.uniform]
@@ -148,13 +150,9 @@ class Untied:
             Graded.of(instruction, [*equals, (single, answers[:ALONE])], self.budget),
         )
 
-    def _remember(self, vectors: Batch, answers: Bits) -> None:
-        good = np.flatnonzero(normal(self.instruction, answers))
-        self.state.observations.remember(take(vectors, good), answers[good])
-
     def _seen(self) -> Graded:
         """All plain answers so far."""
-        return Graded.of(self.instruction, [self.state.observations.everything()], self.budget)
+        return Graded.of(self.instruction, [self.view.seen()], self.budget)
 
     def _rough(self, alone: Alone, equal: Graded) -> list[Shape]:
         """The shapes nearest to the answers to equal lanes, one width for all their terms."""
@@ -200,10 +198,10 @@ class Untied:
 
     def _placed(self, path: Datapath) -> list[Datapath]:
         """The datapath with its lanes where the device has them, found one by one."""
-        places = Places(self.instruction, path, self.state.seed)
+        places = Places(self.instruction, path, self.session.seed)
         if places.vectors is None:
             return []
-        order = places.order(self.state.observations.peek(places.vectors))
+        order = places.order(self.view.answers(places.vectors, lambda answers: np.zeros(len(answers), bool)))
         return [] if order is None else [replace(path, order=order)]
 
 

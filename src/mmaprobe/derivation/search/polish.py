@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from mmaprobe.derivation.observations import Pool, eliminate
+from mmaprobe.derivation.discriminate import Pool, eliminate
 from mmaprobe.derivation.search import every_field, numbers
 from mmaprobe.derivation.search.descent import Ways, descend, grids
 from mmaprobe.derivation.search.lane_orders import normal
 from mmaprobe.derivation.search.loss import Budget, Graded
-from mmaprobe.derivation.session import OutsideError, State
+from mmaprobe.derivation.session import OutsideError, View
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.rewrite import simpler
@@ -42,31 +42,32 @@ def own_numbers(precisions: numbers.Precisions) -> Fields:
     return Fields("precisions and roundings", ways, near, best=True, normal=True)
 
 
-def polish(state: State, datapath: Datapath, pool: Pool, fields: Fields, budget: Budget) -> Datapath:
+def polish(view: View, datapath: Datapath, pool: Pool, fields: Fields, budget: Budget) -> Datapath:
     """Downhill until no answer is wrong, then vectors that tell every group of fields from its other values; again
     from the best of those where the device sides with one.
 
     OutsideError with the datapath reached where some answers stay wrong.
     """
-    which = partial(normal, state.instruction) if fields.normal else None
+    session = view.session
+    holds = partial(normal, session.instruction) if fields.normal else None
     for turn in range(TURNS):
-        seen = Graded.of(state.instruction, [state.observations.everything()], budget, every=not fields.normal)
+        seen = Graded.of(session.instruction, [view.seen()], budget, every=not fields.normal)
         found, loss = descend(datapath, seen, fields.ways, best=fields.best)
         if loss:
             raise OutsideError(fields.name, found)
-        found = _simplest(state, found)
-        rivals = Living.of(list(grids(found, fields.near)), state.allowance)
-        state.begin(fields.name, f"{len(rivals)} hypotheses")
-        alive = eliminate(state.observations, rivals, pool, seed=state.seed + 31 * turn, which=which)
-        if state.observations.mismatches(found) == 0:
+        found = _simplest(view, found)
+        rivals = Living.of(list(grids(found, fields.near)), session.allowance)
+        session.begin(fields.name, f"{len(rivals)} hypotheses")
+        alive = eliminate(view, rivals, pool, seed=session.seed + 31 * turn, holds=holds)
+        if view.mismatches(found) == 0:
             return found
         datapath = next(iter(alive), found)
     raise OutsideError("neighbours kept replacing each other", datapath)
 
 
-def _simplest(state: State, datapath: Datapath) -> Datapath:
+def _simplest(view: View, datapath: Datapath) -> Datapath:
     """The datapath with less and less said, as long as that agrees with every answer."""
     for less in simpler(datapath):
-        if state.observations.mismatches(less) == 0:
-            return _simplest(state, less)
+        if view.mismatches(less) == 0:
+            return _simplest(view, less)
     return datapath

@@ -13,21 +13,19 @@ from itertools import product
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.derivation.blind_view import View, blind
+from mmaprobe.derivation.discriminate import Pool, eliminate
 from mmaprobe.derivation.hypotheses import field_choices, roles
-from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.search.descent import descend
 from mmaprobe.derivation.search.loss import Budget, Graded
-from mmaprobe.derivation.session import OutsideError, State
-from mmaprobe.derivation.survivors import Living, several
+from mmaprobe.derivation.session import Mask, OutsideError, View, blind
+from mmaprobe.derivation.survivors import Indices, Living, several
 from mmaprobe.derivation.vectors.mixtures import nan_operands
 from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.grid import Change, Grid, Numbers
-from mmaprobe.operands.batch import Batch, join, take
+from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import OVERFLOWS, Add, Datapath, Encode, Node, Operand, Products, children, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_encodes, map_node, map_terms, with_encode
@@ -44,18 +42,18 @@ CLASSED = 128
 class Ends:
     """The search of one datapath's ends; its structure, numbers and roundings are known."""
 
-    def __init__(self, state: State, pools: Pools, datapath: Datapath) -> None:
-        self.state, self.pools, self.instruction = state, pools, state.instruction
+    def __init__(self, view: View, pools: Pools, datapath: Datapath) -> None:
+        self.view, self.session, self.pools, self.instruction = view, view.session, pools, view.session.instruction
         self.start = _bare(datapath)
         self.parts = [part for part in PARTS if _encode_of(self.start, part) is not None]
         self.names = ["a", "b", *(["c"] if datapath.c is not None else [])]
         self.formats = list(dict.fromkeys([datapath.d, *(_encode_of(self.start, part).format for part in self.parts)]))  # type: ignore[union-attr]
 
-    def found(self, rest: Callable[[], None]) -> Living:
-        """The datapath that agrees with everything asked; ``rest`` adds what was observed at the ends of the range,
-        once zero exponents are known from plain vectors.  OutsideError where there is none."""
+    def found(self, rest: Indices) -> Living:
+        """The datapath that agrees with everything asked; ``rest`` is what was observed at the ends of the range
+        before, which counts once zero exponents are known from plain vectors.  OutsideError where there is none."""
         path, zeros = self._plain_zeros(self.start)
-        rest()
+        self.view = self.view.with_these(rest)
         path = self._overflows(path)
         try:
             path, flushes, zeros = self._flushes(path, zeros)
@@ -63,7 +61,7 @@ class Ends:
             path, flushes, zeros = self._flushes(self._zeros(path, self._low, self._view()), [])
         signs = self._signs(path, flushes, zeros)
         path = self._zeros(next(iter(signs)), self._low, self._view(sees=True))
-        return several([path], self.state.allowance)
+        return several([path], self.session.allowance)
 
     # --- zero exponents
 
@@ -77,7 +75,7 @@ class Ends:
         if not len(alive):
             return self._zeros(path, self.pools.zeroed, view), []
         left = np.concatenate([indices for _, indices in alive.parts])
-        seed = self.state.seed + 5
+        seed = self.session.seed + 5
         vectors = join([self._bottom(seed, CLASSED), self._low(seed, CLASSED)])
         _, first = np.unique(grid.evaluate(left, vectors), axis=0, return_index=True)
         values = left[np.sort(first)]
@@ -92,12 +90,13 @@ class Ends:
         lines: list[Axis] = [_tied_zeros(values), *(roles.zeros(kind, values) for kind in kinds)]
         lines = lines[: 1 if len(kinds) == 1 else None]
         for turn in range(ROUNDS):
-            seen = Graded.of(self.instruction, [view.chosen()], Budget(inf, self.state.allowance), True, view.seen)
+            budget = Budget(inf, self.session.allowance)
+            seen = Graded.of(self.instruction, [view.seen()], budget, True, view.shown)
             path, loss = descend(path, seen, lambda each: [(each, [line]) for line in lines], 2)
             if loss:
                 raise OutsideError("the zero exponents", path)
             rivals = view.all(*(Grid(path, [line]) for line in lines))
-            alive = eliminate(view, rivals, _within(view, pool), seed=self.state.seed + 17 * turn, patience=2)
+            alive = eliminate(view, rivals, _within(view, pool), seed=self.session.seed + 17 * turn, patience=2)
             if not view.mismatches(path):
                 return path
             path = next(iter(alive), path)
@@ -115,16 +114,18 @@ class Ends:
                 return next(iter(alive))
         raise OutsideError("overflow, part by part", path)
 
-    def _unflushed(self, path: Datapath, vectors: Batch) -> NDArray[np.int64]:
+    def _unflushed(self, path: Datapath, vectors: Batch) -> Mask:
         """The vectors that get the same answer with everything flushed as with nothing."""
-        d = blind(path.d, self.state.allowance.evaluate([path, flushed(path)], vectors))
-        return np.flatnonzero((d[0] == d[1]) & ~nan_operands(self.instruction, vectors))
+        d = blind(path.d, self.session.allowance.evaluate([path, flushed(path)], vectors))
+        same: Mask = (d[0] == d[1]) & ~nan_operands(self.instruction, vectors)
+        return same
 
-    def _unbounded(self, path: Datapath, vectors: Batch) -> NDArray[np.int64]:
+    def _unbounded(self, path: Datapath, vectors: Batch) -> Mask:
         """The vectors in which nothing overflows."""
         both = [map_encodes(path, lambda to, r=rule: replace(to, overflow=r)) for rule in ("infinity", "largest")]  # type: ignore[misc]
-        d = self.state.allowance.evaluate(both, vectors)
-        return np.flatnonzero((d[0] == d[1]) & ~nan_operands(self.instruction, vectors))
+        d = self.session.allowance.evaluate(both, vectors)
+        same: Mask = (d[0] == d[1]) & ~nan_operands(self.instruction, vectors)
+        return same
 
     def _flushes(self, path: Datapath, zeros: Axis) -> tuple[Datapath, list[Axis], Axis]:
         """What is flushed; for each operand and part the rules that are left, with every sign of a zero; and the zero
@@ -171,16 +172,16 @@ class Ends:
         return alive
 
     def _eliminate(self, view: View, grid: Grid, pool: Pool, patience: int = 2) -> Living:
-        self.state.begin("the ends of the range, part by part", f"{len(grid.valid)} hypotheses")
-        return eliminate(view, view.all(grid), _within(view, pool), seed=self.state.seed, patience=patience)
+        self.session.begin("the ends of the range, part by part", f"{len(grid.valid)} hypotheses")
+        return eliminate(view, view.all(grid), _within(view, pool), seed=self.session.seed, patience=patience)
 
-    def _view(self, which: Callable[[Batch], NDArray[np.int64]] | None = None, sees: bool = False) -> View:
-        return View(self.state.observations, which or self._no_nans, sees)
+    def _view(self, among: Callable[[Batch], Mask] | None = None, sees: bool = False) -> View:
+        return self.view.of(among or self._no_nans, blind=not sees)
 
     # --- vectors
 
-    def _no_nans(self, vectors: Batch) -> NDArray[np.int64]:
-        return np.flatnonzero(~nan_operands(self.instruction, vectors))
+    def _no_nans(self, vectors: Batch) -> Mask:
+        return ~nan_operands(self.instruction, vectors)
 
     def _top(self, seed: int, count: int) -> Batch:
         return join([self.pools.hard("extremes", "clustered")(seed, count // 2), *self._near(seed, count // 2, True)])
@@ -270,7 +271,6 @@ def _within(view: View, pool: Pool) -> Pool:
     """The vectors of a pool that a view takes."""
 
     def chosen(seed: int, count: int) -> Batch:
-        vectors = pool(seed, count)
-        return take(vectors, view.which(vectors))
+        return view.taken(pool(seed, count))
 
     return chosen

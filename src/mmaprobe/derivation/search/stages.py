@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from math import inf
 
@@ -11,13 +12,13 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.discriminate import Pool, eliminate
 from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.nan_rules import preferred, rules_of_order
 from mmaprobe.derivation.hypotheses.read_trees import read
 from mmaprobe.derivation.hypotheses.structures import Structure
 from mmaprobe.derivation.hypotheses.tree_structures import structures_of
-from mmaprobe.derivation.observations import Pool, eliminate
 from mmaprobe.derivation.search.eliminate import sharpened
 from mmaprobe.derivation.search.loss import Budget, Graded
 from mmaprobe.derivation.search.nan_order import NanOrder
@@ -25,14 +26,14 @@ from mmaprobe.derivation.search.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.search.polish import all_fields, polish
 from mmaprobe.derivation.search.range_ends import Ends
 from mmaprobe.derivation.search.structures import Skeletons
-from mmaprobe.derivation.session import ContradictedError, OutsideError, State
+from mmaprobe.derivation.session import ContradictedError, Mask, OutsideError, State, View
 from mmaprobe.derivation.survivors import Listed, Living, Space, several
 from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.grid import Grid
-from mmaprobe.operands.batch import take
+from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.rewrite import converted_last, spellings, with_rules, zero_exponent_of
 
@@ -49,8 +50,9 @@ class Search:
     opening: Opening
 
     def __init__(self, state: State) -> None:
-        self.state = state
+        self.state, self.session = state, state.session
         self.instruction = state.instruction
+        self.finite = View(state.session, self._is_finite)
         self.pools = Pools(state.instruction)
         self.alive = self._of()
         self.untried: Iterator[tuple[Datapath | None, bool]] = iter(())
@@ -94,12 +96,12 @@ class Search:
             return self.state.believed
         if not self.failed:
             return None
-        vectors, answers = self.state.observations.everything()
+        vectors, answers = self.session.all.seen()
         return self.failed[int((evaluate_many(self.failed, vectors) != answers).sum(axis=1).argmin())]
 
     def left(self, most: int) -> tuple[Datapath, ...]:
         """The first of the hypotheses at hand that agree with every plain vector asked."""
-        vectors, answers = self.state.observations.everything()
+        vectors, answers = self.session.all.seen()
         mask = np.flatnonzero(plain(self.instruction, vectors, answers))
         some = several(list(dict.fromkeys([*self.state.others, *self.alive.first(MOST_RIVALS)])), Allowance(None))
         return tuple(some.agreeing(take(vectors, mask), answers[mask]).first(most))
@@ -121,7 +123,7 @@ class Search:
         yield from self._wide_ways(every)
 
     def _skeletons(self, known: Sequence[Structure]) -> Skeletons:
-        return Skeletons(self.state, self.pools, self.opening, known)
+        return Skeletons(self.session, self.pools, self.opening, known)
 
     def _narrow_ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
         """Structure by structure first with tied fields, set after set (None: the whole set by the rules believed so
@@ -132,7 +134,7 @@ class Search:
                 yield from ((path, False) for path in self._unlike(self.alive))
             self.alive = self._of()
             believed = [] if self.state.believed is None else [self.state.believed]
-            failed = sorted(dict.fromkeys(self.failed), key=self.state.observations.mismatches)
+            failed = sorted(dict.fromkeys(self.failed), key=self.finite.mismatches)
             self.failed = []
             yield from ((path, True) for path in (*believed, *failed))
 
@@ -151,9 +153,6 @@ class Search:
         return self._try(
             "structures left", self._several(with_rules(path, of) for path in (*some, *more)), self.pools.whole, 2
         )
-
-    def _mended(self, datapath: Datapath) -> Datapath:
-        return polish(self.state, datapath, self.pools.finite, all_fields(False), Budget(inf, self.state.allowance))
 
     def _unlike(self, alive: Living) -> Iterator[Datapath]:
         """A few hypotheses that differ at the ends of the range, the simplest of each kind, and other spellings."""
@@ -174,48 +173,40 @@ class Search:
 
     def _refine(self, datapath: Datapath, mend: bool) -> Living:
         """Zero exponents, the ends of the range, special values; ``mend``: every field on its own, not tied ones."""
-        observations = self.state.observations
-        before = observations.everything()
         try:
-            if mend:
-                for path in (datapath, *converted_last(datapath)):
-                    found = self._apart(path)
-                    if found is not None:
-                        return self._specials(found)
-                observations.remember(*self.opening.ends)
-                rest = observations.set_aside(lambda vectors, _: ~nan_operands(self.instruction, vectors))
-                found = self._several([self._mended(datapath)])
-            else:
-                rest = observations.set_aside(lambda *seen: plain(self.instruction, *seen))
-                found = self._tied(datapath)
-            observations.remember(*rest)
-            return self._specials(found)
-        except OutsideError:
-            observations.recall(*before)
-            raise
+            return self._specials(self._mended(datapath) if mend else self._tied(datapath))
         except UsageError:  # the engine cannot hold all of its variants
-            observations.recall(*before)
             raise OutsideError("what the engine can hold", datapath) from None
+
+    def _mended(self, datapath: Datapath) -> Living:
+        """The ends of the range part by part; where they do not fit, every field of the datapath."""
+        for path in (datapath, *converted_last(datapath)):
+            found = self._apart(path)
+            if found is not None:
+                return found
+        budget = Budget(inf, self.session.allowance)
+        return self._several([polish(self.finite, datapath, self.pools.finite, all_fields(False), budget)])
+
+    def _plain(self) -> View:
+        """Plain vectors, and what is asked on behalf of this view: no end of a range counts that was asked before."""
+        return View(self.session, partial(plain, self.instruction))
+
+    def _is_finite(self, vectors: Batch, answers: Bits) -> Mask:
+        found: Mask = formats.decode(formats.get(self.instruction.d), answers).kind != formats.NAN
+        return found & ~nan_operands(self.instruction, vectors)
 
     def _apart(self, datapath: Datapath) -> Living | None:
         """The ends of the range part by part, structure and numbers as they are; None where they do not fit."""
-        observations = self.state.observations
-        before = observations.everything()
-        rest = observations.set_aside(lambda *seen: plain(self.instruction, *seen))
         try:
-            found = Ends(self.state, self.pools, datapath).found(lambda: observations.remember(*self.opening.ends))
+            return Ends(self._plain(), self.pools, datapath).found(self.opening.ends_at)
         except (OutsideError, UsageError) as error:
-            self.state.say(f"not so: {error}")
-            observations.recall(*before)
+            self.session.say(f"not so: {error}")
             return None
-        observations.remember(*rest)
-        return found
 
     def _specials(self, alive: Living) -> Living:
         """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off."""
-        self.state.observations.remember(*self.opening.special)
         for _ in range(2):  # a NaN of an invalid operation may only be seen on the way
-            codes = nan_codes(self.instruction, *self.state.observations.everything())
+            codes = nan_codes(self.instruction, *self.session.all.seen())
             try:
                 return self._nan_rules(alive, codes)
             except OutsideError as error:
@@ -229,35 +220,36 @@ class Search:
         if len(found):
             return found
         if self.places is None:
-            vectors, answers = self.state.observations.everything()
+            vectors, answers = self.session.all.seen()
             nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
             simple = self._several(grammar.simple_rules(some[0], codes)).agreeing(take(vectors, nans), answers[nans])
             guess = next(map(preferred, simple), None)
-            self.places = NanOrder(self.state.observations, some[0]).places(guess)
+            self.places = NanOrder(self.session, some[0]).places(guess)
         return self._vary("the order of NaNs", alive, self._ordered_space(codes, self.places), self.pools.special)
 
     def _tied(self, datapath: Datapath) -> Living:
         """One zero exponent for all terms, one policy for all results."""
+        plainly = self._plain()
+        view = plainly.with_these(self.opening.ends_at)
         if not grammar.has_fused(datapath):
-            self.state.observations.remember(*self.opening.ends)
-            return self._range(datapath, [None])
-        zeros = [zero_exponent_of(path) for path in self._classes(self._zeros(datapath, self.pools.zeroed))]
-        self.state.observations.remember(*self.opening.ends)
-        some = self._range(datapath, zeros[:1], zeros).first(MOST_STRUCTURES)
+            return self._range(view, datapath, [None])
+        classes = self._classes(self._zeros(plainly, datapath, self.pools.zeroed))
+        zeros = [zero_exponent_of(path) for path in classes]
+        some = self._range(view, datapath, zeros[:1], zeros).first(MOST_STRUCTURES)
         for number, each in enumerate(some):
             try:
-                found = self._zeros(each, self.pools.low)
+                found = self._zeros(view, each, self.pools.low)
             except OutsideError:
                 continue
             self.state.others = [*some[number + 1 :], *self.state.others]
             return found
         raise OutsideError("the zero exponent", some[0])
 
-    def _zeros(self, datapath: Datapath, pool: Pool) -> Living:
+    def _zeros(self, view: View, datapath: Datapath, pool: Pool) -> Living:
         grid = Grid(datapath, [field_choices.zero_exponent(field_choices.zero_exponents(datapath))])
-        return self._stage("the zero exponent", self._of(grid), pool)
+        return self._stage("the zero exponent", self._of(grid), pool, view)
 
-    def _range(self, datapath: Datapath, *zeros: list[int | None]) -> Living:
+    def _range(self, view: View, datapath: Datapath, *zeros: list[int | None]) -> Living:
         """Flushing, signs of zeros and overflow, with the first of the lists of zero exponents that leaves any."""
         rules = [
             field_choices.flush(),
@@ -269,10 +261,10 @@ class Search:
         for values in zeros:
             fused = [field_choices.zero_exponent(values)] if grammar.has_fused(datapath) else []
             grid = self._of(Grid(datapath, [*rules, *operands, *fused]))
-            alive = self._try("the ends of the range", grid, self.pools.range)
+            alive = self._try("the ends of the range", grid, self.pools.range, view=view)
             if len(alive):
                 return alive
-        raise OutsideError("the ends of the range", self._closest(grid))
+        raise OutsideError("the ends of the range", self._closest(grid, view))
 
     def _ordered_space(self, codes: list[int], places: dict[str, int]) -> Callable[[Datapath], Space]:
         return lambda datapath: Listed(list(dict.fromkeys(rules_of_order(datapath, places, codes))))
@@ -290,22 +282,20 @@ class Search:
         rivals = self._several([first, *spellings(first), *(with_rules(path, first) for path in some)])
         return self._try("structures left", replace(found, parts=(*found.parts, *rivals.parts)), self.pools.whole, 2)
 
-    def _try(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1) -> Living:
-        self.state.begin(stage, f"{len(hypotheses)} hypotheses")
-        return eliminate(self.state.observations, hypotheses, pool, seed=self.state.seed, patience=patience)
+    def _try(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1, view: View | None = None) -> Living:
+        self.session.begin(stage, f"{len(hypotheses)} hypotheses")
+        return eliminate(view or self.session.all, hypotheses, pool, seed=self.session.seed, patience=patience)
 
-    def _stage(self, stage: str, hypotheses: Living, pool: Pool) -> Living:
-        alive = self._try(stage, hypotheses, pool)
+    def _stage(self, stage: str, hypotheses: Living, pool: Pool, view: View | None = None) -> Living:
+        alive = self._try(stage, hypotheses, pool, view=view)
         if not len(alive):
-            raise OutsideError(stage, self._closest(hypotheses))
+            raise OutsideError(stage, self._closest(hypotheses, view or self.session.all))
         return alive
 
-    def _closest(self, hypotheses: Living) -> Datapath | None:
-        """The hypothesis nearest to all answers."""
+    def _closest(self, hypotheses: Living, view: View) -> Datapath | None:
+        """The hypothesis nearest to the answers of a view."""
         budget = Budget(inf, self.state.allowance)
-        found = Graded.of(self.instruction, [self.state.observations.everything()], budget, every=True).least(
-            hypotheses
-        )
+        found = Graded.of(self.instruction, [view.seen()], budget, every=True).least(hypotheses)
         return found and found[0]
 
     def _vary(self, stage: str, alive: Living, space: Callable[[Datapath], Space], pool: Pool) -> Living:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ from math import inf
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.discriminate import telling
+from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.nested_trees import handed_on
@@ -24,7 +24,6 @@ from mmaprobe.derivation.hypotheses.structures import (
     rounded_structures,
     scaled_structures,
 )
-from mmaprobe.derivation.observations import eliminate
 from mmaprobe.derivation.search import every_field
 from mmaprobe.derivation.search.descent import race
 from mmaprobe.derivation.search.lane_orders import normal
@@ -33,7 +32,7 @@ from mmaprobe.derivation.search.nested_sums import numbers_of
 from mmaprobe.derivation.search.opening import Opening
 from mmaprobe.derivation.search.own_numbers import Untied
 from mmaprobe.derivation.search.polish import all_fields, polish
-from mmaprobe.derivation.session import OutsideError, State
+from mmaprobe.derivation.session import Mask, OutsideError, Session, View
 from mmaprobe.derivation.survivors import Indices, Listed, Living, Space
 from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.mixtures import plain
@@ -42,7 +41,7 @@ from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.models.grid import Grid
-from mmaprobe.operands.batch import Batch, join, take
+from mmaprobe.operands.batch import Batch, Bits, join
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.parameters.rewrite import wider_formats
 
@@ -68,9 +67,9 @@ ROUNDS = 16
 class Skeletons:
     """The structures that an opening leaves: of all, or of those ``known`` to fit a tree that was read."""
 
-    def __init__(self, state: State, pools: Pools, opening: Opening, known: Sequence[Structure] = ()) -> None:
-        self.state, self.pools, self.opening, self.known = state, pools, opening, known
-        self.instruction = state.instruction
+    def __init__(self, session: Session, pools: Pools, opening: Opening, known: Sequence[Structure] = ()) -> None:
+        self.session, self.pools, self.opening, self.known = session, pools, opening, known
+        self.instruction = session.instruction
 
     def stages(self) -> Iterator[Iterator[Living]]:
         """Structures with one precision and one rounding for all terms, one for all results: sets that plain vectors
@@ -89,7 +88,7 @@ class Skeletons:
         """What is left with the lanes as they come, which other ways to take them then rival; then with all ways, or
         ``later``."""
         every = list(spaces)
-        self.state.begin("structures", f"{sum(len(space.valid) for _, space in every)} hypotheses")
+        self.session.begin("structures", f"{sum(len(space.valid) for _, space in every)} hypotheses")
         left = [(shape, self._of(space).agreeing(*self.opening.uniform)) for shape, space in every]
         yield from self._sets(left, FEW)
         if later is not None:
@@ -100,54 +99,59 @@ class Skeletons:
     def _sets(self, left: list[Left], most: int | None) -> Iterator[Living]:
         """What plain vectors leave of these; ``most``: none but what they leave with the lanes as they come, of which
         so many rival with other ways to take them."""
-        rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
-        chosen = left if most is None else self._as_they_come(left)
-        alive = self._checked(_joined(part for each in chosen for part in self._reordered(*each, most)))
-        self.state.observations.remember(*rest)
+        view = self._plain()
+        chosen = left if most is None else self._as_they_come(left, view)
+        alive = self._checked(_joined(part for each in chosen for part in self._reordered(*each, most)), view)
         if len(alive):
             yield alive
 
-    def _as_they_come(self, left: list[Left]) -> list[Left]:
+    def _as_they_come(self, left: list[Left], view: View) -> list[Left]:
         """What plain vectors leave without another order of the lanes."""
-        found = [(shape, self.state.observations.living(living)) for shape, living in left]
+        found = [(shape, view.living(living)) for shape, living in left]
         parts = [part for _, living in found for part in living.parts]
-        alive = self._eliminated(parts, 1)
+        alive = self._eliminated(parts, 1, view)
         kept = {id(space): indices for space, indices in alive.parts}
         return [
             (shape, replace(living, parts=tuple((s, kept[id(s)]) for s, _ in living.parts if id(s) in kept)))
             for shape, living in found
         ]
 
-    def _checked(self, parts: list[tuple[Space, Indices]]) -> Living:
+    def _checked(self, parts: list[tuple[Space, Indices]], view: View) -> Living:
         """What is left when no vector tells the hypotheses apart, and then of many vectors that nobody chose."""
-        observations = self.state.observations
-        alive = self._eliminated(parts, 3)
+        alive = self._eliminated(parts, 3, view)
         if not len(alive):
             return alive
         count = min(max(LEAST_CHECKED, TILES_CHECKED * vectors_per_tile(self.instruction)), MOST_CHECKED)
-        vectors = self._vectors(self.state.seed + 77, count)
-        answers = observations.peek(vectors)
-        table = alive.sample(np.random.default_rng(self.state.seed), SAMPLE).evaluate(vectors)
-        told = telling(np.concatenate([answers[None], table]), from_first=True)
-        observations.remember(take(vectors, told), answers[told])
-        return observations.living(alive)
+        vectors = self._vectors(self.session.seed + 77, count)
+        table = alive.sample(np.random.default_rng(self.session.seed), SAMPLE).evaluate(vectors)
+
+        def holds(answers: Bits) -> Mask:
+            told = telling(np.concatenate([answers[None], table]), from_first=True)
+            return np.isin(np.arange(len(answers)), told)
+
+        view.ask(vectors, holds)
+        return view.living(alive)
+
+    def _plain(self) -> View:
+        """Plain vectors, and what a search of structures asks for itself."""
+        return View(self.session, partial(plain, self.instruction))
 
     def _of(self, space: Space) -> Living:
-        return Living.of([space], self.state.allowance)
+        return Living.of([space], self.session.allowance)
 
     def _vectors(self, seed: int, count: int) -> Batch:
         """Plain vectors; of products whose sums alone are rounded also large sums."""
         safe = self.pools.safe(seed, count)
         return join([safe, heavy_vectors(self.instruction, seed, count)]) if adds_up(self.instruction) else safe
 
-    def _eliminated(self, parts: list[tuple[Space, Indices]], patience: int) -> Living:
+    def _eliminated(self, parts: list[tuple[Space, Indices]], patience: int, view: View) -> Living:
         return eliminate(
-            self.state.observations,
-            Living(tuple(parts), self.state.allowance),
+            view,
+            Living(tuple(parts), self.session.allowance),
             self._vectors,
-            seed=self.state.seed,
+            seed=self.session.seed,
             patience=patience,
-            which=partial(normal, self.instruction),
+            holds=partial(normal, self.instruction),
             rounds=ROUNDS,
         )
 
@@ -155,66 +159,53 @@ class Skeletons:
         """Sums inside sums, where the summation tree that a probe found has some."""
         handed = handed_on(finding.answer, self.instruction.k, self.instruction.c is not None)
         if handed and finding.status in ("exact", "bounded"):
-            yield from self._plainly(lambda: numbers_of(self.state, self.pools, handed))
+            self.session.check_stable()
+            yield from numbers_of(self._plain(), self.pools, handed)
 
     def wide(self) -> Iterator[Datapath]:
         """Structures whose terms and results each have numbers of their own, the likeliest first."""
-        yield from self._plainly(self._wide)
+        self.session.check_stable()
+        yield from self._wide(self._plain())
 
-    def _plainly(self, ways: Callable[[], Iterator[Datapath]]) -> Iterator[Datapath]:
-        """What comes when nothing but plain vectors counts."""
-        self.state.observations.check_stable()
-        found: Iterator[Datapath] | None = None
-        while True:
-            rest = self.state.observations.set_aside(lambda *seen: plain(self.instruction, *seen))
-            try:
-                found = ways() if found is None else found
-                path = next(found, None)
-            finally:
-                self.state.observations.remember(*rest)
-            if path is None:
-                return
-            yield path
-
-    def _wide(self) -> Iterator[Datapath]:
+    def _wide(self, view: View) -> Iterator[Datapath]:
         """By graded answers first; sums in sums, whose fields hide one another, then by counts of wrong answers too."""
         k, has_c = self.instruction.k, self.instruction.c is not None
         every = self.known or [*self._fused(), *self._rounded(), *grouped_structures(k, has_c)]
         try:
-            yield from Untied(self.state, self.pools, self.opening, every).run(bool(self.known))
+            yield from Untied(view, self.pools, self.opening, every).run(bool(self.known))
         except OutsideError as error:
             closest = error.closest
         else:
             closest = None
         if not self.known:
-            yield from self._nested(OutsideError("structures", closest))
+            yield from self._nested(OutsideError("structures", closest), view)
 
-    def _nested(self, failure: OutsideError) -> Iterator[Datapath]:
+    def _nested(self, failure: OutsideError, view: View) -> Iterator[Datapath]:
         """Sums in sums, the closest first; what comes in ``failure`` where none fits."""
         scored: list[tuple[float, int, Structure, Datapath]] = []
-        seen = Graded.of(self.instruction, [self.opening.uniform], Budget(inf, self.state.allowance))
+        seen = Graded.of(self.instruction, [self.opening.uniform], Budget(inf, self.session.allowance))
         for number, shape in enumerate(grouped_structures(self.instruction.k, self.instruction.c is not None)):
             space = self._grid(shape, self.opening.results[-1], RESULTS)
             found = seen.least(self._of(space))
             if found is not None:
                 scored.append((found[1], number, shape, found[0]))
         best, tried = sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES], 0
-        seen = replace(seen, budget=Budget(EVALUATIONS, self.state.allowance))
+        seen = replace(seen, budget=Budget(EVALUATIONS, self.session.allowance))
         ways = race([start for *_, start in best], seen, partial(every_field.groups, plain=True), TURNS)
-        every = (each for number, path in ways for each in self._ordered(best[number][2], path))
+        every = (each for number, path in ways for each in self._ordered(best[number][2], path, view))
         for each in islice(_until_spent(every), MOST_TRIED):
             try:
-                yield polish(self.state, each, self.pools.safe, all_fields(True), Budget(inf, self.state.allowance))
+                yield polish(view, each, self.pools.safe, all_fields(True), Budget(inf, self.session.allowance))
                 tried += 1
             except OutsideError as error:
                 failure = error
         if not tried:
             raise failure
 
-    def _ordered(self, shape: Structure, path: Datapath) -> list[Datapath]:
+    def _ordered(self, shape: Structure, path: Datapath, view: View) -> list[Datapath]:
         """The lane orders that fit best."""
         ways = self._orders(shape, True)
-        found = [(self.state.observations.mismatches(moved), moved) for moved in (replace(path, order=o) for o in ways)]
+        found = [(view.mismatches(moved), moved) for moved in (replace(path, order=o) for o in ways)]
         found.sort(key=lambda each: each[0])
         return [moved for misses, moved in found[:2] if misses == found[0][0]]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.observations import Pool
+from mmaprobe.derivation.discriminate import Pool
 from mmaprobe.derivation.vectors.mixtures import (
     edge_vectors,
     hard_vectors,
