@@ -21,7 +21,7 @@ from mmaprobe.errors import InternalError
 from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Store
 from mmaprobe.report import junit
-from mmaprobe.runs import campaign, validating
+from mmaprobe.runs import instructions, validating
 from mmaprobe.runs.rows import summary_of
 from stand_ins.stepping import F16, FEW, MODEL, Changed, Heard
 
@@ -69,12 +69,12 @@ def test_a_traceback_that_cannot_be_kept_is_printed(
 @pytest.mark.parametrize("broke", ["derive", "compare_with_shipped", "validate"])
 def test_one_instruction_of_a_run_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broke: str) -> None:
     """Whatever thread it was on: the others are derived, validated and written, and every report says 70."""
-    whole = getattr(campaign, broke)
+    whole = getattr(instructions, broke)
 
     def once(*given: Any, **more: Any) -> Any:
         return (broken if any(getattr(each, "id", "") == "x86.pmaddubsw" for each in given) else whole)(*given, **more)
 
-    monkeypatch.setattr(f"mmaprobe.runs.campaign.{broke}", once)
+    monkeypatch.setattr(f"mmaprobe.runs.instructions.{broke}", once)
     report = mmaprobe.run(X86, instruction="x86.pmadd*", vectors=1000, out=tmp_path / "e")
     assert (report.exit_code, summary_of(report).exit_code) == (70, 70)
     parts = Store.open(tmp_path / "e").parts
@@ -124,7 +124,7 @@ def test_an_instruction_that_cannot_be_asked_is_inconclusive(tmp_path: Path, mon
     def refuses(*_: Any, **__: Any) -> Any:
         raise mmaprobe.UsageError("no such thing")
 
-    monkeypatch.setattr("mmaprobe.runs.campaign.derive", refuses)
+    monkeypatch.setattr("mmaprobe.runs.instructions.derive", refuses)
     report = mmaprobe.run(X86, instruction="x86.pmaddwd", vectors=1000, out=tmp_path / "e")
     assert (report.exit_code, summary_of(report).exit_code) == (4, 4)
 

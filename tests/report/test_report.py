@@ -8,7 +8,6 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -256,21 +255,20 @@ def test_what_a_device_says_is_one_line_of_a_bar(bar: str, monkeypatch: pytest.M
     monkeypatch.setattr(sys, "stderr", shown)
     for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "160"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
-    device: Any = SimpleNamespace(name=SAID, id=SAID)
     if bar == "run":
         with progress.RunProgress() as bars:
-            bars.begin(device, 1, 1)
+            bars.begin(1, 1)
             bars.bars.refresh()
-            bars.deriving(device, SAID)
+            bars.at(SAID, None)
     elif bar == "survey":
-        with progress.SurveyProgress() as survey:
-            survey.begin(device, 1)
+        with progress.RunProgress() as survey:
+            survey.begin(1, None)
             survey.bars.refresh()
-            survey.deriving(device, "")
+            survey.at(f"{SAID}: ", None)
     elif bar == "step":
-        with progress.StepProgress() as steps:
+        with progress.RunProgress() as steps:
             steps.step("survey", SAID)
-            steps.at(SAID, None)
+            steps.at(SAID, 90.0)
     else:
         with progress.KernelProgress(2) as kernels:
             kernels(SAID)
@@ -278,6 +276,27 @@ def test_what_a_device_says_is_one_line_of_a_bar(bar: str, monkeypatch: pytest.M
     assert SHOWN[:60] in told
     assert not {"\x1b", "\x07", "\u202e", "\t"} & set(told)
     assert not [line for line in told.splitlines() if line.startswith("next")]
+
+
+def test_the_bars_of_a_run() -> None:
+    """What it is at and how far, the time left, the vectors; of how many where somebody knows."""
+    from mmaprobe.report import progress
+
+    with progress.RunProgress() as bars:
+        bars.step("instructions", "each in turn")
+        bars.begin(21, 2 * 10**8)
+        bars.at("x86.dpps: structure", 90.0)
+        bars.derived("x86.dpps")
+        bars.compared(10**6)
+        derive, compare = bars.bars.tasks
+    assert derive.description == "instructions: x86.dpps: structure"
+    assert derive.fields["count"] == "1 of 21 instructions, 1:30 left"
+    assert compare.fields["count"].startswith("1 M of 200 M vectors")
+    assert (derive.completed, derive.total, compare.completed, compare.total) == (1, 21, 10**6, 2 * 10**8)
+    with progress.RunProgress() as bars:
+        bars.begin(7, None)
+        bars.compared(2000)
+    assert bars.bars.tasks[1].fields["count"] == "2 k vectors"
 
 
 def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

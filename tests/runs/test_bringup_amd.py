@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.runs.stepwise import STEPS
+from mmaprobe.runs.verbs import STEPS
 from stand_ins.bringup_run import Run, failed
 from stand_ins.fake_hip import FakeHip
 from stand_ins.hip_gpu import pack

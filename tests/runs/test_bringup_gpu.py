@@ -14,7 +14,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.runs import validating
-from mmaprobe.runs.stepwise import STEPS
+from mmaprobe.runs.verbs import STEPS
 from mmaprobe.validation import fused, stream
 from stand_ins.bringup_run import LATER, VECTORS, Run, at, breaks, failed
 from stand_ins.kernel_source import Lies

@@ -25,6 +25,7 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.files import read, to_text
 from mmaprobe.runs.selection import select
 from mmaprobe.survey.parameter_entries import parameter_file
+from stand_ins.stepping import Heard
 
 MODEL = "model:x86-64+intel"
 QUICK: dict[str, Any] = {"instruction": "x86.vpdpbusd*", "vectors": 2000, "seed": 3}
@@ -68,9 +69,50 @@ def test_evidence_is_complete(tmp_path: Path) -> None:
     assert report.vectors == sum(part.vectors for part in store.parts.values())
 
 
+class Counts(Heard):
+    """A listener that keeps what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.coming: list[tuple[int, int | None]] = []
+        self.texts: list[str] = []
+        self.named: list[str] = []
+        self.vectors = 0
+
+    def begin(self, instructions: int, vectors: int | None) -> None:
+        self.coming.append((instructions, vectors))
+
+    def at(self, text: str, left: float | None) -> None:
+        super().at(text, left)
+        self.texts.append(text)
+
+    def derived(self, instruction: str) -> None:
+        self.named.append(instruction)
+
+    def compared(self, vectors: int) -> None:
+        self.vectors += vectors
+
+
+def test_a_listener_hears_what_is_to_come_and_what_is_done(tmp_path: Path) -> None:
+    """The same of a run and by steps; of what an earlier run finished nothing is to come."""
+    heard = Counts()
+    report = mmaprobe.run(MODEL, out=tmp_path / "e", listener=heard, budget=60, **QUICK)
+    names = [result.instruction.id for result in report.results]
+    assert (heard.coming, heard.named, heard.vectors) == ([(6, 12_000)], names, 12_000)
+    assert "x86.vpdpbusd: probing" in heard.texts
+    assert all(left is not None and 0 < left < 3600 for left in heard.left)
+    again = Counts()
+    mmaprobe.run(MODEL, out=tmp_path / "e", listener=again, resume=True, **QUICK)
+    assert (again.coming, again.named, again.vectors) == ([(0, 0)], [], 0)
+    stepwise = Counts()
+    mmaprobe.bring_up(MODEL, out=tmp_path / "s", listener=stepwise, steps=["survey", "validation"], **QUICK)
+    assert (stepwise.coming, sorted(stepwise.named)) == ([(6, None)], sorted(names))
+    assert stepwise.vectors == 12_000
+
+
 def test_resume_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
-    monkeypatch.setattr("mmaprobe.runs.campaign.derive", lambda *_, **__: pytest.fail("derived again"))
+    monkeypatch.setattr("mmaprobe.runs.instructions.derive", lambda *_, **__: pytest.fail("derived again"))
     again = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK)
     assert (again.vectors, again.exit_code) == (first.vectors, 0)
     assert all(result.resumed for result in again.results)
@@ -126,6 +168,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {name: part.to_json("") for name, part in Store.open(out).parts.items()} | {"run": run}
 
 
+class Killed(BaseException):
+    """As SIGKILL: nothing catches it."""
+
+
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_resumed_run_gives_the_evidence_of_an_undisturbed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, Any], after: int
@@ -135,12 +181,12 @@ def test_a_resumed_run_gives_the_evidence_of_an_undisturbed_one(
 
     def killed(self: Store, part: Part) -> Path:
         if next(left) >= after:
-            raise SystemError("killed")
+            raise Killed
         return save(self, part)
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "save", killed)
-        with pytest.raises(SystemError):
+        with pytest.raises(Killed):
             mmaprobe.run(MODEL, out=tmp_path / "e", **RELATED)
     assert len(Store.open(tmp_path / "e").parts) == after
     report = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **RELATED)

@@ -26,7 +26,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.tables.findings import findings_code
 from mmaprobe.runs.rows import document_of
-from mmaprobe.runs.stepwise import bring_up
+from mmaprobe.runs.verbs import bring_up
 from mmaprobe.survey import layouts
 from mmaprobe.survey.layouts import settle, unsettled
 from mmaprobe.toolchain.pack import open_pack

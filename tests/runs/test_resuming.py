@@ -14,7 +14,7 @@ from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.store import Store
-from mmaprobe.runs import campaign
+from mmaprobe.runs import instructions
 from mmaprobe.validation import Summary, validate
 
 MODEL = "model:x86-64+intel"
@@ -29,7 +29,7 @@ def wrong(device: Any, *rest: Any, **more: Any) -> Summary:
 def test_a_mismatch_of_before_is_a_mismatch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(campaign, "validate", wrong)
+    monkeypatch.setattr(instructions, "validate", wrong)
     first = mmaprobe.run(MODEL, out=tmp_path / "e", **ONE)
     assert first.exit_code == 1
     monkeypatch.undo()
@@ -55,7 +55,7 @@ def test_what_failed_or_was_interrupted_is_done_again(
             raise ended
         return validate(Changed(broken, DEVICE), *rest, **more)
 
-    monkeypatch.setattr(campaign, "validate", fail)
+    monkeypatch.setattr(instructions, "validate", fail)
     first = mmaprobe.run(MODEL, out=tmp_path / "e", **ONE)
     assert first.exit_code in (5, 70, 130)
     assert [part.status for part in Store.open(tmp_path / "e").parts.values()] == ["partial"]

@@ -13,7 +13,7 @@ import mmaprobe
 from mmaprobe.cli import main
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.evidence.store import Store
-from mmaprobe.runs import campaign
+from mmaprobe.runs import instructions, room
 from mmaprobe.runs.rows import summary_of
 from stand_ins.stepping import F16
 
@@ -102,8 +102,8 @@ def test_a_budget_that_is_spent_has_its_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: int, code: int
 ) -> None:
     """0 where every instruction had the minimum, 4 below it; nobody says that nothing was compared."""
-    monkeypatch.setattr(campaign, "LEAST_PER_MODE", 1000)
-    whole = campaign.validate
+    monkeypatch.setattr(room, "LEAST_PER_MODE", 1000)
+    whole = instructions.validate
 
     def cut(dut: Any, ref: Any, made: Any, vectors: int, seed: int, **more: Any) -> Any:
         from dataclasses import replace
@@ -111,7 +111,7 @@ def test_a_budget_that_is_spent_has_its_own_words(
         found = whole(dut, ref, made, min(vectors, reached), seed)
         return replace(found, planned=vectors, interrupted=True, stopped=True)
 
-    monkeypatch.setattr(campaign, "validate", cut)
+    monkeypatch.setattr(instructions, "validate", cut)
     report = mmaprobe.run(X86, instruction="x86.pmaddwd", vectors=5000, seed=1, budget=60, out=tmp_path / "e")
     assert (report.exit_code, summary_of(report).exit_code) == (code, code)
     said = "each of 1 instructions and states had its least 1,000 vectors"

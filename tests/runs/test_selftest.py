@@ -25,7 +25,7 @@ from mmaprobe.runs.plan import Plan
 from mmaprobe.runs.recording import ARCHIVE
 from mmaprobe.runs.room import Room
 from mmaprobe.runs.selftest import kernels
-from mmaprobe.runs.stepwise import STEPS
+from mmaprobe.runs.verbs import STEPS
 from mmaprobe.validation import fused
 from stand_ins.bringup_run import Run
 from stand_ins.stepping import F16, MODEL, ONE, Changed, Heard

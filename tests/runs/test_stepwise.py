@@ -19,7 +19,7 @@ from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import read
 from mmaprobe.probing import QUESTIONS
-from mmaprobe.runs import cpu, stepwise
+from mmaprobe.runs import cpu, verbs
 from mmaprobe.runs.recording import ARCHIVE
 from mmaprobe.runs.result import Report
 from mmaprobe.runs.room import Room
@@ -109,7 +109,7 @@ def test_steps_are_bounded_and_named(tmp_path: Path) -> None:
         Step("long", "too long", LONGEST + 1, nothing)
     with pytest.raises(UsageError, match="no step 'layout'; did you mean layouts"):
         mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["layout"], **FEW)
-    assert all(step.seconds <= LONGEST and step.purpose for step in stepwise.STEPS)
+    assert all(step.seconds <= LONGEST and step.purpose for step in verbs.STEPS)
 
 
 def test_variants_show_every_choice() -> None:
@@ -187,6 +187,18 @@ def test_the_cpu_beside_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     report = mmaprobe.bring_up(gpu, out=tmp_path / "gpu", steps=["cpu"], instruction="*")
     assert report.steps[0].text == "1 instructions, 100,000 vectors, 0 mismatches"
     assert Store.open(tmp_path / "gpu" / "cpu").finished
+
+
+def test_an_interrupt_of_the_cpu_s_run_is_the_whole_run_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(Few):
+        def run(self, made: Any, batch: Any) -> Any:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cpu, "open_device", lambda name: Interrupted("x86.pmaddwd"))
+    gpu = Changed()
+    gpu.resident, gpu.run_operands = (), print
+    report = mmaprobe.bring_up(gpu, out=tmp_path / "e", steps=["cpu"], instruction="*")
+    assert (report.exit_code, report.ended, report.steps[0].status) == (130, "interrupted", "partial")
 
 
 class Few:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.devices.base import open_device
-from mmaprobe.runs import stepwise
+from mmaprobe.runs import verbs
 
 MODEL = "model:sm_90a"
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 FEW: dict[str, Any] = {"instruction": "mma.m16n8k*.f32.f16.f16.f32", "vectors": 3000, "seed": 3}
 ONE = FEW | {"instruction": F16}
 PLAIN = ["layouts", "main", "survey", "validation"]
-NAMES = [step.name for step in stepwise.STEPS]
+NAMES = [step.name for step in verbs.STEPS]
 
 
 class Ticking:
@@ -33,11 +33,15 @@ class Heard:
         self.steps: list[str] = []
         self.left: list[float | None] = []
 
+    def begin(self, instructions: int, vectors: int | None) -> None: ...
+
     def step(self, name: str, purpose: str) -> None:
         self.steps.append(name)
 
     def at(self, text: str, left: float | None) -> None:
         self.left.append(left)
+
+    def derived(self, instruction: str) -> None: ...
 
     def compared(self, vectors: int) -> None: ...
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +27,9 @@ from mmaprobe.cli.terminal import (
     refuse,
 )
 from mmaprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from mmaprobe.runs import Report
 
 
 @app.command()
@@ -54,50 +58,41 @@ def run(
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
     from mmaprobe.devices.base import open_device
     from mmaprobe.report import junit, progress
-    from mmaprobe.report.tables.questions import questions_table
-    from mmaprobe.report.tables.run import SummaryTable
-    from mmaprobe.runs.beginning import best_device, check_options, goes_by_steps
-    from mmaprobe.runs.questions.rows import rows_of
+    from mmaprobe.runs.beginning import Options, best_device
     from mmaprobe.runs.rows import document_of, summary_of
+    from mmaprobe.runs.verbs import run_as_typed
 
-    check_options(vectors, seed, budget, least, out_folder, resume)
+    options = Options(instruction, vectors, seed, out_folder, budget, resume, check, least)
     name = packed(device, pack)
     opened = best_device() if name is None else open_device(name)
-    given: dict[str, Any] = {
-        "instruction": instruction,
-        "seed": seed if resume else drawn(seed),
-        "out": out_folder,
-        "budget": budget,
-    }
-    given |= {"resume": resume, "check": check, "least": least}
-    if steps is not None or goes_by_steps(opened):
-        names = () if steps in (None, "all") else tuple(str(steps).split(","))
-        with progress.StepProgress() as bar:
-            report = mmaprobe.bring_up(opened, vectors=vectors, steps=names, listener=bar, **given)
-    else:
-        with progress.RunProgress() as bars:
-            most = 10_000_000 if vectors is None else vectors
-            report = mmaprobe.run(opened, vectors=most, listener=bars, **given)
-    summary = summary_of(report)
+    options = replace(options, seed=seed if resume else drawn(seed))
+    with progress.RunProgress() as bars:
+        report = run_as_typed(opened, steps, replace(options, listener=bars))
     if junit_file is not None:
-        junit.write(summary, junit_file)
+        junit.write(summary_of(report), junit_file)
     if as_json:
         emit(document_of(report))
     else:
-        out().print(SummaryTable(summary))
-        answers = [each for each in report.answers if each.status != "not here"]
-        if answers:
-            rows = rows_of(answers, report.device.info().get("architecture", ""))
-            questions_table(out(), rows, str(report.out / "steps" / "questions.json"))
-        for note in (*summary.remarks, *report.notes):
-            out().print(note, markup=False, soft_wrap=True)
-        if report.ended:
-            out().print(
-                f"ended early: {report.ended}; the same command with --resume --out {report.out} goes on",
-                markup=False,
-                soft_wrap=True,
-            )
+        _print_report(report)
     return report.exit_code
+
+
+def _print_report(report: Report) -> None:
+    """The table, the answers to open questions, and in a line each what else is to be known."""
+    from mmaprobe.report.tables.questions import questions_table
+    from mmaprobe.report.tables.run import SummaryTable
+    from mmaprobe.runs.questions.rows import rows_of
+    from mmaprobe.runs.rows import summary_of
+
+    summary = summary_of(report)
+    out().print(SummaryTable(summary))
+    answers = [each for each in report.answers if each.status != "not here"]
+    if answers:
+        rows = rows_of(answers, report.device.info().get("architecture", ""))
+        questions_table(out(), rows, str(report.out / "steps" / "questions.json"))
+    again = f"ended early: {report.ended}; the same command with --resume --out {report.out} goes on"
+    for line in (*summary.remarks, *report.notes, *[again] * bool(report.ended)):
+        out().print(line, markup=False, soft_wrap=True)
 
 
 @app.command()

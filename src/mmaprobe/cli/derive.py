@@ -60,7 +60,7 @@ def derive(
     from mmaprobe.runs.selection import select
     from mmaprobe.survey.survey import survey
 
-    with progress.SurveyProgress() as bars:
+    with progress.RunProgress() as bars:
         found = survey(opened, *select(opened, pattern), seed=seed, listener=bars)
     lines = changes_of(found, write, check)
     if as_json:

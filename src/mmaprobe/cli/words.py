@@ -87,10 +87,9 @@ def instruction_of(device: str, pattern: str) -> Instruction | None:
 
 
 def run(device: str | None, instruction: str, steps: str | None, pack: Path | None, **_: Any) -> None:
-    from mmaprobe.runs.steps import chosen
-    from mmaprobe.runs.stepwise import STEPS
+    from mmaprobe.runs.verbs import typed_steps
 
-    chosen(STEPS, () if steps in (None, "all") else tuple(str(steps).split(",")))
+    typed_steps(steps)
     _pack(pack)
     if device is not None and instruction != "*":
         instruction_of(device, instruction)

@@ -1,4 +1,4 @@
-"""The steps of a bring-up as evidence keeps them: what each is for, its slices of time, and what it found."""
+"""The steps of a run as evidence keeps them: what each is for, its slices of time, and what it found."""
 
 from __future__ import annotations
 

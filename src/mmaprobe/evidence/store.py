@@ -81,7 +81,7 @@ class Part:
     """Everything a run knows about one instruction.
 
     ``datapath`` is the derived datapath in its file form, ``comparison`` how it
-    differs from the shipped one, ``validation`` the summary of the campaign
+    differs from the shipped one, ``validation`` the summary of what was compared
     (``vectors`` and ``mismatches`` are counts of vectors).
     """
 

@@ -7,8 +7,6 @@ from types import TracebackType
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device
 from mmaprobe.errors import plain
 from mmaprobe.report.console import Plain
 
@@ -75,95 +73,57 @@ class CountProgress(_Bars):
 
 
 class RunProgress(_Bars):
-    """Two bars of the main job: instructions derived, vectors compared."""
+    """A run's, or a survey's, listener with two bars: what it is at, how many instructions are derived and what time is
+    left; once there are any, the vectors compared and their rate."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.states = self.vectors = self.done = self.seen = 0
-        self.derive = self.bars.add_task("deriving", total=None, count="")
-        self.compare = self.bars.add_task("comparing", total=None, count="")
+        self.name = self.left = ""
+        self.seen = self.done = 0
+        self.all: int | None = None
+        self.vectors: int | None = None
+        self.derive = self.bars.add_task("beginning", total=None, count="")
+        self.compare = self.bars.add_task("comparing", total=None, count="", visible=False)
 
     def __enter__(self) -> RunProgress:
         super().__enter__()
         return self
 
-    def begin(self, device: Device, states: int, vectors: int) -> None:
-        """The run knows its size now."""
-        self.states, self.vectors = states, vectors
-        self.bars.update(self.derive, total=states, description=f"{device.name}: deriving")
-        self.bars.update(self.compare, total=vectors)
-
-    def deriving(self, instruction: Instruction, step: str) -> None:
-        """A step of the derivation of an instruction begins."""
-        self.bars.update(self.derive, description=f"{instruction.id}: {step}")
-
-    def derived(self, instruction: Instruction) -> None:
-        """An instruction's derivation ended."""
-        self.done += 1
-        self.bars.update(self.derive, completed=self.done, count=f"{self.done} of {self.states} states")
-
-    def compared(self, vectors: int) -> None:
-        """So many vectors more were compared."""
-        self.seen += vectors
-        self.bars.update(
-            self.compare, completed=self.seen, count=f"{human(self.seen)} of {human(self.vectors)} vectors"
-        )
-
-
-class SurveyProgress(_Bars):
-    """One bar that counts the instructions derived or recognised."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.total = self.done = 0
-        self.task = self.bars.add_task("deriving", total=None, count="")
-
-    def __enter__(self) -> SurveyProgress:
-        super().__enter__()
-        return self
-
-    def begin(self, device: Device, instructions: int) -> None:
-        """The survey knows its size now."""
-        self.total = instructions
-        self.bars.update(self.task, total=instructions, description=f"{device.name}: deriving")
-
-    def deriving(self, instruction: Instruction, step: str) -> None:
-        """A step of one instruction begins."""
-        self.bars.update(self.task, description=f"{instruction.id}: {step}")
-
-    def derived(self, instruction: Instruction) -> None:
-        """An instruction is settled, or given up."""
-        self.done += 1
-        self.bars.update(self.task, completed=self.done, count=f"{self.done} of {self.total} instructions")
-
-
-class StepProgress(_Bars):
-    """One bar of a bring-up: the step, what it is at, vectors compared, time left."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.name, self.vectors, self.left = "", 0, ""
-        self.task = self.bars.add_task("beginning", total=None, count="")
-
-    def __enter__(self) -> StepProgress:
-        super().__enter__()
-        return self
+    def begin(self, instructions: int, vectors: int | None) -> None:
+        """So many instructions are to come, and vectors, where anybody knows how many."""
+        self.all = self.done + instructions
+        self.vectors = None if vectors is None else self.seen + vectors
+        self.bars.update(self.derive, total=self.all)
+        self.bars.update(self.compare, total=self.vectors, visible=bool(self.vectors or self.seen))
 
     def step(self, name: str, purpose: str) -> None:
         """A slice of a step begins."""
         self.name = name
-        self.bars.update(self.task, description=f"{name}: {purpose}")
+        self.bars.update(self.derive, description=f"{name}: {purpose}")
 
     def at(self, text: str, left: float | None) -> None:
-        """A piece of the step is done; ``left`` seconds of the budget."""
-        self.left = "" if left is None else f", {int(left) // 60}:{int(left) % 60:02d} left"
-        self.bars.update(self.task, description=f"{self.name}: {text}")
-        self.compared(0)
+        """What the step is at; ``left`` seconds of the budget."""
+        self.left = "" if left is None else f"{int(left) // 60}:{int(left) % 60:02d} left"
+        said = ": ".join(filter(None, (self.name, text)))
+        self.bars.update(self.derive, description=said, count=self._derived())
+
+    def derived(self, instruction: str) -> None:
+        """An instruction's derivation ended."""
+        self.done += 1
+        self.bars.update(self.derive, completed=self.done, count=self._derived())
 
     def compared(self, vectors: int) -> None:
         """So many vectors more were compared."""
-        self.vectors += vectors
-        self.bars.update(self.task, count=f"{human(self.vectors)} vectors{self.left}")
+        self.seen += vectors
+        self.bars.update(self.compare, completed=self.seen, visible=True)
+        of = "" if self.vectors is None else f" of {human(self.vectors)}"
+        rate = self.bars.tasks[self.compare].speed
+        told = f", {human(int(rate))}/s" if rate else ""
+        self.bars.update(self.compare, count=f"{human(self.seen)}{of} vectors{told}")
+
+    def _derived(self) -> str:
+        count = "" if self.all is None else f"{self.done} of {self.all} instructions"
+        return ", ".join(filter(None, (count, self.left)))
 
 
 class KernelProgress(_Bars):

@@ -75,7 +75,7 @@ class InstructionRow:
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step of a bring-up: how far it is, its seconds, what it found in a line."""
+    """A step of a run: how far it is, its seconds, what it found in a line."""
 
     name: str
     status: str

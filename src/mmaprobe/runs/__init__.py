@@ -1,10 +1,10 @@
-"""The main job: probe, derive, compare with the shipped file, validate, record, for every instruction of a device.
+"""One run of a device: probe, derive, compare with the shipped file, validate, record, for every instruction.
 
-``run`` goes instruction by instruction, ``bring_up`` step by step over all of them within a budget.
+A run takes steps of one list (``verbs``), by one engine: all of them on a GPU, within a budget and over all of its
+instructions (``bring_up``); one, which takes the instructions in turn, on any other device (``run``).
 """
 
-from mmaprobe.runs.campaign import run
 from mmaprobe.runs.result import Report, Result
-from mmaprobe.runs.stepwise import bring_up
+from mmaprobe.runs.verbs import bring_up, run
 
 __all__ = ["Report", "Result", "bring_up", "run"]

@@ -1,10 +1,11 @@
-"""How a run begins: on which device, in which folder, anew or where an earlier one ended."""
+"""How a run begins: with what options, on which device, in which folder, anew or where an earlier one ended."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,20 @@ from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.files import Lock, sweep
 from mmaprobe.evidence.store import Header, Store, execution
 from mmaprobe.generators.seeds import fixed, seed_of
-from mmaprobe.options import ANY_WHOLE, FLAG, FUNCTION, NAMES, NUMBER, TEXT, Rule, checked, of_type, or_none
+from mmaprobe.options import (
+    ANY_WHOLE,
+    FLAG,
+    FUNCTION,
+    NAMES,
+    NUMBER,
+    TEXT,
+    Rule,
+    checked,
+    of_type,
+    or_none,
+    with_methods,
+)
+from mmaprobe.runs.room import Clock, Listener
 from mmaprobe.validation import check_vectors
 from mmaprobe.vendors import every
 
@@ -25,10 +39,46 @@ OPTIONS: dict[str, Rule] = {
     "device": or_none(of_type("a device or its name", str, Device)), "instruction": TEXT, "budget": or_none(NUMBER),
     "out": or_none(of_type("a path", str, Path)), "resume": FLAG, "check": FLAG, "least": ANY_WHOLE,
     "steps": NAMES, "clock": FUNCTION,
+    "listener": or_none(with_methods("begin", "step", "at", "derived", "compared")),
 }  # fmt: skip
-"""Options of ``run`` and ``bring_up``; how far numbers go is ``check_options``'."""
+"""Options of ``run`` and ``bring_up``; how far numbers go is said by ``Options``."""
 OF_THE_MOMENT = "clock_"
 """Readings in an identity, which another run may find otherwise, begin so."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is told, on whatever device; UsageError where none can begin like this.
+
+    ``vectors`` bound what is compared of each instruction, None: each step knows how many; ``budget`` is in minutes.
+    """
+
+    instruction: str = "*"
+    vectors: int | None = None
+    seed: int | None = None
+    out: str | Path | None = None
+    budget: float | None = None
+    resume: bool = False
+    check: bool = False
+    least: int = 0
+    listener: Listener | None = None
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
+        checked("run", {name: value for name, value in vars(self).items() if name in OPTIONS}, OPTIONS)
+        if self.vectors is not None:
+            check_vectors(self.vectors)
+        fixed(self.seed)
+        if self.budget is not None and not 0 <= self.budget <= A_YEAR:  # nor nan
+            raise UsageError(f"--budget is {self.budget:g}; it must be 0 to {A_YEAR:,} minutes")
+        if self.least < 0:
+            raise UsageError(f"--least is {self.least}; it must not be negative")
+        if self.out is not None and not str(self.out):
+            raise UsageError("--out is empty; name a folder")
+        if self.resume and self.out is None:
+            raise UsageError("--resume needs the folder to go on in: --out FOLDER")
+        if self.resume and not (Path(str(self.out)) / "manifest.json").exists():
+            raise UsageError(f"{self.out} holds no evidence to go on with; begin there without --resume")
 
 
 def best_device() -> Device:
@@ -47,27 +97,28 @@ def goes_by_steps(device: Device) -> bool:
     return isinstance(device, ReadsGpuMemory)
 
 
-def begun(device: Device, out: str | Path | None, seed: int | None, settings: Mapping[str, Any], resume: bool) -> Store:
-    """The evidence folder of a run: a new one, or with ``resume`` one begun by the same device, options and package.
+def begun(device: Device, options: Options, settings: Mapping[str, Any]) -> Store:
+    """The evidence folder of a run: a new one, or with ``resume`` one begun by the same device, settings and package.
 
     Without a seed the run takes that of the folder it goes on in, else ``seeds.seed_of``.
 
     It is this process' alone until ``Store.close``.  UsageError where another process writes there, where it was begun
     with another device, driver, toolchain or option, naming both, and where it has no digests.
     """
-    folder = Path("mmaprobe-evidence") / f"{_file_name(device.name)}-{_stamp()}" if out is None else Path(out)
+    anew = Path("mmaprobe-evidence") / f"{_file_name(device.name)}-{_stamp()}"
+    folder = anew if options.out is None else Path(options.out)
     header = Header(
         device=device.name,
         identity=device.info(),
         version=mmaprobe.__version__,
-        seed=seed_of(seed),
+        seed=seed_of(options.seed),
         toolchain=getattr(device, "toolchain", dict)(),
         settings=settings,
         execution=execution(),
     )
     lock = Lock(folder)
     try:
-        store = _opened(folder, header, seed) if resume else Store.create(folder, header)
+        store = _opened(folder, header, options.seed) if options.resume else Store.create(folder, header)
     except BaseException:
         lock.release()
         raise
@@ -90,27 +141,6 @@ def _opened(folder: Path, header: Header, seed: int | None) -> Store:
                 "start anew with another --out, or give the same options"
             )
     return store
-
-
-def check_options(
-    vectors: int | None, seed: int | None, budget: float | None, least: int, out: str | Path | None, resume: bool
-) -> None:
-    """UsageError where a run cannot begin like this, whatever the device."""
-    given = {"budget": budget, "least": least, "out": out, "resume": resume}
-    checked("run", given, OPTIONS)
-    if vectors is not None:
-        check_vectors(vectors)
-    fixed(seed)
-    if budget is not None and not 0 <= budget <= A_YEAR:  # nor nan
-        raise UsageError(f"--budget is {budget:g}; it must be 0 to {A_YEAR:,} minutes")
-    if least < 0:
-        raise UsageError(f"--least is {least}; it must not be negative")
-    if out is not None and not str(out):
-        raise UsageError("--out is empty; name a folder")
-    if resume and out is None:
-        raise UsageError("--resume needs the folder to go on in: --out FOLDER")
-    if resume and not (Path(str(out)) / "manifest.json").exists():
-        raise UsageError(f"{out} holds no evidence to go on with; begin there without --resume")
 
 
 def _lasting(value: Any) -> Any:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import NotHereError
-from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.report.json import to_json
-from mmaprobe.report.rows import EXIT_CODES
-from mmaprobe.runs.beginning import goes_by_steps
-from mmaprobe.runs.campaign import run
+from mmaprobe.runs.beginning import Options, goes_by_steps
+from mmaprobe.runs.engine import conduct
+from mmaprobe.runs.instructions import EACH_IN_TURN
 from mmaprobe.runs.room import Room, Work
 from mmaprobe.runs.rows import summary_of
 
@@ -36,7 +33,8 @@ def run_cpu(room: Room) -> Work:
             minutes = max(room.deadline - room.clock(), 0) / 60
             folder = room.store.path / "cpu"
             begun = (folder / "manifest.json").exists()
-            report = run(cpu, vectors=VECTORS, seed=room.seed, out=folder, budget=minutes, resume=begun)
+            options = Options(vectors=VECTORS, seed=room.seed, out=folder, budget=minutes, resume=begun)
+            report = conduct(cpu, EACH_IN_TURN, options)
         except NotHereError as error:
             result["text"] = str(error)
             return
@@ -45,12 +43,8 @@ def run_cpu(room: Room) -> Work:
         result["text"] = (
             f"{len(summary.rows)} instructions, {report.vectors:,} vectors, {report.mismatches:,} mismatches"
         )
+        if report.interrupted:
+            raise KeyboardInterrupt
         if not report.ended:
             return
         yield str(result["text"])
-
-
-def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
-    """The exit codes that the CPU's instructions make, from their counts and outcomes."""
-    rows = steps["cpu"].result.get("summary", {}).get("instructions", []) if "cpu" in steps else []
-    return [1 if row["mismatches"] else EXIT_CODES[row["outcome"]] for row in rows]

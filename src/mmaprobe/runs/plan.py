@@ -1,4 +1,4 @@
-"""What a bring-up asks: every form at several sizes, which of them are main ones, and what is distinct among them."""
+"""What a run asks: every form at several sizes, which of them are main ones, and what is distinct among them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ class Plan:
     others: dict[str, Group]
     absent: tuple[tuple[str, str], ...]
     unasked: int
+
+    @property
+    def states(self) -> tuple[Instruction, ...]:
+        """The instructions in all their control states."""
+        return tuple(made for group in self.groups for made in group)
 
     @cached_property
     def bases(self) -> tuple[Instruction, ...]:
@@ -83,12 +88,13 @@ class Plan:
         return way.kind, way.primitives, way.convert, way.add, way.convert_c, way.convert_d, types
 
 
-def plan_of(device: Device, pattern: str, check: bool = False) -> Plan:
+def plan_of(device: Device, pattern: str, check: bool = False, beyond: bool = True) -> Plan:
     """The plan for what a glob, or an id, names of a device; to ``check``, what is missing is absent without a reason.
 
+    ``beyond`` that, its other sizes, placements and modifiers are asked, and what runs once its layout is settled.
     Raises UsageError where it names nothing, NotHereError where nothing of it runs.
     """
-    groups, absent = select(device, pattern, unsettled)
+    groups, absent = select(device, pattern, unsettled if beyond else None)
 
     def runs(made: Instruction) -> bool:
         return bool(device.supports(made)) or unsettled(device, made)
@@ -103,7 +109,7 @@ def plan_of(device: Device, pattern: str, check: bool = False) -> Plan:
         raise NotHereError(f"{pattern} does not run on {device.name}: {absent[0][1]}")
     architecture = device.info().get("architecture", "")
     listed = architecture.partition("+")[0] in architectures()
-    whole = listed and is_glob(pattern) and tuple(device.instructions()) == instructions(architecture)
+    whole = beyond and listed and is_glob(pattern) and tuple(device.instructions()) == instructions(architecture)
     firsts = {group[0].id for group in groups}
     others: dict[str, Group] = {}
     unasked = 0

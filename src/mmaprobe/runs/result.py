@@ -1,7 +1,8 @@
-"""What the main job found: results by control state, the report over all of them, and their evidence form."""
+"""What a run found: results by control state, the report over all of them, and their evidence form."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.report.rows import NEW, demand_codes, run_code, worst
+from mmaprobe.report.rows import EXIT_CODES, NEW, demand_codes, run_code, worst
 from mmaprobe.runs.questions.answers import Answer
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
@@ -114,6 +115,12 @@ class Report:
             unreached=self.unreached,
         )
         return run_code(codes, self.vectors, INTERRUPTED if self.interrupted else self.failure, bool(self.absent))
+
+
+def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
+    """The exit codes that the CPU's instructions make, from their counts and outcomes."""
+    rows = steps["cpu"].result.get("summary", {}).get("instructions", []) if "cpu" in steps else []
+    return [1 if row["mismatches"] else EXIT_CODES[row["outcome"]] for row in rows]
 
 
 def spent(unreached: int, chosen: int, minimum: int) -> str:

@@ -51,7 +51,7 @@ def summary_of(report: Report) -> Summary:
 
 
 def document_of(report: Report) -> dict[str, Any]:
-    """The report as JSON; of a bring-up with the answers to the open questions."""
+    """The report as JSON; of recorded steps with the answers to the open questions."""
     more = {"questions": [answer_to_json(each) for each in report.answers], "notes": list(report.notes)}
     return to_json(summary_of(report)) | (more if report.steps else {})
 

@@ -1,4 +1,4 @@
-"""The steps of a bring-up, and whose turn it is: each a slice at a time, every slice written as it ends."""
+"""The steps of a run, and whose turn it is: each a slice at a time, every slice written as it ends."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gpu.driver import NO_ROOM
-from mmaprobe.devices.gpu.health import Health, Watch
+from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, UsageError, near
 from mmaprobe.evidence.steps import Slice, Status, StepRecord
+from mmaprobe.runs.plan import Plan
 from mmaprobe.runs.room import Room, Work
 
 SPENT = "the budget was spent"
@@ -23,13 +25,18 @@ COMMIT_SECONDS = 20
 @dataclass(frozen=True)
 class Step:
     """``work`` does one piece after another and can be left after each; what it finds it keeps in the room, and what
-    it finds there it does not do again.  ``seconds`` bound a slice; ``hand_on`` follows what is written of each."""
+    it finds there it does not do again.  ``seconds`` bound a slice; ``hand_on`` follows what is written of each.
+
+    ``owes``: of which instructions a run must have compared the minimum that takes the step.  ``recorded``: its slices
+    and what it found are written; else that lies in its instructions' parts, which it keeps itself."""
 
     name: str
     purpose: str
     seconds: float
     work: Callable[[Room], Work]
     hand_on: Callable[[Room], object] | None = None
+    owes: Callable[[Plan], Sequence[Instruction]] = lambda plan: ()
+    recorded: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds <= LONGEST:
@@ -55,29 +62,30 @@ class Turns:
 
     room: Room
     steps: Sequence[Step]
-    watch: Watch
-    running: dict[str, Work] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    running: dict[str, Work] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.finished |= {step.name for step in self.steps if self.record(step).status == "finished"}
 
     def run(self) -> str:
         """Why it ended early; empty where every step is finished.  DeviceError where the device is gone or its last
         results are void: those of the slice under way are thrown away since they were last written."""
-        while left := [step for step in self.steps if not self._finished(step)]:
-            for number, step in enumerate(left):
-                if self._spent():
-                    return SPENT
-                self._slice(step, self._share(left[number:]))
-        return ""
+        try:
+            while left := [step for step in self.steps if step.name not in self.finished]:
+                for number, step in enumerate(left):
+                    if self.room.spent():
+                        return SPENT
+                    self._slice(step, self._share(left[number:]))
+            return ""
+        finally:
+            for work in self.running.values():
+                work.close()
 
     def record(self, step: Step) -> StepRecord:
         """What is written of a step so far."""
         return self.room.store.steps.get(step.name) or StepRecord(step.name, step.purpose)
-
-    def _finished(self, step: Step) -> bool:
-        return self.record(step).status == "finished"
-
-    def _spent(self) -> bool:
-        return self.room.end is not None and self.room.clock() >= self.room.end
 
     def _share(self, rest: Sequence[Step]) -> float:
         """Seconds of the first one's slice, of those that still have a turn in this round."""
@@ -90,12 +98,14 @@ class Turns:
         """One turn of a step: pieces until its time is up, written now and then and at the end."""
         room, begin = self.room, self.room.clock()
         room.deadline = begin + seconds
-        room.open_steps = frozenset(each.name for each in self.steps if not self._finished(each)) - {step.name}
+        room.open_steps = frozenset(each.name for each in self.steps) - self.finished - {step.name}
         if room.listener is not None:
             room.listener.step(step.name, step.purpose)
         saving = _Saving(self, step, begin)
         try:
-            saving.keep(self._pieces(step, saving))
+            status = self._pieces(step, saving)
+            saving.keep(status)
+            self.finished |= {step.name} if status == "finished" else set()
             if step.hand_on is not None:
                 step.hand_on(room)
         except NO_ROOM as error:
@@ -110,18 +120,18 @@ class Turns:
 
     def _pieces(self, step: Step, saving: _Saving) -> Status:
         """Run a step until its slice is over; its status then."""
-        work = self.running.setdefault(step.name, step.work(self.room))
+        room, work = self.room, self.running.setdefault(step.name, step.work(self.room))
         for said in work:
             if said is None:
                 del self.running[step.name]  # it looks anew when its turn comes again
                 return "partial"
-            now = self.room.clock()
-            self.room.say(said)
-            if now >= self.room.deadline:
+            now = room.clock()
+            room.say(said)
+            if now >= room.deadline:
                 return "partial"
             if now - saving.kept >= COMMIT_SECONDS:
                 saving.keep("partial")
-        return "finished"
+        return "partial" if room.cut else "finished"
 
 
 class _Saving:
@@ -129,7 +139,7 @@ class _Saving:
 
     def __init__(self, turns: Turns, step: Step, begin: float) -> None:
         self._turns, self._step, self._begin = turns, step, begin
-        self._before = turns.watch.reading
+        self._before = turns.room.watch.reading
         self._notes, turns.notes = turns.notes, []
         self._earlier = turns.record(step)
         self.kept = begin
@@ -137,21 +147,23 @@ class _Saving:
     def keep(self, status: Status, *notes: str) -> None:
         """Write what was found; VoidError or LostError, and nothing is written, where the device says that it is
         worth nothing."""
-        room = self._turns.room
-        self._notes += [*notes, *self._turns.watch.look()]
+        room, self.kept = self._turns.room, self._turns.room.clock()
+        if not self._step.recorded:
+            return
+        self._notes += [*notes, *room.watch.look()]
         parts = [room.parts[name] for name in sorted(room.unsaved)]
         room.store.save_step(self._record(status, deepcopy(room.result(self._step.name))), parts)
         room.unsaved.clear()
-        self.kept = room.clock()
 
     def failed(self, why: str) -> None:
         """Write that the slice came to a bad end, and nothing that it found since it was last written."""
         self._notes.append(why)
-        self._turns.room.store.save_step(self._record("partial", self._turns.record(self._step).result))
+        if self._step.recorded:
+            self._turns.room.store.save_step(self._record("partial", self._turns.record(self._step).result))
 
     def _record(self, status: Status, result: dict[str, Any]) -> StepRecord:
         seconds = self._turns.room.clock() - self._begin
-        mine = Slice(seconds, _form(self._before), _form(self._turns.watch.reading), tuple(self._notes))
+        mine = Slice(seconds, _form(self._before), _form(self._turns.room.watch.reading), tuple(self._notes))
         return replace(
             self._earlier, purpose=self._step.purpose, status=status, text=str(result.get("text", "")),
             slices=(*self._earlier.slices, mine), result=result,

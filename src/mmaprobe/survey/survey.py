@@ -31,11 +31,12 @@ VECTORS = 1000
 
 
 class Listener(Protocol):
-    """Who is told how a survey goes."""
+    """Who is told how long work goes: what is to come (None: nobody knows how many vectors), what it is at with the
+    seconds left of its budget (None where there is none), and what is done."""
 
-    def begin(self, device: Device, instructions: int) -> None: ...
-    def deriving(self, instruction: Instruction, step: str) -> None: ...
-    def derived(self, instruction: Instruction) -> None: ...
+    def begin(self, instructions: int, vectors: int | None) -> None: ...
+    def at(self, text: str, left: float | None) -> None: ...
+    def derived(self, instruction: str) -> None: ...
 
 
 def survey(
@@ -55,9 +56,10 @@ def survey(
     none agrees it is derived itself.
     """
     begin = time.monotonic()
-    work = Surveyor(device, seed, listener)
+    work = Surveyor(device, seed)
     if listener is not None:
-        listener.begin(device, sum(map(len, groups)))
+        listener.begin(sum(map(len, groups)), None)
+        work.say, work.settled = (lambda text: listener.at(text, None)), (lambda made: listener.derived(made.id))
     for group in work.ordered(groups):
         work.group(group)
     asked = [state for group in groups for state in group]
@@ -70,12 +72,14 @@ def survey(
 class Surveyor:
     """A survey under way: it takes groups one after another, and rows that are known from before (``keep``).
 
-    An instruction that it ``leaves_out`` is never run; errors that it ``gives_up_on`` end the survey, not a row.
+    An instruction that it ``leaves_out`` is never run; errors that it ``gives_up_on`` end the survey, not a row.  What
+    it is at it will ``say``, and which instruction is ``settled`` or given up.
     """
 
     device: Device
     seed: int
-    listener: Listener | None = None
+    say: Callable[[str], None] = lambda text: None
+    settled: Callable[[Instruction], None] = lambda made: None
     leaves_out: Callable[[Instruction], bool] = lambda made: False
     gives_up_on: tuple[type[Exception], ...] = ()
     rows: dict[Instruction, Row] = field(default_factory=dict)
@@ -126,8 +130,7 @@ class Surveyor:
             self.sources[name] = row.like or (row.instruction.id,)
         if row.outcome == "inconclusive":
             self.undecided.setdefault(self._compiled(row.instruction), row.instruction.id)
-        if self.listener is not None:
-            self.listener.derived(row.instruction)
+        self.settled(row.instruction)
 
     def _row(self, instruction: Instruction, start: Datapath | None) -> Row:
         begin = time.monotonic()
@@ -148,9 +151,11 @@ class Surveyor:
         return replace(row, seconds=time.monotonic() - begin)
 
     def _derived(self, row: Row, start: Datapath | None) -> Row:
-        say = self._say(row.instruction)
-        say("deriving")
-        found = derive(self.device, row.instruction, seed=self.seed, start=start, say=say)
+        made = row.instruction
+        self.say(f"{made.id}: deriving")
+        found = derive(
+            self.device, made, seed=self.seed, start=start, say=lambda stage: self.say(f"{made.id}: {stage}")
+        )
         return replace(
             row,
             outcome=outcome_of(found),
@@ -170,15 +175,12 @@ class Surveyor:
         made = (instruction.a, instruction.b, instruction.c, instruction.d, instruction.k, instruction.modifiers)
         return made, way.kind, way.applications, way.unplaced, way.convert, way.convert_c, way.convert_d, way.add
 
-    def _say(self, instruction: Instruction) -> Callable[[str], None]:
-        return lambda step: self.listener.deriving(instruction, step) if self.listener else None
-
     def _recognised(self, instruction: Instruction) -> Row:
         """The row of an instruction that computes something already derived; else what asking has cost."""
         known = list(self._candidates(instruction))
         if not known:
             return Row(instruction, "inconclusive")
-        self._say(instruction)("comparing with what is derived")
+        self.say(f"{instruction.id}: comparing with what is derived")
         vectors = self._vectors(instruction, [datapath for datapath, _ in known])
         answers = run_vectors(self.device, instruction, vectors)
         sorted_first = sorts(self.architecture, instruction)

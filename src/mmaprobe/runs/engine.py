@@ -1,0 +1,125 @@
+"""One run of a device, whichever steps it takes: begun or gone on with, taken within a budget, ended and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.base import Device, open_device
+from mmaprobe.devices.gpu.driver import TakenError, TooOldError
+from mmaprobe.devices.gpu.health import Watch
+from mmaprobe.errors import DeviceError, MmaprobeError
+from mmaprobe.evidence.ending import unforeseen
+from mmaprobe.evidence.files import json_text
+from mmaprobe.evidence.steps import StepRecord
+from mmaprobe.runs.asking import answers_of
+from mmaprobe.runs.beginning import Options, begun, best_device
+from mmaprobe.runs.deriving import remember
+from mmaprobe.runs.layouts import recall
+from mmaprobe.runs.plan import plan_of
+from mmaprobe.runs.publishing import write_results
+from mmaprobe.runs.result import INTERRUPTED, Report, Result, cpu_codes, spent
+from mmaprobe.runs.room import Room
+from mmaprobe.runs.rows import document_of
+from mmaprobe.runs.selftest import lines
+from mmaprobe.runs.steps import SPENT, Step, Turns
+from mmaprobe.runs.validating import ordinary
+
+SUMMARY = "summary.json"
+FAILURES = (70, 5, 1, 3)
+"""Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
+RESERVE = 10.0
+"""Seconds of the budget kept for the report, or a twentieth of it where that is less."""
+
+
+def conduct(device: Device | str | None, taken: Sequence[Step], options: Options, whole: bool = True) -> Report:
+    """Take the steps on what an id or glob names of a device, and report; ``whole``: they are all there are.
+
+    Raises UsageError, NotHereError, CannotWriteError; what the device does wrong is in the report.
+    """
+    begin, recorded = options.clock(), any(step.recorded for step in taken)
+    opened = open_device(device) if isinstance(device, str) else device or best_device()
+    plan = plan_of(opened, options.instruction, options.check, beyond=recorded)
+    settings = {"instruction": options.instruction, "vectors": options.vectors}
+    store = begun(opened, options, settings | ({"plan": "steps"} if recorded else {}))
+    end = None if options.budget is None else begin + 60 * options.budget - min(RESERVE, 3 * options.budget)
+    with closing(store):
+        room = Room(opened, store, plan, options.instruction, store.header.seed, options.vectors, options.clock,
+                    options.listener, end)  # fmt: skip
+        ended, code = _take(room, taken)
+        if not ended and whole:
+            store.finish()
+        room.notes += lines(room)
+        if code not in (0, INTERRUPTED):
+            room = replace(room, listener=None, parts={}, results={}, unsaved=set())  # without what is void
+            remember(room)
+        room.notes += write_results(room) + ordinary(room)
+        report = _report(room, taken, options, ended, code, begin)
+        if recorded:
+            store.attach(SUMMARY, json_text(document_of(report)).encode())
+    return report
+
+
+def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int]:
+    """Take the steps; why that ended early, and its exit code."""
+    recall(room)
+    remember(room)
+    try:
+        room.watch = Watch(room.device)
+        room.notes += room.watch.opening()
+        return Turns(room, taken, notes=list(room.notes)).run(), 0
+    except (DeviceError, TakenError, TooOldError) as error:
+        return str(error), error.exit_code
+    except KeyboardInterrupt:
+        return "interrupted", INTERRUPTED
+    except Exception as error:
+        if isinstance(error, MmaprobeError):
+            raise
+        said = unforeseen(error, room.store.path)
+        return str(said), said.exit_code
+
+
+def _report(room: Room, taken: Sequence[Step], options: Options, ended: str, code: int, begin: float) -> Report:
+    """What was found, whether it is what was asked, and why it ended: by an error's code, or the budget's."""
+    unreached, owed = 0, {made for step in taken for made in step.owes(room.plan)}
+    if ended == SPENT and owed:
+        unreached = _below(room, owed)
+        ended = spent(unreached, len(owed), room.minimum)
+    steps, answers = room.store.steps, answers_of(room.store)
+    codes = [code, *(answer.exit_code for answer in answers), *cpu_codes(steps)]
+    return Report(
+        device=room.device,
+        results=tuple(_results(room)),
+        absent=room.plan.absent,
+        out=room.store.path,
+        run=room.store.header.run,
+        seed=room.seed,
+        seconds=room.clock() - begin,
+        ended=ended,
+        interrupted=code == INTERRUPTED,
+        check=options.check,
+        least=options.least,
+        unreached=unreached,
+        steps=tuple(steps.get(each.name) or StepRecord(each.name, each.purpose) for each in taken if each.recorded),
+        failure=next((each for each in (INTERRUPTED, *FAILURES) if each in codes), 0),
+        answers=tuple(answers),
+        notes=tuple(room.notes),
+    )
+
+
+def _below(room: Room, owed: Iterable[Instruction]) -> int:
+    """How many instructions had less than the minimum of vectors, nothing being wrong with them."""
+    known = [room.part(made) for made in owed if not room.left_out(made)]
+    return sum(part.vectors < room.minimum and not part.mismatch_count for part in known)
+
+
+def _results(room: Room) -> Iterator[Result]:
+    """What is known of every instruction, those of one form side by side."""
+    for group in room.plan.groups:
+        for made in (*group, *room.plan.others.get(group[0].id, ())):
+            if made in room.found:
+                yield room.found[made]
+            elif made.id in room.store.parts:
+                yield Result(made, resumed=room.store.parts[made.id], form=group[0])
