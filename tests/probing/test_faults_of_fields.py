@@ -17,6 +17,7 @@ from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.probing import probe
+from mmaprobe.probing.questions import PROBES
 
 F16 = ("sm_80", "mma.m16n8k16.f32.f16.f16.f32")
 HALF = ("sm_90a", "mma.m16n8k16.f16.f16.f16.f16")
@@ -89,6 +90,7 @@ def test_the_suite_on_a_mutant_fails_where_its_fault_is() -> None:
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2], env=plain
     )
-    failed = {line.split("::")[1].partition("[")[0] for line in done.stdout.splitlines() if line.startswith("FAILED")}
-    assert "test_alignment_rounding" in failed
-    assert not failed & {"test_layout", "test_summation_tree", "test_nan_and_infinity", "test_result_rounding"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    failed = {name for name in PROBES for line in lines if line.endswith(f"-{name}]")}
+    assert "alignment_rounding" in failed, done.stdout[-2000:]
+    assert not failed & {"layout", "summation_tree", "nan_and_infinity", "result_rounding"}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.runs.questions.answers import Answer, answer_from_json, answer_to_json
 from mmaprobe.runs.questions.ask import ask, ask_about, instructions_of, rivals_of
 from mmaprobe.runs.questions.claims import Question, named, questions
+from mmaprobe.runs.questions.contest import Ring
 from mmaprobe.runs.questions.directed import directed
 from stand_ins.followers import Follower, follower
 from stand_ins.gpu import StandIn, plugged
@@ -49,6 +51,24 @@ CONTESTS = [
 ]  # fmt: skip
 SAME_HERE = {"sparse-absent-zeros": {"they are no terms", "they are zero terms"}}
 """Claims that are one function: a zero C shows what an absent product would, any other C more."""
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize(("question", "architecture"), [
+    pytest.param(question, architecture, id=f"{question.name}/{architecture}")
+    for question in questions() if question.experiment is None and of_datapaths(question)
+    for architecture in question.architectures
+])  # fmt: skip
+def test_every_two_claims_are_told_apart_by_the_vectors_that_settle_a_question(
+    question: Question, architecture: str
+) -> None:
+    for instruction, *_ in instructions_of(question, architecture):
+        rivals = [rival for rival in rivals_of(question, architecture, instruction) if rival.claim]
+        ring = Ring(open_device(f"model:{architecture}"), instruction, rivals, 0, question.specials)
+        _, table = ring.settling(directed(ring.instruction, question.vectors), question.search)
+        for (i, one), (j, other) in combinations(enumerate(rivals), 2):
+            same = {one.name, other.name} <= SAME_HERE.get(question.name, set())
+            assert same != bool((table[i] != table[j]).any()), (instruction.id, one.name, other.name)
 
 
 @pytest.mark.sampled(8)

@@ -35,7 +35,7 @@ from mmaprobe.parameters.rewrite import zero_exponent_of
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")
-MOST_SHAPES, TURNS, EVALUATIONS = 6, 24, 1_500_000
+MOST_SHAPES, TURNS, EVALUATIONS = 6, 24, 20_000_000
 """So many sums in sums, the closest ones, are taken downhill, so many groups of fields each, within so many
 evaluations, about."""
 SOME = 32
@@ -120,7 +120,7 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     """
     scored: list[tuple[float, int, Datapath]] = []
     free = Allowance(None)
-    seen = Graded.of(instruction, [(vectors, answers)], Budget(inf, free))
+    seen = replace(Graded.of(instruction, [(vectors, answers)], Budget(inf, free)), counted=True)
     for number, structure in enumerate(grouped_structures(instruction.k, instruction.c is not None)):
         with suppress(UsageError):  # the engine cannot hold it
             grid = Grid(*_aligned(instruction, structure, name, "", code))

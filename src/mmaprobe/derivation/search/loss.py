@@ -1,7 +1,8 @@
 """How far a hypothesis is from the answers: graded, so that a search downhill sees when it comes nearer.
 
 The loss of one answer is log2(1 + distance in places of the answers seen), 1/4 at least where it is wrong: a wrong
-rounding costs little, a wrong precision more, a wrong structure most.  Of integers every wrong answer costs the same.
+rounding costs little, a wrong precision more, a wrong structure most.  Of integers every wrong answer costs the same,
+and of recorded sums in sums: these cancel, and a wrong rounding inside one costs as much as a wrong structure.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Budget:
 @dataclass(frozen=True)
 class Graded:
     """Answers, and what counts as one place of them (a power of two of the last); ``shown``: how answers are looked
-    at before they are compared."""
+    at before they are compared; ``counted``: every wrong answer costs the same."""
 
     vectors: Batch
     answers: Bits
@@ -59,6 +60,7 @@ class Graded:
     unit: int
     budget: Budget
     shown: Callable[[Bits], Bits] | None = None
+    counted: bool = False
 
     @classmethod
     def of(
@@ -82,7 +84,7 @@ class Graded:
         """The losses of rows of answers to the vectors ``part``."""
         true, table = self.answers[part], table if self.shown is None else self.shown(table)
         self.budget.spend(table.size)
-        if not self.fmt.is_float:
+        if self.counted or not self.fmt.is_float:
             return np.asarray(LEAST * (table != true).sum(axis=1))
         apart = np.abs(_ordinals(self.fmt, table) - _ordinals(self.fmt, true)) / 2.0**self.unit
         found: Losses = np.where(table != true, np.maximum(np.log2(1 + apart), LEAST), 0.0).sum(axis=1)

@@ -41,6 +41,8 @@ STEADY = 64
 """Vectors that are asked twice before a probe begins."""
 PLAIN = (Form("1", "1", "0"), Form("1", "1", "1"), Form("0 1", "1 1", "0"), Form("0", "0", "1"))
 """Sums that every unit gets right."""
+PAIR_ROUNDS = 4
+"""Pools that look for a vector between two claims."""
 CONFIRM = 96
 """Vectors at the end on which some of the rivals differ, whoever is left: what nobody claims shows there."""
 
@@ -229,18 +231,27 @@ class Ring:
 
     def _between_claims(self, directed: Batch | None) -> Batch | None:
         """For every two claims that ``directed`` does not tell apart a simple vector that does, where one is found."""
-        claims = [rival for rival in self.rivals if rival.claim]
-        told = None if directed is None else words_of(claims, directed, self.d.dtype)
-        pool = self._pool(ROUNDS, POOL, np.array([rival.claim for rival in self.rivals]))
-        table = words_of(claims, pool, self.d.dtype)
+        claims = [i for i, rival in enumerate(self.rivals) if rival.claim]
+        told = None if directed is None else self._words(directed)
         found = []
-        for i, j in combinations(range(len(claims)), 2):
+        for i, j in combinations(claims, 2):
             if told is not None and (told[i] != told[j]).any():
                 continue
-            differs = np.flatnonzero(table[i] != table[j])
-            if differs.size:
-                found.append(self._simple(take(pool, differs[:1]), claims[i], claims[j]))
+            vector = self._apart(i, j)
+            if vector is not None:
+                found.append(self._simple(vector, self.rivals[i], self.rivals[j]))
         return join(found) if found else None
+
+    def _apart(self, i: int, j: int) -> Batch | None:
+        """The first vector on which two rivals differ, of pools aimed at them, each twice the one before."""
+        both = np.isin(np.arange(len(self.rivals)), (i, j))
+        for turn in range(PAIR_ROUNDS):
+            pool = self._pool(ROUNDS + turn, POOL << turn, both)
+            table = words_of((self.rivals[i], self.rivals[j]), pool, self.d.dtype)
+            differs = np.flatnonzero(table[0] != table[1])
+            if differs.size:
+                return take(pool, differs[:1])
+        return None
 
     def _simple(self, vector: Batch, one: Rival, other: Rival) -> Batch:
         def differ(tried: Batch) -> NDArray[np.bool_]:
