@@ -150,6 +150,8 @@ class Settlement:
                 self._pin_down()
                 return
         closest = self.state.current
+        if self.search.mended(closest) is not None:
+            return
         try:
             self.search.next_structure(closest.special)
         except OutsideError:

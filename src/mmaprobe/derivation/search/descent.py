@@ -42,16 +42,17 @@ def descent(start: Datapath, seen: Graded, ways: Ways, sweeps: int = SWEEPS, bes
     A step is taken at once, and the next group is one of the datapath reached; with ``best`` a sweep holds all groups
     of the datapath that it began with, and the best of their combinations is its one step.
     """
-    path, loss = start, seen.total(start)
+    path, loss, seen = start, seen.total(start), seen.wrong_first(start)
     yield path, loss
     for _ in range(sweeps):
         before, known = loss, Known()
         at, groups, number = path, iter(ways(path)), 0
         while loss and (group := next(groups, None)) is not None:
             number += 1
-            found = seen.nearest(*group, known if group[0] is at else None)
+            found = seen.nearest(*group, known if group[0] is at else None, loss)
             if found is not None and found[1] < loss:
                 path, loss = found
+                seen = seen.wrong_first(path)
                 if not best:
                     at, groups, known = path, islice(ways(path), number, None), Known()
             yield path, loss

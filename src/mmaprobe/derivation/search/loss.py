@@ -8,7 +8,9 @@ and of recorded sums in sums: these cancel, and a wrong rounding inside one cost
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +22,17 @@ from mmaprobe.derivation.session import OutsideError
 from mmaprobe.derivation.survivors import Indices, Living, Losses
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
-from mmaprobe.models.grid import Change, Grid, Known
+from mmaprobe.models.grid import Change, Grid, Known, Numbers
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 
 Axis = Sequence[Change]
 Found = tuple[Datapath, float]
-FIRST = 16
+FIRST = 12
 """Vectors that meet all hypotheses before the first are dropped."""
 KEPT, FEWEST = 6, 4
 """One in so many of the hypotheses stays each time, of few so many; and all that have no loss."""
-LEAST = 0.25
+LEAST, MOST = 0.5, 14.0
 PROGRAM = 1000
 """To make a program costs as much as so many evaluations."""
 
@@ -87,8 +89,20 @@ class Graded:
         if self.counted or not self.fmt.is_float:
             return np.asarray(LEAST * (table != true).sum(axis=1))
         apart = np.abs(_ordinals(self.fmt, table) - _ordinals(self.fmt, true)) / 2.0**self.unit
-        found: Losses = np.where(table != true, np.maximum(np.log2(1 + apart), LEAST), 0.0).sum(axis=1)
+        found: Losses = np.where(table != true, np.minimum(np.log2(1 + apart), MOST) + LEAST, 0.0).sum(axis=1)
         return found
+
+    def wrong_first(self, datapath: Datapath) -> Graded:
+        """The same answers, in turn one that the datapath gets wrong and one that it gets right."""
+        try:
+            table = self.budget.allowance.evaluate([datapath], self.vectors)[0]
+        except UsageError:
+            return self
+        wrong = (table if self.shown is None else self.shown(table)) != self.answers
+        rank = np.empty(len(wrong))
+        rank[wrong], rank[~wrong] = np.arange(wrong.sum()), np.arange((~wrong).sum()) + 0.5
+        order = np.argsort(rank, kind="stable")
+        return replace(self, vectors=take(self.vectors, order), answers=self.answers[order])
 
     def total(self, datapath: Datapath) -> float:
         """The loss of one datapath; infinite where the engine cannot hold it."""
@@ -100,19 +114,41 @@ class Graded:
             return float("inf")
         return float(self.loss(table, np.arange(len(self.answers)))[0])
 
-    def nearest(self, base: Datapath, axes: Sequence[Axis], known: Known | None = None) -> Found | None:
-        """The combination with the least loss; None where there is none.
+    def nearest(
+        self, base: Datapath, axes: Sequence[Axis], known: Known | None = None, bound: float = inf
+    ) -> Found | None:
+        """The combination with the least loss, below ``bound``; None where there is none.
 
-        ``known`` remembers the programs of changes to this base.
+        Numbers are looked at from coarse to fine.  ``known`` remembers the programs of changes to this base.
         """
         known = {} if known is None else known
         before = len(known)
         grid = grid_of(base, axes, known)
         self.budget.spend(PROGRAM * (len(known) - before))
         self.budget.allowance.spend(RECORD * (len(known) - before))
-        if grid is None:
+        if grid is None or not len(grid.valid):
             return None
-        return self.least(Living.of([grid], self.budget.allowance))
+        valid = np.zeros(int(np.prod(grid.shape)), bool)
+        valid[grid.valid] = True
+        best: tuple[int, float] | None = None
+        for indices in _levels(grid):
+            at = None if best is None else np.unravel_index(best[0], grid.shape)
+            chosen = indices(at)
+            chosen = chosen[valid[chosen]]
+            found = self._least(Living(((grid, chosen),), self.budget.allowance), bound if indices.last else inf)
+            if found is None:
+                return None
+            best = found
+        assert best is not None
+        return grid.datapath(best[0]), best[1]
+
+    def _least(self, living: Living, bound: float) -> tuple[int, float] | None:
+        keep = _nearer if bound == inf else lambda losses: _nearer(losses) & (losses < bound)
+        left, losses = living.thinned(self.vectors, self.loss, keep, FIRST)
+        if not len(left):
+            return None
+        at = int(losses.argmin())
+        return int(np.concatenate([indices for _, indices in left.parts])[at]), float(losses[at])
 
     def least(self, hypotheses: Living) -> Found | None:
         """The hypothesis with the least loss, the first of several; None where there is none."""
@@ -121,6 +157,42 @@ class Graded:
             return None
         best = np.arange(len(losses)) == losses.argmin()
         return next(iter(left.kept(best))), float(losses.min())
+
+
+FINE, STRIDE = 20, 6
+"""An axis of more numbers than this is looked at every so many, then between those that were nearest."""
+
+
+class _Level:
+    """The combinations of one level: every ``stride``-th number about the best of the level before."""
+
+    def __init__(self, grid: Grid, strides: tuple[int, ...], reach: tuple[int, ...] | None, last: bool) -> None:
+        self.grid, self.strides, self.reach, self.last = grid, strides, reach, last
+
+    def __call__(self, best: tuple[int, ...] | None) -> Indices:
+        lines = []
+        for i, (count, stride) in enumerate(zip(self.grid.shape, self.strides, strict=True)):
+            if best is None or self.reach is None or self.reach[i] == 0:
+                line = np.unique(np.r_[0:count:stride, count - 1])
+            else:
+                low, high = max(int(best[i]) - self.reach[i], 0), min(int(best[i]) + self.reach[i], count - 1)
+                line = np.unique(np.r_[0, low : high + 1 : stride, best[i]])
+            lines.append(line)
+        mesh = np.meshgrid(*lines, indexing="ij")
+        return np.ravel_multi_index([each.reshape(-1) for each in mesh], self.grid.shape)
+
+
+def _levels(grid: Grid) -> list[_Level]:
+    strides = [1 if len(axis) <= FINE or not isinstance(axis, Numbers) else len(axis) // 16 for axis in grid.axes]
+    found: list[_Level] = []
+    reach: tuple[int, ...] | None = None
+    while True:
+        last = max(strides, default=1) == 1
+        found.append(_Level(grid, tuple(strides), reach, last))
+        if last:
+            return found
+        reach = tuple(0 if s == 1 and (reach is None or reach[i] == 0) else s for i, s in enumerate(strides))
+        strides = [max(1, s // STRIDE) if s > 1 else 1 for s in strides]
 
 
 def _nearer(losses: Losses) -> NDArray[np.bool_]:

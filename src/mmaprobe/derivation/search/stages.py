@@ -25,6 +25,7 @@ from mmaprobe.derivation.search.nan_order import NanOrder
 from mmaprobe.derivation.search.opening import Opening, nan_codes, open_up
 from mmaprobe.derivation.search.polish import all_fields, polish
 from mmaprobe.derivation.search.range_ends import Ends
+from mmaprobe.derivation.search.staged import Staged
 from mmaprobe.derivation.search.structures import Skeletons
 from mmaprobe.derivation.session import ContradictedError, Mask, OutsideError, State, View
 from mmaprobe.derivation.survivors import Listed, Living, Space, several
@@ -72,21 +73,29 @@ class Search:
                 self.state.relative_of = start
                 return self.state.choose(alive)
         self.opening = open_up(self.state, self.pools)
-        self.untried = self._ways()
+        self.staged = Staged(self.state, self.pools)
+        self.paths = self.staged.run()
         return self.next_structure(Special("canonical", self.opening.codes[0]))
+
+    def mended(self, path: Datapath) -> Datapath | None:
+        """The datapath brought back to all answers; None where no way leads there."""
+        for found in self.staged.finished(path):
+            try:
+                return self.state.choose(self._specials(self._several([found])))
+            except OutsideError:
+                continue
+        return None
 
     def next_structure(self, special: Special) -> Datapath:
         """The first of the ways not tried yet that leads to a datapath; a repair comes back for the rest, after the
         structures left were tried by the rules of the datapath believed so far."""
         failure = OutsideError("structures", None)
-        for datapath, mend in chain([(None, False)], self.untried):
+        for path in self.paths:
             try:
-                if datapath is None:
-                    return self.state.choose(self._ruled())
-                return self.state.choose(self._rivalled(self._refine(replace(datapath, special=special), mend)))
+                return self.state.choose(self._specials(self._several([replace(path, special=special)])))
             except OutsideError as error:
                 failure = error
-                self.failed += [] if mend or error.closest is None else [error.closest]
+                self.failed += [] if error.closest is None else [error.closest]
         raise failure
 
     @property
