@@ -153,7 +153,7 @@ class Settlement:
         if self.search.mended(closest) is not None:
             return
         try:
-            self.search.next_structure(closest.special)
+            self.search.next_structure()
         except OutsideError:
             self.state.believed = closest
             if not (self.state.move(list(more or [])) or self.state.move(self._two_away())):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import product
-from math import inf
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import (
@@ -22,10 +21,8 @@ from mmaprobe.derivation.hypotheses.structures import (
     rounded_structures,
     scaled_structures,
 )
-from mmaprobe.derivation.search import every_field
-from mmaprobe.derivation.search.descent import grids, race
-from mmaprobe.derivation.search.loss import Budget, Graded
-from mmaprobe.derivation.session import OutsideError
+from mmaprobe.derivation.search.descent import Group, grids, race
+from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.errors import UsageError
 from mmaprobe.models.grid import Change, Grid
@@ -35,9 +32,9 @@ from mmaprobe.parameters.rewrite import zero_exponent_of
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")
-MOST_SHAPES, TURNS, EVALUATIONS = 6, 24, 20_000_000
+MOST_SHAPES, TURNS, UNITS = 6, 24, 600_000_000
 """So many sums in sums, the closest ones, are taken downhill, so many groups of fields each, within so many
-evaluations, about."""
+units of work."""
 SOME = 32
 """So many, at most, of the datapaths that agree and differ in one group of fields stand for all of them."""
 
@@ -120,7 +117,7 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     """
     scored: list[tuple[float, int, Datapath]] = []
     free = Allowance(None)
-    seen = replace(Graded.of(instruction, [(vectors, answers)], Budget(inf, free)), counted=True)
+    seen = replace(Graded.of(instruction, [(vectors, answers)], free), counted=True)
     for number, structure in enumerate(grouped_structures(instruction.k, instruction.c is not None)):
         with suppress(UsageError):  # the engine cannot hold it
             grid = Grid(*_aligned(instruction, structure, name, "", code))
@@ -129,13 +126,19 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
                 scored.append((nearest[1], number, nearest[0]))
     starts = [path for *_, path in sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES]]
     found: list[Datapath] = []
-    with suppress(OutsideError):  # the allowance is spent
-        seen, ways = replace(seen, budget=Budget(EVALUATIONS, free)), partial(every_field.groups, plain=True)
+    with suppress(SpentError):
+        seen, ways = replace(seen, allowance=Allowance(UNITS)), _ways_down
         for _, path in race(starts, seen, ways, TURNS):
             near = Living.of(list(grids(path, ways)), free).agreeing(vectors, answers)
             some = ((space, indices[:: len(indices) // SOME + 1]) for space, indices in near.parts)
             found += [path, *replace(near, parts=tuple(some))]
     return list(dict.fromkeys(found))
+
+
+def _ways_down(path: Datapath) -> Iterator[Group]:
+    """Precisions and roundings, what is there and then what can be added."""
+    yield from fields.simple(path)
+    yield from fields.odd(path, ())
 
 
 def zero_variants(datapath: Datapath, like: Iterable[Datapath] = ()) -> Iterator[Datapath]:

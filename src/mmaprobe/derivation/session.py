@@ -254,6 +254,13 @@ def blind(name: str, d: Bits) -> Bits:
     return found
 
 
+def one_nan(name: str, d: Bits) -> Bits:
+    """The codes of a format with one code for every NaN."""
+    fmt = formats.get(name)
+    found: Bits = np.where(formats.decode(fmt, d).kind == formats.NAN, fmt.nan_code or 0, d).astype(d.dtype)
+    return found
+
+
 class Blind:
     """A grid whose answers are blind."""
 

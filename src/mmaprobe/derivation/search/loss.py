@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-
 from math import inf
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import RECORD, Allowance
-from mmaprobe.derivation.session import OutsideError
 from mmaprobe.derivation.survivors import Indices, Living, Losses
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
@@ -33,22 +31,6 @@ FIRST = 12
 KEPT, FEWEST = 6, 4
 """One in so many of the hypotheses stays each time, of few so many; and all that have no loss."""
 LEAST, MOST = 0.5, 14.0
-PROGRAM = 1000
-"""To make a program costs as much as so many evaluations."""
-
-
-@dataclass
-class Budget:
-    """How many times a datapath may still be evaluated on a vector, or what costs as much; ``allowance`` pays."""
-
-    left: float
-    allowance: Allowance
-
-    def spend(self, count: int) -> None:
-        """OutsideError when that is too often."""
-        self.left -= count
-        if self.left < 0:
-            raise OutsideError("nothing fits within the evaluations allowed", None)
 
 
 @dataclass(frozen=True)
@@ -60,7 +42,7 @@ class Graded:
     answers: Bits
     fmt: Format
     unit: int
-    budget: Budget
+    allowance: Allowance
     shown: Callable[[Bits], Bits] | None = None
     counted: bool = False
 
@@ -69,7 +51,7 @@ class Graded:
         cls,
         instruction: Instruction,
         seen: Sequence[tuple[Batch, Bits]],
-        budget: Budget,
+        allowance: Allowance,
         every: bool = False,
         shown: Callable[[Bits], Bits] | None = None,
     ) -> Graded:
@@ -80,12 +62,11 @@ class Graded:
         normal = formats.decode(fmt, answers).kind == formats.NORMAL
         chosen = np.random.default_rng(len(answers)).permutation(np.flatnonzero(normal | every))
         vectors = take(join([each for each, _ in seen]), chosen)
-        return cls(vectors, answers[chosen], fmt, unused(fmt, answers[normal]), budget, shown)
+        return cls(vectors, answers[chosen], fmt, unused(fmt, answers[normal]), allowance, shown)
 
     def loss(self, table: Bits, part: Indices) -> Losses:
         """The losses of rows of answers to the vectors ``part``."""
         true, table = self.answers[part], table if self.shown is None else self.shown(table)
-        self.budget.spend(table.size)
         if self.counted or not self.fmt.is_float:
             return np.asarray(LEAST * (table != true).sum(axis=1))
         apart = np.abs(_ordinals(self.fmt, table) - _ordinals(self.fmt, true)) / 2.0**self.unit
@@ -95,7 +76,7 @@ class Graded:
     def wrong_first(self, datapath: Datapath) -> Graded:
         """The same answers, in turn one that the datapath gets wrong and one that it gets right."""
         try:
-            table = self.budget.allowance.evaluate([datapath], self.vectors)[0]
+            table = self.allowance.evaluate([datapath], self.vectors)[0]
         except UsageError:
             return self
         wrong = (table if self.shown is None else self.shown(table)) != self.answers
@@ -109,7 +90,7 @@ class Graded:
         if not len(self.answers):
             return 0.0
         try:
-            table = self.budget.allowance.evaluate([datapath], self.vectors)
+            table = self.allowance.evaluate([datapath], self.vectors)
         except UsageError:
             return float("inf")
         return float(self.loss(table, np.arange(len(self.answers)))[0])
@@ -124,18 +105,17 @@ class Graded:
         known = {} if known is None else known
         before = len(known)
         grid = grid_of(base, axes, known)
-        self.budget.spend(PROGRAM * (len(known) - before))
-        self.budget.allowance.spend(RECORD * (len(known) - before))
+        self.allowance.spend(RECORD * (len(known) - before))
         if grid is None or not len(grid.valid):
             return None
         valid = np.zeros(int(np.prod(grid.shape)), bool)
         valid[grid.valid] = True
         best: tuple[int, float] | None = None
         for indices in _levels(grid):
-            at = None if best is None else np.unravel_index(best[0], grid.shape)
+            at = None if best is None else tuple(int(i) for i in np.unravel_index(best[0], grid.shape))
             chosen = indices(at)
             chosen = chosen[valid[chosen]]
-            found = self._least(Living(((grid, chosen),), self.budget.allowance), bound if indices.last else inf)
+            found = self._least(Living(((grid, chosen),), self.allowance), bound if indices.last else inf)
             if found is None:
                 return None
             best = found
@@ -159,7 +139,9 @@ class Graded:
         return next(iter(left.kept(best))), float(losses.min())
 
 
-FINE, STRIDE = 20, 6
+WHOLE = 1500
+"""A grid of more combinations than this is looked at from coarse to fine."""
+COARSE, FINE, STRIDE = 16, 20, 6
 """An axis of more numbers than this is looked at every so many, then between those that were nearest."""
 
 
@@ -179,11 +161,14 @@ class _Level:
                 line = np.unique(np.r_[0, low : high + 1 : stride, best[i]])
             lines.append(line)
         mesh = np.meshgrid(*lines, indexing="ij")
-        return np.ravel_multi_index([each.reshape(-1) for each in mesh], self.grid.shape)
+        return np.asarray(np.ravel_multi_index(tuple(each.reshape(-1) for each in mesh), self.grid.shape), np.int64)
 
 
 def _levels(grid: Grid) -> list[_Level]:
-    strides = [1 if len(axis) <= FINE or not isinstance(axis, Numbers) else len(axis) // 16 for axis in grid.axes]
+    few = int(np.prod(grid.shape)) <= WHOLE
+    strides = [
+        1 if few or len(axis) <= FINE or not isinstance(axis, Numbers) else len(axis) // 16 for axis in grid.axes
+    ]
     found: list[_Level] = []
     reach: tuple[int, ...] | None = None
     while True:

@@ -15,12 +15,16 @@ from itertools import combinations, combinations_with_replacement, pairwise, pro
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.session import OutsideError, Session
+from mmaprobe.derivation.vectors.mixtures import nan_operands
 from mmaprobe.derivation.vectors.specials import ones, put, quiet_codes
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Special
 
+MOST_CODES = 3
+"""NaNs of results that are told apart, at most."""
 Pair = tuple[str, str]
 PIVOTS, SHORT = 3, 12
 """A long list is divided by so many of its names at once; a short one is asked in all pairs."""
@@ -168,3 +172,15 @@ def _divided(part: list[str], first: Mapping[Pair, bool]) -> list[list[str]]:
 
 def _beats(x: str, y: str, first: Mapping[Pair, bool]) -> bool:
     return first[x, y] if (x, y) in first else not first[y, x]
+
+
+def nan_codes(instruction: Instruction, vectors: Batch, answers: Bits) -> list[int]:
+    """The NaNs that the device answers to special values; that of an invalid operation first."""
+    fmt = formats.get(instruction.d)
+    is_nan = formats.decode(fmt, answers).kind == formats.NAN
+    invalid = answers[is_nan & ~nan_operands(replace(instruction, scale=None, scale_size=0), vectors)]
+    codes: dict[int, None] = {}
+    for group in (invalid, answers[is_nan]):
+        values, counts = np.unique(group, return_counts=True)
+        codes |= dict.fromkeys(int(code) for code in values[np.argsort(-counts)][: MOST_CODES - len(codes)])
+    return list(codes) or [fmt.nan_code or 0]

@@ -17,13 +17,13 @@ from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import fused_structures
 from mmaprobe.derivation.search.descent import descend
+from mmaprobe.derivation.search.fields import Precisions, odd, with_product
 from mmaprobe.derivation.search.loss import Graded, unused
-from mmaprobe.derivation.search.numbers import Precisions, groups, with_product
 from mmaprobe.errors import UsageError
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
-from mmaprobe.parameters.rewrite import map_fused
+from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
 
 WIDE = 60
 """Fraction bits of a sum that the engine cannot hold uncut."""
@@ -32,11 +32,13 @@ WIDE = 60
 @dataclass(frozen=True)
 class Alone:
     """``cut``: an aligned sum that makes of single terms what the device makes of them; ``uncut``: one that only
-    rounds results; None where none does.  ``precisions``: the numbers of fraction bits seen."""
+    rounds results; None where none does.  ``precisions``: the numbers of fraction bits seen.  ``results``: formats that
+    can be the result's, a narrower one first where its bits suffice."""
 
     cut: Datapath
     uncut: Datapath | None
     precisions: Precisions
+    results: tuple[str, ...]
 
     def starts(self, shape: Callable[[Encode], Datapath]) -> list[Datapath]:
         """The datapath of a structure with these numbers: those of each fit that applies to it."""
@@ -44,7 +46,8 @@ class Alone:
         fits = [self.cut, self.uncut] if any(isinstance(node, Fused) for node in walk(first.tree)) else [self.uncut]
         found = [numbered(shape(fit.tree.to), fit) for fit in fits if fit is not None] or [first]  # type: ignore[union-attr, arg-type]
         exact = [with_product(path, None) for path in found if self.cut.product.to is None]
-        return list(dict.fromkeys([*found, *exact]))
+        every = [*found, *exact]
+        return list(dict.fromkeys([*(path for name in self.results[:-1] for path in _to(every, name)), *every]))
 
 
 def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Graded) -> Alone:
@@ -55,14 +58,39 @@ def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Gra
     counts = {fmt.fraction_bits + fmt.padding - unused(fmt, answers[normal & part]) for part in (of_c, ~of_c)}
     precisions = tuple(sorted(count for count in counts if 0 < count < fmt.fraction_bits))
     start = held(_reference(instruction))
-    cut, _ = descend(start, seen, lambda path: groups(path, precisions), best=True)
-    uncut, loss = descend(start, seen, lambda path: groups(path, precisions, False), best=True)
-    return Alone(cut, uncut if loss == 0 else None, precisions)
+    cut, _ = descend(start, seen, lambda path: odd(path, precisions), best=True)
+    uncut, loss = descend(start, seen, lambda path: odd(path, precisions, False), best=True)
+    return Alone(cut, uncut if loss == 0 else None, precisions, tuple(_result_formats(instruction, answers[normal])))
+
+
+def _to(paths: list[Datapath], name: str) -> list[Datapath]:
+    """The datapaths with every sum rounded to another format."""
+
+    def change(to: Encode) -> Encode:
+        return replace(to, format=name, first=None)
+
+    return [replace(path, tree=map_node(path.tree, lambda node: with_encode(node, change))) for path in paths]
 
 
 def _terms(path: Datapath) -> list[tuple[object, ...]]:
     nodes = [node for node in walk(path.tree) if isinstance(node, Fused)]
     return [(term.fraction_bits, term.rounding) for node in nodes for term in node.terms]
+
+
+def _result_formats(instruction: Instruction, answers: Bits) -> list[str]:
+    """The result format, and a narrower one where no answer uses its last places."""
+    fmt = formats.get(instruction.d)
+    used = int(np.bitwise_or.reduce(answers)) if len(answers) else -1
+    twins = [
+        other.name
+        for other in formats.FORMATS.values()
+        if other.is_float
+        and other.padding > fmt.padding
+        and other.container_bits == fmt.container_bits
+        and other.exponent_bits == fmt.exponent_bits
+        and used & ((1 << other.padding) - 1) == 0
+    ]
+    return [*sorted(twins, key=lambda name: formats.get(name).fraction_bits), fmt.name]
 
 
 def _reference(instruction: Instruction) -> Datapath:

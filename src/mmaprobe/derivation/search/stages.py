@@ -1,218 +1,374 @@
-"""The search: structure and numbers first, then zero exponents, the ends of the range and special values."""
+"""The search: stage after stage, each with the vectors that it asks, what it sees of answers, and what it varies.
+
+Numbers of single terms come first, without any structure.  Every structure then gets these numbers and is ranked by
+how far it is from the answers; the nearest go downhill, and nothing is dropped for a wrong answer.  Then the ends of
+the range, then what only the sign of a zero shows; fresh vectors send a datapath through these again.  The rule of NaNs
+is told apart last.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
-from math import inf
 
 import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.derivation.budget import Allowance
-from mmaprobe.derivation.discriminate import Pool, eliminate
-from mmaprobe.derivation.hypotheses import field_choices
+from mmaprobe.derivation.discriminate import Pool, eliminate, telling
+from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.nan_rules import preferred, rules_of_order
 from mmaprobe.derivation.hypotheses.read_trees import read
 from mmaprobe.derivation.hypotheses.structures import Structure
-from mmaprobe.derivation.hypotheses.tree_structures import structures_of
-from mmaprobe.derivation.search.eliminate import sharpened
-from mmaprobe.derivation.search.loss import Budget, Graded
-from mmaprobe.derivation.search.nan_order import NanOrder
-from mmaprobe.derivation.search.opening import Opening, nan_codes, open_up
-from mmaprobe.derivation.search.polish import all_fields, polish
-from mmaprobe.derivation.search.range_ends import Ends
-from mmaprobe.derivation.search.staged import Staged
-from mmaprobe.derivation.search.structures import Skeletons
-from mmaprobe.derivation.session import ContradictedError, Mask, OutsideError, State, View
-from mmaprobe.derivation.survivors import Listed, Living, Space, several
+from mmaprobe.derivation.search import fields, skeletons
+from mmaprobe.derivation.search.descent import Ways, descend
+from mmaprobe.derivation.search.lane_orders import Places, Shape, ordered, shapes
+from mmaprobe.derivation.search.loss import Graded
+from mmaprobe.derivation.search.nan_order import NanOrder, nan_codes
+from mmaprobe.derivation.search.single_terms import Alone, fit_alone
+from mmaprobe.derivation.session import ContradictedError, Mask, OutsideError, State, View, blind, one_nan
+from mmaprobe.derivation.survivors import Living, several
+from mmaprobe.derivation.vectors.few import few_vectors
 from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
+from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
+from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.stages import Pools
-from mmaprobe.errors import UsageError
-from mmaprobe.models.engine import evaluate_many
-from mmaprobe.models.grid import Grid
-from mmaprobe.operands.batch import Batch, Bits, take
+from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, Special
-from mmaprobe.parameters.rewrite import converted_last, spellings, with_rules, zero_exponent_of
+from mmaprobe.parameters.rewrite import simpler, spellings
 
+SINGLE, UNIFORM, SAFE, FEW, SPECIAL = 96, 64, 64, 256, 64
+"""Vectors of the first launch, by kind."""
+RANGE, LOW, NEAR_ENDS = 64, 24, 48
+"""Vectors of the launch at the ends of the range, by kind; the last of each format and each end."""
+FRESH, LOOKED = 128, 200
+"""Fresh vectors asked, and of how many of each kind those are chosen that tell the most datapaths apart."""
+RANKED, KEPT, BEST = 40, 12, 4
+"""Datapaths that go downhill a sweep; of which so many are kept, and so many go on to the moves that add and remove."""
+ODD_TURNS, FINISHING = 4, 8
+"""Turns through the moves that add and remove, and through the stages after the structure."""
+HOPELESS = 40.0
+"""Loss of plain answers from which a structure is not taken to the ends of the range."""
+WITHIN = 20.0
+"""Loss that a datapath may have more than the nearest and still be taken on."""
+MOST_RIVALS = 4000
 MOST_STRUCTURES = 8
-"""Of the structures that plain vectors leave alive so many, unlike at the ends of the range, are refined."""
-MOST_SPELLED = 2
-"""So many of them are refined in other spellings too."""
-MOST_RIVALS, MOST_RULED = 4000, 8000
+
+
+@dataclass(frozen=True)
+class Near:
+    """A datapath, how far it is from the answers, and what its structure is called."""
+
+    path: Datapath
+    loss: float
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is varied, and how answers are seen; ``odd`` where ``ways`` lead no further."""
+
+    name: str
+    ways: Ways
+    odd: Callable[[Datapath, fields.Precisions], Iterable[fields.Group]] | None
+    shown: Callable[[str, Bits], Bits]
 
 
 class Search:
-    """Stage after stage, each a set of hypotheses that the device's answers thin out."""
-
-    opening: Opening
+    """What a device's answers leave, the nearest first."""
 
     def __init__(self, state: State) -> None:
-        self.state, self.session = state, state.session
-        self.instruction = state.instruction
-        self.finite = View(state.session, self._is_finite)
+        self.state, self.session, self.instruction = state, state.session, state.instruction
         self.pools = Pools(state.instruction)
-        self.alive = self._of()
-        self.untried: Iterator[tuple[Datapath | None, bool]] = iter(())
-        self.failed: list[Datapath] = []
+        self.plain = View(self.session, partial(plain, self.instruction))
+        self.finite = View(self.session, self._is_finite)
+        self.alone: Alone | None = None
+        self.paths: Iterator[Datapath] = iter(())
+        self.nearest: list[Near] = []
+        self.codes: list[int] = []
         self.places: dict[str, int] | None = None
+        self.ends_asked = False
+
+    # --- the way through
 
     def run(self, start: Datapath | None) -> Datapath:
         """Through the stages to the simplest datapath that agrees with everything asked."""
         if not formats.get(self.instruction.d).is_float:
             pool = self.pools.hard("uniform", "extremes", "specials")
-            alive = self._stage("integer sums", self._several(grammar.integer_hypotheses(self.instruction)), pool)
+            hypotheses = self._several(grammar.integer_hypotheses(self.instruction))
+            alive = self._told_apart("integer sums", hypotheses, pool)
+            if not len(alive):
+                raise OutsideError("integer sums", self._least(hypotheses))
             return self.state.choose(alive)
         if start is not None:
-            variants = self._several(grammar.control_variants(start))
-            alive = self._try("a known relative", variants, self.pools.whole, 2)
+            every = self._several(grammar.control_variants(start))
+            alive = self._told_apart("a known relative", every, self.pools.whole, 2)
             if len(alive):
                 self.state.relative_of = start
                 return self.state.choose(alive)
-        self.opening = open_up(self.state, self.pools)
-        self.staged = Staged(self.state, self.pools)
-        self.paths = self.staged.run()
-        return self.next_structure(Special("canonical", self.opening.codes[0]))
+        self.paths = self._structures()
+        return self.next_structure()
+
+    def next_structure(self) -> Datapath:
+        """The next datapath that agrees with everything asked; OutsideError where there is none."""
+        failure = OutsideError("structures", self.closest)
+        for path in self.paths:
+            try:
+                return self.state.choose(self._nans(self._several([path])))
+            except OutsideError as error:
+                failure = error
+        raise failure if failure.closest else OutsideError("structures", self.closest)
 
     def mended(self, path: Datapath) -> Datapath | None:
-        """The datapath brought back to all answers; None where no way leads there."""
-        for found in self.staged.finished(path):
+        """The datapath brought back to all answers; None where no way downhill leads there."""
+        for found in self._finished(path):
             try:
-                return self.state.choose(self._specials(self._several([found])))
+                return self.state.choose(self._nans(self._several([found])))
             except OutsideError:
                 continue
         return None
 
-    def next_structure(self, special: Special) -> Datapath:
-        """The first of the ways not tried yet that leads to a datapath; a repair comes back for the rest, after the
-        structures left were tried by the rules of the datapath believed so far."""
-        failure = OutsideError("structures", None)
-        for path in self.paths:
-            try:
-                return self.state.choose(self._specials(self._several([replace(path, special=special)])))
-            except OutsideError as error:
-                failure = error
-                self.failed += [] if error.closest is None else [error.closest]
-        raise failure
-
     @property
     def closest(self) -> Datapath | None:
-        """The datapath believed; where there is none, that of those refuted with the fewest wrong answers."""
+        """The datapath believed; where there is none, the one that came nearest to the answers."""
         if self.state.believed is not None:
             return self.state.believed
-        if not self.failed:
-            return None
-        vectors, answers = self.session.all.seen()
-        return self.failed[int((evaluate_many(self.failed, vectors) != answers).sum(axis=1).argmin())]
+        return min(self.nearest, key=lambda each: each.loss).path if self.nearest else None
 
     def left(self, most: int) -> tuple[Datapath, ...]:
-        """The first of the hypotheses at hand that agree with every plain vector asked."""
+        """The first of the datapaths at hand that agree with every plain vector asked."""
         vectors, answers = self.session.all.seen()
         mask = np.flatnonzero(plain(self.instruction, vectors, answers))
-        some = several(list(dict.fromkeys([*self.state.others, *self.alive.first(MOST_RIVALS)])), Allowance(None))
-        return tuple(some.agreeing(take(vectors, mask), answers[mask]).first(most))
+        every = several(
+            list(dict.fromkeys([*self.state.others, *(each.path for each in self.nearest)])), Allowance(None)
+        )
+        return tuple(every.agreeing(take(vectors, mask), answers[mask]).first(most))
 
-    def _ways(self) -> Iterator[tuple[Datapath | None, bool]]:
-        """Datapaths to refine, and whether with every field on its own: of the structures that have the summation tree
-        a probe reads, sums inside sums with their numbers read off, then of all."""
+    # --- structure and numbers
+
+    def _structures(self) -> Iterator[Datapath]:
+        """Of the structures that a probe of the summation tree leaves, then of all."""
+        alone, seen, equal = self._ask_plain()
         finding = read(self.state)
         if finding.status == "contradictory":
             raise ContradictedError(f"{finding.question}: {finding.text}")
-        known = list(structures_of(finding.answer, self.instruction.k, self.instruction.scale_size))
-        every = self._skeletons(())
+        known = skeletons.read_structures(self.instruction, finding.answer)
+        near: list[Near] = []
         if known:
-            yield from self._narrow_ways(self._skeletons(known))
-        yield from ((path, mend) for path in every.read_off(finding) for mend in (True, False))
-        if known:
-            yield from self._wide_ways(self._skeletons(known))
-        yield from self._narrow_ways(every)
-        yield from self._wide_ways(every)
+            self.session.begin("structures that a probe reads")
+            near = self._ranked(skeletons.starts(self.instruction, known, alone), seen)
+            yield from self._taken_on([each for each in near if each.loss == 0])
+        self.session.begin("all structures")
+        every = self._shapes(skeletons.all_structures(self.instruction), equal)
+        near = self._lowered([*near, *(each for shape, path in every for each in self._laned(shape, path, seen))], seen)
+        yield from self._taken_on([each for each in near if each.loss == 0])
+        yield from self._taken_on(self._further(near, seen))
 
-    def _skeletons(self, known: Sequence[Structure]) -> Skeletons:
-        return Skeletons(self.session, self.pools, self.opening, known)
+    def _ask_plain(self) -> tuple[Alone, Graded, Graded]:
+        """One launch: single terms, equal lanes, few terms, all; what single terms are, and all plain answers; of equal
+        lanes alone."""
+        made, seed = self.instruction, self.session.seed
+        self.session.begin("the first vectors")
+        single, equal = single_vectors(made, seed, SINGLE), uniform_vectors(made, seed, UNIFORM)
+        special = self.pools.special(seed + 5, SPECIAL)
+        parts = [single, equal, self.pools.safe(seed + 1, SAFE), few_vectors(made, seed, FEW), special]
+        answers = self.plain.answers(join(parts[:-1]), None)
+        codes = self.session.ask(special)
+        self.codes = nan_codes(made, special, codes)
+        allowance = self.session.allowance
+        alone = fit_alone(made, single, answers[:SINGLE], Graded.of(made, [(single, answers[:SINGLE])], allowance))
+        self.alone = alone
+        both = join([single, equal]), answers[: SINGLE + UNIFORM]
+        return alone, Graded.of(made, [self.plain.seen()], allowance), Graded.of(made, [both], allowance)
 
-    def _narrow_ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
-        """Structure by structure first with tied fields, set after set (None: the whole set by the rules believed so
-        far), then what was refuted or failed, the closest first."""
-        for sets in skeletons.stages():
-            for self.alive in filter(len, (sharpened(self.state, left) for left in sets)):
-                yield None, False
-                yield from ((path, False) for path in self._unlike(self.alive))
-            self.alive = self._of()
-            believed = [] if self.state.believed is None else [self.state.believed]
-            failed = sorted(dict.fromkeys(self.failed), key=self.finite.mismatches)
-            self.failed = []
-            yield from ((path, True) for path in (*believed, *failed))
+    def _ranked(self, starts: skeletons.Named, seen: Graded) -> list[Near]:
+        """The nearest of these, a sweep downhill."""
+        rough = sorted((self._rough(path, name, seen) for path, name in starts.items()), key=_loss)
+        return self._lowered(rough[:RANKED], seen)
 
-    def _wide_ways(self, skeletons: Skeletons) -> Iterator[tuple[Datapath | None, bool]]:
-        """Parts with numbers of their own."""
-        for path in skeletons.wide():
-            yield from ((path, mend) for mend in (False, True))
+    def _lowered(self, near: Iterable[Near], seen: Graded) -> list[Near]:
+        return _unlike(self._simple(each, seen, 1) if each.loss else each for each in near)[:KEPT]
 
-    def _ruled(self) -> Living:
-        """The structures left, by the rules of the datapath believed so far, that agree with everything asked."""
-        of = self.state.believed
-        if of is None or not len(self.alive):
-            raise OutsideError("structures", of)
-        some = list(self.alive.sample(np.random.default_rng(self.state.seed), MOST_RULED))
-        more = [other for path in some[:MOST_STRUCTURES] for other in spellings(path)]
-        return self._try(
-            "structures left", self._several(with_rules(path, of) for path in (*some, *more)), self.pools.whole, 2
-        )
+    def _rough(self, path: Datapath, name: str, seen: Graded) -> Near:
+        """One width of all terms alone."""
+        if not roles.term_roles(path):
+            return Near(path, seen.total(path), name)
+        ways = [[fields.tied_widths(field_choices.may_be_uncut(path))]]
+        return Near(*descend(path, seen, lambda at: [(at, way) for way in ways], 1), name)
 
-    def _unlike(self, alive: Living) -> Iterator[Datapath]:
-        """A few hypotheses that differ at the ends of the range, the simplest of each kind, and other spellings."""
-        some = alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
-        first = self._classes(some).first(MOST_STRUCTURES)
-        yield from first
-        if self.state.believed is None:
-            yield from dict.fromkeys(other for path in first[:MOST_SPELLED] for other in spellings(path))
+    def _simple(self, near: Near, seen: Graded, sweeps: int) -> Near:
+        return Near(*descend(near.path, seen, fields.simple, sweeps), near.name)
 
-    def _classes(self, alive: Living) -> Living:
-        """The first hypothesis of each class that vectors at the ends of the range can tell apart."""
-        _, first = np.unique(alive.evaluate(self.pools.range(self.state.seed + 3, 64)), axis=0, return_index=True)
-        mask = np.zeros(len(alive), bool)
-        mask[first] = True
-        return alive.kept(mask)
+    def _shapes(self, every: Sequence[Structure], equal: Graded) -> list[tuple[Shape, Near]]:
+        """The structures nearest to the answers to equal lanes, which show no order of the lanes."""
+        assert self.alone is not None
+        begin = [
+            (shape, path, name)
+            for shape in shapes(every)
+            for path, name in skeletons.starts(self.instruction, shape.members[:1], self.alone).items()
+        ]
+        rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
+        close = sorted(((shape, self._simple(each, equal, 1)) for shape, each in rough[:RANKED]), key=_second)
+        found = list({id(shape): (shape, each) for shape, each in reversed(close)}.values())[::-1][:KEPT]
+        if found and found[0][1].loss:
+            moved = ((shape, self._simple(self._odd(each, equal), equal, 2)) for shape, each in found[: BEST + 2])
+            found = sorted(moved, key=_second)
+        return found
 
-    # --- all but the structure
+    def _laned(self, shape: Shape, near: Near, seen: Graded) -> list[Near]:
+        """The lanes in the order nearest to all plain answers: a usual one, or the one that single lanes tell."""
+        ways = _unlike(Near(path, seen.total(path), near.name) for path in ordered(self.instruction, shape, near.path))
+        if not ways or ways[0].loss:
+            places = Places(self.instruction, near.path, self.session.seed)
+            if places.vectors is not None:
+                order = places.order(self.plain.answers(places.vectors, lambda answers: np.zeros(len(answers), bool)))
+                if order is not None:
+                    path = replace(near.path, order=order)
+                    ways.append(Near(path, seen.total(path), near.name))
+        return sorted(ways, key=_loss)[:2]
 
-    def _refine(self, datapath: Datapath, mend: bool) -> Living:
-        """Zero exponents, the ends of the range, special values; ``mend``: every field on its own, not tied ones."""
-        try:
-            return self._specials(self._mended(datapath) if mend else self._tied(datapath))
-        except UsageError:  # the engine cannot hold all of its variants
-            raise OutsideError("what the engine can hold", datapath) from None
+    def _further(self, near: list[Near], seen: Graded) -> list[Near]:
+        """The nearest by moves that add and remove: the best of all, and then down again."""
+        for _ in range(ODD_TURNS):
+            if not near or near[0].loss == 0:
+                break
+            before = near[0].loss
+            moved = [self._simple(self._moved(each, seen), seen, 2) for each in near[:BEST]]
+            near = _unlike([*moved, *near])[:KEPT]
+            if near[0].loss >= before:
+                break
+        return near
 
-    def _mended(self, datapath: Datapath) -> Living:
-        """The ends of the range part by part; where they do not fit, every field of the datapath."""
-        for path in (datapath, *converted_last(datapath)):
-            found = self._apart(path)
-            if found is not None:
-                return found
-        budget = Budget(inf, self.session.allowance)
-        return self._several([polish(self.finite, datapath, self.pools.finite, all_fields(False), budget)])
+    def _odd(self, near: Near, seen: Graded) -> Near:
+        assert self.alone is not None
+        ways = partial(fields.odd, precisions=self.alone.precisions)
+        return Near(*descend(near.path, seen, ways, 1, best=True), near.name)
 
-    def _plain(self) -> View:
-        """Plain vectors, and what is asked on behalf of this view: no end of a range counts that was asked before."""
-        return View(self.session, partial(plain, self.instruction))
+    def _moved(self, near: Near, seen: Graded) -> Near:
+        """The best of the fields' moves and of the structure's."""
+        best = self._odd(near, seen)
+        for path, name in skeletons.variants(near.path, near.name).items():
+            tried = self._rough(path, name, seen)
+            tried = self._simple(tried, seen, 1) if tried.loss < 1.5 * best.loss else tried
+            best = min(best, tried, key=_loss)
+        return best
+
+    # --- the ends of the range, and signs
+
+    def _taken_on(self, near: list[Near]) -> Iterator[Datapath]:
+        """Of these datapaths, alike by plain answers or nearly, those that the ends of the range bear out."""
+        near = [each for each in near if each.loss <= min(HOPELESS, near[0].loss + WITHIN)]
+        if not near:
+            return
+        self._ask_ends(near[0].path)
+        seen = self._seen(ENDS)
+        by_ends = _unlike(self._by_ends(near, seen))
+        if by_ends and by_ends[0].loss:
+            others = [
+                Near(path, 0.0, f"{each.name}, spelled otherwise")
+                for each in by_ends[:BEST]
+                for path in spellings(each.path)
+            ]
+            by_ends = _unlike([*by_ends, *self._by_ends(others, seen)])
+        self.nearest += by_ends[:BEST]
+        for each in by_ends[:BEST]:
+            if each.loss <= by_ends[0].loss + WITHIN:
+                yield from self._finished(each.path)
+
+    def _by_ends(self, near: Iterable[Near], seen: Graded) -> Iterator[Near]:
+        yield from (Near(*descend(each.path, seen, ENDS.ways, 1), each.name) for each in near)
+
+    def _ask_ends(self, path: Datapath) -> None:
+        """Once: the ends of the range of every format that a datapath has."""
+        if self.ends_asked:
+            return
+        self.ends_asked = True
+        self.session.begin("the ends of the range")
+        made, seed = self.instruction, self.session.seed
+        encodes = (roles.encode_of(path, part) for part in roles.PARTS)
+        names = dict.fromkeys([made.d, *(to.format for to in encodes if to is not None)])
+        near = [
+            near_vectors(made, formats.get(name), seed + 13 + i, NEAR_ENDS, top)
+            for i, name in enumerate(names) for top in (True, False)
+        ]  # fmt: skip
+        self._ask_finite(join([self.pools.range(seed + 11, RANGE), self.pools.low(seed + 12, LOW), *near]))
+
+    def _finished(self, path: Datapath) -> Iterator[Datapath]:
+        """The datapath through the ends of the range and the signs of zeros, again with fresh vectors until these
+        find nothing; none where it does not come near."""
+        last = 0.0
+        for turn in range(FINISHING):
+            self.session.begin(ENDS.name)
+            seen = self._seen(ENDS)
+            path, loss = self._down(path, ENDS, seen)
+            if loss > WITHIN:
+                return
+            path, loss = self._signed(path, seen)
+            if loss and loss == last:
+                return
+            last = loss
+            if not loss:
+                path = self._simplest(path, self._seen(SIGNS))
+            if self._fresh([path, *(each.path for each in self.nearest[:BEST])], turn) == 0:
+                if not loss:
+                    yield path
+                return
+
+    def _down(self, path: Datapath, stage: Stage, seen: Graded) -> tuple[Datapath, float]:
+        path, loss = descend(path, seen, stage.ways, 3)
+        if loss and stage.odd is not None and self.alone is not None:
+            path, less = descend(path, seen, partial(stage.odd, precisions=self.alone.precisions), 2)
+            return descend(path, seen, stage.ways, 3) if 0 < less < loss else (path, less)
+        return path, loss
+
+    def _signed(self, path: Datapath, magnitudes: Graded) -> tuple[Datapath, float]:
+        """The joint grid of signs; then, where some stay wrong, the ends with signs seen."""
+        bound = magnitudes.total(path)
+        axes = fields.signs(path, lambda other: magnitudes.total(other) <= bound)
+        seen = self._seen(SIGNS)
+        path, loss = descend(path, seen, lambda at: [(at, axes)], 1)
+        return descend(path, seen, SIGNS.ways, 2) if loss else (path, loss)
+
+    def _fresh(self, paths: Sequence[Datapath], turn: int) -> int:
+        """How many fresh vectors the first datapath gets wrong: those that tell most datapaths apart, and others."""
+        pool = self._without_nans(self.pools.finite(self.session.seed + 1000 + 17 * turn, LOOKED))
+        table = self.session.allowance.evaluate(list(dict.fromkeys(paths)), pool)
+        chosen = telling(table, FRESH // 2)
+        rest = np.setdiff1d(np.random.default_rng([self.session.seed, turn]).permutation(pool.size)[:FRESH], chosen)
+        chosen = np.concatenate([chosen, rest])
+        answers = self._ask_finite(take(pool, chosen))
+        d = self.instruction.d
+        return int((one_nan(d, table[0, chosen]) != one_nan(d, answers)).sum())
+
+    def _simplest(self, path: Datapath, seen: Graded) -> Datapath:
+        """The datapath with less and less said, as long as that costs nothing."""
+        for less in simpler(path):
+            if seen.total(less) == 0:
+                return self._simplest(less, seen)
+        return path
+
+    def _seen(self, stage: Stage) -> Graded:
+        """All answers without NaN operands, as a stage sees them."""
+        made = self.instruction
+        vectors, answers = self.finite.seen()
+        shown = partial(stage.shown, made.d)
+        return Graded.of(made, [(vectors, shown(answers))], self.session.allowance, True, shown)
+
+    def _ask_finite(self, pool: Batch) -> Bits:
+        return self.finite.answers(self._without_nans(pool))
+
+    def _without_nans(self, pool: Batch) -> Batch:
+        return take(pool, np.flatnonzero(~nan_operands(self.instruction, pool)))
 
     def _is_finite(self, vectors: Batch, answers: Bits) -> Mask:
         found: Mask = formats.decode(formats.get(self.instruction.d), answers).kind != formats.NAN
         return found & ~nan_operands(self.instruction, vectors)
 
-    def _apart(self, datapath: Datapath) -> Living | None:
-        """The ends of the range part by part, structure and numbers as they are; None where they do not fit."""
-        try:
-            return Ends(self._plain(), self.pools, datapath).found(self.opening.ends_at)
-        except (OutsideError, UsageError) as error:
-            self.session.say(f"not so: {error}")
-            return None
+    # --- NaNs
 
-    def _specials(self, alive: Living) -> Living:
+    def _nans(self, alive: Living) -> Living:
         """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off."""
         for _ in range(2):  # a NaN of an invalid operation may only be seen on the way
             codes = nan_codes(self.instruction, *self.session.all.seen())
@@ -223,96 +379,54 @@ class Search:
         raise failure
 
     def _nan_rules(self, alive: Living, codes: list[int]) -> Living:
-        some = alive.first(MOST_STRUCTURES)
-        one = [replace(path, special=Special("canonical", code)) for path in some for code in codes]
-        found = self._try("special values", self._several(one), self.pools.special)
+        path = next(iter(alive))
+        one = [replace(path, special=Special("canonical", code)) for code in codes]
+        found = self._told_apart("special values", self._several(one), self.pools.special)
         if len(found):
             return found
         if self.places is None:
             vectors, answers = self.session.all.seen()
             nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
-            simple = self._several(grammar.simple_rules(some[0], codes)).agreeing(take(vectors, nans), answers[nans])
-            guess = next(map(preferred, simple), None)
-            self.places = NanOrder(self.session, some[0]).places(guess)
-        return self._vary("the order of NaNs", alive, self._ordered_space(codes, self.places), self.pools.special)
+            simple = self._several(grammar.simple_rules(path, codes)).agreeing(take(vectors, nans), answers[nans])
+            self.places = NanOrder(self.session, path).places(next(map(preferred, simple), None))
+        rules = self._several(dict.fromkeys(rules_of_order(path, self.places, codes)))
+        found = self._told_apart("the order of NaNs", rules, self.pools.special)
+        if not len(found):
+            raise OutsideError("the order of NaNs", path)
+        return found
 
-    def _tied(self, datapath: Datapath) -> Living:
-        """One zero exponent for all terms, one policy for all results."""
-        plainly = self._plain()
-        view = plainly.with_these(self.opening.ends_at)
-        if not grammar.has_fused(datapath):
-            return self._range(view, datapath, [None])
-        classes = self._classes(self._zeros(plainly, datapath, self.pools.zeroed))
-        zeros = [zero_exponent_of(path) for path in classes]
-        some = self._range(view, datapath, zeros[:1], zeros).first(MOST_STRUCTURES)
-        for number, each in enumerate(some):
-            try:
-                found = self._zeros(view, each, self.pools.low)
-            except OutsideError:
-                continue
-            self.state.others = [*some[number + 1 :], *self.state.others]
-            return found
-        raise OutsideError("the zero exponent", some[0])
+    # --- told apart
 
-    def _zeros(self, view: View, datapath: Datapath, pool: Pool) -> Living:
-        grid = Grid(datapath, [field_choices.zero_exponent(field_choices.zero_exponents(datapath))])
-        return self._stage("the zero exponent", self._of(grid), pool, view)
+    def _told_apart(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1) -> Living:
+        self.session.begin(stage, f"{len(hypotheses)} hypotheses")
+        return eliminate(self.session.all, hypotheses, pool, seed=self.session.seed, patience=patience)
 
-    def _range(self, view: View, datapath: Datapath, *zeros: list[int | None]) -> Living:
-        """Flushing, signs of zeros and overflow, with the first of the lists of zero exponents that leaves any."""
-        rules = [
-            field_choices.flush(),
-            field_choices.zero_sign(),
-            field_choices.underflow_sign(),
-            field_choices.overflow(),
-        ]
-        operands = [field_choices.operand(name) for name in ("a", "b", "c") if name != "c" or datapath.c is not None]
-        for values in zeros:
-            fused = [field_choices.zero_exponent(values)] if grammar.has_fused(datapath) else []
-            grid = self._of(Grid(datapath, [*rules, *operands, *fused]))
-            alive = self._try("the ends of the range", grid, self.pools.range, view=view)
-            if len(alive):
-                return alive
-        raise OutsideError("the ends of the range", self._closest(grid, view))
-
-    def _ordered_space(self, codes: list[int], places: dict[str, int]) -> Callable[[Datapath], Space]:
-        return lambda datapath: Listed(list(dict.fromkeys(rules_of_order(datapath, places, codes))))
-
-    def _of(self, *spaces: Space) -> Living:
-        return Living.of(spaces, self.state.allowance)
+    def _least(self, hypotheses: Living) -> Datapath | None:
+        """The hypothesis nearest to all answers."""
+        found = Graded.of(self.instruction, [self.session.all.seen()], self.state.allowance, every=True).least(
+            hypotheses
+        )
+        return found and found[0]
 
     def _several(self, datapaths: Iterable[Datapath]) -> Living:
         return several(list(datapaths), self.state.allowance)
 
-    def _rivalled(self, found: Living) -> Living:
-        """The hypotheses found and every structure left, by the same rules, until no vector tells them apart."""
-        first = next(iter(found))
-        some = self.alive.sample(np.random.default_rng(self.state.seed), MOST_RIVALS)
-        rivals = self._several([first, *spellings(first), *(with_rules(path, first) for path in some)])
-        return self._try("structures left", replace(found, parts=(*found.parts, *rivals.parts)), self.pools.whole, 2)
 
-    def _try(self, stage: str, hypotheses: Living, pool: Pool, patience: int = 1, view: View | None = None) -> Living:
-        self.session.begin(stage, f"{len(hypotheses)} hypotheses")
-        return eliminate(view or self.session.all, hypotheses, pool, seed=self.session.seed, patience=patience)
+ENDS = Stage("the ends of the range", fields.ends, fields.odd_ends, blind)
+SIGNS = Stage("signs of zeros", fields.ends, None, one_nan)
 
-    def _stage(self, stage: str, hypotheses: Living, pool: Pool, view: View | None = None) -> Living:
-        alive = self._try(stage, hypotheses, pool, view=view)
-        if not len(alive):
-            raise OutsideError(stage, self._closest(hypotheses, view or self.session.all))
-        return alive
 
-    def _closest(self, hypotheses: Living, view: View) -> Datapath | None:
-        """The hypothesis nearest to the answers of a view."""
-        budget = Budget(inf, self.state.allowance)
-        found = Graded.of(self.instruction, [view.seen()], budget, every=True).least(hypotheses)
-        return found and found[0]
+def _loss(near: Near) -> float:
+    return near.loss
 
-    def _vary(self, stage: str, alive: Living, space: Callable[[Datapath], Space], pool: Pool) -> Living:
-        """The variants of the first hypothesis that has living ones; the other hypotheses are kept for a repair."""
-        some = alive.first(MOST_STRUCTURES)
-        for number, datapath in enumerate(some):
-            found = self._try(stage, self._of(space(datapath)), pool)
-            if len(found):
-                self.state.others = [*some[number + 1 :], *self.state.others]
-                return found
-        raise OutsideError(stage, some[0])
+
+def _second(each: tuple[Shape, Near]) -> float:
+    return each[1].loss
+
+
+def _unlike(near: Iterable[Near]) -> list[Near]:
+    """Each datapath once, the nearest first."""
+    found: dict[Datapath, Near] = {}
+    for each in sorted(near, key=_loss):
+        found.setdefault(each.path, each)
+    return list(found.values())

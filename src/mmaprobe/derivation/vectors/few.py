@@ -37,9 +37,14 @@ def few_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     exponents = anchor[:, None] - below
     exponents[rows, first] = anchor
     exponents = np.clip(exponents, low, high)
-    live = np.argsort(lanes, axis=1) < np.select(
-        [kind == 0, kind == 1, kind == 2, kind == 3], [1, 2, 2 + rng.integers(1, 4, count), rng.integers(1, 4, count)], k
-    )[:, None]
+    live = (
+        np.argsort(lanes, axis=1)
+        < np.select(
+            [kind == 0, kind == 1, kind == 2, kind == 3],
+            [1, 2, 2 + rng.integers(1, 4, count), rng.integers(1, 4, count)],
+            k,
+        )[:, None]
+    )
     pair = (kind == 2) & (k > 1)
     e_a, e_b = split(rng, exponents, a, b)
     batch: dict[str, Bits] = {"a": code(rng, a, e_a), "b": code(rng, b, e_b)}

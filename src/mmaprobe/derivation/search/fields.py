@@ -1,0 +1,298 @@
+"""The fields of a datapath in the groups that a search varies together, from coarse to fine: all terms or results, a
+level of sums, one role.
+
+Each group is a base and the axes of a grid around it; a field that is absent (a rounding of the products, a format
+between the steps) comes with bases of its own.  ``simple`` are numbers and roundings that are there; ``odd`` adds and
+removes as well; ``ends`` is what happens at the ends of the range, ``odd_ends`` that together with numbers; ``signs``
+what only the sign of a zero shows.  ``precisions`` are the numbers of fraction bits that answers show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from mmaprobe import formats
+from mmaprobe.derivation.hypotheses import field_choices, roles
+from mmaprobe.derivation.search.loss import Axis
+from mmaprobe.models.grid import Change, Numbers
+from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, walk
+from mmaprobe.parameters.described import choices
+from mmaprobe.parameters.rewrite import map_fused, map_terms
+
+Group = tuple[Datapath, list[Axis]]
+Precisions = tuple[int, ...]
+MOST_FIRST = 24
+"""Bits, fewer than which products are cut to: those of f32's significand."""
+ROOM = 12
+"""Bits that a first cut of a sum keeps beyond those of its format, at most."""
+MOST_SIGNS = 40_000
+"""Combinations in the joint grid of signs, at most: a second of one core where K is 64."""
+TINY = (("keep", "after"), *(("signed_zero", when) for when in choices(Encode, "tininess")))
+"""Whether tiny results are kept or zeros of their sign, and how they are judged tiny."""
+
+
+def simple(path: Datapath) -> Iterator[Group]:
+    """Precisions and roundings, labels and the zero exponent of all terms: nothing is added or removed."""
+    terms, uncut = roles.term_roles(path), field_choices.may_be_uncut(path)
+    yield from _widths(path, terms)
+    for part in roles.parts_of(path):
+        yield path, [rounding(part)]
+    if terms:
+        yield path, [roles.products(path)[0], tied_widths(uncut)]
+        yield path, [tied_zeros(path)]
+
+
+def odd(path: Datapath, precisions: Precisions, cuts: bool = True) -> Iterator[Group]:
+    """Every group of precisions and roundings; without ``cuts`` the terms of sums stay as they are."""
+    terms = roles.term_roles(path) if cuts else []
+    yield from _widths(path, terms)
+    yield from _results(path, precisions)
+    yield from _conversions(path, precisions)
+    if terms:
+        yield path, [roles.products(path)[0], tied_widths(field_choices.may_be_uncut(path))]
+    yield from _products(path, terms)
+    for first, second in combinations(terms, 2):
+        yield path, [roles.widths(first, False), roles.widths(second, False)]
+        yield path, [roles.modes(first), roles.modes(second)]
+    yield from _sums_cut_once_more(path, terms)
+
+
+def ends(path: Datapath) -> Iterator[Group]:
+    """Zero exponents, what is flushed, what overflows: each alone and in the pairs that hide each other."""
+    terms, parts = roles.term_roles(path), roles.parts_of(path)
+    operands, flushes = operand_flushes(path), [flush(part) for part in parts]
+    if terms:
+        yield path, [tied_zeros(path)]
+    yield path, operands
+    yield from ((path, [each]) for each in flushes)
+    yield path, [field_choices.flush()]
+    yield path, [field_choices.overflow()]
+    yield from ((path, [overflow(part)]) for part in parts)
+    yield path, [*operands, field_choices.flush()]
+    yield path, [roles.products(path)[1]]
+    if len(terms) > 1:
+        yield from ((path, [zeros(path, role)]) for role in terms)
+    if terms:
+        yield from ((path, [tied_zeros(path), each]) for each in (*flushes, *operands))
+        yield path, [roles.products(path)[0]]
+        yield path, [roles.products(path)[0], tied_zeros(path)]
+    apart = [each for each, part in zip(flushes, parts, strict=True) if part != "sums"]
+    yield from ((path, [first, second]) for first, second in combinations(apart, 2))
+    yield from ((path, [roles.roundings(part)]) for part in parts)
+
+
+def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
+    """Numbers and ends in the pairs that hide each other, and every group of numbers."""
+    terms = roles.term_roles(path)
+    yield from simple(path)
+    for role in terms:
+        yield path, [zeros(path, role), roles.widths(role, False)]
+        yield path, [roles.cutoffs(role), roles.widths(role, False)]
+    if len(terms) > 1:
+        yield from ((path, [zeros(path, role), flush(part)]) for role in terms for part in roles.parts_of(path))
+    yield from odd(path, precisions)
+
+
+def signs(path: Datapath, alike: Callable[[Datapath], bool]) -> list[Axis]:
+    """What is flushed as far as magnitudes do not tell it (``alike``), with every sign of a zero, as axes of one grid:
+    only together do these show."""
+    axes: list[Axis] = []
+    for name in operand_names(path):
+        ways = {how: field_choices.operand_set(name, how) for how in ("keep", "signed_zero")}
+        left = [how for how, change in ways.items() if alike(change(path))]
+        axes.append([field_choices.operand_set(name, how) for how in SUBNORMALS if how in left or how == "zero"])
+    for part in parts_apart(path):
+        tiny = [
+            each for each in TINY if alike(roles.encode_axis(part, subnormals=each[:1], tininess=each[1:])[0](path))
+        ]
+        flushes = [(how, when) for kept, when in tiny for how in (("keep",) if kept == "keep" else SUBNORMALS[1:])]
+        both = product(flushes, choices(Encode, "zero"), choices(Encode, "underflow"))
+        axes.append([_signed(part, how, when, zero, under) for (how, when), zero, under in both])
+    while np.prod([float(len(axis)) for axis in axes]) > MOST_SIGNS:
+        widest = max(range(len(axes)), key=lambda i: len(axes[i]))
+        axes[widest] = axes[widest][: len(axes[widest]) // 2]
+    return axes
+
+
+def _signed(part: str, subnormals: Any, tininess: Any, zero: Any, underflow: Any) -> Change:
+    rule = {"subnormals": subnormals, "tininess": tininess, "zero": zero, "underflow": underflow}
+    return roles.encodes(part, lambda to: replace(to, **rule))
+
+
+def operand_names(path: Datapath) -> list[str]:
+    return [name for name in "abc" if name != "c" or path.c is not None]
+
+
+def parts_apart(path: Datapath) -> list[str]:
+    """The parts that Encodes play, each once."""
+    return [part for part in roles.parts_of(path) if part != "sums"]
+
+
+def operand_flushes(path: Datapath) -> list[Axis]:
+    """Of each operand: subnormals kept or zeros of their sign."""
+    return [[field_choices.operand_set(name, how) for how in ("keep", "signed_zero")] for name in operand_names(path)]
+
+
+def flush(part: str) -> Axis:
+    """What becomes of tiny results of a part, and how they are judged tiny."""
+    return [roles.encode_axis(part, subnormals=each[:1], tininess=each[1:])[0] for each in TINY]
+
+
+def overflow(part: str) -> Axis:
+    return roles.encode_axis(part, overflow=OVERFLOWS)
+
+
+def zeros(path: Datapath, role: tuple[str, bool]) -> Axis:
+    """The exponent that a zero of one kind of term shows."""
+    return roles.zeros(role, field_choices.zero_exponents(path))
+
+
+def tied_zeros(path: Datapath) -> Axis:
+    """The exponent that a zero shows, the same of all terms."""
+    return _tied_zeros(tuple(field_choices.zero_exponents(path)))
+
+
+@lru_cache(maxsize=64)
+def _tied_zeros(values: tuple[int | None, ...]) -> Axis:
+    return Numbers(all_zeros, values)
+
+
+def all_zeros(value: int | None) -> Change:
+    """Set the zero exponent of every term."""
+    return lambda path: map_terms(path, lambda term: replace(term, zero_exponent=value))
+
+
+def _widths(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
+    """Fraction bits and roundings, of all terms together and of one kind."""
+    uncut = field_choices.may_be_uncut(path)
+    if terms:
+        yield path, [tied_widths(uncut), tied_modes()]
+    if any(handed for _, handed in terms):
+        for handed in (True, False):
+            yield path, [level_widths(handed, uncut), level_modes(handed)]
+    for role in terms if len(terms) > 1 else ():
+        yield path, [roles.widths(role, uncut), roles.modes(role)]
+
+
+def _results(path: Datapath, precisions: Precisions) -> Iterator[Group]:
+    for part in roles.parts_of(path):
+        if part != "product":
+            yield path, [first_cuts(part, precisions), rounding(part)]
+    if path.result is not None:
+        yield path, [rounding(_inner(path)), rounding("result")]
+        yield replace(path, result=None), [rounding("root")]
+
+
+def _sums_cut_once_more(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
+    """A first cut of the whole sum below the result's places, beside the cuts of its terms; terms dropped."""
+    modes = {term.rounding for node in walk(path.tree) if isinstance(node, Fused) for term in node.terms}
+    most = formats.get(roles.encode_of(path, "root").format).fraction_bits + ROOM  # type: ignore[union-attr]
+    for mode in sorted(mode for mode in modes if mode):
+        yield path, [numbered_cuts("root", mode, most), rounding("root")]
+        for role in terms:
+            yield path, [numbered_cuts("root", mode, most), roles.widths(role, field_choices.may_be_uncut(path))]
+    for role in terms:
+        yield path, [roles.cutoffs(role), roles.widths(role, field_choices.may_be_uncut(path))]
+
+
+def _conversions(path: Datapath, precisions: Precisions) -> Iterator[Group]:
+    """Another format between the steps."""
+    inner = _inner(path)
+    for name in wide_formats():
+        yield converted(path, name), [rounding(inner), rounding("result")]
+    if path.result is not None:
+        yield path, [first_cuts(inner, precisions), rounding(inner), rounding("result")]
+
+
+def converted(path: Datapath, name: str) -> Datapath:
+    """The datapath with this format in between, and a last conversion to its result's."""
+    wide = roles.encodes(_inner(path), lambda to: replace(to, format=name, first=None))(path)
+    return replace(wide, result=path.result or Encode(path.d))
+
+
+def _products(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
+    """Products exact, rounded to a format, or to a number of bits."""
+    fused = [tied_widths(field_choices.may_be_uncut(path)), tied_modes()] if terms else []
+    if path.product.to is not None:
+        yield with_product(path, None), fused
+    for name in wide_formats():
+        if formats.get(name).container_bits < 64:
+            yield with_product(path, Encode(name)), [rounding("product")]
+    for mode in formats.ROUNDINGS:
+        yield with_product(path, Encode("f32")), [numbered_cuts("product", mode, MOST_FIRST)]
+
+
+def with_product(path: Datapath, to: Encode | None) -> Datapath:
+    """The datapath with its products rounded so."""
+    return replace(path, product=replace(path.product, to=to))
+
+
+def _inner(path: Datapath) -> str:
+    """The part of the sums, all of them where there are several kinds."""
+    return "sums" if "sums" in roles.parts_of(path) else "root"
+
+
+@lru_cache(maxsize=1)
+def wide_formats() -> tuple[str, ...]:
+    """Formats that a sum can be rounded to: floats of 16 bits and more with infinities."""
+    every = (formats.get(name) for name in formats.FORMATS)
+    return tuple(f.name for f in every if f.is_float and f.nan == "ieee" and f.container_bits >= 16)
+
+
+@lru_cache(maxsize=2)
+def tied_widths(uncut: bool) -> Axis:
+    """Every number of fraction bits, the same of all terms."""
+    return field_choices.fraction_bits(uncut)
+
+
+@lru_cache(maxsize=1)
+def tied_modes() -> Axis:
+    return field_choices.alignment()
+
+
+def _level(handed: bool, **fields: Any) -> Change:
+    """Change all terms of the sums that are handed on, or of those that are rounded."""
+
+    def at(node: Fused) -> Fused:
+        if (node.to is None) != handed:
+            return node
+        return replace(node, terms=tuple(replace(term, **fields) for term in node.terms))
+
+    return lambda path: map_fused(path, at)
+
+
+@lru_cache(maxsize=4)
+def level_widths(handed: bool, uncut: bool) -> Axis:
+    """Every number of fraction bits, the same of all terms of a level of sums."""
+    return Numbers(lambda bits: _level(handed, fraction_bits=bits), field_choices.widths(uncut))
+
+
+@lru_cache(maxsize=2)
+def level_modes(handed: bool) -> Axis:
+    return [_level(handed, rounding=mode) for mode in formats.ROUNDINGS]
+
+
+def rounding(part: str) -> Axis:
+    return roles.encode_axis(part, rounding=formats.ROUNDINGS)
+
+
+@lru_cache(maxsize=64)
+def first_cuts(part: str, precisions: Precisions) -> Axis:
+    """No first cut, and one to each of these numbers of bits."""
+    return roles.encode_axis(part, first=(None, *product(precisions, formats.ROUNDINGS)))
+
+
+@lru_cache(maxsize=64)
+def numbered_cuts(part: str, mode: str, most: int) -> Axis:
+    """A first cut of a part to every number of bits below ``most``."""
+
+    def cut(bits: int | None) -> Change:
+        return roles.encodes(part, lambda to: replace(to, first=None if bits is None else (bits, mode)))
+
+    return Numbers(cut, tuple(range(1, most)))

@@ -1,0 +1,61 @@
+"""Datapaths to begin with: every structure that may be the device's, with the numbers that single terms showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.hypotheses.nested_trees import handed_on
+from mmaprobe.derivation.hypotheses.structures import (
+    Structure,
+    fused_structures,
+    grouped_structures,
+    rounded_structures,
+    scaled_structures,
+)
+from mmaprobe.derivation.hypotheses.tree_structures import structures_of
+from mmaprobe.derivation.search.single_terms import Alone, held
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.moves import MOVES
+
+Named = dict[Datapath, str]
+"""Datapaths, each with what its structure is called."""
+
+
+def read_structures(instruction: Instruction, answer: Any) -> list[Structure]:
+    """Every structure whose summation tree is the one that a probe read."""
+    k, has_c = instruction.k, instruction.c is not None
+    handed = handed_on(answer, k, has_c)
+    return [*structures_of(answer, k, instruction.scale_size), *(each.structure for each in handed)]
+
+
+def all_structures(instruction: Instruction) -> list[Structure]:
+    """Every structure of the grammar, its lanes as they come."""
+    k, has_c, size = instruction.k, instruction.c is not None, instruction.scale_size
+    scaled = scaled_structures(k, has_c, size) if size else ()
+    return [*fused_structures(k, has_c), *scaled, *rounded_structures(k, has_c), *grouped_structures(k, has_c)]
+
+
+def starts(instruction: Instruction, structures: Iterable[Structure], alone: Alone) -> Named:
+    """The structures with the numbers of single terms, and each result format that these leave."""
+    found: Named = {}
+    for each in structures:
+        for path in alone.starts(lambda to, shape=each: grammar.build(instruction, shape, to)):  # type: ignore[misc]
+            found.setdefault(replace(path, order=each.order), each.name)
+    return found
+
+
+def variants(path: Datapath, name: str) -> Named:
+    """Where C enters and which products are summed together changed, with the same numbers."""
+    found: Named = {}
+    for field in ("accumulation", "grouping"):
+        for value, changed in MOVES[field](path):
+            try:
+                found.setdefault(held(changed), f"{name}, {field} {value}")
+            except UsageError:
+                continue
+    return found
