@@ -21,6 +21,7 @@ from mmaprobe.derivation.hypotheses.structures import (
     rounded_structures,
     scaled_structures,
 )
+from mmaprobe.derivation.search import fields
 from mmaprobe.derivation.search.descent import Group, grids, race
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.survivors import Living, several

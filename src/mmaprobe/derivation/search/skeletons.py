@@ -19,7 +19,7 @@ from mmaprobe.derivation.hypotheses.structures import (
 from mmaprobe.derivation.hypotheses.tree_structures import structures_of
 from mmaprobe.derivation.search.single_terms import Alone, held
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.moves import MOVES
 
 Named = dict[Datapath, str]
@@ -40,12 +40,12 @@ def all_structures(instruction: Instruction) -> list[Structure]:
     return [*fused_structures(k, has_c), *scaled, *rounded_structures(k, has_c), *grouped_structures(k, has_c)]
 
 
-def starts(instruction: Instruction, structures: Iterable[Structure], alone: Alone) -> Named:
-    """The structures with the numbers of single terms, and each result format that these leave."""
+def starts(instruction: Instruction, structures: Iterable[Structure], alone: Alone, code: int) -> Named:
+    """The structures with the numbers of single terms, each result format that these leave, and one code for NaNs."""
     found: Named = {}
     for each in structures:
         for path in alone.starts(lambda to, shape=each: grammar.build(instruction, shape, to)):  # type: ignore[misc]
-            found.setdefault(replace(path, order=each.order), each.name)
+            found.setdefault(replace(path, order=each.order, special=Special("canonical", code)), each.name)
     return found
 
 

@@ -158,7 +158,9 @@ class Search:
         near: list[Near] = []
         if known:
             self.session.begin("structures that a probe reads")
-            near = self._ranked(skeletons.starts(self.instruction, known, alone), seen)
+            near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
+            if finding.status == "exact":
+                near = self._further(near, seen)
             yield from self._taken_on([each for each in near if each.loss == 0])
         self.session.begin("all structures")
         every = self._shapes(skeletons.all_structures(self.instruction), equal)
@@ -207,7 +209,7 @@ class Search:
         begin = [
             (shape, path, name)
             for shape in shapes(every)
-            for path, name in skeletons.starts(self.instruction, shape.members[:1], self.alone).items()
+            for path, name in skeletons.starts(self.instruction, shape.members[:1], self.alone, self.codes[0]).items()
         ]
         rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
         close = sorted(((shape, self._simple(each, equal, 1)) for shape, each in rough[:RANKED]), key=_second)
@@ -306,7 +308,7 @@ class Search:
             if loss > WITHIN:
                 return
             path, loss = self._signed(path, seen)
-            if loss and loss == last:
+            if loss and turn and loss >= last:
                 return
             last = loss
             if not loss:
@@ -318,8 +320,9 @@ class Search:
 
     def _down(self, path: Datapath, stage: Stage, seen: Graded) -> tuple[Datapath, float]:
         path, loss = descend(path, seen, stage.ways, 3)
-        if loss and stage.odd is not None and self.alone is not None:
-            path, less = descend(path, seen, partial(stage.odd, precisions=self.alone.precisions), 2)
+        odd, precisions = stage.odd, self.alone.precisions if self.alone else ()
+        if loss and odd is not None:
+            path, less = descend(path, seen, lambda at: odd(at, precisions), 2)
             return descend(path, seen, stage.ways, 3) if 0 < less < loss else (path, less)
         return path, loss
 
