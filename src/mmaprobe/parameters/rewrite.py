@@ -99,9 +99,17 @@ def simpler(datapath: Datapath) -> list[Datapath]:
         found.append(replace(datapath, tree=with_encode(datapath.tree, lambda to, r=rule: replace(to, **r))))  # type: ignore[misc]
         if datapath.result is not None:
             found.append(replace(datapath, result=replace(datapath.result, **rule)))
+    found.append(replace(datapath, tree=map_node(datapath.tree, _exactly)))
     found.append(replace(datapath, product=replace(datapath.product, label="encoded")))
     found.append(replace(datapath, product=replace(datapath.product, overflow_exponent=None)))
     return [path for path in dict.fromkeys(found + _terms_alike(datapath)) if path != datapath]
+
+
+def _exactly(node: Node) -> Node:
+    """An aligned sum of which nothing is ever cut as an exact one."""
+    if not isinstance(node, Fused) or any(replace(term, of=node, rounding="RZ") != Term(node) for term in node.terms):
+        return node
+    return Exact(tuple(term.of for term in node.terms), node.to)
 
 
 def _terms_alike(datapath: Datapath) -> list[Datapath]:

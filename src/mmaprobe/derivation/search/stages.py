@@ -39,11 +39,13 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.rewrite import simpler, spellings
 
-SINGLE, UNIFORM, SAFE, FEW, SPECIAL = 96, 64, 64, 256, 64
+SINGLE, UNIFORM, SAFE, FEW, SPECIAL = 48, 32, 40, 64, 64
 """Vectors of the first launch, by kind."""
-RANGE, LOW, NEAR_ENDS = 64, 24, 48
+MORE = 3
+"""So many times as many plain vectors are asked where what a probe reads of the tree does not lead to the end."""
+RANGE, LOW, NEAR_ENDS = 24, 8, 16
 """Vectors of the launch at the ends of the range, by kind; the last of each format and each end."""
-FRESH, LOOKED = 128, 200
+FRESH, LOOKED = 96, 200
 """Fresh vectors asked, and of how many of each kind those are chosen that tell the most datapaths apart."""
 RANKED, KEPT, BEST = 40, 12, 4
 """Datapaths that go downhill a sweep; of which so many are kept, and so many go on to the moves that add and remove."""
@@ -150,7 +152,7 @@ class Search:
 
     def _structures(self) -> Iterator[Datapath]:
         """Of the structures that a probe of the summation tree leaves, then of all."""
-        alone, seen, equal = self._ask_plain()
+        alone, seen, equal = self._ask_plain(1)
         finding = read(self.state)
         if finding.status == "contradictory":
             raise ContradictedError(f"{finding.question}: {finding.text}")
@@ -163,26 +165,28 @@ class Search:
                 near = self._further(near, seen)
             yield from self._taken_on([each for each in near if each.loss == 0])
         self.session.begin("all structures")
+        alone, seen, equal = self._ask_plain(MORE)
         every = self._shapes(skeletons.all_structures(self.instruction), equal)
         near = self._lowered([*near, *(each for shape, path in every for each in self._laned(shape, path, seen))], seen)
         yield from self._taken_on([each for each in near if each.loss == 0])
         yield from self._taken_on(self._further(near, seen))
 
-    def _ask_plain(self) -> tuple[Alone, Graded, Graded]:
+    def _ask_plain(self, times: int) -> tuple[Alone, Graded, Graded]:
         """One launch: single terms, equal lanes, few terms, all; what single terms are, and all plain answers; of equal
         lanes alone."""
-        made, seed = self.instruction, self.session.seed
-        self.session.begin("the first vectors")
-        single, equal = single_vectors(made, seed, SINGLE), uniform_vectors(made, seed, UNIFORM)
-        special = self.pools.special(seed + 5, SPECIAL)
-        parts = [single, equal, self.pools.safe(seed + 1, SAFE), few_vectors(made, seed, FEW), special]
-        answers = self.plain.answers(join(parts[:-1]), None)
-        codes = self.session.ask(special)
-        self.codes = nan_codes(made, special, codes)
+        made, seed = self.instruction, self.session.seed + 8191 * times
+        single, equal = single_vectors(made, seed, times * SINGLE), uniform_vectors(made, seed, times * UNIFORM)
+        rest = [self.pools.safe(seed + 1, times * SAFE), few_vectors(made, seed, times * FEW)]
+        special = self.pools.special(seed + 5, SPECIAL) if not self.codes else None
+        answers = self.session.ask(join([single, equal, *rest, *([special] if special else [])]))
+        if special is not None:
+            self.codes = nan_codes(made, special, answers[-special.size :])
         allowance = self.session.allowance
-        alone = fit_alone(made, single, answers[:SINGLE], Graded.of(made, [(single, answers[:SINGLE])], allowance))
+        alone = fit_alone(
+            made, single, answers[: single.size], Graded.of(made, [(single, answers[: single.size])], allowance)
+        )
         self.alone = alone
-        both = join([single, equal]), answers[: SINGLE + UNIFORM]
+        both = join([single, equal]), answers[: single.size + equal.size]
         return alone, Graded.of(made, [self.plain.seen()], allowance), Graded.of(made, [both], allowance)
 
     def _ranked(self, starts: skeletons.Named, seen: Graded) -> list[Near]:
