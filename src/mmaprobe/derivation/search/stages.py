@@ -53,6 +53,8 @@ ODD_TURNS, FINISHING = 4, 8
 """Turns through the moves that add and remove, and through the stages after the structure."""
 HOPELESS = 40.0
 """Loss of plain answers from which a structure is not taken to the ends of the range."""
+ALIKE = 6.0
+"""Loss of plain answers that a structure may have more than the nearest and still be taken on."""
 WITHIN = 20.0
 """Loss that a datapath may have more than the nearest and still be taken on."""
 MOST_RIVALS = 4000
@@ -163,12 +165,14 @@ class Search:
             near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
             if finding.status == "exact":
                 near = self._further(near, seen)
-            yield from self._taken_on([each for each in near if each.loss == 0])
+            if near[0].loss == 0:
+                yield from self._taken_on(near)
         self.session.begin("all structures")
         alone, seen, equal = self._ask_plain(MORE)
         every = self._shapes(skeletons.all_structures(self.instruction), equal)
         near = self._lowered([*near, *(each for shape, path in every for each in self._laned(shape, path, seen))], seen)
-        yield from self._taken_on([each for each in near if each.loss == 0])
+        if near and near[0].loss == 0:
+            yield from self._taken_on(near)
         yield from self._taken_on(self._further(near, seen))
 
     def _ask_plain(self, times: int) -> tuple[Alone, Graded, Graded]:
@@ -265,7 +269,7 @@ class Search:
 
     def _taken_on(self, near: list[Near]) -> Iterator[Datapath]:
         """Of these datapaths, alike by plain answers or nearly, those that the ends of the range bear out."""
-        near = [each for each in near if each.loss <= min(HOPELESS, near[0].loss + WITHIN)]
+        near = [each for each in near if each.loss <= min(HOPELESS, near[0].loss + ALIKE)]
         if not near:
             return
         self._ask_ends(near[0].path)
