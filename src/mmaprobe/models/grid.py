@@ -8,7 +8,7 @@ become datapaths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce
@@ -21,7 +21,7 @@ from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import run_programs
 from mmaprobe.models.program import Program, plain_program
-from mmaprobe.models.rows import COLUMNS, OPCODES, SUM
+from mmaprobe.models.rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
@@ -31,7 +31,6 @@ Indices = NDArray[np.int64]
 
 CHUNK = 1024
 _WIDTH = COLUMNS["header"].index("width")
-_CODE, _END = COLUMNS["header"].index("code"), COLUMNS["header"].index("code_end")
 _ANCHORED, _GRID, _COUNT = (1 + COLUMNS["SUM"].index(name) for name in ("anchored", "grid", "count"))
 _ANCHOR = 1 << 40
 
@@ -62,14 +61,13 @@ class Grid:
 
     def __init__(self, base: Datapath, axes: Sequence[Sequence[Change]], known: Known | None = None) -> None:
         known = {} if known is None else known
-        words = plain_program(base)
-        if words is None:
+        found = plain_program(base)
+        if found is None:
             raise UsageError("the engine cannot hold the base datapath of a grid")
         self.base, self.known = base, known
         self.axes = [axis if isinstance(axis, Numbers) else tuple(axis) for axis in axes]
         self.shape = tuple(map(len, self.axes))
-        self.words = _lift(words)
-        self.sums = np.array(list(_sums(words)), np.int64)
+        self.words, self.sums = _lift(*found), np.array(found[1], np.int64)
         self.free = np.concatenate([[_WIDTH], self.sums + _GRID])
         fits, self.patches = [], []
         for axis in self.axes:
@@ -87,9 +85,8 @@ class Grid:
 
     def moved(self, base: Datapath) -> Grid:
         """The same changes to a datapath that differs from the base only in fields that no axis touches."""
-        words = plain_program(base)
-        found = copy(self)
-        lifted = None if words is None else _lift(words)
+        made, found = plain_program(base), copy(self)
+        lifted = None if made is None else _lift(*made)
         for places, _ in self.patches:
             if lifted is None or len(lifted) != len(self.words) or (lifted[places] != self.words[places]).any():
                 raise ValueError("the other base differs in fields that an axis touches")
@@ -98,8 +95,8 @@ class Grid:
 
     def _program(self, change: Change) -> Program | None:
         if change not in self.known:
-            words = plain_program(change(self.base))
-            self.known[change] = None if words is None else _lift(words)
+            made = plain_program(change(self.base))
+            self.known[change] = None if made is None else _lift(*made)
         return self.known[change]
 
     def _table(self, programs: list[Program]) -> Program:
@@ -170,22 +167,9 @@ class Grid:
         return rows
 
 
-def _lift(words: Program) -> Program:
+def _lift(words: Program, sums: Sequence[int]) -> Program:
     """The program with every anchored grid far above the others, so that the largest of two is the right one."""
-    words = words.copy()
-    for at in _sums(words):
-        words[at + _GRID] += _ANCHOR * words[at + _ANCHORED]
-        words[at + _ANCHORED] = 0
+    at = np.array(sums, np.int64)
+    words[at + _GRID] += _ANCHOR * words[at + _ANCHORED]
+    words[at + _ANCHORED] = 0
     return words
-
-
-def _sums(words: Program) -> Iterator[int]:
-    """Where the sums of a program begin."""
-    at = int(words[_CODE])
-    while at < words[_END]:
-        opcode = int(words[at])
-        if opcode == SUM:
-            yield at
-        at += 1 + len(COLUMNS[OPCODES[opcode]])
-        if opcode == SUM:
-            at += int(words[at - 1]) * len(COLUMNS["term"])

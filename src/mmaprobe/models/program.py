@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ from mmaprobe.parameters.datapath import (
 
 Program = NDArray[np.int64]
 
+_CODE = COLUMNS["header"].index("code")
 _LABELS = {"encoded": 0, "operands": 1, "normalised": 2}
 _MULTIPLY = {"exact": 0, "and": 1, "xor": 2}
 _NAN_RULES = {"canonical": 0, "global": 1, "local": 2}
@@ -71,6 +73,7 @@ class _Builder:
         self.free: list[int] = []
         self.registers = 0
         self.code: list[int] = []
+        self.sums: list[int] = []
 
     def place(self, values: Iterable[int]) -> int:
         """The offset of a row that lies beside the code."""
@@ -161,25 +164,26 @@ class _Builder:
 
     def _sum(self, node: Fused | Exact, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
         nearest = node.to or outer
-        terms = [term if isinstance(term, Term) else Term(term) for term in node.terms]
         rows: list[int] = []
         used: list[int] = []
         finest = 0
-        for term in terms:
-            if isinstance(term.of, Products):
-                registers = [self.product(lanes[lane]) for lane in term.of.lanes]
+        for term in node.terms:
+            of = term.of if isinstance(term, Term) else term
+            if isinstance(of, Products):
+                registers = [self.product(lanes[lane]) for lane in of.lanes]
             else:
-                registers = [self.node(term.of, lanes, acc, nearest)]
-            columns = _term_columns(term)
+                registers = [self.node(of, lanes, acc, nearest)]
+            columns = _WHOLE if of is term else _term_columns(*_RULES(term))
             finest = max(finest, columns[0])
             for register in registers:
-                rows += [register, *columns]
+                rows += (register, *columns)
             used += registers
-        anchor = self.budget.anchors.get(node) if self.budget.anchors else None
+        anchor = self.budget.anchors.get(id(node))
         group = self._group(node, lanes) if isinstance(node, Exact) and node.scaled else ABSENT
         to = self.take()
         grid = finest if anchor is None else anchor
         down = nearest.rounding == "RD"
+        self.sums.append(len(self.code))
         self.code += [SUM, to, self.encode(node.to), down, anchor is not None, grid, group, len(used), *rows]
         for register in used:
             self.drop(register, acc)
@@ -261,14 +265,24 @@ class _Builder:
         return {"kernel": number, "rules": self.place(row("fused", rules))}
 
 
-def _term_columns(term: Term) -> list[int]:
+_RULES = attrgetter("fraction_bits", "rounding", "zero_exponent", "cutoff")
+
+
+@lru_cache(maxsize=4096)
+def _term_columns(
+    fraction_bits: int | None, rounding: str, zero_exponent: int | None, cutoff: int | None
+) -> tuple[int, ...]:
     """The columns of a term after its register."""
-    return [
-        UNCUT if term.fraction_bits is None else term.fraction_bits,
-        rounding_table(term.rounding),
-        NO_LABEL if term.zero_exponent is None else term.zero_exponent,
-        NEVER if term.cutoff is None else term.cutoff,
-    ]
+    return (
+        UNCUT if fraction_bits is None else fraction_bits,
+        rounding_table(rounding),
+        NO_LABEL if zero_exponent is None else zero_exponent,
+        NEVER if cutoff is None else cutoff,
+    )
+
+
+_WHOLE = _term_columns(*_RULES(Term(Zero())))
+"""Those of a term that no rule is given for."""
 
 
 @lru_cache(maxsize=256)
@@ -287,11 +301,14 @@ def _names(special: Special) -> list[int]:
     return [2 if name == "c" else 3 * int(name[1:]) + "ab".index(name[0]) for name in special.priority]
 
 
-def plain_program(datapath: Datapath) -> Program | None:
-    """The interpreter's program, every row in a place of its own: datapaths of one shape differ in words, not in
-    places.  None where the budget refuses the datapath."""
+def plain_program(datapath: Datapath) -> tuple[Program, list[int]] | None:
+    """The interpreter's program, every row in a place of its own, and where its sums begin: datapaths of one shape
+    differ in words, not in places.  None where the budget refuses the datapath."""
     builder = _Builder(datapath, shared=False)
-    return builder.finish() if builder.budget.reason is None else None
+    if builder.budget.reason is not None:
+        return None
+    words = builder.finish()
+    return words, [int(words[_CODE]) + at for at in builder.sums]
 
 
 @lru_cache(maxsize=16384)
