@@ -8,9 +8,9 @@ become datapaths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import run_programs
-from mmaprobe.models.program import Program, plain_program
+from mmaprobe.models.program import Plain, Program, Rules, plain_program
 from mmaprobe.models.rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import Datapath, Encode
 
 Change = Callable[[Datapath], Datapath]
-Known = dict[Change, Program | None]
+Known = dict[Change, Plain | None]
 Indices = NDArray[np.int64]
 
 CHUNK = 1024
@@ -49,6 +49,32 @@ class Numbers(Sequence[Change]):
         return self.make(self.values[index])
 
 
+@dataclass(frozen=True)
+class Fields(Sequence[Change]):
+    """One change a value: each sets these fields of the same Encodes, or the roundings of the same terms.
+
+    The words of a program that a field says are those of its Encode or term; how wide the program's sums are, an
+    Encode's first cut alone can say.
+    """
+
+    changes: tuple[Change, ...]
+    values: tuple[Mapping[str, Any], ...]
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.changes[index]
+
+    def alike(self) -> list[list[int]]:
+        """The numbers of the values that ask for equally wide sums."""
+        found: dict[object, list[int]] = {}
+        for i, value in enumerate(self.values):
+            first = value.get("first")
+            found.setdefault(first and first[0], []).append(i)
+        return list(found.values())
+
+
 class Grid:
     """All combinations of one change of each axis, made to ``base`` one after the other.
 
@@ -65,13 +91,14 @@ class Grid:
         if found is None:
             raise UsageError("the engine cannot hold the base datapath of a grid")
         self.base, self.known = base, known
-        self.axes = [axis if isinstance(axis, Numbers) else tuple(axis) for axis in axes]
+        self.axes = [axis if isinstance(axis, (Numbers, Fields)) else tuple(axis) for axis in axes]
         self.shape = tuple(map(len, self.axes))
-        self.words, self.sums = _lift(*found), np.array(found[1], np.int64)
+        self.plain = _lift(found)
+        self.words, self.sums = self.plain.words, self.plain.sums
         self.free = np.concatenate([[_WIDTH], self.sums + _GRID])
         fits, self.patches = [], []
         for axis in self.axes:
-            table = self._line(axis) if isinstance(axis, Numbers) else None
+            table = self._derived(axis)
             if table is None:
                 programs = [self._program(change) for change in axis]
                 fits.append(np.array([each is not None for each in programs]))
@@ -86,23 +113,66 @@ class Grid:
     def moved(self, base: Datapath) -> Grid:
         """The same changes to a datapath that differs from the base only in fields that no axis touches."""
         made, found = plain_program(base), copy(self)
-        lifted = None if made is None else _lift(*made)
+        lifted = None if made is None else _lift(made).words
         for places, _ in self.patches:
             if lifted is None or len(lifted) != len(self.words) or (lifted[places] != self.words[places]).any():
                 raise ValueError("the other base differs in fields that an axis touches")
         found.base, found.words = base, self.words if lifted is None else lifted
         return found
 
-    def _program(self, change: Change) -> Program | None:
+    def _plain(self, change: Change) -> Plain | None:
         if change not in self.known:
             made = plain_program(change(self.base))
-            self.known[change] = None if made is None else _lift(*made)
+            self.known[change] = None if made is None else _lift(made)
         return self.known[change]
+
+    def _program(self, change: Change) -> Program | None:
+        made = self._plain(change)
+        return None if made is None else made.words
 
     def _table(self, programs: list[Program]) -> Program:
         if any(len(each) != len(self.words) for each in programs):
             raise ValueError("a change of a grid adds or removes an operation")
         return np.array(programs)
+
+    def _derived(self, axis: Sequence[Change]) -> Program | None:
+        """The programs of an axis from those of a few of its changes; None where that is no way."""
+        if isinstance(axis, Numbers):
+            return self._line(axis)
+        return self._by_fields(axis) if isinstance(axis, Fields) else None
+
+    def _by_fields(self, axis: Fields) -> Program | None:
+        """One program for each width of the sums, and two at least: what differs between two is what the fields say."""
+        alike = axis.alike()
+        probes = [group[0] for group in alike] if len(alike) > 1 else alike[0][:2]
+        made = [self._plain(axis.changes[i]) for i in probes]
+        some = [each for each in made if each is not None and len(each.words) == len(self.words)]
+        if len(some) < max(2, len(probes)) or len(axis) < 4 or len(some[0].ruled) != len(some[1].ruled):
+            return None
+        said = [i for i, (x, y) in enumerate(zip(some[0].ruled, some[1].ruled, strict=True)) if x.by != y.by]
+        for i, each in zip(probes, some, strict=True):
+            if not self._sets(each, said, axis.values[i]):
+                return None
+        table = np.empty((len(axis), len(self.words)), np.int64)
+        for group, each in zip(alike, some, strict=False):
+            table[group] = each.words
+        places: dict[tuple[Any, Any], list[int]] = {}
+        for i in said:
+            at, words_of, by = self.plain.ruled[i]
+            places.setdefault((words_of, by), []).append(at)
+        for (words_of, by), found in places.items():
+            rows = np.array([words_of(_with(by, value)) for value in axis.values])
+            columns = np.add.outer(found, np.arange(rows.shape[1]))
+            table[:, columns] = rows[:, None, :]
+        return table
+
+    def _sets(self, made: Plain, said: list[int], value: Mapping[str, Any]) -> bool:
+        """Whether the base with these fields of its Encodes and terms is what a change made."""
+        expected = [each.by for each in self.plain.ruled]
+        for i in said:
+            expected[i] = _with(expected[i], value)
+        places = [each.at for each in made.ruled] == [each.at for each in self.plain.ruled]
+        return places and expected == [each.by for each in made.ruled]
 
     def _line(self, axis: Numbers) -> Program | None:
         """The programs of numbers by those of the least, the middle and the largest; None where they are no line."""
@@ -167,9 +237,13 @@ class Grid:
         return rows
 
 
-def _lift(words: Program, sums: Sequence[int]) -> Program:
+def _lift(made: Plain) -> Plain:
     """The program with every anchored grid far above the others, so that the largest of two is the right one."""
-    at = np.array(sums, np.int64)
-    words[at + _GRID] += _ANCHOR * words[at + _ANCHORED]
-    words[at + _ANCHORED] = 0
-    return words
+    words, sums, _ = made
+    words[sums + _GRID] += _ANCHOR * words[sums + _ANCHORED]
+    words[sums + _ANCHORED] = 0
+    return made
+
+
+def _with(by: Encode | Rules, value: Mapping[str, Any]) -> Encode | Rules:
+    return by._replace(**value) if isinstance(by, Rules) else replace(by, **value)

@@ -31,10 +31,9 @@ ENDS = tuple(name for name, each in descriptions(Encode).items() if each.ends)
 def map_node(node: Node, change: Callable[[Node], Node]) -> Node:
     """The tree with ``change`` applied to every node, children first; what it leaves as it is stays the same record."""
     if isinstance(node, Fused):
-        of = [map_node(term.of, change) for term in node.terms]
-        if any(new is not term.of for new, term in zip(of, node.terms, strict=True)):
-            terms = [term if new is term.of else replace(term, of=new) for new, term in zip(of, node.terms, strict=True)]
-            node = replace(node, terms=tuple(terms))
+        terms = tuple([_of(term, map_node(term.of, change)) for term in node.terms])
+        if any(new is not term for new, term in zip(terms, node.terms, strict=True)):
+            node = replace(node, terms=terms)
     elif isinstance(node, Add):
         x, y = map_node(node.x, change), map_node(node.y, change)
         if x is not node.x or y is not node.y:
@@ -48,6 +47,10 @@ def map_node(node: Node, change: Callable[[Node], Node]) -> Node:
         if any(new is not term for new, term in zip(some, node.terms, strict=True)):
             node = replace(node, terms=some)
     return change(node)
+
+
+def _of(term: Term, node: Node) -> Term:
+    return term if node is term.of else replace(term, of=node)
 
 
 def with_encode(node: Node, change: Change) -> Node:

@@ -20,7 +20,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.search.loss import Axis
-from mmaprobe.models.grid import Change, Numbers
+from mmaprobe.models.grid import Change, Fields, Numbers
 from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_fused, map_terms
@@ -275,7 +275,8 @@ def level_widths(handed: bool, uncut: bool) -> Axis:
 
 @lru_cache(maxsize=2)
 def level_modes(handed: bool) -> Axis:
-    return [_level(handed, rounding=mode) for mode in formats.ROUNDINGS]
+    changes = tuple(_level(handed, rounding=mode) for mode in formats.ROUNDINGS)
+    return Fields(changes, tuple({"rounding": mode} for mode in formats.ROUNDINGS))
 
 
 def rounding(part: str) -> Axis:
