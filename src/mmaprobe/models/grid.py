@@ -37,10 +37,12 @@ _ANCHOR = 1 << 40
 
 @dataclass(frozen=True)
 class Numbers(Sequence[Change]):
-    """One change a number (or None): what a number alters in a program is that number and a constant."""
+    """One change a number (or None): what a number alters in a program is that number and a constant; ``smooth``: a
+    number near the right one is nearer than others."""
 
     make: Callable[[int | None], Change]
     values: tuple[int | None, ...]
+    smooth: bool = True
 
     def __len__(self) -> int:
         return len(self.values)
@@ -103,6 +105,9 @@ class Grid:
                 programs = [self._program(change) for change in axis]
                 fits.append(np.array([each is not None for each in programs]))
                 table = self._table([self.words if each is None else each for each in programs])
+            elif isinstance(axis, Numbers) and None in axis.values:
+                free = self._program(axis.make(None)) is not None
+                fits.append(np.array([value is not None or free for value in axis.values]))
             else:
                 fits.append(np.ones(len(axis), bool))
             places = np.flatnonzero((table != self.words).any(axis=0))
@@ -181,10 +186,11 @@ class Grid:
             return None
         ends = numbers[0], numbers[len(numbers) // 2], numbers[-1]
         programs = [self._program(axis.make(value)) for value in ends]
-        uncut = self._program(axis.make(None)) if None in axis.values else self.words
-        if uncut is None or any(each is None for each in programs):
+        uncut = self._program(axis.make(None)) if None in axis.values else None
+        if any(each is None for each in programs):
             return None
-        least, middle, most, free = self._table([each for each in (*programs, uncut) if each is not None])
+        free = self.words if uncut is None else uncut
+        least, middle, most, free = self._table([*(each for each in programs if each is not None), free])
         grows = most != least
         line = np.where(grows, most - ends[2], most)
         strict = np.ones(len(line), bool)

@@ -167,12 +167,11 @@ def products(datapath: Datapath) -> list[Axis]:
 
 @lru_cache(maxsize=64)
 def _products(top: int) -> list[Axis]:
+    def limit(value: int | None) -> Change:
+        return lambda path: replace(path, product=replace(path.product, overflow_exponent=value))
+
     labels = [
         lambda path, v=label: replace(path, product=replace(path.product, label=v))
         for label in choices(Product, "label")
     ]
-    limits = [
-        lambda path, v=value: replace(path, product=replace(path.product, overflow_exponent=v))
-        for value in (None, *range(max(1, top - 300), top + 1))
-    ]
-    return [labels, limits]
+    return [labels, Numbers(lru_cache(maxsize=None)(limit), (None, *range(max(1, top - 300), top + 1)), smooth=False)]
