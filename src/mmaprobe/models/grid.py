@@ -26,8 +26,11 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode
 
 Change = Callable[[Datapath], Datapath]
-Known = dict[Change, Plain | None]
+Known = dict[Change | None, Plain | None]
+"""The programs of changes to one datapath, and its own."""
 Indices = NDArray[np.int64]
+Axis = tuple[NDArray[np.bool_], tuple[Indices, Program]]
+"""Of each change of an axis whether the engine holds it; the places that they alter, and to what."""
 
 CHUNK = 1024
 _WIDTH = COLUMNS["header"].index("width")
@@ -88,30 +91,20 @@ class Grid:
     """
 
     def __init__(self, base: Datapath, axes: Sequence[Sequence[Change]], known: Known | None = None) -> None:
-        known = {} if known is None else known
-        found = plain_program(base)
+        self.base, self.known = base, {} if known is None else known
+        found = self._plain(None)
         if found is None:
             raise UsageError("the engine cannot hold the base datapath of a grid")
-        self.base, self.known = base, known
+        self.plain, self.words, self.sums = found, found.words, found.sums
         self.axes = [axis if isinstance(axis, (Numbers, Fields)) else tuple(axis) for axis in axes]
         self.shape = tuple(map(len, self.axes))
-        self.plain = _lift(found)
-        self.words, self.sums = self.plain.words, self.plain.sums
-        self.free = np.concatenate([[_WIDTH], self.sums + _GRID])
+        self.free = np.zeros(len(self.words), bool)
+        self.free[_WIDTH] = self.free[self.sums + _GRID] = True
         fits, self.patches = [], []
         for axis in self.axes:
-            table = self._derived(axis)
-            if table is None:
-                programs = [self._program(change) for change in axis]
-                fits.append(np.array([each is not None for each in programs]))
-                table = self._table([self.words if each is None else each for each in programs])
-            elif isinstance(axis, Numbers) and None in axis.values:
-                free = self._program(axis.make(None)) is not None
-                fits.append(np.array([value is not None or free for value in axis.values]))
-            else:
-                fits.append(np.ones(len(axis), bool))
-            places = np.flatnonzero((table != self.words).any(axis=0))
-            self.patches.append((places, table[:, places]))
+            good, patch = self._derived(axis) or self._each(axis)
+            fits.append(good)
+            self.patches.append(patch)
         self._check()
         self.valid: Indices = np.flatnonzero(reduce(np.logical_and.outer, fits, np.array(True)).reshape(-1))
 
@@ -125,9 +118,10 @@ class Grid:
         found.base, found.words = base, self.words if lifted is None else lifted
         return found
 
-    def _plain(self, change: Change) -> Plain | None:
+    def _plain(self, change: Change | None) -> Plain | None:
+        """The program of a change, or of the base."""
         if change not in self.known:
-            made = plain_program(change(self.base))
+            made = plain_program(self.base if change is None else change(self.base))
             self.known[change] = None if made is None else _lift(made)
         return self.known[change]
 
@@ -135,18 +129,24 @@ class Grid:
         made = self._plain(change)
         return None if made is None else made.words
 
+    def _each(self, axis: Sequence[Change]) -> Axis:
+        programs = [self._program(change) for change in axis]
+        table = self._table([self.words if each is None else each for each in programs])
+        places = np.flatnonzero((table != self.words).any(axis=0))
+        return np.array([each is not None for each in programs]), (places, table[:, places])
+
     def _table(self, programs: list[Program]) -> Program:
         if any(len(each) != len(self.words) for each in programs):
             raise ValueError("a change of a grid adds or removes an operation")
         return np.array(programs)
 
-    def _derived(self, axis: Sequence[Change]) -> Program | None:
-        """The programs of an axis from those of a few of its changes; None where that is no way."""
+    def _derived(self, axis: Sequence[Change]) -> Axis | None:
+        """An axis from the programs of a few of its changes; None where that is no way."""
         if isinstance(axis, Numbers):
             return self._line(axis)
         return self._by_fields(axis) if isinstance(axis, Fields) else None
 
-    def _by_fields(self, axis: Fields) -> Program | None:
+    def _by_fields(self, axis: Fields) -> Axis | None:
         """One program for each width of the sums, and two at least: what differs between two is what the fields say."""
         alike = axis.alike()
         probes = [group[0] for group in alike] if len(alike) > 1 else alike[0][:2]
@@ -158,18 +158,29 @@ class Grid:
         for i, each in zip(probes, some, strict=True):
             if not self._sets(each, said, axis.values[i]):
                 return None
-        table = np.empty((len(axis), len(self.words)), np.int64)
+        columns, rows = self._said(axis, said)
+        differs = np.any([each.words != self.words for each in some], axis=0)
+        differs[columns] = False
+        others = np.flatnonzero(differs)
+        values = np.empty((len(axis), len(others)), np.int64)
         for group, each in zip(alike, some, strict=False):
-            table[group] = each.words
+            values[group] = each.words[others]
+        places, rows = np.concatenate([others, columns]), np.hstack([values, rows])
+        differs = (rows != self.words[places]).any(axis=0)
+        return np.ones(len(axis), bool), (places[differs], rows[:, differs])
+
+    def _said(self, axis: Fields, said: list[int]) -> tuple[Indices, Program]:
+        """The words that Encodes and terms say, and what they are for each value of their fields."""
         places: dict[tuple[Any, Any], list[int]] = {}
         for i in said:
             at, words_of, by = self.plain.ruled[i]
             places.setdefault((words_of, by), []).append(at)
+        columns, rows = [np.empty(0, np.int64)], [np.empty((len(axis), 0), np.int64)]
         for (words_of, by), found in places.items():
-            rows = np.array([words_of(_with(by, value)) for value in axis.values])
-            columns = np.add.outer(found, np.arange(rows.shape[1]))
-            table[:, columns] = rows[:, None, :]
-        return table
+            each = np.array([words_of(_with(by, value)) for value in axis.values], np.int64)
+            columns.append(np.add.outer(found, np.arange(each.shape[1])).reshape(-1))
+            rows.append(np.tile(each, len(found)))
+        return np.concatenate(columns), np.hstack(rows)
 
     def _sets(self, made: Plain, said: list[int], value: Mapping[str, Any]) -> bool:
         """Whether the base with these fields of its Encodes and terms is what a change made."""
@@ -179,8 +190,8 @@ class Grid:
         places = [each.at for each in made.ruled] == [each.at for each in self.plain.ruled]
         return places and expected == [each.by for each in made.ruled]
 
-    def _line(self, axis: Numbers) -> Program | None:
-        """The programs of numbers by those of the least, the middle and the largest; None where they are no line."""
+    def _line(self, axis: Numbers) -> Axis | None:
+        """An axis of numbers by those of the least, the middle and the largest; None where they are no line."""
         numbers = sorted(value for value in axis.values if value is not None)
         if len(numbers) < 4:
             return None
@@ -193,23 +204,26 @@ class Grid:
         least, middle, most, free = self._table([*(each for each in programs if each is not None), free])
         grows = most != least
         line = np.where(grows, most - ends[2], most)
-        strict = np.ones(len(line), bool)
-        strict[self.free] = False
         for value, words in zip(ends, (least, middle, most), strict=True):
-            if (words != line + grows * value)[strict].any():
+            if (words != line + grows * value)[~self.free].any():
                 return None
-        rows = [free if value is None else line + grows * value for value in axis.values]
-        for row, number in zip(rows, axis.values, strict=True):
-            if number is not None:
-                row[_WIDTH] = middle[_WIDTH] if number <= ends[1] else most[_WIDTH]
-        return np.array(rows)
+        differs = grows | (line != self.words) | (free != self.words)
+        differs[_WIDTH] = True
+        places = np.flatnonzero(differs)
+        counts = np.array([0 if value is None else value for value in axis.values])
+        rows = line[places] + np.outer(counts, grows[places])
+        rows[:, places == _WIDTH] = np.where(counts <= ends[1], middle[_WIDTH], most[_WIDTH])[:, None]
+        cut = np.array([value is not None for value in axis.values])
+        rows[~cut] = free[places]
+        return cut | (uncut is not None), (places, rows)
 
     def _check(self) -> None:
         """Axes share no place but those of which the largest value is right."""
-        places = np.concatenate([places for places, _ in self.patches] or [np.empty(0, np.int64)])
-        used, counts = np.unique(places[~np.isin(places, self.free)], return_counts=True)
-        if (counts > 1).any():
-            raise ValueError(f"axes of a grid change the same words {used[counts > 1]}")
+        used = np.zeros(len(self.words), np.int64)
+        for places, _ in self.patches:
+            used[places] += ~self.free[places]
+        if (used > 1).any():
+            raise ValueError(f"axes of a grid change the same words {np.flatnonzero(used > 1)}")
 
     def datapath(self, index: int) -> Datapath:
         """The combination as a record."""
@@ -232,10 +246,9 @@ class Grid:
         places = np.unravel_index(indices, self.shape) if self.shape else ()
         for (columns, values), place in zip(self.patches, places, strict=True):
             chosen = values[place]
-            shared = np.isin(columns, self.free)
+            shared = self.free[columns]
             rows[:, columns[~shared]] = chosen[:, ~shared]
-            for column, value in zip(columns[shared], chosen[:, shared].T, strict=True):
-                np.maximum(rows[:, column], value, out=rows[:, column])
+            rows[:, columns[shared]] = np.maximum(rows[:, columns[shared]], chosen[:, shared])
         grids = rows[:, self.sums + _GRID]
         anchored = grids >= _ANCHOR // 2
         rows[:, self.sums + _GRID] = np.where(anchored, grids - _ANCHOR, grids)
