@@ -50,7 +50,9 @@ def map_node(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _of(term: Term, node: Node) -> Term:
-    return term if node is term.of else replace(term, of=node)
+    if node is term.of:
+        return term
+    return Term(node, term.fraction_bits, term.rounding, term.zero_exponent, term.cutoff)
 
 
 def with_encode(node: Node, change: Change) -> Node:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations, product
 from typing import Any
 
@@ -141,7 +141,7 @@ def operand_flushes(path: Datapath) -> list[Axis]:
 
 def flush(part: str) -> Axis:
     """What becomes of tiny results of a part, and how they are judged tiny."""
-    return [roles.encode_axis(part, subnormals=each[:1], tininess=each[1:])[0] for each in TINY]
+    return roles.endings(part)[0]
 
 
 def overflow(part: str) -> Axis:
@@ -163,6 +163,7 @@ def _tied_zeros(values: tuple[int | None, ...]) -> Axis:
     return Numbers(all_zeros, values)
 
 
+@lru_cache(maxsize=4096)
 def all_zeros(value: int | None) -> Change:
     """Set the zero exponent of every term."""
     return lambda path: map_terms(path, lambda term: replace(term, zero_exponent=value))
@@ -293,6 +294,7 @@ def first_cuts(part: str, precisions: Precisions) -> Axis:
 def numbered_cuts(part: str, mode: str, most: int) -> Axis:
     """A first cut of a part to every number of bits below ``most``."""
 
+    @cache
     def cut(bits: int | None) -> Change:
         return roles.encodes(part, lambda to: replace(to, first=None if bits is None else (bits, mode)))
 
