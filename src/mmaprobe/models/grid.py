@@ -32,7 +32,7 @@ Indices = NDArray[np.int64]
 Axis = tuple[NDArray[np.bool_], tuple[Indices, Program]]
 """Of each change of an axis whether the engine holds it; the places that they alter, and to what."""
 
-CHUNK = 1024
+CHUNK = 128
 _WIDTH = COLUMNS["header"].index("width")
 _ANCHORED, _GRID, _COUNT = (1 + COLUMNS["SUM"].index(name) for name in ("anchored", "grid", "count"))
 _ANCHOR = 1 << 40
