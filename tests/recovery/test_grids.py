@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from math import inf
 from random import Random
 
 import numpy as np
@@ -13,9 +12,9 @@ from random_architectures import Case, case
 
 from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.hypotheses import field_choices, roles
-from mmaprobe.derivation.search import numbers
+from mmaprobe.derivation.search import fields
 from mmaprobe.derivation.search.descent import Group, descend
-from mmaprobe.derivation.search.loss import Budget, Graded
+from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate, evaluate_many
@@ -34,7 +33,7 @@ class OneByOne(Grid):
 
 def groups(path: Datapath, source: Random) -> list[Group]:
     """Some of the groups that a search varies."""
-    every = [*islice(numbers.groups(path, (3, 11, 24)), 60), *_ends(path)]
+    every = [*islice(fields.odd(path, (3, 11, 24)), 60), *_ends(path)]
     return source.sample(every, min(GROUPS, len(every)))
 
 
@@ -44,7 +43,7 @@ def _ends(path: Datapath) -> Iterator[Group]:
     yield path, [roles.products(path)[1], field_choices.zero_sign()]
     yield path, [roles.products(path)[0], field_choices.underflow_sign()]
     for part in roles.parts_of(path):
-        yield path, [roles.encode_axis(part, overflow=OVERFLOWS), roles.endings(part)[0]]
+        yield path, [roles.encode_axis(part, overflow=OVERFLOWS), fields.flush(part)]
     for role in terms:
         yield path, [roles.zeros(role, field_choices.zero_exponents(path)), roles.widths(role, False)]
 
@@ -80,7 +79,7 @@ def test_combinations_answer_as_their_records(seed: int) -> None:
         assert np.array_equal(slow.evaluate(some, vectors), answers)
 
 
-@pytest.mark.parametrize("seed", (9003, 9009))
+@pytest.mark.parametrize("seed", [9003, 9009])
 def test_a_descent_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = found(seed)
     assert drawn is not None
@@ -89,8 +88,8 @@ def test_a_descent_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPat
     start = field_choices.cut(drawn.datapath, 20, "RNE")
 
     def end() -> tuple[Datapath, float]:
-        seen = Graded.of(drawn.instruction, [(vectors, answers)], Budget(inf, Allowance(None)))
-        return descend(start, seen, lambda path: islice(numbers.groups(path, (11, 24)), 8), 1)
+        seen = Graded.of(drawn.instruction, [(vectors, answers)], Allowance(None))
+        return descend(start, seen, lambda path: islice(fields.odd(path, (11, 24)), 8), 1)
 
     quick = end()
     monkeypatch.setattr(Grid, "_derived", OneByOne._derived)

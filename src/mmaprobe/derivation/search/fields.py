@@ -139,9 +139,10 @@ def operand_flushes(path: Datapath) -> list[Axis]:
     return [[field_choices.operand_set(name, how) for how in ("keep", "signed_zero")] for name in operand_names(path)]
 
 
+@lru_cache(maxsize=16)
 def flush(part: str) -> Axis:
     """What becomes of tiny results of a part, and how they are judged tiny."""
-    return roles.endings(part)[0]
+    return roles.encode_values(part, [{"subnormals": kept, "tininess": when} for kept, when in TINY])
 
 
 def overflow(part: str) -> Axis:
