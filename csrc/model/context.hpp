@@ -14,6 +14,8 @@ struct Context {
     Register<W, V>* registers;
     i64 first;  // vector
     int count;
+    Register<W, V>* products = nullptr;  // of lanes, for programs that form them alike; null: each forms its own
+    bool* formed = nullptr;              // those of products that are there
 
     MMAPROBE_HD OperandRow operand(i64 at) const { return {program + at}; }
     MMAPROBE_HD EncodeRow encode_row(i64 at) const { return {program + at}; }

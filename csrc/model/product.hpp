@@ -83,10 +83,8 @@ MMAPROBE_HD void multiply(i64 how, const Decoded<V>& a, const Decoded<V>& b, Reg
 }
 
 template <class W, int V>
-MMAPROBE_CALL void product(const Context<W, V>& x, const ProductRow& r) {
-    Register<W, V>& p = x.registers[r[ProductRow::to]];
+MMAPROBE_CALL void form_product(const Context<W, V>& x, i64 lane, Register<W, V>& p) {
     Decoded<V> a, b;
-    const i64 lane = r[ProductRow::lane];
     decode<V>(x.operand(x.header[Header::a]), x.sources.a, x.first, lane, x.count, a);
     decode<V>(x.operand(x.header[Header::b]), x.sources.b, x.first, lane, x.count, b);
     multiply<W, V>(x.header[Header::multiply], a, b, p, x.count);
@@ -99,6 +97,24 @@ MMAPROBE_CALL void product(const Context<W, V>& x, const ProductRow& r) {
     });
     if (x.header[Header::overflow_exponent] != NEVER) limit_products(x, p);
     if (x.header[Header::product_encode] != ABSENT) x.encode(p, x.header[Header::product_encode]);
+}
+
+template <class W, int V>
+MMAPROBE_CALL void product(const Context<W, V>& x, const ProductRow& r) {
+    Register<W, V>& to = x.registers[r[ProductRow::to]];
+    const i64 lane = r[ProductRow::lane];
+    if (!x.products) return form_product(x, lane, to);
+    Register<W, V>& p = x.products[lane];
+    if (!x.formed[lane]) form_product(x, lane, p);
+    x.formed[lane] = true;
+    MMAPROBE_EACH(i, x.count) {
+        to.magnitude[i] = p.magnitude[i];
+        to.exponent[i] = p.exponent[i];
+        to.label[i] = p.label[i];
+        to.flags[i] = p.flags[i];
+    }
+    if (!x.local()) return;
+    MMAPROBE_EACH(i, x.count) to.nan[i] = p.nan[i];
 }
 
 }  // namespace MMAPROBE_BUILD

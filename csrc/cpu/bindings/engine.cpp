@@ -109,17 +109,24 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
     }
     const EngineBuild& engine = engine_build(build);
     const int64_t stride = call.vectors * call.out_bytes;
+    std::vector<const int64_t*> left;  // what no kernel of whole rows takes
+    std::vector<void*> outs;
     bool memory = true;
     {
         py::gil_scoped_release release;
         for (const int64_t* start : starts) {
-            call.program = start;
-            call.out = to;
             const LayoutCall rows{start,        call.base[0], call.base[1], call.base[2], call.base[3],
                                   call.base[4], to,           call.vectors, STRIP,        0};
-            if (call.vectors < STRIP || !engine.run_rows(rows)) memory = engine.run(call) && memory;
+            if (call.vectors < STRIP || !engine.run_rows(rows)) {
+                left.push_back(start);
+                outs.push_back(to);
+            }
             to += stride;
         }
+        call.programs = left.data();
+        call.outs = outs.data();
+        call.count = int64_t(left.size());
+        memory = engine.run(call);
     }
     if (!memory) throw std::bad_alloc();
 }

@@ -74,10 +74,12 @@ class Pairs {
     }
     void evaluate(const int64_t* program, int64_t vectors, const char* c, char* out) {
         EngineCall call{};
-        call.program = program;
+        void* const to = out;
+        call.programs = &program;
+        call.outs = &to;
+        call.count = 1;
         call.vectors = vectors;
         call.out_bytes = int(unit.out_bytes);
-        call.out = out;
         for (int i = 0; i < 5; ++i) {
             call.base[i] = !unit.items[i] ? nullptr : i == 2 ? c : pairs[i].data();
             call.row[i] = unit.items[i];

@@ -9,11 +9,12 @@ class module_;
 namespace mmaprobe {
 
 struct EngineCall {
-    const int64_t* program;
+    const int64_t* const* programs;
+    void* const* outs;  // of each program
+    int64_t count;      // of programs
     const void* base[5];  // a, b, c, scale_a, scale_b; null where absent
     int64_t row[5];       // items of each in one vector
     int64_t vectors;
-    void* out;
     int out_bytes;  // width of one result
 };
 

@@ -7,8 +7,11 @@ has a label E, E is within ``labels`` and the value is below 2**(E + over).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
+from typing import NamedTuple
 
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import (
@@ -30,8 +33,7 @@ WIDTHS = (64, 128, 320, 640)
 """Widths of the integers that the native engine computes in."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Bounds of a value; see the module's text."""
 
     low: int
@@ -45,13 +47,13 @@ class Span:
 class Budget:
     """``bits`` for the widest exact value, sign included, and the bounds of every sum's grid.
 
-    ``anchors`` gives, for each ``fused`` or ``exact`` node with an uncut term, the
-    exponent of the lowest bit that its sum can have.  ``reason`` says why no
+    ``anchors`` gives, by the identity of each ``fused`` or ``exact`` node of the datapath measured that has an uncut
+    term, the exponent of the lowest bit that its sum can have.  ``reason`` says why no
     fixed width will do.
     """
 
     bits: int
-    anchors: dict[Node, int]
+    anchors: dict[int, int]
     reason: str | None = None
 
     @property
@@ -96,12 +98,16 @@ def _times(x: Span, y: Span) -> Span:
     return Span(x.low + y.low, x.high + y.high, x.width + y.width, labels, x.over + y.over)
 
 
+Parts = tuple[tuple[Span, int, int | None, int | None], ...]
+"""Of each term of a sum its bounds, how many it stands for, its fraction bits and the exponent that its zero shows."""
+
+
 class _Walk:
     """Bounds of every node of one datapath, gathered from the leaves up."""
 
     def __init__(self, datapath: Datapath) -> None:
         self.bits = 2
-        self.anchors: dict[Node, int] = {}
+        self.anchors: dict[int, int] = {}
         self.scale = span_of(datapath.scale.format) if datapath.scale else None
         root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
         result = self.encoded(root)
@@ -124,12 +130,12 @@ class _Walk:
         rule = datapath.product
         p = _times(span_of(datapath.a), span_of(datapath.b))
         if rule.label != "encoded":
-            p = replace(p, labels=(p.low, p.high), over=2 if rule.label == "operands" else 1)
+            p = p._replace(labels=(p.low, p.high), over=2 if rule.label == "operands" else 1)
         if datapath.scale is not None and datapath.scale.where == "product":
             assert self.scale is not None
             p = _times(p, _times(self.scale, self.scale))
         if rule.overflow_exponent is not None:
-            p = replace(p, high=min(p.high, max(rule.overflow_exponent, p.low + 1)))
+            p = p._replace(high=min(p.high, max(rule.overflow_exponent, p.low + 1)))
         self.need(p.width)
         return self.encoded(rule.to, p) if rule.to else p
 
@@ -165,54 +171,53 @@ class _Walk:
         precision = max(formats.get(to.format).fraction_bits + 1, to.first[0] + 1 if to.first else 0)
         self.need(max(parts[0].width, parts[1].width, precision + 2) + 3)
         x, y = parts
-        return self.encoded(to, replace(x, high=max(x.high, y.high) + 1))
+        return self.encoded(to, x._replace(high=max(x.high, y.high) + 1))
 
     def _exact(self, node: Exact) -> Span:
-        parts = [(self.node(term), len(term.lanes) if isinstance(term, Products) else 1) for term in node.terms]
-        sum_ = self._uncut(node, parts)
+        parts = tuple([(self.node(term), _count(term), None, None) for term in node.terms])
+        sum_ = self._sum(node, parts)
         if not node.scaled:
             return sum_
         assert self.scale is not None
         scales = _times(self.scale, self.scale)
         scaled = _times(sum_, scales)
         self.need(scaled.width)
-        return replace(scaled, labels=scales.labels, over=sum_.high + scales.over)
+        return scaled._replace(labels=scales.labels, over=sum_.high + scales.over)
 
     def _fused(self, node: Fused) -> Span:
-        parts, labels, overs, uncut = [], [], [], False
-        finest = -(1 << 30)
-        for term in node.terms:
-            part = self.node(term.of)
-            parts.append((part, len(term.of.lanes) if isinstance(term.of, Products) else 1))
-            labels += [*part.labels, *([] if term.zero_exponent is None else [term.zero_exponent])]
-            bits = term.fraction_bits
-            overs.append(max(part.over, 0 if bits is None else -bits))
-            uncut |= bits is None
-            finest = finest if bits is None else max(finest, bits)
-            self.need(part.width)
-        if uncut:
-            coarse = max(labels) + max(overs) + 1
-            return self._uncut(node, [(replace(part, high=max(part.high, coarse)), n) for part, n in parts])
-        over = max(overs) + _carries(parts) + 1
-        self.need(finest + over)
-        low, high = min(labels), max(labels)
-        return Span(low - finest, high + over, finest + over, (low, high), over)
+        parts = [(self.node(of), _count(of), bits, zero) for of, bits, zero in map(_RULES, node.terms)]
+        return self._sum(node, tuple(parts))
 
-    def _uncut(self, node: Fused | Exact, parts: list[tuple[Span, int]]) -> Span:
-        """An exact sum on a grid fixed at the lowest bit that any term can have."""
-        low = min(part.low for part, _ in parts)
-        high = max(part.high for part, _ in parts) + _carries(parts)
-        over = max(part.over for part, _ in parts) + _carries(parts)
-        self.anchors[node] = low
-        self.need(high - low)
-        labels = (min(part.labels[0] for part, _ in parts), max(part.labels[1] for part, _ in parts))
-        zeros = [term.zero_exponent for term in node.terms if isinstance(term, Term) and term.zero_exponent is not None]
-        labels = (min(labels[0], *zeros), max(labels[1], *zeros)) if zeros else labels
-        return Span(low, high, high - low, labels, over)
+    def _sum(self, node: Fused | Exact, parts: Parts) -> Span:
+        found, bits, anchor = _sum_of(parts, isinstance(node, Exact))
+        if anchor is not None:
+            self.anchors[id(node)] = anchor
+        self.need(bits)
+        return found
 
 
-def _carries(parts: list[tuple[Span, int]]) -> int:
-    return max(sum(count for _, count in parts) - 1, 0).bit_length()
+_RULES = attrgetter("of", "fraction_bits", "zero_exponent")
+
+
+def _count(node: Node) -> int:
+    return len(node.lanes) if isinstance(node, Products) else 1
+
+
+@lru_cache(maxsize=4096)
+def _sum_of(parts: Parts, exact: bool) -> tuple[Span, int, int | None]:
+    """Bounds of a sum, the magnitude bits that it needs, and where it is not cut the exponent of its lowest bit."""
+    labels = [*chain(*(part.labels for part, *_ in parts)), *(zero for *_, zero in parts if zero is not None)]
+    low, high, carries = min(labels), max(labels), max(sum(count for _, count, *_ in parts) - 1, 0).bit_length()
+    overs = [max(part.over, 0 if bits is None else -bits) for part, _, bits, _ in parts]
+    widest = 0 if exact else max(part.width for part, *_ in parts)
+    if any(bits is None for *_, bits, _ in parts):
+        coarse = min(part.low for part, *_ in parts) if exact else high + max(overs) + 1
+        lowest = min(part.low for part, *_ in parts)
+        top = max(coarse, *(part.high for part, *_ in parts)) + carries
+        over = max(part.over for part, *_ in parts) + carries
+        return Span(lowest, top, top - lowest, (low, high), over), max(widest, top - lowest), lowest
+    over, finest = max(overs) + carries + 1, max(bits for *_, bits, _ in parts if bits is not None)
+    return Span(low - finest, high + over, finest + over, (low, high), over), max(widest, finest + over), None
 
 
 def _encodes(datapath: Datapath) -> list[Encode]:

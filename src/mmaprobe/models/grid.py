@@ -8,9 +8,9 @@ become datapaths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -20,34 +20,64 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import run_programs
-from mmaprobe.models.program import Program, plain_program
-from mmaprobe.models.rows import COLUMNS, OPCODES, SUM
+from mmaprobe.models.program import Plain, Program, Rules, plain_program
+from mmaprobe.models.rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import Datapath, Encode
 
 Change = Callable[[Datapath], Datapath]
-Known = dict[Change, Program | None]
+Known = dict[Change | None, Plain | None]
+"""The programs of changes to one datapath, and its own."""
 Indices = NDArray[np.int64]
+Axis = tuple[NDArray[np.bool_], tuple[Indices, Program]]
+"""Of each change of an axis whether the engine holds it; the places that they alter, and to what."""
 
-CHUNK = 1024
+CHUNK = 128
 _WIDTH = COLUMNS["header"].index("width")
-_CODE, _END = COLUMNS["header"].index("code"), COLUMNS["header"].index("code_end")
 _ANCHORED, _GRID, _COUNT = (1 + COLUMNS["SUM"].index(name) for name in ("anchored", "grid", "count"))
 _ANCHOR = 1 << 40
 
 
 @dataclass(frozen=True)
 class Numbers(Sequence[Change]):
-    """One change a number (or None): what a number alters in a program is that number and a constant."""
+    """One change a number (or None): what a number alters in a program is that number and a constant; ``smooth``: a
+    number near the right one is nearer than others."""
 
     make: Callable[[int | None], Change]
     values: tuple[int | None, ...]
+    smooth: bool = True
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, index: Any) -> Any:
         return self.make(self.values[index])
+
+
+@dataclass(frozen=True)
+class Fields(Sequence[Change]):
+    """One change a value: each sets these fields of the same Encodes, or the roundings of the same terms.
+
+    The words of a program that a field says are those of its Encode or term; how wide the program's sums are, an
+    Encode's first cut alone can say.
+    """
+
+    changes: tuple[Change, ...]
+    values: tuple[Mapping[str, Any], ...]
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.changes[index]
+
+    def alike(self) -> list[list[int]]:
+        """The numbers of the values that ask for equally wide sums."""
+        found: dict[object, list[int]] = {}
+        for i, value in enumerate(self.values):
+            first = value.get("first")
+            found.setdefault(first and first[0], []).append(i)
+        return list(found.values())
 
 
 class Grid:
@@ -61,82 +91,139 @@ class Grid:
     """
 
     def __init__(self, base: Datapath, axes: Sequence[Sequence[Change]], known: Known | None = None) -> None:
-        known = {} if known is None else known
-        words = plain_program(base)
-        if words is None:
+        self.base, self.known = base, {} if known is None else known
+        found = self._plain(None)
+        if found is None:
             raise UsageError("the engine cannot hold the base datapath of a grid")
-        self.base, self.known = base, known
-        self.axes = [axis if isinstance(axis, Numbers) else tuple(axis) for axis in axes]
+        self.plain, self.words, self.sums = found, found.words, found.sums
+        self.axes = [axis if isinstance(axis, (Numbers, Fields)) else tuple(axis) for axis in axes]
         self.shape = tuple(map(len, self.axes))
-        self.words = _lift(words)
-        self.sums = np.array(list(_sums(words)), np.int64)
-        self.free = np.concatenate([[_WIDTH], self.sums + _GRID])
+        self.free = np.zeros(len(self.words), bool)
+        self.free[_WIDTH] = self.free[self.sums + _GRID] = True
         fits, self.patches = [], []
         for axis in self.axes:
-            table = self._line(axis) if isinstance(axis, Numbers) else None
-            if table is None:
-                programs = [self._program(change) for change in axis]
-                fits.append(np.array([each is not None for each in programs]))
-                table = self._table([self.words if each is None else each for each in programs])
-            else:
-                fits.append(np.ones(len(axis), bool))
-            places = np.flatnonzero((table != self.words).any(axis=0))
-            self.patches.append((places, table[:, places]))
+            good, patch = self._derived(axis) or self._each(axis)
+            fits.append(good)
+            self.patches.append(patch)
         self._check()
         self.valid: Indices = np.flatnonzero(reduce(np.logical_and.outer, fits, np.array(True)).reshape(-1))
 
     def moved(self, base: Datapath) -> Grid:
         """The same changes to a datapath that differs from the base only in fields that no axis touches."""
-        words = plain_program(base)
-        found = copy(self)
-        lifted = None if words is None else _lift(words)
+        made, found = plain_program(base), copy(self)
+        lifted = None if made is None else _lift(made).words
         for places, _ in self.patches:
             if lifted is None or len(lifted) != len(self.words) or (lifted[places] != self.words[places]).any():
                 raise ValueError("the other base differs in fields that an axis touches")
         found.base, found.words = base, self.words if lifted is None else lifted
         return found
 
-    def _program(self, change: Change) -> Program | None:
+    def _plain(self, change: Change | None) -> Plain | None:
+        """The program of a change, or of the base."""
         if change not in self.known:
-            words = plain_program(change(self.base))
-            self.known[change] = None if words is None else _lift(words)
+            made = plain_program(self.base if change is None else change(self.base))
+            self.known[change] = None if made is None else _lift(made)
         return self.known[change]
+
+    def _program(self, change: Change) -> Program | None:
+        made = self._plain(change)
+        return None if made is None else made.words
+
+    def _each(self, axis: Sequence[Change]) -> Axis:
+        programs = [self._program(change) for change in axis]
+        table = self._table([self.words if each is None else each for each in programs])
+        places = np.flatnonzero((table != self.words).any(axis=0))
+        return np.array([each is not None for each in programs]), (places, table[:, places])
 
     def _table(self, programs: list[Program]) -> Program:
         if any(len(each) != len(self.words) for each in programs):
             raise ValueError("a change of a grid adds or removes an operation")
         return np.array(programs)
 
-    def _line(self, axis: Numbers) -> Program | None:
-        """The programs of numbers by those of the least, the middle and the largest; None where they are no line."""
+    def _derived(self, axis: Sequence[Change]) -> Axis | None:
+        """An axis from the programs of a few of its changes; None where that is no way."""
+        if isinstance(axis, Numbers):
+            return self._line(axis)
+        return self._by_fields(axis) if isinstance(axis, Fields) else None
+
+    def _by_fields(self, axis: Fields) -> Axis | None:
+        """One program for each width of the sums, and two at least: what differs between two is what the fields say."""
+        alike = axis.alike()
+        probes = [group[0] for group in alike] if len(alike) > 1 else alike[0][:2]
+        made = [self._plain(axis.changes[i]) for i in probes]
+        some = [each for each in made if each is not None and len(each.words) == len(self.words)]
+        if len(some) < max(2, len(probes)) or len(axis) < 4 or len(some[0].ruled) != len(some[1].ruled):
+            return None
+        said = [i for i, (x, y) in enumerate(zip(some[0].ruled, some[1].ruled, strict=True)) if x.by != y.by]
+        for i, each in zip(probes, some, strict=True):
+            if not self._sets(each, said, axis.values[i]):
+                return None
+        columns, rows = self._said(axis, said)
+        differs = np.any([each.words != self.words for each in some], axis=0)
+        differs[columns] = False
+        others = np.flatnonzero(differs)
+        values = np.empty((len(axis), len(others)), np.int64)
+        for group, each in zip(alike, some, strict=False):
+            values[group] = each.words[others]
+        places, rows = np.concatenate([others, columns]), np.hstack([values, rows])
+        differs = (rows != self.words[places]).any(axis=0)
+        return np.ones(len(axis), bool), (places[differs], rows[:, differs])
+
+    def _said(self, axis: Fields, said: list[int]) -> tuple[Indices, Program]:
+        """The words that Encodes and terms say, and what they are for each value of their fields."""
+        places: dict[tuple[Any, Any], list[int]] = {}
+        for i in said:
+            at, words_of, by = self.plain.ruled[i]
+            places.setdefault((words_of, by), []).append(at)
+        columns, rows = [np.empty(0, np.int64)], [np.empty((len(axis), 0), np.int64)]
+        for (words_of, by), found in places.items():
+            each = np.array([words_of(_with(by, value)) for value in axis.values], np.int64)
+            columns.append(np.add.outer(found, np.arange(each.shape[1])).reshape(-1))
+            rows.append(np.tile(each, len(found)))
+        return np.concatenate(columns), np.hstack(rows)
+
+    def _sets(self, made: Plain, said: list[int], value: Mapping[str, Any]) -> bool:
+        """Whether the base with these fields of its Encodes and terms is what a change made."""
+        expected = [each.by for each in self.plain.ruled]
+        for i in said:
+            expected[i] = _with(expected[i], value)
+        places = [each.at for each in made.ruled] == [each.at for each in self.plain.ruled]
+        return places and expected == [each.by for each in made.ruled]
+
+    def _line(self, axis: Numbers) -> Axis | None:
+        """An axis of numbers by those of the least, the middle and the largest; None where they are no line."""
         numbers = sorted(value for value in axis.values if value is not None)
         if len(numbers) < 4:
             return None
         ends = numbers[0], numbers[len(numbers) // 2], numbers[-1]
         programs = [self._program(axis.make(value)) for value in ends]
-        uncut = self._program(axis.make(None)) if None in axis.values else self.words
-        if uncut is None or any(each is None for each in programs):
+        uncut = self._program(axis.make(None)) if None in axis.values else None
+        if any(each is None for each in programs):
             return None
-        least, middle, most, free = self._table([each for each in (*programs, uncut) if each is not None])
+        free = self.words if uncut is None else uncut
+        least, middle, most, free = self._table([*(each for each in programs if each is not None), free])
         grows = most != least
         line = np.where(grows, most - ends[2], most)
-        strict = np.ones(len(line), bool)
-        strict[self.free] = False
         for value, words in zip(ends, (least, middle, most), strict=True):
-            if (words != line + grows * value)[strict].any():
+            if (words != line + grows * value)[~self.free].any():
                 return None
-        rows = [free if value is None else line + grows * value for value in axis.values]
-        for row, number in zip(rows, axis.values, strict=True):
-            if number is not None:
-                row[_WIDTH] = middle[_WIDTH] if number <= ends[1] else most[_WIDTH]
-        return np.array(rows)
+        differs = grows | (line != self.words) | (free != self.words)
+        differs[_WIDTH] = True
+        places = np.flatnonzero(differs)
+        counts = np.array([0 if value is None else value for value in axis.values])
+        rows = line[places] + np.outer(counts, grows[places])
+        rows[:, places == _WIDTH] = np.where(counts <= ends[1], middle[_WIDTH], most[_WIDTH])[:, None]
+        cut = np.array([value is not None for value in axis.values])
+        rows[~cut] = free[places]
+        return cut | (uncut is not None), (places, rows)
 
     def _check(self) -> None:
         """Axes share no place but those of which the largest value is right."""
-        places = np.concatenate([places for places, _ in self.patches] or [np.empty(0, np.int64)])
-        used, counts = np.unique(places[~np.isin(places, self.free)], return_counts=True)
-        if (counts > 1).any():
-            raise ValueError(f"axes of a grid change the same words {used[counts > 1]}")
+        used = np.zeros(len(self.words), np.int64)
+        for places, _ in self.patches:
+            used[places] += ~self.free[places]
+        if (used > 1).any():
+            raise ValueError(f"axes of a grid change the same words {np.flatnonzero(used > 1)}")
 
     def datapath(self, index: int) -> Datapath:
         """The combination as a record."""
@@ -159,10 +246,9 @@ class Grid:
         places = np.unravel_index(indices, self.shape) if self.shape else ()
         for (columns, values), place in zip(self.patches, places, strict=True):
             chosen = values[place]
-            shared = np.isin(columns, self.free)
+            shared = self.free[columns]
             rows[:, columns[~shared]] = chosen[:, ~shared]
-            for column, value in zip(columns[shared], chosen[:, shared].T, strict=True):
-                np.maximum(rows[:, column], value, out=rows[:, column])
+            rows[:, columns[shared]] = np.maximum(rows[:, columns[shared]], chosen[:, shared])
         grids = rows[:, self.sums + _GRID]
         anchored = grids >= _ANCHOR // 2
         rows[:, self.sums + _GRID] = np.where(anchored, grids - _ANCHOR, grids)
@@ -170,22 +256,13 @@ class Grid:
         return rows
 
 
-def _lift(words: Program) -> Program:
+def _lift(made: Plain) -> Plain:
     """The program with every anchored grid far above the others, so that the largest of two is the right one."""
-    words = words.copy()
-    for at in _sums(words):
-        words[at + _GRID] += _ANCHOR * words[at + _ANCHORED]
-        words[at + _ANCHORED] = 0
-    return words
+    words, sums, _ = made
+    words[sums + _GRID] += _ANCHOR * words[sums + _ANCHORED]
+    words[sums + _ANCHORED] = 0
+    return made
 
 
-def _sums(words: Program) -> Iterator[int]:
-    """Where the sums of a program begin."""
-    at = int(words[_CODE])
-    while at < words[_END]:
-        opcode = int(words[at])
-        if opcode == SUM:
-            yield at
-        at += 1 + len(COLUMNS[OPCODES[opcode]])
-        if opcode == SUM:
-            at += int(words[at - 1]) * len(COLUMNS["term"])
+def _with(by: Encode | Rules, value: Mapping[str, Any]) -> Encode | Rules:
+    return by._replace(**value) if isinstance(by, Rules) else replace(by, **value)

@@ -5,8 +5,10 @@ It is unrolled over the steps: every product, sum and Encode is one row, its ope
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +55,34 @@ from mmaprobe.parameters.datapath import (
 
 Program = NDArray[np.int64]
 
+_CODE = COLUMNS["header"].index("code")
 _LABELS = {"encoded": 0, "operands": 1, "normalised": 2}
 _MULTIPLY = {"exact": 0, "and": 1, "xor": 2}
 _NAN_RULES = {"canonical": 0, "global": 1, "local": 2}
 _WHERE = {"product": 1, "group": 2}
+
+
+_RULES = attrgetter("fraction_bits", "rounding", "zero_exponent", "cutoff")
+
+
+class Rules(NamedTuple):
+    """How a term of a sum is cut."""
+
+    fraction_bits: int | None = None
+    rounding: str = Term.rounding
+    zero_exponent: int | None = None
+    cutoff: int | None = None
+
+
+_WHOLE = Rules()
+
+
+class Ruled(NamedTuple):
+    """Words from ``at`` on are ``said(by)``."""
+
+    at: int
+    said: Callable[[Any], tuple[int, ...]]
+    by: Encode | Rules
 
 
 class _Builder:
@@ -71,6 +97,9 @@ class _Builder:
         self.free: list[int] = []
         self.registers = 0
         self.code: list[int] = []
+        self.sums: list[int] = []
+        self.beside: list[Ruled] = []
+        self.inside: list[Ruled] = []
 
     def place(self, values: Iterable[int]) -> int:
         """The offset of a row that lies beside the code."""
@@ -81,7 +110,16 @@ class _Builder:
         return self.offsets[key]
 
     def encode(self, to: Encode | None) -> int:
-        return ABSENT if to is None else self.place(encode_row(to))
+        if to is None:
+            return ABSENT
+        at = self.place(encode_row(to))
+        self.beside.append(Ruled(at, encode_row, to))
+        return at
+
+    def down(self, to: Encode, ahead: int) -> bool:
+        """Whether a zero sum that meets this Encode is negative: a word of the code, so many ahead."""
+        self.inside.append(Ruled(len(self.code) + ahead, _is_down, to))
+        return to.rounding == "RD"
 
     def take(self) -> int:
         if self.free:
@@ -143,17 +181,17 @@ class _Builder:
     def _add(self, left: Node, right: Node, to: Encode, lanes: tuple[int, ...], acc: int) -> int:
         x, y = self.node(left, lanes, acc, to), self.node(right, lanes, acc, to)
         result = self.take()
-        self.code += [ADD, result, x, y, self.encode(to), to.rounding == "RD"]
+        self.code += [ADD, result, x, y, self.encode(to), self.down(to, 5)]
         self.drop(x, acc)
         self.drop(y, acc)
         return result
 
     def _fma(self, node: Fma, lanes: tuple[int, ...], acc: int) -> int:
         x = self.node(node.acc, lanes, acc, node.to)
-        encode, down = self.encode(node.to), node.to.rounding == "RD"
+        encode = self.encode(node.to)
         for lane in node.lanes:
             y, to = self.product(lanes[lane]), self.take()
-            self.code += [FMA, to, x, y, lanes[lane], encode, down]
+            self.code += [FMA, to, x, y, lanes[lane], encode, self.down(node.to, 6)]
             self.drop(x, acc)
             self.drop(y, acc)
             x = to
@@ -161,27 +199,28 @@ class _Builder:
 
     def _sum(self, node: Fused | Exact, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
         nearest = node.to or outer
-        terms = [term if isinstance(term, Term) else Term(term) for term in node.terms]
-        rows: list[int] = []
-        used: list[int] = []
+        terms: list[tuple[int, Rules]] = []
         finest = 0
-        for term in terms:
-            if isinstance(term.of, Products):
-                registers = [self.product(lanes[lane]) for lane in term.of.lanes]
+        for term in node.terms:
+            of = term.of if isinstance(term, Term) else term
+            if isinstance(of, Products):
+                registers = [self.product(lanes[lane]) for lane in of.lanes]
             else:
-                registers = [self.node(term.of, lanes, acc, nearest)]
-            columns = _term_columns(term)
-            finest = max(finest, columns[0])
-            for register in registers:
-                rows += [register, *columns]
-            used += registers
-        anchor = self.budget.anchors.get(node) if self.budget.anchors else None
+                registers = [self.node(of, lanes, acc, nearest)]
+            rules = _WHOLE if of is term else Rules(*_RULES(term))
+            finest = max(finest, UNCUT if rules.fraction_bits is None else rules.fraction_bits)
+            terms += [(register, rules) for register in registers]
+        anchor = self.budget.anchors.get(id(node))
         group = self._group(node, lanes) if isinstance(node, Exact) and node.scaled else ABSENT
         to = self.take()
         grid = finest if anchor is None else anchor
-        down = nearest.rounding == "RD"
-        self.code += [SUM, to, self.encode(node.to), down, anchor is not None, grid, group, len(used), *rows]
-        for register in used:
+        self.sums.append(len(self.code))
+        self.code += [
+            SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group, len(terms)
+        ]  # fmt: skip
+        for register, rules in terms:
+            self.inside.append(Ruled(len(self.code) + 1, _term_columns, rules))
+            self.code += (register, *_term_columns(rules))
             self.drop(register, acc)
         return to
 
@@ -261,14 +300,19 @@ class _Builder:
         return {"kernel": number, "rules": self.place(row("fused", rules))}
 
 
-def _term_columns(term: Term) -> list[int]:
+@lru_cache(maxsize=4096)
+def _term_columns(rules: Rules) -> tuple[int, ...]:
     """The columns of a term after its register."""
-    return [
-        UNCUT if term.fraction_bits is None else term.fraction_bits,
-        rounding_table(term.rounding),
-        NO_LABEL if term.zero_exponent is None else term.zero_exponent,
-        NEVER if term.cutoff is None else term.cutoff,
-    ]
+    return (
+        UNCUT if rules.fraction_bits is None else rules.fraction_bits,
+        rounding_table(rules.rounding),
+        NO_LABEL if rules.zero_exponent is None else rules.zero_exponent,
+        NEVER if rules.cutoff is None else rules.cutoff,
+    )
+
+
+def _is_down(to: Encode) -> tuple[int, ...]:
+    return (int(to.rounding == "RD"),)
 
 
 @lru_cache(maxsize=256)
@@ -287,11 +331,24 @@ def _names(special: Special) -> list[int]:
     return [2 if name == "c" else 3 * int(name[1:]) + "ab".index(name[0]) for name in special.priority]
 
 
-def plain_program(datapath: Datapath) -> Program | None:
+class Plain(NamedTuple):
+    """A program, where its sums begin, and its words that an Encode or the rules of a term say."""
+
+    words: Program
+    sums: NDArray[np.int64]
+    ruled: list[Ruled]
+
+
+def plain_program(datapath: Datapath) -> Plain | None:
     """The interpreter's program, every row in a place of its own: datapaths of one shape differ in words, not in
     places.  None where the budget refuses the datapath."""
     builder = _Builder(datapath, shared=False)
-    return builder.finish() if builder.budget.reason is None else None
+    if builder.budget.reason is not None:
+        return None
+    words = builder.finish()
+    code = int(words[_CODE])
+    inside = [Ruled(code + at, said, by) for at, said, by in builder.inside]
+    return Plain(words, code + np.array(builder.sums, np.int64), builder.beside + inside)
 
 
 @lru_cache(maxsize=16384)

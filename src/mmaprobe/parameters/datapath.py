@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, get_args
 
 from mmaprobe import formats
@@ -372,9 +373,11 @@ def lanes_of(node: Node) -> tuple[int, ...]:
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything below it, parents first."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    left = [node]
+    while left:
+        node = left.pop()
+        yield node
+        left += children(node)[::-1]
 
 
 def _check_operands(path: Datapath) -> None:
@@ -478,12 +481,16 @@ def _check_special(path: Datapath) -> None:
         return
     if d.nan_code is None:
         raise UsageError(f"NaN rule is {rule.nan}; {d.name} has no NaN to carry a payload, it must be canonical")
-    names = {"a", "b", "acc"}
-    if rule.nan == "global":
-        names = {f"{side}{lane}" for side in "ab" for lane in range(path.k)} | ({"c"} if path.c is not None else set())
+    names = _operand_names(path.k, path.c is not None) if rule.nan == "global" else frozenset(("a", "b", "acc"))
     for name in rule.priority:
         if name not in names:
             legal = "a, b, acc" if rule.nan == "local" else f"a0 to b{path.k - 1}{', c' * (path.c is not None)}"
             raise UsageError(f"priority names {brief(name)}; under {rule.nan} it may name {legal}")
     if len(set(rule.priority)) != len(rule.priority):
         raise UsageError("priority names an operand twice")
+
+
+@cache
+def _operand_names(k: int, has_c: bool) -> frozenset[str]:
+    """Every operand as a priority names it."""
+    return frozenset([*(f"{side}{lane}" for side in "ab" for lane in range(k)), *(["c"] if has_c else [])])

@@ -29,16 +29,30 @@ ENDS = tuple(name for name, each in descriptions(Encode).items() if each.ends)
 
 
 def map_node(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The tree with ``change`` applied to every node, children first."""
-    if isinstance(node, Fma):
-        node = replace(node, acc=map_node(node.acc, change))
+    """The tree with ``change`` applied to every node, children first; what it leaves as it is stays the same record."""
+    if isinstance(node, Fused):
+        terms = tuple([_of(term, map_node(term.of, change)) for term in node.terms])
+        if any(new is not term for new, term in zip(terms, node.terms, strict=True)):
+            node = replace(node, terms=terms)
     elif isinstance(node, Add):
-        node = replace(node, x=map_node(node.x, change), y=map_node(node.y, change))
-    elif isinstance(node, Fused):
-        node = replace(node, terms=tuple(replace(term, of=map_node(term.of, change)) for term in node.terms))
+        x, y = map_node(node.x, change), map_node(node.y, change)
+        if x is not node.x or y is not node.y:
+            node = replace(node, x=x, y=y)
+    elif isinstance(node, Fma):
+        acc = map_node(node.acc, change)
+        if acc is not node.acc:
+            node = replace(node, acc=acc)
     elif isinstance(node, Exact):
-        node = replace(node, terms=tuple(map_node(term, change) for term in node.terms))
+        some = tuple([map_node(term, change) for term in node.terms])
+        if any(new is not term for new, term in zip(some, node.terms, strict=True)):
+            node = replace(node, terms=some)
     return change(node)
+
+
+def _of(term: Term, node: Node) -> Term:
+    if node is term.of:
+        return term
+    return Term(node, term.fraction_bits, term.rounding, term.zero_exponent, term.cutoff)
 
 
 def with_encode(node: Node, change: Change) -> Node:

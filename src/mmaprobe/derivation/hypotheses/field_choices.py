@@ -6,18 +6,24 @@ width up to a limit, every policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.models.grid import Change, Numbers
+from mmaprobe.models.grid import Change, Fields, Numbers
 from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, Operand, Products, Term, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_encodes, map_terms
 
+Axis = Sequence[Change]
+TINY: list[dict[str, Any]] = [
+    {"subnormals": policy, "tininess": tiny}
+    for policy, tiny in [("keep", "after"), *product(SUBNORMALS[1:], choices(Encode, "tininess"))]
+]
+"""Every rule of tiny results."""
 MOST_BITS = 64
 """The widest alignment that a search counts out; above it nothing is cut."""
 
@@ -32,14 +38,18 @@ def widths(uncut: bool) -> tuple[int | None, ...]:
     return (*((None,) if uncut else ()), *range(MOST_BITS + 1))
 
 
-def alignment(modes: Iterable[str] = formats.ROUNDINGS) -> list[Change]:
+def alignment(modes: Iterable[str] = formats.ROUNDINGS) -> Axis:
     """Every rounding of all aligned sums' terms."""
-    return [_fused(rounding=mode) for mode in modes]
+    return _axis(_fused, [{"rounding": mode} for mode in modes])
 
 
-def rounding(modes: Iterable[str] = formats.ROUNDINGS) -> list[Change]:
+def rounding(modes: Iterable[str] = formats.ROUNDINGS) -> Axis:
     """Every rounding of all results."""
-    return [_encodes(rounding=mode) for mode in modes]
+    return _axis(_encodes, [{"rounding": mode} for mode in modes])
+
+
+def _axis(change: Callable[..., Change], values: Sequence[dict[str, Any]]) -> Fields:
+    return Fields(tuple(change(**value) for value in values), tuple(values))
 
 
 def zero_exponent(values: Iterable[int | None]) -> Sequence[Change]:
@@ -52,22 +62,21 @@ def operand(name: str) -> list[Change]:
     return [operand_set(name, policy) for policy in SUBNORMALS]
 
 
-def flush() -> list[Change]:
+def flush() -> Axis:
     """What becomes of tiny results, and how they are judged tiny."""
-    rules = [("keep", "after"), *product(SUBNORMALS[1:], choices(Encode, "tininess"))]
-    return [_encodes(subnormals=policy, tininess=tiny) for policy, tiny in rules]
+    return _axis(_encodes, TINY)
 
 
-def zero_sign() -> list[Change]:
-    return [_encodes(zero=sign) for sign in choices(Encode, "zero")]
+def zero_sign() -> Axis:
+    return _axis(_encodes, [{"zero": sign} for sign in choices(Encode, "zero")])
 
 
-def underflow_sign() -> list[Change]:
-    return [_encodes(underflow=sign) for sign in choices(Encode, "underflow")]
+def underflow_sign() -> Axis:
+    return _axis(_encodes, [{"underflow": sign} for sign in choices(Encode, "underflow")])
 
 
-def overflow() -> list[Change]:
-    return [_encodes(overflow=rule) for rule in OVERFLOWS]
+def overflow() -> Axis:
+    return _axis(_encodes, [{"overflow": rule} for rule in OVERFLOWS])
 
 
 def cut(datapath: Datapath, bits: int | None, mode: str) -> Datapath:

@@ -15,10 +15,9 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices
-from mmaprobe.models.grid import Change, Numbers
+from mmaprobe.models.grid import Change, Fields, Numbers
 from mmaprobe.parameters.datapath import (
     OVERFLOWS,
-    SUBNORMALS,
     Accumulator,
     Datapath,
     Encode,
@@ -70,7 +69,10 @@ def widths(role: tuple[str, bool], uncut: bool) -> Axis:
 
 
 def modes(role: tuple[str, bool]) -> Axis:
-    return [terms(role, rounding=mode) for mode in formats.ROUNDINGS]
+    return Fields(
+        tuple(terms(role, rounding=mode) for mode in formats.ROUNDINGS),
+        tuple({"rounding": mode} for mode in formats.ROUNDINGS),
+    )
 
 
 def zeros(role: tuple[str, bool], values: Iterable[int | None]) -> Axis:
@@ -119,8 +121,13 @@ def encodes(part: str, change: Callable[[Encode], Encode]) -> Change:
 def encode_axis(part: str, **fields: tuple[Any, ...]) -> Axis:
     """Every combination of these values of an Encode's fields."""
     names = list(fields)
-    every = [dict(zip(names, values, strict=True)) for values in product(*fields.values())]
-    return [encodes(part, lambda to, v=values: replace(to, **v)) for values in every]  # type: ignore[misc]
+    return encode_values(part, [dict(zip(names, values, strict=True)) for values in product(*fields.values())])
+
+
+def encode_values(part: str, every: Sequence[dict[str, Any]]) -> Axis:
+    """Each of these values of some of an Encode's fields."""
+    changes = [encodes(part, lambda to, v=values: replace(to, **v)) for values in every]  # type: ignore[misc]
+    return Fields(tuple(changes), tuple(every))
 
 
 def parts_of(datapath: Datapath) -> list[str]:
@@ -132,13 +139,9 @@ def parts_of(datapath: Datapath) -> list[str]:
 @lru_cache(maxsize=16)
 def endings(part: str) -> list[Axis]:
     """What happens at the ends of a result's range."""
-    tiny = [("keep", "after"), *product(SUBNORMALS[1:], choices(Encode, "tininess"))]
-    flush = [
-        encodes(part, lambda to, v=values: replace(to, subnormals=v[0], tininess=v[1]))  # type: ignore[misc]
-        for values in tiny
-    ]
     others = [name for name in ENDS if name not in ("overflow", "subnormals", "tininess")]
-    return [flush, *(encode_axis(part, **{name: choices(Encode, name)}) for name in others)]
+    own = [encode_axis(part, **{name: choices(Encode, name)}) for name in others]
+    return [encode_values(part, field_choices.TINY), *own]
 
 
 def roundings(part: str) -> Axis:
@@ -154,8 +157,7 @@ def first_cuts(datapath: Datapath, part: str) -> Axis:
 
 @lru_cache(maxsize=64)
 def _first_cuts(part: str, most: int) -> Axis:
-    values = [None, *product(range(1, most), formats.ROUNDINGS)]
-    return [encodes(part, lambda e, v=value: replace(e, first=v)) for value in values]  # type: ignore[misc]
+    return encode_values(part, [{"first": cut} for cut in (None, *product(range(1, most), formats.ROUNDINGS))])
 
 
 def products(datapath: Datapath) -> list[Axis]:
@@ -165,12 +167,11 @@ def products(datapath: Datapath) -> list[Axis]:
 
 @lru_cache(maxsize=64)
 def _products(top: int) -> list[Axis]:
+    def limit(value: int | None) -> Change:
+        return lambda path: replace(path, product=replace(path.product, overflow_exponent=value))
+
     labels = [
         lambda path, v=label: replace(path, product=replace(path.product, label=v))
         for label in choices(Product, "label")
     ]
-    limits = [
-        lambda path, v=value: replace(path, product=replace(path.product, overflow_exponent=v))
-        for value in (None, *range(max(1, top - 300), top + 1))
-    ]
-    return [labels, limits]
+    return [labels, Numbers(lru_cache(maxsize=None)(limit), (None, *range(max(1, top - 300), top + 1)), smooth=False)]

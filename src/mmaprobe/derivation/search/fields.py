@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations, product
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.search.loss import Axis
-from mmaprobe.models.grid import Change, Numbers
+from mmaprobe.models.grid import Change, Fields, Numbers
 from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_fused, map_terms
@@ -139,9 +139,10 @@ def operand_flushes(path: Datapath) -> list[Axis]:
     return [[field_choices.operand_set(name, how) for how in ("keep", "signed_zero")] for name in operand_names(path)]
 
 
+@lru_cache(maxsize=16)
 def flush(part: str) -> Axis:
     """What becomes of tiny results of a part, and how they are judged tiny."""
-    return [roles.encode_axis(part, subnormals=each[:1], tininess=each[1:])[0] for each in TINY]
+    return roles.encode_values(part, [{"subnormals": kept, "tininess": when} for kept, when in TINY])
 
 
 def overflow(part: str) -> Axis:
@@ -163,6 +164,7 @@ def _tied_zeros(values: tuple[int | None, ...]) -> Axis:
     return Numbers(all_zeros, values)
 
 
+@lru_cache(maxsize=4096)
 def all_zeros(value: int | None) -> Change:
     """Set the zero exponent of every term."""
     return lambda path: map_terms(path, lambda term: replace(term, zero_exponent=value))
@@ -275,7 +277,8 @@ def level_widths(handed: bool, uncut: bool) -> Axis:
 
 @lru_cache(maxsize=2)
 def level_modes(handed: bool) -> Axis:
-    return [_level(handed, rounding=mode) for mode in formats.ROUNDINGS]
+    changes = tuple(_level(handed, rounding=mode) for mode in formats.ROUNDINGS)
+    return Fields(changes, tuple({"rounding": mode} for mode in formats.ROUNDINGS))
 
 
 def rounding(part: str) -> Axis:
@@ -292,6 +295,7 @@ def first_cuts(part: str, precisions: Precisions) -> Axis:
 def numbered_cuts(part: str, mode: str, most: int) -> Axis:
     """A first cut of a part to every number of bits below ``most``."""
 
+    @cache
     def cut(bits: int | None) -> Change:
         return roles.encodes(part, lambda to: replace(to, first=None if bits is None else (bits, mode)))
 

@@ -166,7 +166,7 @@ class _Level:
 
 def _levels(grid: Grid) -> list[_Level]:
     few = int(np.prod(grid.shape)) <= WHOLE
-    long = [not few and isinstance(axis, Numbers) and len(axis) > FINE for axis in grid.axes]
+    long = [not few and isinstance(axis, Numbers) and axis.smooth and len(axis) > FINE for axis in grid.axes]
     strides = [len(axis) // COARSE if each else 1 for axis, each in zip(grid.axes, long, strict=True)]
     found: list[_Level] = []
     reach: tuple[int, ...] | None = None
