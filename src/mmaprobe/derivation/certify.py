@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
-from mmaprobe.derivation.budget import NEIGHBOUR
-from mmaprobe.derivation.certificate import Certificate, Pool, witnesses_against
+from mmaprobe.derivation.budget import NEIGHBOUR, price
+from mmaprobe.derivation.certificate import Certificate, Key, Pool, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import OutsideError
-from mmaprobe.derivation.survivors import several
+from mmaprobe.derivation.survivors import Indices, several
 from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.generators import families_for
+from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.moves import moved
@@ -30,10 +35,28 @@ FAR = 48
 ATTEMPTS = 5
 """Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
 LAST_POOL = 40_000
-LAST_EVALUATIONS = 1_000_000
-"""Size of the last pool, and how often datapaths are evaluated on it at most: rare differences need many vectors."""
-AIMED_LANES = 60_000_000
-"""So many lanes are evaluated on a pool aimed at neighbours, about."""
+"""Size of the last pool: rare differences need many vectors."""
+ATTACK = 60_000_000
+"""Units of work that neighbours may take on one pool, about: a second of a core.  Each has an equal share of
+it, and what those leave that are soon told apart is for the others of its price."""
+LEAST = 256
+"""Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
+
+
+def parts(size: int) -> Iterator[range]:
+    """``LEAST`` numbers, then twice as many, and so on, up to ``size``."""
+    start, length = 0, LEAST
+    while start < size:
+        yield range(start, min(start + length, size))
+        start, length = start + length, 2 * length
+
+
+class Told(NamedTuple):
+    """Neighbours that these columns of a pool tell from the current datapath, and their answers to them."""
+
+    neighbours: list[Neighbour]
+    columns: Indices
+    table: Bits
 
 
 class Settlement:
@@ -43,6 +66,8 @@ class Settlement:
         self.search = search
         self.state = search.state
         self.instruction = search.instruction
+        self.met: Counter[Key] = Counter()
+        """Vectors of pools that told a neighbour of the current datapath from nothing."""
 
     def run(self, datapath: Datapath, fresh: int) -> Certificate:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
@@ -66,8 +91,9 @@ class Settlement:
 
     def _refute(self, turn: int) -> Certificate:
         """Every neighbour of the current datapath: a witness against it, an argument, or open."""
-        pools: list[Pool] = []
         for sweep in range(MOVES):
+            pools: list[Pool] = []
+            self.met.clear()
             near = neighbourhood(self.state.current)
             self.state.allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
             reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(near)}
@@ -83,10 +109,9 @@ class Settlement:
                 if moved:
                     break
             if not moved:
-                searched = self.state.session.all.count + sum(pool.vectors for pool in pools)
-                return Certificate.of(
-                    {n[:2]: self.state.proofs.get(n[:2]) or reasons[n[:2]] for n in near}, searched, pools
-                )
+                grounds = {n[:2]: self.state.proofs.get(n[:2]) or reasons[n[:2]] for n in near}
+                asked = self.state.session.all.count
+                return Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, pools)
             self.state.proofs.clear()
         raise OutsideError("neighbours kept replacing each other", self.state.current)
 
@@ -96,22 +121,30 @@ class Settlement:
         if not self.state.session.all.count or not left:
             return left
         vectors, answers = self.state.session.all.seen()
-        table = self.state.allowance.evaluate([n.datapath for n in left], vectors)
-        found = witnesses_against((n[:2] for n in left), table, answers, vectors)
-        self.state.proofs |= found
-        return [n for n in left if n[:2] not in found]
+        for part in parts(vectors.size):
+            if not left:
+                break
+            some = take(vectors, part)
+            table = self.state.allowance.evaluate([n.datapath for n in left], some)
+            found = witnesses_against((n[:2] for n in left), table, answers[part], some)
+            self.state.proofs |= found
+            left = [n for n in left if n[:2] not in found]
+        return left
 
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
         """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
         every = (*families_for(self.instruction), *OWN_KINDS)
         if attempt == ATTEMPTS - 1:
-            count = min(LAST_POOL, LAST_EVALUATIONS // len(left))
-            return mixed_vectors(self.instruction, seed, count), every
+            return mixed_vectors(self.instruction, seed, max(min(LAST_POOL, self._share(left)), POOL)), every
         if attempt == 0 or not can_attack(self.instruction):
             return mixed_vectors(self.instruction, seed, POOL << attempt), every
         rivals = [n.datapath for n in left]
-        count = min(POOL << (2 * attempt - 1), max(AIMED_LANES // (len(left) * self.instruction.k), POOL))
+        count = max(min(POOL << (2 * attempt - 1), self._share(left)), POOL)
         return attack_vectors(self.instruction, self.state.current, rivals, seed, count), tuple(SHAPES)
+
+    def _share(self, left: list[Neighbour]) -> int:
+        """Vectors that the cheapest of so many neighbours may meet."""
+        return ATTACK // (len(left) * self.instruction.k * min(price(program(n.datapath)) for n in left))
 
     def _refute_relatives(self, start: Datapath) -> Certificate:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
@@ -120,23 +153,52 @@ class Settlement:
         keys = [("control state", grammar.control_words(path)) for path in others]
         found = witnesses_against(keys, self.state.allowance.evaluate(others, vectors), answers, vectors)
         self.state.proofs |= found
-        return Certificate.of({key: found.get(key) for key in keys}, vectors.size)
+        return Certificate.of({key: found.get(key) for key in keys}, dict.fromkeys(keys, vectors.size))
 
     def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
         """Ask the device about the vectors that tell neighbours from the current datapath."""
+        mixed = np.random.default_rng(pool.size).permutation(pool.size)
+        pool = take(pool, mixed)
         base = self.state.allowance.evaluate([self.state.current], pool)[0]
-        table = self.state.allowance.evaluate([n.datapath for n in left], pool)
-        columns = telling(np.concatenate([base[None], table]), from_first=True)
-        if not columns.size:
+        told = [
+            each
+            for units in sorted({price(program(n.datapath)) for n in left})
+            for each in self._told(
+                [n for n in left if price(program(n.datapath)) == units], units, pool, base, len(left)
+            )
+        ]
+        if not told:
             return left, False
+        columns = np.concatenate([each.columns for each in told])
         asked = take(pool, columns)
         answers = self.state.session.ask(asked)
         if (answers != base[columns]).any():
             self._repair([n.datapath for n in left])
             return left, True
-        found = witnesses_against((n[:2] for n in left), table[:, columns], answers, asked)
-        self.state.proofs |= found
-        return [n for n in left if n[:2] not in found], False
+        for each in told:
+            keys = [n[:2] for n in each.neighbours]
+            some = take(pool, each.columns)
+            self.state.proofs |= witnesses_against(keys, each.table, base[each.columns], some)
+        return [n for n in left if n[:2] not in self.state.proofs], False
+
+    def _told(self, left: list[Neighbour], units: int, pool: Batch, base: Bits, among: int) -> Iterator[Told]:
+        """Part by part of a pool those neighbours that it tells from the current datapath, which meet no more of it;
+        all cost so many units a lane, and are those of that price ``among`` so many."""
+        allowed = ATTACK * len(left) // among
+        for part in parts(pool.size):
+            lanes = units * self.instruction.k * len(left)
+            if not left or (part.start and lanes * len(part) > allowed):
+                break
+            allowed -= lanes * len(part)
+            some = np.arange(part.start, part.stop)
+            table = self.state.allowance.evaluate([n.datapath for n in left], take(pool, some))
+            differs = (table != base[some]).any(axis=1)
+            self.met.update({n[:2]: len(part) for n in left})
+            if differs.any():
+                mine = [n for n, differ in zip(left, differs, strict=True) if differ]
+                columns = telling(np.concatenate([base[None, some], table[differs]]), from_first=True)
+                yield Told(mine, some[columns], table[differs][:, columns])
+                left = [n for n, differ in zip(left, differs, strict=True) if not differ]
 
     def _repair(self, more: list[Datapath] | None = None) -> None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
