@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.moves import moved
-from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 
 POOL = 1500
 ROUNDS, MOVES = 6, 24
@@ -43,19 +44,20 @@ LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
 
 
-def parts(size: int) -> Iterator[range]:
+def parts(size: int) -> Iterator[Indices]:
     """``LEAST`` numbers, then twice as many, and so on, up to ``size``."""
     start, length = 0, LEAST
     while start < size:
-        yield range(start, min(start + length, size))
+        yield np.arange(start, min(start + length, size))
         start, length = start + length, 2 * length
 
 
 class Told(NamedTuple):
-    """Neighbours that these columns of a pool tell from the current datapath, and their answers to them."""
+    """Neighbours that these columns of a pool tell from the current datapath; its answers to them and theirs."""
 
     neighbours: list[Neighbour]
     columns: Indices
+    base: Bits
     table: Bits
 
 
@@ -157,59 +159,57 @@ class Settlement:
 
     def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
         """Ask the device about the vectors that tell neighbours from the current datapath."""
-        mixed = np.random.default_rng(pool.size).permutation(pool.size)
-        pool = take(pool, mixed)
-        base = self.state.allowance.evaluate([self.state.current], pool)[0]
-        told = [
-            each
-            for units in sorted({price(program(n.datapath)) for n in left})
-            for each in self._told(
-                [n for n in left if price(program(n.datapath)) == units], units, pool, base, len(left)
-            )
-        ]
+        pool = take(pool, np.random.default_rng(pool.size).permutation(pool.size))  # every family in every part
+        prices: dict[int, list[Neighbour]] = {}
+        for n in left:
+            prices.setdefault(price(program(n.datapath)), []).append(n)
+        told = [each for units, some in prices.items() for each in self._told(some, units, pool, len(left))]
         if not told:
             return left, False
         columns = np.concatenate([each.columns for each in told])
         asked = take(pool, columns)
         answers = self.state.session.ask(asked)
-        if (answers != base[columns]).any():
+        if (answers != np.concatenate([each.base for each in told])).any():
             self._repair([n.datapath for n in left])
             return left, True
         for each in told:
             keys = [n[:2] for n in each.neighbours]
-            some = take(pool, each.columns)
-            self.state.proofs |= witnesses_against(keys, each.table, base[each.columns], some)
+            self.state.proofs |= witnesses_against(keys, each.table, each.base, take(pool, each.columns))
         return [n for n in left if n[:2] not in self.state.proofs], False
 
-    def _told(self, left: list[Neighbour], units: int, pool: Batch, base: Bits, among: int) -> Iterator[Told]:
+    def _told(self, left: list[Neighbour], units: int, pool: Batch, among: int) -> Iterator[Told]:
         """Part by part of a pool those neighbours that it tells from the current datapath, which meet no more of it;
-        all cost so many units a lane, and are those of that price ``among`` so many."""
+        all cost so many units a lane, and ``among`` so many share what may be taken."""
         allowed = ATTACK * len(left) // among
         for part in parts(pool.size):
-            lanes = units * self.instruction.k * len(left)
-            if not left or (part.start and lanes * len(part) > allowed):
+            taken = units * self.instruction.k * len(left) * len(part)
+            if not left or (part[0] and taken > allowed):
                 break
-            allowed -= lanes * len(part)
-            some = np.arange(part.start, part.stop)
-            table = self.state.allowance.evaluate([n.datapath for n in left], take(pool, some))
-            differs = (table != base[some]).any(axis=1)
+            allowed -= taken
+            base, *table = self.state.allowance.evaluate(
+                [self.state.current, *(n.datapath for n in left)], take(pool, part)
+            )
             self.met.update({n[:2]: len(part) for n in left})
-            if differs.any():
-                mine = [n for n, differ in zip(left, differs, strict=True) if differ]
-                columns = telling(np.concatenate([base[None, some], table[differs]]), from_first=True)
-                yield Told(mine, some[columns], table[differs][:, columns])
+            differs = [bool((row != base).any()) for row in table]
+            if any(differs):
+                rows = np.stack(list(compress(table, differs)))
+                columns = telling(np.concatenate([base[None], rows]), from_first=True)
+                yield Told(list(compress(left, differs)), part[columns], base[columns], rows[:, columns])
                 left = [n for n, differ in zip(left, differs, strict=True) if not differ]
 
     def _repair(self, more: list[Datapath] | None = None) -> None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
         comes last, since one can imitate a wrong number for long."""
         self.state.proofs.clear()
+        before = numbers(self.state.current)
         near = [n.datapath for n in neighbours(self.state.current)]
         values = [path for path in more or [] if path in set(near)]
         for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
             if self.state.move(list(candidates)):
                 self._simplify()
-                self._pin_down()
+                self._pin_down(
+                    {name for name, value in numbers(self.state.current).items() if value != before.get(name)}
+                )
                 return
         closest = self.state.current
         if self.search.mended(closest) is not None:
@@ -229,10 +229,10 @@ class Settlement:
             if self.state.session.all.alive([plain]):
                 self.state.believed, self.state.others = plain, [current, *self.state.others]
 
-    def _pin_down(self) -> None:
-        """Where numbers near the new ones agree as well, all of them are told apart at once, not step by step."""
+    def _pin_down(self, fresh: set[str]) -> None:
+        """Where numbers near the ``fresh`` ones agree as well, all of them are told apart at once, not step by step."""
         current, view = self.state.current, self.state.session.all
-        alive = view.alive([current, *with_numbers(current, FAR)])
+        alive = view.alive([current, *with_numbers(current, FAR, fresh)]) if fresh else []
         if len(alive) < 2 or not can_attack(self.instruction):
             return
 
