@@ -63,9 +63,9 @@ class Certificate:
         return sum(entry.verdict == "equivalent" for entry in self.entries)
 
     @classmethod
-    def of(cls, grounds: Mapping[Key, Grounds], searched: int, pools: Iterable[Pool] = ()) -> Certificate:
-        """The verdict on each neighbour from what was found about it, among ``searched`` vectors."""
-        return cls(tuple(_verdict(*key, found, searched) for key, found in grounds.items()), tuple(pools))
+    def of(cls, grounds: Mapping[Key, Grounds], searched: Mapping[Key, int], pools: Iterable[Pool] = ()) -> Certificate:
+        """The verdict on each neighbour from what was found about it, among so many vectors ``searched``."""
+        return cls(tuple(_verdict(*key, found, searched[key]) for key, found in grounds.items()), tuple(pools))
 
     @property
     def witnesses(self) -> tuple[Witness, ...]:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from itertools import compress
+from typing import NamedTuple
+
 import numpy as np
 
-from mmaprobe.derivation.budget import NEIGHBOUR
-from mmaprobe.derivation.certificate import Certificate, Pool, witnesses_against
+from mmaprobe.derivation.budget import NEIGHBOUR, price
+from mmaprobe.derivation.certificate import Certificate, Key, Pool, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import OutsideError
-from mmaprobe.derivation.survivors import several
+from mmaprobe.derivation.survivors import Indices, several
 from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.generators import families_for
+from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.moves import moved
-from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 
 POOL = 1500
 ROUNDS, MOVES = 6, 24
@@ -30,10 +36,29 @@ FAR = 48
 ATTEMPTS = 5
 """Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
 LAST_POOL = 40_000
-LAST_EVALUATIONS = 1_000_000
-"""Size of the last pool, and how often datapaths are evaluated on it at most: rare differences need many vectors."""
-AIMED_LANES = 60_000_000
-"""So many lanes are evaluated on a pool aimed at neighbours, about."""
+"""Size of the last pool: rare differences need many vectors."""
+ATTACK = 60_000_000
+"""Units of work that neighbours may take on one pool, about: a second of a core.  Each has an equal share of
+it, and what those leave that are soon told apart is for the others of its price."""
+LEAST = 256
+"""Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
+
+
+def parts(size: int) -> Iterator[Indices]:
+    """``LEAST`` numbers, then twice as many, and so on, up to ``size``."""
+    start, length = 0, LEAST
+    while start < size:
+        yield np.arange(start, min(start + length, size))
+        start, length = start + length, 2 * length
+
+
+class Told(NamedTuple):
+    """Neighbours that these columns of a pool tell from the current datapath; its answers to them and theirs."""
+
+    neighbours: list[Neighbour]
+    columns: Indices
+    base: Bits
+    table: Bits
 
 
 class Settlement:
@@ -43,6 +68,8 @@ class Settlement:
         self.search = search
         self.state = search.state
         self.instruction = search.instruction
+        self.met: Counter[Key] = Counter()
+        """Vectors of pools that told a neighbour of the current datapath from nothing."""
 
     def run(self, datapath: Datapath, fresh: int) -> Certificate:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
@@ -66,8 +93,9 @@ class Settlement:
 
     def _refute(self, turn: int) -> Certificate:
         """Every neighbour of the current datapath: a witness against it, an argument, or open."""
-        pools: list[Pool] = []
         for sweep in range(MOVES):
+            pools: list[Pool] = []
+            self.met.clear()
             near = neighbourhood(self.state.current)
             self.state.allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
             reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(near)}
@@ -83,10 +111,9 @@ class Settlement:
                 if moved:
                     break
             if not moved:
-                searched = self.state.session.all.count + sum(pool.vectors for pool in pools)
-                return Certificate.of(
-                    {n[:2]: self.state.proofs.get(n[:2]) or reasons[n[:2]] for n in near}, searched, pools
-                )
+                grounds = {n[:2]: self.state.proofs.get(n[:2]) or reasons[n[:2]] for n in near}
+                asked = self.state.session.all.count
+                return Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, pools)
             self.state.proofs.clear()
         raise OutsideError("neighbours kept replacing each other", self.state.current)
 
@@ -96,22 +123,30 @@ class Settlement:
         if not self.state.session.all.count or not left:
             return left
         vectors, answers = self.state.session.all.seen()
-        table = self.state.allowance.evaluate([n.datapath for n in left], vectors)
-        found = witnesses_against((n[:2] for n in left), table, answers, vectors)
-        self.state.proofs |= found
-        return [n for n in left if n[:2] not in found]
+        for part in parts(vectors.size):
+            if not left:
+                break
+            some = take(vectors, part)
+            table = self.state.allowance.evaluate([n.datapath for n in left], some)
+            found = witnesses_against((n[:2] for n in left), table, answers[part], some)
+            self.state.proofs |= found
+            left = [n for n in left if n[:2] not in found]
+        return left
 
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
         """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
         every = (*families_for(self.instruction), *OWN_KINDS)
         if attempt == ATTEMPTS - 1:
-            count = min(LAST_POOL, LAST_EVALUATIONS // len(left))
-            return mixed_vectors(self.instruction, seed, count), every
+            return mixed_vectors(self.instruction, seed, max(min(LAST_POOL, self._share(left)), POOL)), every
         if attempt == 0 or not can_attack(self.instruction):
             return mixed_vectors(self.instruction, seed, POOL << attempt), every
         rivals = [n.datapath for n in left]
-        count = min(POOL << (2 * attempt - 1), max(AIMED_LANES // (len(left) * self.instruction.k), POOL))
+        count = max(min(POOL << (2 * attempt - 1), self._share(left)), POOL)
         return attack_vectors(self.instruction, self.state.current, rivals, seed, count), tuple(SHAPES)
+
+    def _share(self, left: list[Neighbour]) -> int:
+        """Vectors that the cheapest of so many neighbours may meet."""
+        return ATTACK // (len(left) * self.instruction.k * min(price(program(n.datapath)) for n in left))
 
     def _refute_relatives(self, start: Datapath) -> Certificate:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
@@ -120,34 +155,61 @@ class Settlement:
         keys = [("control state", grammar.control_words(path)) for path in others]
         found = witnesses_against(keys, self.state.allowance.evaluate(others, vectors), answers, vectors)
         self.state.proofs |= found
-        return Certificate.of({key: found.get(key) for key in keys}, vectors.size)
+        return Certificate.of({key: found.get(key) for key in keys}, dict.fromkeys(keys, vectors.size))
 
     def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
         """Ask the device about the vectors that tell neighbours from the current datapath."""
-        base = self.state.allowance.evaluate([self.state.current], pool)[0]
-        table = self.state.allowance.evaluate([n.datapath for n in left], pool)
-        columns = telling(np.concatenate([base[None], table]), from_first=True)
-        if not columns.size:
+        pool = take(pool, np.random.default_rng(pool.size).permutation(pool.size))  # every family in every part
+        prices: dict[int, list[Neighbour]] = {}
+        for n in left:
+            prices.setdefault(price(program(n.datapath)), []).append(n)
+        told = [each for units, some in prices.items() for each in self._told(some, units, pool, len(left))]
+        if not told:
             return left, False
+        columns = np.concatenate([each.columns for each in told])
         asked = take(pool, columns)
         answers = self.state.session.ask(asked)
-        if (answers != base[columns]).any():
+        if (answers != np.concatenate([each.base for each in told])).any():
             self._repair([n.datapath for n in left])
             return left, True
-        found = witnesses_against((n[:2] for n in left), table[:, columns], answers, asked)
-        self.state.proofs |= found
-        return [n for n in left if n[:2] not in found], False
+        for each in told:
+            keys = [n[:2] for n in each.neighbours]
+            self.state.proofs |= witnesses_against(keys, each.table, each.base, take(pool, each.columns))
+        return [n for n in left if n[:2] not in self.state.proofs], False
+
+    def _told(self, left: list[Neighbour], units: int, pool: Batch, among: int) -> Iterator[Told]:
+        """Part by part of a pool those neighbours that it tells from the current datapath, which meet no more of it;
+        all cost so many units a lane, and ``among`` so many share what may be taken."""
+        allowed = ATTACK * len(left) // among
+        for part in parts(pool.size):
+            taken = units * self.instruction.k * len(left) * len(part)
+            if not left or (part[0] and taken > allowed):
+                break
+            allowed -= taken
+            base, *table = self.state.allowance.evaluate(
+                [self.state.current, *(n.datapath for n in left)], take(pool, part)
+            )
+            self.met.update({n[:2]: len(part) for n in left})
+            differs = [bool((row != base).any()) for row in table]
+            if any(differs):
+                rows = np.stack(list(compress(table, differs)))
+                columns = telling(np.concatenate([base[None], rows]), from_first=True)
+                yield Told(list(compress(left, differs)), part[columns], base[columns], rows[:, columns])
+                left = [n for n, differ in zip(left, differs, strict=True) if not differ]
 
     def _repair(self, more: list[Datapath] | None = None) -> None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
         comes last, since one can imitate a wrong number for long."""
         self.state.proofs.clear()
+        before = numbers(self.state.current)
         near = [n.datapath for n in neighbours(self.state.current)]
         values = [path for path in more or [] if path in set(near)]
         for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
             if self.state.move(list(candidates)):
                 self._simplify()
-                self._pin_down()
+                self._pin_down(
+                    {name for name, value in numbers(self.state.current).items() if value != before.get(name)}
+                )
                 return
         closest = self.state.current
         if self.search.mended(closest) is not None:
@@ -167,10 +229,10 @@ class Settlement:
             if self.state.session.all.alive([plain]):
                 self.state.believed, self.state.others = plain, [current, *self.state.others]
 
-    def _pin_down(self) -> None:
-        """Where numbers near the new ones agree as well, all of them are told apart at once, not step by step."""
+    def _pin_down(self, fresh: set[str]) -> None:
+        """Where numbers near the ``fresh`` ones agree as well, all of them are told apart at once, not step by step."""
         current, view = self.state.current, self.state.session.all
-        alive = view.alive([current, *with_numbers(current, FAR)])
+        alive = view.alive([current, *with_numbers(current, FAR, fresh)]) if fresh else []
         if len(alive) < 2 or not can_attack(self.instruction):
             return
 

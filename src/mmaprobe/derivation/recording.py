@@ -90,7 +90,7 @@ def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: li
         mine = {key: found for key, found in grounds.items() if key[0].startswith(field)}
         if not all(isinstance(found, Witness) for found in mine.values()):
             grounds = {key: found for key, found in grounds.items() if key not in mine} | {(field, "any"): None}
-    return Certificate.of(grounds, vectors.size)
+    return Certificate.of(grounds, dict.fromkeys(grounds, vectors.size))
 
 
 def _zeros_alike(best: Datapath, vectors: Batch, answers: Bits) -> list[Datapath]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -66,10 +66,12 @@ def numbers(datapath: Datapath) -> dict[str, int | None]:
     return found
 
 
-def with_numbers(datapath: Datapath, distance: int) -> list[Datapath]:
-    """Every datapath in which one of the numbers lies 2 to ``distance`` away, the nearest first."""
+def with_numbers(datapath: Datapath, distance: int, among: Container[str] | None = None) -> list[Datapath]:
+    """Every datapath in which one of the numbers (``among`` those of these fields) lies 2 to ``distance`` away, the
+    nearest first."""
     steps = [sign * size for size in range(2, distance + 1) for sign in (-1, 1)]
-    held = [(field, value) for field, value in numbers(datapath).items() if value is not None]
+    every = [(field, value) for field, value in numbers(datapath).items() if value is not None]
+    held = [(field, value) for field, value in every if among is None or field in among]
     found = [_mutated(datapath, field, value + step) for step in steps for field, value in held]
     return [path for path in dict.fromkeys(found) if path is not None and path != datapath]
 
