@@ -282,6 +282,9 @@ class Search:
                 for path in spellings(each.path)
             ]
             by_ends = _unlike([*by_ends, *self._by_ends(others, seen)])
+        if by_ends and by_ends[0].loss:
+            further = [Near(*self._down(each.path, ENDS, seen), each.name) for each in by_ends[: 2 * BEST]]
+            by_ends = _unlike([*further, *by_ends])
         self.nearest += by_ends[:BEST]
         for each in by_ends[:BEST]:
             if each.loss <= by_ends[0].loss + WITHIN:
