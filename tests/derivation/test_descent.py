@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.derivation.search.descent import Group, descend, descent, race
-from mmaprobe.derivation.search.loss import Budget, Graded
+from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.models.engine import evaluate
@@ -27,7 +26,7 @@ VECTORS = mixed_vectors(FORM, 1, 400)
 
 
 def graded(every: bool = False) -> Graded:
-    return Graded.of(FORM, [(VECTORS, evaluate(TRUTH, VECTORS))], Budget(inf, Allowance()), every)
+    return Graded.of(FORM, [(VECTORS, evaluate(TRUTH, VECTORS))], Allowance(None), every)
 
 
 def singly(path: Datapath) -> Iterator[Group]:

@@ -22,7 +22,6 @@ from shards import seeds_of
 
 from mmaprobe.derivation.budget import SpentError
 from mmaprobe.derivation.certify import Settlement
-from mmaprobe.derivation.search.opening import open_up
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import OutsideError, Session, State
 from mmaprobe.parameters.datapath import (
@@ -102,12 +101,10 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
     changes: tuple[str, ...] = ()
     try:
         with limited(limit):
-            search.opening = open_up(state, search.pools)
-            start = replace(handed_over(truth, seed), special=Special("canonical", search.opening.codes[0]))
-            try:
-                found = state.choose(search._refine(start, False))
-            except OutsideError:
-                found = state.choose(search._refine(start, True))
+            start = replace(handed_over(truth, seed), special=Special())
+            found = search.mended(start)
+            if found is None:
+                raise OutsideError("the ends of the range", start)
             if settled:
                 certificate = Settlement(search).run(found, 20_000)
                 found, status = state.current, "bounded" if certificate.open_fields else "exact"

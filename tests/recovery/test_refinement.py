@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import partial
 
-import numpy as np
 import pytest
 from outcomes import BlackBox, compared
 from random_architectures import case
@@ -17,8 +15,6 @@ from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.deriving import LEFT
 from mmaprobe.derivation.hypotheses.nan_rules import local_order, preferred
 from mmaprobe.derivation.search.nan_order import NanOrder
-from mmaprobe.derivation.search.opening import open_up
-from mmaprobe.derivation.search.range_ends import Ends
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Session, State, View, blind
 from mmaprobe.derivation.survivors import several
@@ -40,9 +36,9 @@ def test_the_rule_of_nans_is_read_off(seed: int) -> None:
     truth, instruction = drawn.datapath, drawn.instruction
     state = State(Session(BlackBox(instruction, truth), instruction, seed))
     search = Search(state)
-    search.opening = open_up(state, search.pools)
     start = replace(reordered(truth, seed), special=Special())
-    found = next(iter(search._specials(several([start], state.allowance))))
+    state.session.ask(search.pools.special(seed, 64))
+    found = next(iter(search._nans(several([start], state.allowance))))
     assert compared(instruction, truth, found)[1] == 0
     assert state.session.tiles < 2000
     assert state.session.launches < 20
@@ -72,12 +68,9 @@ def test_the_ends_of_the_range_are_found_part_by_part(seed: int) -> None:
     drawn = case(seed)
     truth, instruction = drawn.datapath, drawn.instruction
     session = Session(BlackBox(instruction, truth), instruction, seed, allowance=Allowance(400_000_000))
-    state = State(session)
-    search = Search(state)
-    opening = open_up(state, search.pools)
+    search = Search(State(session))
     start = replace(handed_over(truth, seed), special=truth.special)
-    view = View(session, partial(plain, instruction))
-    found = next(iter(Ends(view, search.pools, start).found(opening.ends_at)))
+    found = next(search.finished(start))
     size, differing = compared(instruction, *(replace(path, special=Special()) for path in (truth, found)))
     assert differing < size / 100
 
@@ -98,11 +91,9 @@ def test_a_view_asks_on_behalf_of_what_it_is_a_view_of() -> None:
 def test_a_search_without_allowance_stops() -> None:
     drawn = case(8)
     box = BlackBox(drawn.instruction, drawn.datapath)
-    state = State(Session(box, drawn.instruction, 8, allowance=Allowance(1000)))
-    search = Search(state)
-    open_up(state, search.pools)
+    search = Search(State(Session(box, drawn.instruction, 8, allowance=Allowance(1000))))
     with pytest.raises(SpentError, match="allowance of 1,000"):
-        Ends(state.session.all, search.pools, handed_over(drawn.datapath, 8)).found(np.empty(0, np.int64))
+        next(search.finished(handed_over(drawn.datapath, 8)))
 
 
 @pytest.mark.long

@@ -30,7 +30,9 @@ from mmaprobe.derivation.search.nan_order import NanOrder, nan_codes
 from mmaprobe.derivation.search.single_terms import Alone, fit_alone
 from mmaprobe.derivation.session import ContradictedError, Mask, OutsideError, State, View, blind, one_nan
 from mmaprobe.derivation.survivors import Living, several
+from mmaprobe.derivation.vectors.below_range import faint_vectors, reaches_lower
 from mmaprobe.derivation.vectors.few import few_vectors
+from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
 from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.range_ends import near_vectors
@@ -39,11 +41,11 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.rewrite import simpler, spellings
 
-SINGLE, UNIFORM, SAFE, FEW, SPECIAL = 48, 32, 40, 64, 64
+SINGLE, UNIFORM, SAFE, FEW, HEAVY, SPECIAL = 48, 32, 40, 64, 32, 64
 """Vectors of the first launch, by kind."""
 MORE = 3
 """So many times as many plain vectors are asked where what a probe reads of the tree does not lead to the end."""
-RANGE, LOW, NEAR_ENDS = 24, 8, 16
+RANGE, LOW, NEAR_ENDS, FAINT = 24, 8, 16, 32
 """Vectors of the launch at the ends of the range, by kind; the last of each format and each end."""
 FRESH, LOOKED = 96, 200
 """Fresh vectors asked, and of how many of each kind those are chosen that tell the most datapaths apart."""
@@ -127,7 +129,7 @@ class Search:
 
     def mended(self, path: Datapath) -> Datapath | None:
         """The datapath brought back to all answers; None where no way downhill leads there."""
-        for found in self._finished(path):
+        for found in self.finished(path):
             try:
                 return self.state.choose(self._nans(self._several([found])))
             except OutsideError:
@@ -181,6 +183,8 @@ class Search:
         made, seed = self.instruction, self.session.seed + 8191 * times
         single, equal = single_vectors(made, seed, times * SINGLE), uniform_vectors(made, seed, times * UNIFORM)
         rest = [self.pools.safe(seed + 1, times * SAFE), few_vectors(made, seed, times * FEW)]
+        if adds_up(made):
+            rest.append(heavy_vectors(made, seed, times * HEAVY))
         special = self.pools.special(seed + 5, SPECIAL) if not self.codes else None
         answers = self.session.ask(join([single, equal, *rest, *([special] if special else [])]))
         if special is not None:
@@ -288,7 +292,7 @@ class Search:
         self.nearest += by_ends[:BEST]
         for each in by_ends[:BEST]:
             if each.loss <= by_ends[0].loss + WITHIN:
-                yield from self._finished(each.path)
+                yield from self.finished(each.path)
 
     def _by_ends(self, near: Iterable[Near], seen: Graded) -> Iterator[Near]:
         yield from (Near(*descend(each.path, seen, ENDS.ways, 1), each.name) for each in near)
@@ -306,11 +310,14 @@ class Search:
             near_vectors(made, formats.get(name), seed + 13 + i, NEAR_ENDS, top)
             for i, name in enumerate(names) for top in (True, False)
         ]  # fmt: skip
+        if reaches_lower(made):
+            near.append(faint_vectors(made, seed + 10, FAINT))
         self._ask_finite(join([self.pools.range(seed + 11, RANGE), self.pools.low(seed + 12, LOW), *near]))
 
-    def _finished(self, path: Datapath) -> Iterator[Datapath]:
+    def finished(self, path: Datapath) -> Iterator[Datapath]:
         """The datapath through the ends of the range and the signs of zeros, again with fresh vectors until these
         find nothing; none where it does not come near."""
+        self._ask_ends(path)
         last = 0.0
         for turn in range(FINISHING):
             self.session.begin(ENDS.name)

@@ -9,13 +9,12 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.derivation.hypotheses.structures import fused_structures, rounded_structures
 from mmaprobe.derivation.search.lane_orders import Places, ordered, shapes
-from mmaprobe.derivation.search.loss import Budget, Graded
+from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.single_terms import fit_alone
-from mmaprobe.derivation.session import OutsideError
 from mmaprobe.derivation.vectors.plain import single_vectors
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Product, Products
@@ -44,7 +43,7 @@ def test_single_terms_show_their_roundings(path: Datapath) -> None:
     """The fit of 96 single terms makes of 2,000 others what the datapath makes of them."""
     vectors = single_vectors(FORM, 1, 96)
     answers = evaluate(path, vectors)
-    seen = Graded.of(FORM, [(vectors, answers)], Budget(10**8, Allowance()))
+    seen = Graded.of(FORM, [(vectors, answers)], Allowance())
     fit = fit_alone(FORM, vectors, answers, seen)
     assert seen.total(fit.cut) == 0
     others = single_vectors(FORM, 2, 2000)
@@ -80,13 +79,13 @@ def test_every_member_of_a_shape_keeps_the_numbers() -> None:
 
 def test_a_loss_grows_with_the_distance() -> None:
     vectors = single_vectors(FORM, 3, 200)
-    seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Budget(10**6, Allowance()))
+    seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Allowance())
     near, far = (seen.total(field_choices.cut(CHAIN, bits, "RZ")) for bits in (12, 4))
     assert 0 == seen.total(CHAIN) < near < far
 
 
-def test_a_search_ends_with_its_budget() -> None:
+def test_losses_end_with_the_allowance() -> None:
     vectors = single_vectors(FORM, 3, 100)
-    seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Budget(250, Allowance()))
-    with pytest.raises(OutsideError, match="evaluations allowed"):
-        [seen.total(CHAIN) for _ in range(3)]
+    seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Allowance(100_000))
+    with pytest.raises(SpentError, match="allowance of 100,000"):
+        [seen.total(CHAIN) for _ in range(30)]

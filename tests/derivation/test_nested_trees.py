@@ -1,4 +1,4 @@
-"""Sums inside sums: the structure from the probe's tree, numbers from the vectors on which each shows alone."""
+"""Sums inside sums: the structure from the probe's tree, and their numbers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.hypotheses.nested_trees import handed_on
-from mmaprobe.derivation.hypotheses.read_trees import read
-from mmaprobe.derivation.search.nested_sums import numbers_of
+from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Session, State
-from mmaprobe.derivation.vectors.groups import KINDS, Aimed
 from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.plain import safe_vectors
-from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.models.engine import evaluate
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Fused, Products, Term, walk
@@ -98,32 +94,10 @@ def test_invented_sums_in_sums_are_read_off(groups: list[tuple[int, ...]], step:
     """Whatever lanes are in a group: the tree of the probe, then numbers that agree on 20,000 plain vectors."""
     path = device(groups, step, seed, apart)
     state = State(Session(DatapathDevice(FORM, path), FORM, seed))
-    found = next(numbers_of(state.session.all, Pools(FORM), handed_on(read(state).answer, FORM.k, True)))
+    found = Search(state).run(None)
     vectors = safe_vectors(FORM, seed + 99, 20_000)
     assert (evaluate(found, vectors) == evaluate(path, vectors)).all()
     assert state.session.launches < 50
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_aimed_vectors_are_finite(kind: str) -> None:
-    handed = handed_on(add(fused(fused(0, 2, 4, 6), fused(1, 3, 5, 7)), "c"), 8, True)[0]
-    path = device([(0, 2, 4, 6), (1, 3, 5, 7)], 8, 0, True)
-    answers = evaluate(path, Aimed(FORM, handed).vectors(kind, 0, 500))
-    kinds = formats.decode(formats.get("f32"), answers).kind
-    assert set(kinds.tolist()) <= {formats.ZERO, formats.NORMAL}
-    assert (kinds == formats.NORMAL).mean() > 0.5
-
-
-def test_narrow_products_reach_far_below_c() -> None:
-    """A first cut shows beside a tie in terms that lie ten places below it, also where no product lies as high."""
-    form = replace(FORM, a="e4m3fnuz", b="e4m3fnuz")
-    handed = handed_on(add(fused(*range(8)), "c"), 8, True)[0]
-    inner = Fused.alike((Products(tuple(range(8))),), 24, "RD")
-    to = replace(TO, first=(31, "RD"))
-    cut = Datapath(form.a, form.b, "f32", "f32", 8, Fused((Term(inner, 32, "RD"), Term(Accumulator(), 24, "RD")), to))
-    finer = replace(cut, tree=replace(cut.tree, to=replace(TO, first=(32, "RD"))))
-    vectors = Aimed(form, handed).vectors("tie", 0, 500)
-    assert (evaluate(cut, vectors) != evaluate(finer, vectors)).any()
 
 
 def test_heavy_products_show_the_roundings_that_narrow_ones_hide() -> None:
