@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable, Sized
 
+from mmaprobe import exit_codes
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -35,7 +37,7 @@ class MmaprobeError(Exception):
     Its text is ``plain``.
     """
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(plain(arg) if isinstance(arg, str) else arg for arg in args))
@@ -44,31 +46,31 @@ class MmaprobeError(Exception):
 class UsageError(MmaprobeError, ValueError):
     """A wrong name, shape, type or value, or a broken input file."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
 
 class NotHereError(MmaprobeError):
     """A device, driver, toolchain or CPU feature is not on this machine."""
 
-    exit_code = 3
+    exit_code = exit_codes.NOT_HERE
 
 
 class DeviceError(MmaprobeError):
     """The device failed or lied: launch error, hang, canary intact, unstable answers."""
 
-    exit_code = 5
+    exit_code = exit_codes.DEVICE_FAILED
 
 
 class CannotWriteError(MmaprobeError):
     """Output could not be written; nothing half-written is left behind."""
 
-    exit_code = 6
+    exit_code = exit_codes.CANNOT_WRITE
 
 
 class InternalError(MmaprobeError):
     """An error of mmaprobe itself, which nobody foresaw; its message says where the traceback is."""
 
-    exit_code = 70
+    exit_code = exit_codes.INTERNAL
 
 
 def near(name: object, choices: Iterable[str], count: int = 4) -> str:

@@ -16,7 +16,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import FAMILIES, families_for, generate
 from mmaprobe.generators.families import stream_number, vector_shapes
-from mmaprobe.generators.space import target
+from mmaprobe.generators.instruction_space import target
 from mmaprobe.toolchain.generator_forms import target_text
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.nvdisasm import disassemble

@@ -14,8 +14,8 @@ from mmaprobe.catalog import lookup
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import FAMILIES, MIX, Recipe, families_for, generate, generate_tiles, plan, regenerate
 from mmaprobe.generators.families import KEPT, native_batch, reference_batch, stream_number
+from mmaprobe.generators.instruction_space import target
 from mmaprobe.generators.philox import philox
-from mmaprobe.generators.space import target
 
 PI = ([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0])
 KNOWN_ANSWERS = [  # Random123 kat_vectors, philox4x32 10 and 7

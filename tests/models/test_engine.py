@@ -15,7 +15,7 @@ import pytest
 from cases.engine import DATAPATHS, MODES, batch
 from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
-from mmaprobe.models import engine, kernels, rows, stages
+from mmaprobe.models import engine, kernels, program_rows, stages
 from mmaprobe.models.budget import WIDTHS, budget
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits
@@ -41,14 +41,14 @@ FMA64 = DATAPATHS["fma f64"]
 
 def test_layout_is_that_of_the_header() -> None:
     layout = _native.engine_layout()
-    assert tuple(layout.pop("opcodes")) == rows.OPCODES
+    assert tuple(layout.pop("opcodes")) == program_rows.OPCODES
     assert tuple(layout.pop("kernels")) == kernels.KERNELS
-    assert {name: tuple(columns) for name, columns in layout.items()} == rows.COLUMNS
+    assert {name: tuple(columns) for name, columns in layout.items()} == program_rows.COLUMNS
 
 
 @pytest.mark.parametrize("rounding", formats.ROUNDINGS)
 def test_rounding_table_is_shift_right(rounding: str) -> None:
-    table = rows.rounding_table(rounding)
+    table = program_rows.rounding_table(rounding)
     value = np.arange(64)
     for negative in (False, True):
         sign = np.full(value.shape, negative)

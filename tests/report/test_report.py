@@ -36,7 +36,7 @@ from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
 from mmaprobe.report.console import Plain
 from mmaprobe.report.datapath.phrases import COLUMNS, describe, lanes_text
-from mmaprobe.report.rows import EXIT_CODES, InstructionRow, Outcome, Summary
+from mmaprobe.report.run_summary import EXIT_CODES, InstructionRow, Outcome, RunSummary
 from mmaprobe.report.tables.findings import print_mismatch
 from mmaprobe.report.tables.run import SummaryTable, short_count
 
@@ -97,13 +97,13 @@ LONG = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 EQUAL = InstructionRow("x86.vdpbf16ps", "equal", describe(VDPBF16), 10_000_000, 0, 1.25, "same")
 WRONG = InstructionRow(LONG, "mismatch", describe(TENSOR), 1_250_001, 3, 2.0, "changed", "a=0x1 d=0x2\x07")
 BROKEN = InstructionRow("x86.pmaddwd", "failed", detail="illegal instruction")
-SUMMARY = Summary(
+SUMMARY = RunSummary(
     "cpu", {"architecture": "x86-64+intel"}, "abc123", "0.1.0", 7, (EQUAL, WRONG, BROKEN),
     (("x86.tdpbf16ps", "needs amx-bf16"),), "evidence/abc123", 3.5,
 )  # fmt: skip
 
 
-def rendered(summary: Summary, width: int) -> str:
+def rendered(summary: RunSummary, width: int) -> str:
     console = Console(width=width, file=io.StringIO(), color_system=None)
     console.print(SummaryTable(summary))
     assert isinstance(console.file, io.StringIO)

@@ -22,8 +22,8 @@ from mmaprobe.probing import QUESTIONS
 from mmaprobe.runs import cpu, verbs
 from mmaprobe.runs.recording import ARCHIVE
 from mmaprobe.runs.result import Report
-from mmaprobe.runs.room import Room
-from mmaprobe.runs.steps import LONGEST, Step
+from mmaprobe.runs.run_state import RunState
+from mmaprobe.runs.steps import LONGEST, RunStep
 from stand_ins.stepping import F16, FEW, MODEL, NAMES, ONE, Changed, Heard, Ticking
 
 
@@ -102,11 +102,11 @@ def test_killed_anywhere(tmp_path: Path, pieces: int) -> None:
 
 
 def test_steps_are_bounded_and_named(tmp_path: Path) -> None:
-    def nothing(room: Room) -> Iterator[None]:
+    def nothing(run: RunState) -> Iterator[None]:
         yield None
 
     with pytest.raises(UsageError, match="at most 180"):
-        Step("long", "too long", LONGEST + 1, nothing)
+        RunStep("long", "too long", LONGEST + 1, nothing)
     with pytest.raises(UsageError, match="no step 'layout'; did you mean layouts"):
         mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["layout"], **FEW)
     assert all(step.seconds <= LONGEST and step.purpose for step in verbs.STEPS)

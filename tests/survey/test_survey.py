@@ -22,8 +22,8 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import numbers
 from mmaprobe.runs.selection import select
 from mmaprobe.survey.parameter_entries import updated
-from mmaprobe.survey.rows import Survey
 from mmaprobe.survey.survey import VECTORS, survey
+from mmaprobe.survey.survey_rows import Survey
 
 HOPPER = open_device("model:sm_90a")
 F24 = "mutant:sm_90a/HMMA.16816.F32[f16,f16->f32]/tree.fraction_bits=24"

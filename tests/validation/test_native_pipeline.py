@@ -220,7 +220,7 @@ def test_what_has_no_native_path() -> None:
     ({"build": "sse"}, "no engine build sse"),
 ])  # fmt: skip
 def test_wrong_native_calls(change: dict[str, Any], message: str) -> None:
-    from mmaprobe.generators.space import target
+    from mmaprobe.generators.instruction_space import target
 
     device: Device = open_device("model:sm_90a")
     native = pipeline(device, device, TILE)

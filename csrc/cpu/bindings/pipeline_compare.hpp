@@ -6,7 +6,7 @@
 namespace mmaprobe {
 namespace {
 
-// Codes of d that are NaN, from the generator's integers of d (generators/space.py, Layout).
+// Codes of d that are NaN, from the generator's integers of d (generators/instruction_space.py, Layout).
 class NanCodes {
     uint64_t sign, infinity, largest;
     int64_t rule, padding;

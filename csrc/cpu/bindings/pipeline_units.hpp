@@ -14,7 +14,7 @@ using baseline::EncodeRow;
 using baseline::Header;
 using baseline::OperandRow;
 
-// Places of Target.packed (generators/space.py): five layouts of 14 numbers, then the space.
+// Places of Target.packed (generators/instruction_space.py): five layouts of 14 numbers, then the space.
 constexpr int LAYOUT = 14, LAYOUT_IS_FLOAT = 1, LAYOUT_ITEM = 3, LAYOUT_PADDING = 9, LAYOUT_LARGEST = 10,
               LAYOUT_SIGN = 11, LAYOUT_INFINITY = 12, LAYOUT_NAN_RULE = 13;
 constexpr int TARGET_C = 2 * LAYOUT, TARGET_D = 3 * LAYOUT, TARGET_SPACE = 5 * LAYOUT;

@@ -12,7 +12,7 @@ class module_;
 namespace mmaprobe {
 
 struct GeneratorCall {
-    const int64_t* target;  // the integers of generators/space.py, Target.packed
+    const int64_t* target;  // the integers of generators/instruction_space.py, Target.packed
     int family;
     uint32_t stream;
     uint64_t seed, start;

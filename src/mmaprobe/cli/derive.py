@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
-from mmaprobe.cli import words
+from mmaprobe.cli import argument_checks
+from mmaprobe.cli.parameter_changes import changes_of
 from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out, path, refuse
-from mmaprobe.cli.writing import changes_of
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@words.words_first(words.derive)
+@argument_checks.arguments_first(argument_checks.derive)
 def derive(
     context: typer.Context,
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Instruction id, glob, or the device's architecture.")],
@@ -44,7 +44,7 @@ def derive(
 ) -> int:
     """Derive datapaths from the device's answers alone: each distinct one once, the rest shown equal to it."""
     if recorded or (device or "").startswith("replay:"):
-        from mmaprobe.cli.recordings import derive_recorded
+        from mmaprobe.cli.derive_recorded import derive_recorded
 
         refuse(context, ("certificate", *(("device",) if recorded else ())), "goes without recordings (--from)")
         return derive_recorded(what, recorded or [str(device)], seed, check, write, ask, as_json)
@@ -96,7 +96,7 @@ def _one(
     from mmaprobe.catalog import lookup
     from mmaprobe.report.tables import findings
     from mmaprobe.survey.comparison import compare_with_shipped
-    from mmaprobe.survey.rows import alone
+    from mmaprobe.survey.survey_rows import alone
 
     derivation = mmaprobe.derive(device, what, seed=seed)
     architecture = device.info().get("architecture", "")

@@ -35,8 +35,8 @@ def evidence_verify(
     as_json: Json = False,
 ) -> int:
     """Hold files against their digests, counts and shapes; exit as the run should have, 2 where one was altered."""
-    from mmaprobe.report.rows import PRECEDENCE
-    from mmaprobe.report.tables.evidence import BAD, verdict, verify
+    from mmaprobe.exit_codes import PRECEDENCE, USAGE
+    from mmaprobe.report.tables.evidence import verdict, verify
     from mmaprobe.report.tables.listing import table
 
     found = [verify(path) for path in paths]
@@ -48,7 +48,7 @@ def evidence_verify(
         for line in verdict(each):
             out().print(line, markup=False, soft_wrap=True)
     codes = {each.exit_code for each in found}
-    return next(code for code in (BAD, *PRECEDENCE) if code in codes)
+    return next(code for code in (USAGE, *PRECEDENCE) if code in codes)
 
 
 @corpus_app.command("import")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mmaprobe.cli import words
+from mmaprobe.cli import argument_checks
 from mmaprobe.cli.terminal import Glob, Json, app, emit, out, path
 from mmaprobe.vendors import compilers
 
@@ -36,7 +36,7 @@ ENDS = (("changed", 1), ("unread", 4), ("refused", 3), ("compiled", 0))
 
 
 @app.command("compile")
-@words.words_first(words.kernels)
+@argument_checks.arguments_first(argument_checks.kernels)
 def compile_kernels(
     architecture: Architecture,
     instruction: Glob = "*",
@@ -74,7 +74,7 @@ def compile_kernels(
 
 
 @app.command("pack")
-@words.words_first(words.kernels)
+@argument_checks.arguments_first(argument_checks.kernels)
 def pack(
     architecture: Architecture,
     bundle: Annotated[

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.program import program
-from mmaprobe.models.rows import COLUMNS
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 

@@ -6,8 +6,9 @@ What a device did wrong is no count: it is kept as ``error`` with its ``error_co
 from __future__ import annotations
 
 from mmaprobe.evidence.files import Field
+from mmaprobe.exit_codes import CANNOT_WRITE, DEVICE_FAILED, INCONCLUSIVE, INTERNAL, MISMATCH, NOT_HERE, USAGE
 
-ERRORS = (1, 2, 3, 4, 5, 6, 70)
+ERRORS = (MISMATCH, USAGE, NOT_HERE, INCONCLUSIVE, DEVICE_FAILED, CANNOT_WRITE, INTERNAL)
 """The exit codes that an error of an instruction can have."""
 
 

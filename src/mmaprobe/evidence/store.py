@@ -26,14 +26,13 @@ from mmaprobe.evidence.counts import ERRORS, check_counts
 from mmaprobe.evidence.documents import Json
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.steps import StepRecord, step_from_json
+from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
 
 SCHEMA = 2
 """Schema 1 had no digests: it is read, and no run goes on in it."""
 KIND = "mmaprobe evidence"
 MANIFEST = "manifest.json"
 PartStatus = Literal["finished", "partial"]
-MISMATCH, INCONCLUSIVE, FAILED = 1, 4, 5
-"""Exit codes."""
 
 
 def execution() -> dict[str, str]:
@@ -101,14 +100,14 @@ class Part:
         """From the counts: 0 equal, 1 mismatch, 4 nothing compared or derived, 5 answers that change; or an error's."""
         if "error" in self.validation:
             code = self.validation.get("error_code")
-            return int(code) if code in ERRORS else FAILED
+            return int(code) if code in ERRORS else DEVICE_FAILED
         if any(not example.stable for example in self.mismatches):
-            return FAILED
+            return DEVICE_FAILED
         if self.mismatch_count:
             return MISMATCH
         if self.datapath is not None and not self.datapath.get("datapath"):
-            return INCONCLUSIVE if self.datapath.get("again") is None else FAILED
-        return 0 if self.vectors else INCONCLUSIVE
+            return INCONCLUSIVE if self.datapath.get("again") is None else DEVICE_FAILED
+        return EQUAL if self.vectors else INCONCLUSIVE
 
     def to_json(self, run: str) -> Json:
         """The part as its file holds it."""

@@ -10,7 +10,7 @@ from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators import reference
-from mmaprobe.generators.space import target
+from mmaprobe.generators.instruction_space import target
 from mmaprobe.operands.batch import Batch
 
 VERSIONS: dict[str, int] = {

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from mmaprobe.generators.instruction_space import FULL, GRAZE_A, GRAZE_B, LOWBIT, ONES, POW2, TOP2, UPPER, Target
 from mmaprobe.generators.operands import Addend, Draws, Lanes, pick, pick16
-from mmaprobe.generators.space import FULL, GRAZE_A, GRAZE_B, LOWBIT, ONES, POW2, TOP2, UPPER, Target
 
 DENSITY = np.array([32, 64, 192, 256])
 """Of 256 lanes so many are alive, by two bits of the vector."""

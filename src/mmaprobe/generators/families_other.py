@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators import philox
+from mmaprobe.generators.instruction_space import Layout, Target
 from mmaprobe.generators.operands import Codes, Draws, Ints, pick16, raw_code, with_sign
-from mmaprobe.generators.space import Layout, Target
 
 
 def special_code(f: Layout, kind: Any, high: Any, low: Any) -> Codes:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators import philox
+from mmaprobe.generators.instruction_space import Layout, Target
 from mmaprobe.generators.operands import Codes, Ints, pick16, split, with_sign
-from mmaprobe.generators.space import Layout, Target
 
 EVERY = ~np.uint64(0)
 """A mask that keeps every bit."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.generators import philox
-from mmaprobe.generators.space import FULL, GRAZE_A, GRAZE_B, POW2, Layout, Target, fraction_masks
+from mmaprobe.generators.instruction_space import FULL, GRAZE_A, GRAZE_B, POW2, Layout, Target, fraction_masks
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.generators import families_float, families_other, families_stream, operands
+from mmaprobe.generators.instruction_space import Target
 from mmaprobe.generators.operands import Codes
-from mmaprobe.generators.space import Target
 
 
 def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:

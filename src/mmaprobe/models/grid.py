@@ -21,7 +21,7 @@ from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import run_programs
 from mmaprobe.models.program import Program, plain_program
-from mmaprobe.models.rows import COLUMNS, OPCODES, SUM
+from mmaprobe.models.program_rows import COLUMNS, OPCODES, SUM
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 

@@ -18,7 +18,7 @@ from mmaprobe.models.kernels_float import (
     pairs_rules,
     two_stage_rules,
 )
-from mmaprobe.models.rows import COLUMNS, encode_row
+from mmaprobe.models.program_rows import COLUMNS, encode_row
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Datapath,

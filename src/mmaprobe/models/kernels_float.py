@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.models.rows import NEVER
+from mmaprobe.models.program_rows import NEVER
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

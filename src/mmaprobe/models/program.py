@@ -15,7 +15,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.budget import addends, measure
 from mmaprobe.models.kernels import FLOAT_RULES, FUSED, INTERPRETER, KERNELS, LEAST_ZERO_EXPONENT, kernel
 from mmaprobe.models.nodes import lanes_below
-from mmaprobe.models.rows import (
+from mmaprobe.models.program_rows import (
     ABSENT,
     ADD,
     COLUMNS,

@@ -16,8 +16,8 @@ from mmaprobe import formats
 from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.operands.batch import Witness
-from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.table import Table, from_table, to_table
 
 SCHEMA = 1

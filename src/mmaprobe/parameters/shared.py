@@ -15,7 +15,7 @@ from functools import cache
 from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.axes import expand
+from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.files import SCHEMA, Entry, read_entry
 from mmaprobe.parameters.table import Table
 

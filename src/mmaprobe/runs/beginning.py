@@ -29,7 +29,7 @@ from mmaprobe.options import (
     or_none,
     with_methods,
 )
-from mmaprobe.runs.room import Clock, Listener
+from mmaprobe.runs.run_state import Clock, RunListener
 from mmaprobe.validation import check_vectors
 from mmaprobe.vendors import every
 
@@ -61,7 +61,7 @@ class Options:
     resume: bool = False
     check: bool = False
     least: int = 0
-    listener: Listener | None = None
+    listener: RunListener | None = None
     clock: Clock = time.monotonic
 
     def __post_init__(self) -> None:

@@ -24,13 +24,13 @@ from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.survey.rows import Row, Survey, outcome_of, survey_of
+from mmaprobe.survey.survey_rows import Survey, SurveyRow, outcome_of, survey_of
 
 VECTORS = 1000
 """So many vectors, of every family, must agree before an instruction is said to compute a datapath already known."""
 
 
-class Listener(Protocol):
+class SurveyListener(Protocol):
     """Who is told how long work goes: what is to come (None: nobody knows how many vectors), what it is at with the
     seconds left of its budget (None where there is none), and what is done."""
 
@@ -45,7 +45,7 @@ def survey(
     absent: Sequence[tuple[str, str]] = (),
     *,
     seed: int = 0,
-    listener: Listener | None = None,
+    listener: SurveyListener | None = None,
 ) -> Survey:
     """Derive or recognise every instruction of ``groups`` (each the control states of one, the default first).
 
@@ -82,7 +82,7 @@ class Surveyor:
     settled: Callable[[Instruction], None] = lambda made: None
     leaves_out: Callable[[Instruction], bool] = lambda made: False
     gives_up_on: tuple[type[Exception], ...] = ()
-    rows: dict[Instruction, Row] = field(default_factory=dict)
+    rows: dict[Instruction, SurveyRow] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     undecided: dict[object, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Surveyor:
             if wanted and self.device.supports(made) and not self.leaves_out(made):
                 self.keep(self._row(made, None))
 
-    def keep(self, row: Row) -> None:
+    def keep(self, row: SurveyRow) -> None:
         """Take a row in: what is known of its instruction."""
         self.rows[row.instruction] = row
         name = self._bare(row.instruction)
@@ -132,9 +132,9 @@ class Surveyor:
             self.undecided.setdefault(self._compiled(row.instruction), row.instruction.id)
         self.settled(row.instruction)
 
-    def _row(self, instruction: Instruction, start: Datapath | None) -> Row:
+    def _row(self, instruction: Instruction, start: Datapath | None) -> SurveyRow:
         begin = time.monotonic()
-        row = Row(instruction, "inconclusive")
+        row = SurveyRow(instruction, "inconclusive")
         try:
             row = self._recognised(instruction)
             twin = self.undecided.get(self._compiled(instruction))
@@ -150,7 +150,7 @@ class Surveyor:
             row = replace(row, outcome="failed", reason=str(error))
         return replace(row, seconds=time.monotonic() - begin)
 
-    def _derived(self, row: Row, start: Datapath | None) -> Row:
+    def _derived(self, row: SurveyRow, start: Datapath | None) -> SurveyRow:
         made = row.instruction
         self.say(f"{made.id}: deriving")
         found = derive(
@@ -175,16 +175,18 @@ class Surveyor:
         made = (instruction.a, instruction.b, instruction.c, instruction.d, instruction.k, instruction.modifiers)
         return made, way.kind, way.applications, way.unplaced, way.convert, way.convert_c, way.convert_d, way.add
 
-    def _recognised(self, instruction: Instruction) -> Row:
+    def _recognised(self, instruction: Instruction) -> SurveyRow:
         """The row of an instruction that computes something already derived; else what asking has cost."""
         known = list(self._candidates(instruction))
         if not known:
-            return Row(instruction, "inconclusive")
+            return SurveyRow(instruction, "inconclusive")
         self.say(f"{instruction.id}: comparing with what is derived")
         vectors = self._vectors(instruction, [datapath for datapath, _ in known])
         answers = run_vectors(self.device, instruction, vectors)
         sorted_first = sorts(self.architecture, instruction)
-        cost = Row(instruction, "inconclusive", tiles=-(-vectors.size // vectors_per_tile(instruction)), launches=1)
+        cost = SurveyRow(
+            instruction, "inconclusive", tiles=-(-vectors.size // vectors_per_tile(instruction)), launches=1
+        )
         for datapath, like in known:
             if np.array_equal(computed(instruction, datapath, vectors, sorted_first), answers):
                 return replace(cost, outcome="equal", datapath=datapath, like=like, compared=vectors.size)

@@ -29,7 +29,7 @@ def campaign_source(
 ) -> Source:
     """The campaign of an instruction that is taken: one kernel where its family has one and a tile fits, else stages.
 
-    ``target``: what the generators must know of it (``generators.space.Target.packed``); ``program``: the
+    ``target``: what the generators must know of it (``generators.instruction_space.Target.packed``); ``program``: the
     datapath (``models.program``).
     """
     family = family_of(instruction)

@@ -14,15 +14,15 @@ _UNSIGNED = {5, 10, 11, 12}
 
 
 def target_text(packed: Sequence[int], name: str = "TARGET") -> str:
-    """The constant of a target (its integers in the order of ``generators.space.Target``), for ``model/vectors.hpp``.
+    """The constant of a target for ``model/vectors.hpp``: integers in the order of ``instruction_space.Target``.
 
     UsageError where the numbers are no target.
     """
     numbers = [int(number) for number in packed]
     if len(numbers) != LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS:
         raise UsageError(
-            f"a target has {LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS} integers (generators.space.Target.packed), "
-            f"not {len(numbers)}"
+            f"a target has {LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS} integers "
+            f"(generators.instruction_space.Target.packed), not {len(numbers)}"
         )
     rows = [
         ", ".join(

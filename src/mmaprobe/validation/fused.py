@@ -24,7 +24,7 @@ from mmaprobe.devices.gpu.campaign import MULTIPROCESSORS, Found, Order, Place
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import Recipe, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.generators.space import target
+from mmaprobe.generators.instruction_space import target
 from mmaprobe.models.model import run_tiles
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Bits

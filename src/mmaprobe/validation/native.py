@@ -16,7 +16,7 @@ from mmaprobe.devices.base import Device
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.generators.families import FAMILIES, MOST_LANES, stream_number
-from mmaprobe.generators.space import target
+from mmaprobe.generators.instruction_space import target
 from mmaprobe.models.program import Program, program
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.datapath import Datapath

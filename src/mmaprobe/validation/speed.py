@@ -18,7 +18,7 @@ from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.generators.space import target
+from mmaprobe.generators.instruction_space import target
 from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, TWO_STAGE, kernel
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.models.program import Program, program

@@ -32,7 +32,7 @@ from mmaprobe.devices.gpu.driver import (
 )
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
-from mmaprobe.evidence.ending import unforeseen
+from mmaprobe.evidence.unexpected_ends import unforeseen
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from mmaprobe.parameters.table import to_table
 from mmaprobe.report.tables.listing import table
-from mmaprobe.survey.rows import Outcome, Row, Survey
+from mmaprobe.survey.survey_rows import Outcome, Survey, SurveyRow
 
 UNSETTLED: tuple[Outcome, ...] = ("inconclusive", "refused", "failed")
 
@@ -52,7 +52,7 @@ def summary_lines(survey: Survey) -> list[str]:
     return lines
 
 
-def _cost(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+def _cost(rows: Sequence[SurveyRow]) -> dict[str, dict[str, float]]:
     values: dict[str, list[float]] = {
         "tiles": [row.tiles for row in rows],
         "launches": [row.launches for row in rows],
@@ -77,7 +77,7 @@ def survey_json(survey: Survey) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: SurveyRow) -> dict[str, Any]:
     form: dict[str, Any] = {
         "instruction": row.instruction.id, "outcome": row.outcome, "like": list(row.like), "compared": row.compared,
         "tiles": row.tiles, "launches": row.launches, "seconds": round(row.seconds, 3), "reason": row.reason,

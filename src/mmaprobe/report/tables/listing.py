@@ -15,7 +15,7 @@ from mmaprobe.devices.replay import record
 from mmaprobe.errors import MmaprobeError, UsageError, plain
 from mmaprobe.evidence import importing
 from mmaprobe.evidence.corpus import Corpus, write_corpus
-from mmaprobe.evidence.questions import as_corpus, read_questions
+from mmaprobe.evidence.missing_vectors_file import as_corpus, read_missing_vectors
 from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read
@@ -125,7 +125,7 @@ def corpus_rows(path: Path) -> list[dict[str, Any]]:
 
 def answer_questions(questions: Path, destination: Path, device: str | None) -> list[dict[str, Any]]:
     """Put the answers to a file of questions into a corpus: a device's, or those that the file holds."""
-    unit, architecture, asked = read_questions(questions)
+    unit, architecture, asked = read_missing_vectors(questions)
     if device is not None:
         corpus = record(open_device(device), [(each.instruction, each.vectors) for each in asked])
     else:

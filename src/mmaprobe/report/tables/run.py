@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mmaprobe.report.datapath.phrases import COLUMNS
-from mmaprobe.report.rows import MEANING, InstructionRow, StepRow, Summary
+from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
 
 WIDE = 150
 """Columns from which on every phrase has a column of its own."""
@@ -34,7 +34,7 @@ _STYLES = {"equal": "green", "mismatch": "bold red", "changed": "yellow", "faile
 class SummaryTable:
     """Rich renderable of a summary; ``Console().print(SummaryTable(summary))``."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: RunSummary) -> None:
         self.summary = summary
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -110,7 +110,7 @@ def short_count(count: int) -> str:
     return f"{count:,}"
 
 
-def _footer(summary: Summary) -> list[RenderableType]:
+def _footer(summary: RunSummary) -> list[RenderableType]:
     unequal = sum(row.outcome != "equal" for row in summary.rows)
     verdict = (
         f"{len(summary.rows)} instructions, {summary.vectors:,} vectors compared, {summary.mismatches:,} mismatches"

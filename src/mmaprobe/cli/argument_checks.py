@@ -1,8 +1,8 @@
-"""What is wrong with the words of a command is said before what is missing on the machine.
+"""What is wrong with the arguments of a command is said before what is missing on the machine.
 
-A command that ends because something is not here has its words checked as far as they can be without it; what is
-wrong with them is then the error (exit 2 instead of 3).  ``words_first`` adds that to a command; here is one function
-a command, which takes the command's own arguments.
+A command that ends because something is not here has its arguments checked as far as they can be without it; what is
+wrong with them is then the error (exit 2 instead of 3).  ``arguments_first`` adds that to a command; here is one
+function a command, which takes the command's own arguments.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def words_first(check: Callable[..., object]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A command whose words are checked where something is not here."""
+def arguments_first(check: Callable[..., object]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A command whose arguments are checked where something is not here."""
 
     def decorate(command: Callable[P, R]) -> Callable[P, R]:
         @wraps(command)
@@ -106,7 +106,7 @@ def probe(
 ) -> None:
     from mmaprobe.probing.published.suites import suite as suite_of
     from mmaprobe.probing.suite import checked
-    from mmaprobe.runs.questions.claims import named
+    from mmaprobe.runs.open_questions.claims import named
 
     _pack(pack)
     if questions:

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from mmaprobe.exit_codes import (
+    CANNOT_WRITE,
+    DEVICE_FAILED,
+    EQUAL,
+    INCONCLUSIVE,
+    INTERNAL,
+    MISMATCH,
+    demand_codes,
+    run_code,
+)
 
 Outcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
 
 EXIT_CODES: dict[Outcome, int] = {
-    "equal": 0,
-    "mismatch": 1,
-    "changed": 1,
-    "inconclusive": 4,
-    "failed": 5,
-    "unwritten": 6,
-    "internal": 70,
+    "equal": EQUAL,
+    "mismatch": MISMATCH,
+    "changed": MISMATCH,
+    "inconclusive": INCONCLUSIVE,
+    "failed": DEVICE_FAILED,
+    "unwritten": CANNOT_WRITE,
+    "internal": INTERNAL,
 }
 """What each outcome of an instruction makes the command return; ``changed``: a vector tells the derived datapath from
 the shipped one."""
 NEW = "new"
 """How an instruction stands to the shipped parameters where they say nothing of it."""
-
-PRECEDENCE = (70, 5, 1, 6, 4, 3, 0)
-
-
-def worst(codes: Collection[int]) -> int:
-    """Of several outcomes the first of 70, 5, 1, 6, 4, 3, 0; what is none of them (an interrupt) comes before all."""
-    others = [code for code in codes if code not in PRECEDENCE]
-    return max(others) if others else next((code for code in PRECEDENCE if code in codes), 4)
-
-
-def run_code(codes: Iterable[int], vectors: int, failure: int, absent: bool) -> int:
-    """The exit code of a run: the first of its instructions' and demands' and of what ended it.
-
-    4 where nothing was compared; 3 where there was nothing to compare, everything being ``absent``.
-    """
-    found = {*codes} | ({failure} if failure else set())
-    if not found:
-        return 3 if absent else 4
-    return worst(found if vectors or failure else {*found, 4})
-
-
-def demand_codes(*, changed: bool, check: bool, least: int, compared: int, unreached: int) -> set[int]:
-    """Exit codes of what was demanded of a run in vain, as ``Summary`` has it; ``changed``: new or missing."""
-    return ({1} if check and changed else set()) | ({4} if compared < least or unreached else set())
-
 
 MEANING = (
     "Equal means: every vector compared gave the same bits on the device and in the model derived from it. "
@@ -84,7 +70,7 @@ class StepRow:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """A whole run; ``not_here`` pairs each instruction that this device lacks with the reason, which may be none.
 
     ``ended``: why it ended early, ``failure`` that reason's exit code, where it is one.  ``check``: what is missing

@@ -15,8 +15,9 @@ from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.gpu.health import Watch
 from mmaprobe.errors import CannotWriteError, MmaprobeError, UsageError
-from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Part, Store
+from mmaprobe.evidence.unexpected_ends import unforeseen
+from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE
 from mmaprobe.runs.plan import Plan, kind, place
 from mmaprobe.runs.result import Result, to_part
 from mmaprobe.survey import survey
@@ -27,8 +28,6 @@ Work = Generator[str | None, None, None]
 
 ENDS_THE_RUN = (*ENDS_ALL, CannotWriteError)
 """What no other instruction will fare better with."""
-INCONCLUSIVE, DEVICE_FAILED = 4, 5
-"""Exit codes."""
 LEAST_PER_MODE = 100_000
 """Vectors that a run must compare of each instruction and control state, unless it is told fewer."""
 FLAGGED = "flagged"
@@ -36,7 +35,7 @@ FLAGGED = "flagged"
 T = TypeVar("T")
 
 
-class Listener(survey.Listener, Protocol):
+class RunListener(survey.SurveyListener, Protocol):
     """Who is told how a run goes: of a survey, and whose turn it is and how many vectors more were compared."""
 
     def step(self, name: str, purpose: str) -> None: ...
@@ -44,7 +43,7 @@ class Listener(survey.Listener, Protocol):
 
 
 @dataclass
-class Room:
+class RunState:
     """``wanted``: the ids of all instructions of the run.  ``parts`` and ``results`` (of each step, JSON) are what is
     known; ``unsaved`` parts are not on disk yet; ``found`` is what this run found of instructions taken one by one.
 
@@ -59,7 +58,7 @@ class Room:
     seed: int
     most: int | None
     clock: Clock
-    listener: Listener | None
+    listener: RunListener | None
     end: float | None = None
     open_steps: frozenset[str] = frozenset()
     deadline: float = 0.0

@@ -1,4 +1,4 @@
-"""``derive --from replay:PATH``: what recordings say, and the questions they leave."""
+"""``derive --from replay:PATH``: what recordings say, and the vectors that they lack."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmaprobe.cli.parameter_changes import changes_of
 from mmaprobe.cli.terminal import emit, out
-from mmaprobe.cli.writing import changes_of
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def derive_recorded(
     what: str, names: list[str], seed: int, check: bool, write: Path | None, ask: Path | None, as_json: bool
 ) -> int:
-    """Read every instruction meant out of the recordings; write the questions that are left."""
+    """Read every instruction meant out of the recordings; write the vectors that they lack."""
     from mmaprobe.derivation.primitive_view import frame_of
     from mmaprobe.derivation.recording import read
     from mmaprobe.report.tables import recordings
@@ -37,7 +37,7 @@ def derive_recorded(
         readings.append(read(frame_of(architecture, instruction), vectors, answers, seed))
     lines = _changes(devices[0], readings, seed, write, check)
     if ask is not None:
-        _write_questions(ask, devices[0].info(), readings, seed)
+        _write_missing(ask, devices[0].info(), readings, seed)
     if as_json:
         emit({"kind": "mmaprobe reading", "instructions": [recordings.reading_json(each) for each in readings],
               "changes": lines})  # fmt: skip
@@ -80,21 +80,16 @@ def _together(devices: list[Replay], instruction: Instruction) -> tuple[Batch, B
     return join([vectors for vectors, _ in parts]), np.concatenate([answers for _, answers in parts])
 
 
-def _write_questions(path: Path, identity: dict[str, str], readings: list[Reading], seed: int) -> None:
-    from mmaprobe.derivation.missing_vectors import questions
-    from mmaprobe.evidence.questions import Asked, write_questions
+def _write_missing(path: Path, identity: dict[str, str], readings: list[Reading], seed: int) -> None:
+    from mmaprobe.derivation.missing_vectors import missing_vectors
+    from mmaprobe.evidence.missing_vectors_file import write_missing_vectors
 
-    asked = []
-    for each in readings:
-        found = questions(each, seed)
-        if found is not None:
-            left = tuple(each.derivation.certificate.open_fields)
-            asked.append(Asked(each.instruction, found.vectors, left, found.rivals))
-    write_questions(path, identity["gpu"], identity["architecture"], asked)
+    missing = [found for each in readings if (found := missing_vectors(each, seed)) is not None]
+    write_missing_vectors(path, identity["gpu"], identity["architecture"], missing)
 
 
 def _changes(device: Replay, readings: list[Reading], seed: int, write: Path | None, check: bool) -> list[str]:
-    from mmaprobe.survey.rows import alone, together
+    from mmaprobe.survey.survey_rows import alone, together
 
     found = together([alone(device, each.instruction, each.derivation, seed) for each in readings])
     return changes_of(found, write, check)

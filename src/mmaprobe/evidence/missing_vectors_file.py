@@ -1,4 +1,4 @@
-"""A file of questions to a unit that is not here: vectors, the answers that are possible, and room for the real ones.
+"""A file of vectors that a recording lacks: the answers that are possible, and room for those of a unit elsewhere.
 
 JSON: ``{"kind", "schema", "unit", "architecture", "questions": [{"instruction",
 "formats": {operand: format}, "open": [field, ...], "vectors": [{"a": "3c00 0000 ..",
@@ -30,8 +30,9 @@ OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The questions about one instruction; ``answers`` are d (n,), None where there are not all."""
+class MissingVectors:
+    """Those of one instruction; ``open``: the fields that they settle; ``rivals``: of each vector what its possible
+    answers would mean; ``answers`` are d (n,), None where there are not all."""
 
     instruction: Instruction
     vectors: Batch
@@ -40,29 +41,29 @@ class Asked:
     answers: Bits | None = None
 
 
-def write_questions(path: Path, unit: str, architecture: str, asked: Sequence[Asked]) -> None:
-    """Write the questions; the same ones give the same bytes."""
+def write_missing_vectors(path: Path, unit: str, architecture: str, missing: Sequence[MissingVectors]) -> None:
+    """Write the vectors; the same ones give the same bytes."""
     form = {
         "schema": SCHEMA,
         "kind": KIND,
         "unit": unit,
         "architecture": architecture,
-        "questions": [_form(each) for each in asked],
+        "questions": [_form(each) for each in missing],
     }
     files.write_json(path, form, "choose another file with --ask")
 
 
-def _form(asked: Asked) -> dict[str, Any]:
-    made = asked.instruction
+def _form(missing: MissingVectors) -> dict[str, Any]:
+    made = missing.instruction
     named = {role: fmt.name for role, fmt in made.formats().items()}
-    items = dict(asked.vectors.items())
+    items = dict(missing.vectors.items())
     rows = []
-    for index in range(asked.vectors.size):
+    for index in range(missing.vectors.size):
         row: dict[str, Any] = {name: _codes(named.get(name), value[index]) for name, value in items.items()}
-        answer = None if asked.answers is None else _codes(made.d, asked.answers[index])
-        rivals = {_codes(made.d, np.uint64(code)): list(names) for code, names in asked.rivals[index].items()}
+        answer = None if missing.answers is None else _codes(made.d, missing.answers[index])
+        rivals = {_codes(made.d, np.uint64(code)): list(names) for code, names in missing.rivals[index].items()}
         rows.append(row | {"d": answer, "rivals": rivals})
-    return {"instruction": made.id, "formats": named, "open": list(asked.open), "vectors": rows}
+    return {"instruction": made.id, "formats": named, "open": list(missing.open), "vectors": rows}
 
 
 def _codes(fmt: str | None, value: Any) -> str:
@@ -70,8 +71,8 @@ def _codes(fmt: str | None, value: Any) -> str:
     return " ".join(f"{int(code):0{digits}x}" for code in np.ravel(value))
 
 
-def read_questions(path: Path) -> tuple[str, str, list[Asked]]:
-    """The unit, its architecture and the questions of a file; UsageError naming the key of what is wrong."""
+def read_missing_vectors(path: Path) -> tuple[str, str, list[MissingVectors]]:
+    """The unit, its architecture and the vectors of a file, by instruction; UsageError naming the wrong key."""
     document = files.read_json(path)
     document["kind"].one_of(KIND)
     if document["schema"].whole > SCHEMA:
@@ -80,11 +81,11 @@ def read_questions(path: Path) -> tuple[str, str, list[Asked]]:
     return document["unit"].text, architecture, [_read(each, architecture) for each in document["questions"]]
 
 
-def as_corpus(path: Path, unit: str, architecture: str, asked: Sequence[Asked]) -> Corpus:
-    """The answers that a file of questions holds; UsageError where one is missing."""
+def as_corpus(path: Path, unit: str, architecture: str, missing: Sequence[MissingVectors]) -> Corpus:
+    """The answers that a file of missing vectors holds; UsageError where one is missing."""
     sets: list[Set] = []
     arrays: dict[str, Bits] = {}
-    for each in asked:
+    for each in missing:
         made = each.instruction
         if each.answers is None:
             raise UsageError(f"{path}: not every vector of {made.id} has its d; fill them in, or give --device")
@@ -99,7 +100,7 @@ def as_corpus(path: Path, unit: str, architecture: str, asked: Sequence[Asked]) 
     return Corpus(sets, arrays)
 
 
-def _read(record: files.Field, architecture: str) -> Asked:
+def _read(record: files.Field, architecture: str) -> MissingVectors:
     made = lookup(record["instruction"].text, architecture)
     rows = list(record["vectors"])
     if not rows:
@@ -113,7 +114,7 @@ def _read(record: files.Field, architecture: str) -> Asked:
             operands[name] = value[:, 0] if name == "c" else value
     given = [row["d"].value is not None for row in rows]
     answers = np.array([_lanes(row["d"])[0] for row in rows], named["d"].dtype) if all(given) else None
-    return Asked(made, Batch(**operands), answers=answers)
+    return MissingVectors(made, Batch(**operands), answers=answers)
 
 
 def _lanes(field: files.Field) -> list[int]:

@@ -26,8 +26,8 @@ from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.runs.questions.claims import Form
-from mmaprobe.runs.questions.directed import directed as vectors_of
+from mmaprobe.runs.open_questions.claims import Form
+from mmaprobe.runs.open_questions.directed import directed as vectors_of
 from mmaprobe.validation.shrink import shrink
 
 POOL = 1500

@@ -10,14 +10,15 @@ import mmaprobe
 from mmaprobe.catalog.states import default_state
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.evidence.store import Part
+from mmaprobe.exit_codes import INTERRUPTED, MISMATCH, worst
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
-from mmaprobe.report.rows import InstructionRow, Outcome, StepRow, Summary, worst
+from mmaprobe.report.run_summary import InstructionRow, Outcome, RunSummary, StepRow
 from mmaprobe.report.vectors import vector_text
-from mmaprobe.runs.questions.answers import answer_to_json
-from mmaprobe.runs.result import INTERRUPTED, Report, Result, mismatches_of, vectors_of
+from mmaprobe.runs.open_questions.answers import answer_to_json
+from mmaprobe.runs.result import Report, Result, mismatches_of, vectors_of
 
 OUTCOMES: dict[int, Outcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
@@ -28,10 +29,10 @@ PARAMETERS = ("changed", "new", "not derived", "equivalent", "same")
 """How states compare with the shipped file; a group is what the first of these that occurs says."""
 
 
-def summary_of(report: Report) -> Summary:
+def summary_of(report: Report) -> RunSummary:
     """The report as the summary that tables, JSON and JUnit are made from."""
     groups = groupby(report.results, key=lambda result: result.row)
-    return Summary(
+    return RunSummary(
         device=report.device.name,
         identity=report.device.info(),
         run=report.run,
@@ -59,8 +60,8 @@ def document_of(report: Report) -> dict[str, Any]:
 def _row(name: str, states: list[Result]) -> InstructionRow:
     codes = [state.exit_code for state in states]
     changed = next((state for state in states if state.changed), None)
-    outcome = OUTCOMES.get(worst(codes if changed is None else [*codes, 1]), "inconclusive")
-    if outcome == "mismatch" and 1 not in codes:
+    outcome = OUTCOMES.get(worst(codes if changed is None else [*codes, MISMATCH]), "inconclusive")
+    if outcome == "mismatch" and MISMATCH not in codes:
         outcome = "changed"
     datapath = _datapath(states[0])
     return InstructionRow(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mmaprobe.survey.rows import Survey
+    from mmaprobe.survey.survey_rows import Survey
 
 
 def changes_of(found: Survey, write: Path | None, check: bool) -> list[str]:

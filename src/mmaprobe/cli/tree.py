@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
-from mmaprobe.cli import words
+from mmaprobe.cli import argument_checks
 from mmaprobe.cli.terminal import Json, Seed, app, emit, out, path
 from mmaprobe.errors import UsageError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@words.words_first(words.tree)
+@argument_checks.arguments_first(argument_checks.tree)
 def tree(
     device: Annotated[str, typer.Argument(help="function:numpy:dot?k=4096, function:FILE.py:NAME?k=1000, ...")],
     instruction: Annotated[str | None, typer.Option("--instruction", "-i", help="If it has several.")] = None,
@@ -36,7 +36,7 @@ def tree(
 
     opened = mmaprobe.device(device)
     wanted = _chosen(opened, instruction)
-    found = mmaprobe.read_tree(opened, wanted, budget=budget, seed=seed, at=words.place(at))
+    found = mmaprobe.read_tree(opened, wanted, budget=budget, seed=seed, at=argument_checks.place(at))
     if picture is not None and found.answer is not None:
         long_sums.draw_sum(wanted, found, device, picture)
     if as_json:

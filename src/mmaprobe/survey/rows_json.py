@@ -10,12 +10,12 @@ from mmaprobe.derivation.deriving import Derivation, Status
 from mmaprobe.evidence.documents import witness_from_json, witness_to_json
 from mmaprobe.evidence.files import Field
 from mmaprobe.parameters.table import from_table, to_table
-from mmaprobe.survey.rows import Outcome, Row
+from mmaprobe.survey.survey_rows import Outcome, SurveyRow
 
 Json = dict[str, Any]
 
 
-def row_to_json(row: Row) -> Json:
+def row_to_json(row: SurveyRow) -> Json:
     """A row: outcome, datapath, cost, and of its derivation the verdicts with their witnesses."""
     return {
         "outcome": row.outcome,
@@ -29,11 +29,11 @@ def row_to_json(row: Row) -> Json:
     }
 
 
-def row_from_json(made: Instruction, entry: Field) -> Row:
+def row_from_json(made: Instruction, entry: Field) -> SurveyRow:
     """The row of an instruction as ``row_to_json`` wrote it, without what its derivation tried and threw away."""
     table, derivation = entry["datapath"].value, entry["derivation"]
     datapath = from_table(table, f"{entry.file}: {made.id}") if table else None
-    return Row(
+    return SurveyRow(
         made,
         entry["outcome"].one_of(*get_args(Outcome)),
         datapath,

@@ -15,7 +15,7 @@ Outcome = Literal["derived", "equal", "inconclusive", "refused", "failed"]
 
 
 @dataclass(frozen=True)
-class Row:
+class SurveyRow:
     """What became of one instruction.
 
     ``derived``: by a search of its own (``derivation``).  ``equal``: ``compared``
@@ -46,12 +46,12 @@ class Survey:
     architecture: str
     identity: dict[str, str]
     seed: int
-    rows: tuple[Row, ...]
+    rows: tuple[SurveyRow, ...]
     absent: tuple[tuple[str, str], ...]
     seconds: float
     run: str = ""
 
-    def of(self, outcome: Outcome) -> tuple[Row, ...]:
+    def of(self, outcome: Outcome) -> tuple[SurveyRow, ...]:
         """The rows with this outcome."""
         return tuple(row for row in self.rows if row.outcome == outcome)
 
@@ -59,7 +59,7 @@ class Survey:
 def survey_of(
     device: Device,
     seed: int,
-    rows: tuple[Row, ...],
+    rows: tuple[SurveyRow, ...],
     absent: Sequence[tuple[str, str]] = (),
     seconds: float = 0.0,
     run: str = "",
@@ -77,7 +77,7 @@ def outcome_of(found: Derivation) -> Outcome:
 
 def alone(device: Device, instruction: Instruction, derivation: Derivation, seed: int) -> Survey:
     """A survey of one instruction that was derived already."""
-    row = Row(
+    row = SurveyRow(
         instruction,
         outcome_of(derivation),
         derivation.datapath,

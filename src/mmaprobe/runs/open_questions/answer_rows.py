@@ -7,25 +7,25 @@ from typing import Any
 
 from mmaprobe.catalog.lookup import instruction, short
 from mmaprobe.errors import UsageError
-from mmaprobe.report.tables.questions import Row, Vector
-from mmaprobe.runs.questions.answers import Answer, answer_to_json
-from mmaprobe.runs.questions.claims import named
+from mmaprobe.report.tables.open_questions import AnswerRow, AnswerVector
+from mmaprobe.runs.open_questions.answers import Answer, answer_to_json
+from mmaprobe.runs.open_questions.claims import named
 
 SCHEMA = 1
 
 
-def rows_of(answers: Sequence[Answer], architecture: str) -> list[Row]:
+def rows_of(answers: Sequence[Answer], architecture: str) -> list[AnswerRow]:
     """The answers of a device of this architecture as rows."""
     return [_row(answer, architecture) for answer in answers]
 
 
-def _row(answer: Answer, architecture: str) -> Row:
+def _row(answer: Answer, architecture: str) -> AnswerRow:
     (question,) = named((answer.question,))
     claims = tuple(claim.name for claim in question.claims_on(architecture))
     says = f"{answer.claim} ({answer.finding})" if answer.claim else answer.finding
     shown = answer.witnesses if answer.status != "failed" else ()
-    vectors = tuple(Vector(each.witness, each.claims, _result(answer, architecture)) for each in shown)
-    return Row(question.name, question.asks, short(answer.instruction), claims, answer.status, says, vectors)
+    vectors = tuple(AnswerVector(each.witness, each.claims, _result(answer, architecture)) for each in shown)
+    return AnswerRow(question.name, question.asks, short(answer.instruction), claims, answer.status, says, vectors)
 
 
 def _result(answer: Answer, architecture: str) -> str:

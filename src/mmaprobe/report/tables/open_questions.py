@@ -14,7 +14,7 @@ from mmaprobe.report.vectors import vector_text
 
 
 @dataclass(frozen=True)
-class Vector:
+class AnswerVector:
     """A vector with the device's d, and the d of each claim; ``format``: of d."""
 
     witness: Witness
@@ -23,7 +23,7 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Row:
+class AnswerRow:
     """One answer: what is asked, of which instruction, the claims' names, what the device says."""
 
     question: str
@@ -32,10 +32,10 @@ class Row:
     claims: tuple[str, ...]
     status: str
     says: str
-    vectors: tuple[Vector, ...]
+    vectors: tuple[AnswerVector, ...]
 
 
-def questions_table(console: Console, rows: Sequence[Row], where: str = "") -> None:
+def questions_table(console: Console, rows: Sequence[AnswerRow], where: str = "") -> None:
     """One line an answer; below, the vectors that settle it, with d and what each claim says; or ``where`` they are."""
     lines = [
         {"question": row.question, "instruction": row.instruction, "claims": "; ".join(row.claims),
@@ -52,7 +52,7 @@ def questions_table(console: Console, rows: Sequence[Row], where: str = "") -> N
     console.print(f"\n{settled} of {asked} answers settled; {len(rows) - asked} not here{there}", markup=False)
 
 
-def _claimed(vector: Vector) -> str:
+def _claimed(vector: AnswerVector) -> str:
     said = [f"{word(vector.format, d)} by {name!r}" for name, d in vector.claims]
     return f"; {', '.join(said)}" if said else f" ({vector.witness.note})" if vector.witness.note else ""
 

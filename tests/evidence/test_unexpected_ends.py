@@ -18,11 +18,11 @@ from mmaprobe.devices.base import open_device
 from mmaprobe.devices.child import Child
 from mmaprobe.devices.gpu.trial import ChildTrial, serve
 from mmaprobe.errors import InternalError
-from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.store import Store
+from mmaprobe.evidence.unexpected_ends import unforeseen
 from mmaprobe.report import junit
 from mmaprobe.runs import instructions, validating
-from mmaprobe.runs.rows import summary_of
+from mmaprobe.runs.report_summary import summary_of
 from stand_ins.stepping import F16, FEW, MODEL, Changed, Heard
 
 X86 = "model:x86-64+intel"

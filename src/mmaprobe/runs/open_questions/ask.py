@@ -22,11 +22,11 @@ from mmaprobe.operands.batch import Witness, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.probing import probe
-from mmaprobe.runs.questions.answers import Answer, Shown
-from mmaprobe.runs.questions.claims import Claim, Question, named
-from mmaprobe.runs.questions.contest import Contest, Ring, Rival, check_steady
-from mmaprobe.runs.questions.directed import directed
-from mmaprobe.runs.questions.experiments import EXPERIMENTS
+from mmaprobe.runs.open_questions.answers import Answer, Shown
+from mmaprobe.runs.open_questions.claims import Claim, Question, named
+from mmaprobe.runs.open_questions.contest import Contest, Ring, Rival, check_steady
+from mmaprobe.runs.open_questions.directed import directed
+from mmaprobe.runs.open_questions.experiments import EXPERIMENTS
 
 Stop = Callable[[], bool]
 SHOWN = 3

@@ -1,4 +1,4 @@
-"""What is wrong with the words of a command is said, and ends it with 2, before what is missing on the machine (3)."""
+"""What is wrong with the arguments of a command is said, and ends it with 2, before what is missing here (3)."""
 
 from __future__ import annotations
 

@@ -146,9 +146,9 @@ def _spread(values: str) -> list[str]:
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def open_questions() -> tuple[Question, ...]:
     """Every question that ships, in the order in which they are asked; UsageError where the file is wrong."""
-    text = (resources.files("mmaprobe.runs.questions") / "data" / FILE).read_text("utf-8")
+    text = (resources.files("mmaprobe.runs.open_questions") / "data" / FILE).read_text("utf-8")
     return from_text(text)
 
 
@@ -166,11 +166,11 @@ def from_text(text: str, file: str = FILE) -> tuple[Question, ...]:
 
 def named(names: tuple[str, ...]) -> tuple[Question, ...]:
     """The questions of these names, all where none is given; UsageError with the near ones for another."""
-    known = {question.name: question for question in questions()}
+    known = {question.name: question for question in open_questions()}
     for name in names:
         if name not in known:
             raise UsageError(f"unknown open question {name!r}{near(name, known)}")
-    return tuple(known[name] for name in names) if names else questions()
+    return tuple(known[name] for name in names) if names else open_questions()
 
 
 def _question(table: dict[str, Any], where: str) -> Question:

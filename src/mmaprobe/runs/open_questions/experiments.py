@@ -17,8 +17,8 @@ from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits, Witness, take
 from mmaprobe.probing.session.exact_values import code_of, values_of
-from mmaprobe.runs.questions.answers import Shown
-from mmaprobe.runs.questions.contest import asked_twice
+from mmaprobe.runs.open_questions.answers import Shown
+from mmaprobe.runs.open_questions.contest import asked_twice
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from mmaprobe.operands.batch import Batch
 from mmaprobe.probing.published.suites import value
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
-from mmaprobe.runs.questions.claims import Form
+from mmaprobe.runs.open_questions.claims import Form
 
 
 def directed(instruction: Instruction, forms: Sequence[Form]) -> Batch | None:
