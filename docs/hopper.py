@@ -19,7 +19,7 @@ from mmaprobe.derivation.dense_view import dense_form
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.replay import Replay
 from mmaprobe.evidence.corpus import Corpus
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import take
@@ -200,7 +200,7 @@ def measured_answers(folder: Path = EVIDENCE) -> list[Answer]:
             continue
         for path in sorted(manifest.parent.rglob("*.json")):
             for answer in _answers_in(json.loads(path.read_text())):
-                found.append(answer_from_json(Field(path, "answers", answer)))
+                found.append(answer_from_json(FileValue(path, "answers", answer)))
     return [answer for answer in found if answer.status != "not here"]
 
 

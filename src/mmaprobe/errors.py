@@ -11,7 +11,7 @@ from mmaprobe import exit_codes
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """The text with control characters (all but tab and newline), turns of writing direction and halves of pairs
     written as escapes: what a device or a file says cannot steer the terminal that shows it."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
@@ -34,13 +34,13 @@ def brief(value: object, most: int = 60) -> str:
 class MmaprobeError(Exception):
     """Base of every error of this package; ``exit_code`` is what the command line returns.
 
-    Its text is ``plain``.
+    Its text is ``printable``.
     """
 
     exit_code = exit_codes.USAGE
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(plain(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(printable(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(MmaprobeError, ValueError):

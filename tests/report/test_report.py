@@ -34,9 +34,9 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
-from mmaprobe.report.console import Plain
+from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.phrases import COLUMNS, describe, lanes_text
-from mmaprobe.report.run_summary import EXIT_CODES, InstructionRow, Outcome, RunSummary
+from mmaprobe.report.run_summary import EXIT_CODES, InstructionRow, RowOutcome, RunSummary
 from mmaprobe.report.tables.findings import print_mismatch
 from mmaprobe.report.tables.run import SummaryTable, short_count
 
@@ -155,7 +155,7 @@ def test_counts_lose_nothing() -> None:
         (["mismatch", "failed", "internal"], 70),
     ],
 )
-def test_the_exit_code_is_the_worst_in_the_stated_order(outcomes: list[Outcome], code: int) -> None:
+def test_the_exit_code_is_the_worst_in_the_stated_order(outcomes: list[RowOutcome], code: int) -> None:
     rows = tuple(InstructionRow(str(i), outcome, vectors=1) for i, outcome in enumerate(outcomes))
     assert replace(SUMMARY, rows=rows).exit_code == code
     assert set(EXIT_CODES) >= set(outcomes)
@@ -319,7 +319,9 @@ def test_a_mismatch_that_is_right_when_asked_again_does_not_read_as_a_right_one(
     """An answer beside the same expected value would look like no mismatch at all."""
     shown = io.StringIO()
     for stable in (True, False):
-        print_mismatch(Plain(file=shown, width=160), Mismatch(Witness((1,), (2,), 3, 0xFFD2), 0xFFD2, "recipe", stable))
+        print_mismatch(
+            PlainConsole(file=shown, width=160), Mismatch(Witness((1,), (2,), 3, 0xFFD2), 0xFFD2, "recipe", stable)
+        )
     _, first, _, second = shown.getvalue().splitlines()
     assert first.endswith("-> 0xffd2, expected 0xffd2")
     said = "-> 0xffd2 when asked again, expected 0xffd2; its answers to this vector are not all the same"

@@ -16,7 +16,7 @@ from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
 from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
@@ -232,7 +232,7 @@ def test_answers_one_by_one_and_an_end_on_request() -> None:
     again = list(ask(open_device("model:sm_90a"), names=["zero-exponent-f32"]))
     assert again[:2] == done, "the same seed asks the same"
     for answer in again:
-        assert answer_from_json(Field("here", "answer", json.loads(json.dumps(answer_to_json(answer))))) == answer
+        assert answer_from_json(FileValue("here", "answer", json.loads(json.dumps(answer_to_json(answer))))) == answer
 
 
 @pytest.mark.parametrize(("name", "pattern", "words"), [

@@ -17,7 +17,7 @@ from mmaprobe.devices.base import Support, open_device
 from mmaprobe.devices.recording import LIST, OUTPUTS, WITNESSES, _members
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Store
-from mmaprobe.parameters.files import read
+from mmaprobe.parameters.files import read_parameter_file
 from mmaprobe.probing import QUESTIONS
 from mmaprobe.runs import cpu, verbs
 from mmaprobe.runs.recording import ARCHIVE
@@ -161,7 +161,7 @@ def test_questions_and_probes(tmp_path: Path) -> None:
 def test_what_is_handed_on(tmp_path: Path) -> None:
     """Parameters of a model are no measurement; the archive answers as a device, witnesses too."""
     report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["main", "recording"], **ONE)
-    (entry,) = read(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
+    (entry,) = read_parameter_file(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
     assert (entry.basis, report.notes) == ("predicted", ())
     assert json.loads((tmp_path / "e" / "summary.json").read_text())["exit_code"] == 0
     summary = mmaprobe.validate(f"replay:{tmp_path / 'e' / 'recording.tar.gz'}", MODEL, F16, 10**6)
@@ -173,7 +173,7 @@ def test_measured_on_hardware_alone(tmp_path: Path) -> None:
     """A device whose identity names no parameters is hardware: what it shows is measured, under the run's id."""
     device = Changed(info=lambda: {"architecture": "sm_90a", "uuid": "GPU-1"}, name="cuda:0")
     report = mmaprobe.bring_up(device, out=tmp_path / "e", steps=["survey"], **ONE)
-    (entry,) = read(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
+    (entry,) = read_parameter_file(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
     assert (entry.basis, entry.evidence) == ("measured", report.run)
 
 

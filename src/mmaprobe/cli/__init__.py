@@ -15,7 +15,7 @@ import typer
 # in the order in which --help lists them
 from mmaprobe.cli import run, probe, validate, derive, kernels, files, tree, instructions, this_machine  # isort: skip
 from mmaprobe.cli.terminal import app, typed
-from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, plain
+from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
 
@@ -68,5 +68,5 @@ def _cannot_print(error: OSError) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(plain(f"mmaprobe: {message}"), file=sys.stderr)
+    print(printable(f"mmaprobe: {message}"), file=sys.stderr)
     return code

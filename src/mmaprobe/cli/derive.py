@@ -10,11 +10,11 @@ import typer
 import mmaprobe
 from mmaprobe.cli import argument_checks
 from mmaprobe.cli.parameter_changes import changes_of
-from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out, path, refuse
+from mmaprobe.cli.terminal import DeviceOption, JsonOption, SeedOption, app, emit, out, path, refuse
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmaprobe.devices.base import Device as AnyDevice
+    from mmaprobe.devices.base import Device
 
 
 @app.command()
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def derive(
     context: typer.Context,
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Instruction id, glob, or the device's architecture.")],
-    device: Device = "cpu",
-    seed: Seed = 0,
+    device: DeviceOption = "cpu",
+    seed: SeedOption = 0,
     check: Annotated[
         bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file, or --write's would change.")
     ] = False,
@@ -40,7 +40,7 @@ def derive(
         Path | None,
         typer.Option("--ask", parser=path, help="File for the vectors that a recording lacks, to be run by others."),
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Derive datapaths from the device's answers alone: each distinct one once, the rest shown equal to it."""
     if recorded or (device or "").startswith("replay:"):
@@ -72,7 +72,7 @@ def derive(
     return code if code == 5 or not (check and lines) else 1
 
 
-def _pattern(device: AnyDevice, what: str) -> str | None:
+def _pattern(device: Device, what: str) -> str | None:
     """The glob of what is meant; None for a single instruction."""
     from mmaprobe.catalog.lookup import is_glob, parts
     from mmaprobe.catalog.names import architecture_of

@@ -7,26 +7,26 @@ from typing import Annotated
 import typer
 
 import mmaprobe
-from mmaprobe.cli.terminal import Glob, Json, app, emit, out, show
+from mmaprobe.cli.terminal import GlobOption, JsonOption, app, emit, out, show
 from mmaprobe.errors import UsageError
 
 
 @app.command()
 def instructions(
     architecture: Annotated[str | None, typer.Argument(help="Architecture; without it, totals of all.")] = None,
-    instruction: Glob = "*",
+    instruction: GlobOption = "*",
     family: Annotated[str | None, typer.Option("--family", "-f", help="Family or glob: mma, mma.sp.*, wgmma.")] = None,
     operand_type: Annotated[str | None, typer.Option("--type", "-t", help="A format of A, B, C, D or scales.")] = None,
     kind: Annotated[str | None, typer.Option("--kind", "-k", help="native, split or emulated.")] = None,
     basis: Annotated[str | None, typer.Option("--basis", "-b", help="A basis, modelled, or none.")] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """List an architecture's instructions: formats, lowering, what is known of them, and how many of what."""
     from mmaprobe.catalog import lookup
     from mmaprobe.report.tables import instructions as report
     from mmaprobe.report.tables.listing import table
 
-    chosen = report.Selection(instruction, family, operand_type, kind, basis)
+    chosen = report.FormFilter(instruction, family, operand_type, kind, basis)
     if architecture is None:
         counts = report.architecture_counts(chosen)
         return show(counts, as_json, ("architecture", *report.COUNTS))
@@ -53,7 +53,7 @@ def layout(
     architecture: Annotated[str | None, typer.Option("--arch", "-a", help="Default: the first that has it.")] = None,
     operand: Annotated[str | None, typer.Option("--operand", "-o", help="a, b, c, d, metadata, scale_a, ...")] = None,
     registers: Annotated[str | None, typer.Option(help="FIRST:LAST; default: the first 8.")] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Where an instruction's operands lie: every operand, or one as a table of lanes and registers."""
     from mmaprobe.catalog.layouts import layout as fragment_of

@@ -8,7 +8,7 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli import argument_checks
-from mmaprobe.cli.terminal import Device, Json, Pack, Seed, app, emit, out, packed, refuse
+from mmaprobe.cli.terminal import DeviceOption, JsonOption, PackOption, SeedOption, app, emit, out, packed, refuse
 from mmaprobe.errors import UsageError
 
 
@@ -17,13 +17,13 @@ from mmaprobe.errors import UsageError
 def probe(
     context: typer.Context,
     instruction: Annotated[str | None, typer.Argument(help="Instruction id; with --suite all that fit.")] = None,
-    device: Device = "cpu",
+    device: DeviceOption = "cpu",
     question: Annotated[list[str] | None, typer.Option("--question", "-q", help="Only this question.")] = None,
     suite: Annotated[str | None, typer.Option(help="A published suite instead, such as fasi2021.")] = None,
     questions: Annotated[bool, typer.Option("--questions", help="The open questions, or those of --question.")] = False,
-    pack: Pack = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    pack: PackOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
 ) -> int:
     """Ask a device black-box questions about one instruction, run a published suite on it, or ask what is open."""
     from mmaprobe.report.tables import findings, suites

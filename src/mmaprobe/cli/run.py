@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmaprobe.cli import argument_checks
-from mmaprobe.cli.terminal import Device, DrawnSeed, Glob, Json, Pack, app, drawn, emit, out, packed, path
+from mmaprobe.cli.terminal import (
+    DeviceOption,
+    DrawnSeedOption,
+    GlobOption,
+    JsonOption,
+    PackOption,
+    app,
+    drawn,
+    emit,
+    out,
+    packed,
+    path,
+)
 
 if TYPE_CHECKING:
     from mmaprobe.runs import Report
@@ -18,12 +30,12 @@ if TYPE_CHECKING:
 @app.command()
 @argument_checks.arguments_first(argument_checks.run)
 def run(
-    device: Device = None,
-    instruction: Glob = "*",
+    device: DeviceOption = None,
+    instruction: GlobOption = "*",
     vectors: Annotated[
         int | None, typer.Option("--vectors", "-n", help="Vectors of each instruction; by steps at most so many.")
     ] = None,
-    seed: DrawnSeed = None,
+    seed: DrawnSeedOption = None,
     out_folder: Annotated[Path | None, typer.Option("--out", "-o", parser=path, help="Evidence folder.")] = None,
     budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends cleanly.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
@@ -35,8 +47,8 @@ def run(
         str | None, typer.Option(help="Step by step, as a GPU always is: names of steps with commas, or all.")
     ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")] = None,
-    pack: Pack = None,
-    as_json: Json = False,
+    pack: PackOption = None,
+    as_json: JsonOption = False,
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
     from mmaprobe.devices.base import open_device

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from mmaprobe.cli.terminal import Glob, Json, app, emit, out, show
+from mmaprobe.cli.terminal import GlobOption, JsonOption, app, emit, out, show
 
 
 @app.command()
-def devices(as_json: Json = False) -> int:
+def devices(as_json: JsonOption = False) -> int:
     """List the devices: what is here, and what the others need."""
     from mmaprobe.report.tables import listing
 
@@ -21,10 +21,10 @@ def devices(as_json: Json = False) -> int:
 @app.command()
 def bench(
     architecture: Annotated[str | None, typer.Argument(help="Architecture; default: this CPU's.")] = None,
-    instruction: Glob = "*",
+    instruction: GlobOption = "*",
     threads: Annotated[int, typer.Option(help="Threads at once.", min=1, max=1024)] = 1,
     smoke: Annotated[bool, typer.Option("--smoke", help="One short call each, to see that it runs.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Measure how fast an architecture's models are here, and their share of the machine's roof."""
     from mmaprobe.report.tables import speeds
@@ -40,7 +40,7 @@ def bench(
 
 
 @app.command("doctor")
-def doctor_command(as_json: Json = False) -> int:
+def doctor_command(as_json: JsonOption = False) -> int:
     """Say what is here, what is missing, and the command to get it."""
     from mmaprobe.report.tables.doctor import doctor_rows
 

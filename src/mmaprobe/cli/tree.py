@@ -9,7 +9,7 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli import argument_checks
-from mmaprobe.cli.terminal import Json, Seed, app, emit, out, path
+from mmaprobe.cli.terminal import JsonOption, SeedOption, app, emit, out, path
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def tree(
     picture: Annotated[
         Path | None, typer.Option("--picture", "-p", parser=path, help="Draw it: FILE.png or FILE.svg.")
     ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
 ) -> int:
     """Read the order in which a long dot product or sum adds its terms."""
     from mmaprobe.report.pictures import long_sums

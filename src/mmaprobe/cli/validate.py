@@ -8,7 +8,7 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli import argument_checks
-from mmaprobe.cli.terminal import DrawnSeed, Json, Vectors, app, drawn, emit, out, refuse
+from mmaprobe.cli.terminal import DrawnSeedOption, JsonOption, VectorsOption, app, drawn, emit, out, refuse
 from mmaprobe.errors import UsageError
 
 
@@ -19,12 +19,12 @@ def validate(
     dut: Annotated[str, typer.Argument(help="Device under test.")],
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64.")],
     instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob, all without one.")] = "",
-    vectors: Vectors = 1_000_000,
-    seed: DrawnSeed = None,
+    vectors: VectorsOption = 1_000_000,
+    seed: DrawnSeedOption = None,
     generator: Annotated[list[str] | None, typer.Option("--generator", "-g", help="Only this family.")] = None,
     nan: Annotated[str, typer.Option(help="bits, or any: two NaNs are equal.")] = "bits",
     plan: Annotated[str, typer.Option(help="witnesses: the few vectors that tell near datapaths apart.")] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Compare two devices bit for bit."""
     from mmaprobe.report import progress

@@ -18,7 +18,7 @@ Grounds = Witness | Argument | None
 
 
 @dataclass(frozen=True)
-class Pool:
+class SearchedVectors:
     """Vectors that neighbours were held against: the generators that made them, their seed, how many."""
 
     generators: tuple[str, ...]
@@ -31,7 +31,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Entry:
+class NeighbourVerdict:
     """The verdict on one neighbour.
 
     ``refuted``: ``witness`` is a vector on which the device contradicts it.
@@ -51,8 +51,8 @@ class Entry:
 class Certificate:
     """All verdicts; ``open_fields`` are what a report must not state as a number, after a search in ``pools``."""
 
-    entries: tuple[Entry, ...]
-    pools: tuple[Pool, ...] = ()
+    entries: tuple[NeighbourVerdict, ...]
+    pools: tuple[SearchedVectors, ...] = ()
 
     @property
     def refuted(self) -> int:
@@ -63,7 +63,7 @@ class Certificate:
         return sum(entry.verdict == "equivalent" for entry in self.entries)
 
     @classmethod
-    def of(cls, grounds: Mapping[Key, Grounds], searched: int, pools: Iterable[Pool] = ()) -> Certificate:
+    def of(cls, grounds: Mapping[Key, Grounds], searched: int, pools: Iterable[SearchedVectors] = ()) -> Certificate:
         """The verdict on each neighbour from what was found about it, among ``searched`` vectors."""
         return cls(tuple(_verdict(*key, found, searched) for key, found in grounds.items()), tuple(pools))
 
@@ -91,10 +91,10 @@ class Certificate:
         return {name: tuple(values) for name, values in found.items()}
 
 
-def _verdict(field: str, value: str, found: Grounds, searched: int) -> Entry:
+def _verdict(field: str, value: str, found: Grounds, searched: int) -> NeighbourVerdict:
     if isinstance(found, Witness):
-        return Entry(field, value, "refuted", found, searched=searched)
-    return Entry(field, value, "open" if found is None else "equivalent", argument=found, searched=searched)
+        return NeighbourVerdict(field, value, "refuted", found, searched=searched)
+    return NeighbourVerdict(field, value, "open" if found is None else "equivalent", argument=found, searched=searched)
 
 
 def witnesses_against(keys: Iterable[Key], table: Bits, answers: Bits, vectors: Batch) -> dict[Key, Witness]:

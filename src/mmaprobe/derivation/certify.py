@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.derivation.budget import NEIGHBOUR
-from mmaprobe.derivation.certificate import Certificate, Pool, witnesses_against
+from mmaprobe.derivation.certificate import Certificate, SearchedVectors, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
@@ -66,7 +66,7 @@ class Settlement:
 
     def _refute(self, turn: int) -> Certificate:
         """Every neighbour of the current datapath: a witness against it, an argument, or open."""
-        pools: list[Pool] = []
+        pools: list[SearchedVectors] = []
         for sweep in range(MOVES):
             near = neighbourhood(self.state.current)
             self.state.allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
@@ -78,7 +78,7 @@ class Settlement:
                     break
                 seed = self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt
                 pool, names = self._pool(left, seed, attempt)
-                pools.append(Pool(names, seed, pool.size))
+                pools.append(SearchedVectors(names, seed, pool.size))
                 left, moved = self._attack(left, pool)
                 if moved:
                     break

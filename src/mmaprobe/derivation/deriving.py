@@ -30,7 +30,7 @@ from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, who
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
 
-Status = Literal["exact", "bounded", "inconclusive"]
+DerivationStatus = Literal["exact", "bounded", "inconclusive"]
 
 
 def _is_findings(value: object) -> bool:
@@ -70,7 +70,7 @@ class Derivation:
     """
 
     instruction: str
-    status: Status
+    status: DerivationStatus
     datapath: Datapath | None
     certificate: Certificate
     findings: dict[str, Finding]
@@ -163,7 +163,7 @@ def _derived(
     search = Search(state)
     try:
         certificate = Settlement(search).run(search.run(start), fresh)
-        status: Status = "bounded" if certificate.open_fields else "exact"
+        status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
         outcome = _outside(state, f"no datapath of the grammar fits: {error.stage}", error.closest)

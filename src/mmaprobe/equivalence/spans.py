@@ -47,7 +47,7 @@ NOTHING = Span(FAR, FAR, -FAR, 0, FAR, -FAR, False)
 
 
 @dataclass
-class Trace:
+class DatapathSpans:
     """The spans of one datapath by dotted path: nodes, terms, and what enters every Encode (``tree.to``)."""
 
     spans: dict[str, Span] = field(default_factory=dict)

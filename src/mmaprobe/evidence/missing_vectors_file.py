@@ -100,7 +100,7 @@ def as_corpus(path: Path, unit: str, architecture: str, missing: Sequence[Missin
     return Corpus(sets, arrays)
 
 
-def _read(record: files.Field, architecture: str) -> MissingVectors:
+def _read(record: files.FileValue, architecture: str) -> MissingVectors:
     made = lookup(record["instruction"].text, architecture)
     rows = list(record["vectors"])
     if not rows:
@@ -117,7 +117,7 @@ def _read(record: files.Field, architecture: str) -> MissingVectors:
     return MissingVectors(made, Batch(**operands), answers=answers)
 
 
-def _lanes(field: files.Field) -> list[int]:
+def _lanes(field: files.FileValue) -> list[int]:
     try:
         return [int(word, 16) for word in field.text.split()]
     except ValueError:

@@ -70,7 +70,7 @@ class Header:
             "version": self.version,
             "seed": self.seed,
             "toolchain": dict(self.toolchain),
-            "settings": documents.plain(dict(self.settings), "settings"),
+            "settings": documents.json_value(dict(self.settings), "settings"),
             "run": self.run,
         } | ({"execution": dict(self.execution)} if self.execution else {})
 
@@ -118,9 +118,9 @@ class Part:
             "instruction": self.instruction,
             "status": self.status,
             "findings": [documents.finding_to_json(item) for item in self.findings],
-            "datapath": documents.plain(self.datapath, "datapath"),
-            "comparison": documents.plain(self.comparison, "comparison"),
-            "validation": documents.plain(self.validation, "validation"),
+            "datapath": documents.json_value(self.datapath, "datapath"),
+            "comparison": documents.json_value(self.comparison, "comparison"),
+            "validation": documents.json_value(self.validation, "validation"),
             "vectors": int(self.vectors),
             "mismatch_count": int(self.mismatch_count),
             "mismatches": [documents.mismatch_to_json(item) for item in self.mismatches],
@@ -293,7 +293,7 @@ class Named:
     """What a manifest says is in its folder: parts and steps by name, and of each file the digests that it may have."""
 
     folder: Path
-    manifest: files.Field
+    manifest: files.FileValue
     header: Header
     finished: bool
     sealed: bool
@@ -331,7 +331,7 @@ class Named:
     def _announced(self, file: str) -> bool:
         return len(self.accepted.get(file, ())) > 1
 
-    def _document(self, file: str) -> files.Field:
+    def _document(self, file: str) -> files.FileValue:
         path = self.folder / file
         try:
             content = path.read_bytes()
@@ -399,7 +399,7 @@ def _check_digest(path: Path, content: bytes, accepted: tuple[str, ...]) -> str:
     return found
 
 
-def _checked(path: Path, content: bytes) -> files.Field:
+def _checked(path: Path, content: bytes) -> files.FileValue:
     document = files.parse_json(path, content)
     document["kind"].one_of(KIND)
     schema = document["schema"]
@@ -409,7 +409,7 @@ def _checked(path: Path, content: bytes) -> files.Field:
     return document
 
 
-def _part_of(document: files.Field, instruction: str) -> Part:
+def _part_of(document: files.FileValue, instruction: str) -> Part:
     if document["instruction"].text != instruction:
         raise document["instruction"].wrong(f"is not {instruction!r}")
     datapath = document["datapath"]

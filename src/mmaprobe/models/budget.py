@@ -1,6 +1,6 @@
 """How many bits a datapath's exact values can need: what decides whether the native engine runs it.
 
-Every value is bounded by a ``Span``: it is a multiple of 2**low, below 2**high
+Every value is bounded by ``Bounds``: it is a multiple of 2**low, below 2**high
 in magnitude, its significand as held has at most ``width`` bits, and where it
 has a label E, E is within ``labels`` and the value is below 2**(E + over).
 """
@@ -31,7 +31,7 @@ WIDTHS = (64, 128, 320, 640)
 
 
 @dataclass(frozen=True)
-class Span:
+class Bounds:
     """Bounds of a value; see the module's text."""
 
     low: int
@@ -42,7 +42,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Budget:
+class BitBudget:
     """``bits`` for the widest exact value, sign included, and the bounds of every sum's grid.
 
     ``anchors`` gives, for each ``fused`` or ``exact`` node with an uncut term, the
@@ -82,18 +82,18 @@ def addends(node: Fused | Exact) -> tuple[Node, ...]:
 
 
 @lru_cache(maxsize=256)
-def span_of(name: str) -> Span:
+def bounds_of(name: str) -> Bounds:
     """Bounds of the finite values of a format."""
     fmt = formats.get(name)
     if not fmt.is_float:
-        return Span(0, fmt.bits, fmt.bits, (0, 0), fmt.bits)
+        return Bounds(0, fmt.bits, fmt.bits, (0, 0), fmt.bits)
     low = fmt.min_exponent - fmt.fraction_bits
-    return Span(low, fmt.max_exponent + 1, fmt.fraction_bits + 1, (fmt.min_exponent, fmt.max_exponent), 1)
+    return Bounds(low, fmt.max_exponent + 1, fmt.fraction_bits + 1, (fmt.min_exponent, fmt.max_exponent), 1)
 
 
-def _times(x: Span, y: Span) -> Span:
+def _times(x: Bounds, y: Bounds) -> Bounds:
     labels = (x.labels[0] + y.labels[0], x.labels[1] + y.labels[1])
-    return Span(x.low + y.low, x.high + y.high, x.width + y.width, labels, x.over + y.over)
+    return Bounds(x.low + y.low, x.high + y.high, x.width + y.width, labels, x.over + y.over)
 
 
 class _Walk:
@@ -102,13 +102,13 @@ class _Walk:
     def __init__(self, datapath: Datapath) -> None:
         self.bits = 2
         self.anchors: dict[Node, int] = {}
-        self.scale = span_of(datapath.scale.format) if datapath.scale else None
+        self.scale = bounds_of(datapath.scale.format) if datapath.scale else None
         root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
         result = self.encoded(root)
         self.accumulator = result
         if datapath.c is not None:
-            c = span_of(datapath.c)
-            self.accumulator = Span(
+            c = bounds_of(datapath.c)
+            self.accumulator = Bounds(
                 min(c.low, result.low),
                 max(c.high, result.high),
                 max(c.width, result.width),
@@ -120,9 +120,9 @@ class _Walk:
         if datapath.result is not None or datapath.d != root.format:
             self.encoded(datapath.result or Encode(datapath.d), result)
 
-    def _product(self, datapath: Datapath) -> Span:
+    def _product(self, datapath: Datapath) -> Bounds:
         rule = datapath.product
-        p = _times(span_of(datapath.a), span_of(datapath.b))
+        p = _times(bounds_of(datapath.a), bounds_of(datapath.b))
         if rule.label != "encoded":
             p = replace(p, labels=(p.low, p.high), over=2 if rule.label == "operands" else 1)
         if datapath.scale is not None and datapath.scale.where == "product":
@@ -137,13 +137,13 @@ class _Walk:
         """Room for magnitudes of ``bits`` bits beside a sign."""
         self.bits = max(self.bits, bits + 1)
 
-    def encoded(self, to: Encode, of: Span | None = None) -> Span:
+    def encoded(self, to: Encode, of: Bounds | None = None) -> Bounds:
         """Bounds after an Encode; its rounding needs the precision of its format and a few bits."""
         fmt = formats.get(to.format)
         self.need(fmt.fraction_bits + 3 if fmt.is_float or of is None else of.high + 4)
-        return span_of(to.format)
+        return bounds_of(to.format)
 
-    def node(self, node: Node) -> Span:
+    def node(self, node: Node) -> Bounds:
         if isinstance(node, (Accumulator, Zero)):
             return self.accumulator
         if isinstance(node, Products):
@@ -160,14 +160,14 @@ class _Walk:
         total = self._exact(node) if isinstance(node, Exact) else self._fused(node)
         return self.encoded(node.to, total) if node.to else total
 
-    def _two(self, parts: tuple[Span, Span], to: Encode) -> Span:
+    def _two(self, parts: tuple[Bounds, Bounds], to: Encode) -> Bounds:
         """A rounded sum of two: both aligned at the top, bits far below gathered in one."""
         precision = max(formats.get(to.format).fraction_bits + 1, to.first[0] + 1 if to.first else 0)
         self.need(max(parts[0].width, parts[1].width, precision + 2) + 3)
         x, y = parts
         return self.encoded(to, replace(x, high=max(x.high, y.high) + 1))
 
-    def _exact(self, node: Exact) -> Span:
+    def _exact(self, node: Exact) -> Bounds:
         parts = [(self.node(term), len(term.lanes) if isinstance(term, Products) else 1) for term in node.terms]
         sum_ = self._uncut(node, parts)
         if not node.scaled:
@@ -178,7 +178,7 @@ class _Walk:
         self.need(scaled.width)
         return replace(scaled, labels=scales.labels, over=sum_.high + scales.over)
 
-    def _fused(self, node: Fused) -> Span:
+    def _fused(self, node: Fused) -> Bounds:
         parts, labels, overs, uncut = [], [], [], False
         finest = -(1 << 30)
         for term in node.terms:
@@ -196,9 +196,9 @@ class _Walk:
         over = max(overs) + _carries(parts) + 1
         self.need(finest + over)
         low, high = min(labels), max(labels)
-        return Span(low - finest, high + over, finest + over, (low, high), over)
+        return Bounds(low - finest, high + over, finest + over, (low, high), over)
 
-    def _uncut(self, node: Fused | Exact, parts: list[tuple[Span, int]]) -> Span:
+    def _uncut(self, node: Fused | Exact, parts: list[tuple[Bounds, int]]) -> Bounds:
         """An exact sum on a grid fixed at the lowest bit that any term can have."""
         low = min(part.low for part, _ in parts)
         high = max(part.high for part, _ in parts) + _carries(parts)
@@ -208,10 +208,10 @@ class _Walk:
         labels = (min(part.labels[0] for part, _ in parts), max(part.labels[1] for part, _ in parts))
         zeros = [term.zero_exponent for term in node.terms if isinstance(term, Term) and term.zero_exponent is not None]
         labels = (min(labels[0], *zeros), max(labels[1], *zeros)) if zeros else labels
-        return Span(low, high, high - low, labels, over)
+        return Bounds(low, high, high - low, labels, over)
 
 
-def _carries(parts: list[tuple[Span, int]]) -> int:
+def _carries(parts: list[tuple[Bounds, int]]) -> int:
     return max(sum(count for _, count in parts) - 1, 0).bit_length()
 
 
@@ -221,12 +221,12 @@ def _encodes(datapath: Datapath) -> list[Encode]:
 
 
 @lru_cache(maxsize=4096)
-def budget(datapath: Datapath) -> Budget:
-    """What ``measure`` finds, remembered."""
-    return measure(datapath)
+def budget(datapath: Datapath) -> BitBudget:
+    """What ``measured_budget`` finds, remembered."""
+    return measured_budget(datapath)
 
 
-def measure(datapath: Datapath) -> Budget:
+def measured_budget(datapath: Datapath) -> BitBudget:
     """The bit budget of a datapath; ``reason`` where the engine's rows cannot say what it asks."""
     bounds = _Walk(datapath)
     reason = None
@@ -240,4 +240,4 @@ def measure(datapath: Datapath) -> Budget:
         reason = f"the engine takes no scales of format {datapath.scale.format}, which has infinities"
     if reason is None and bounds.bits > WIDTHS[-1]:
         reason = f"its exact values need {bounds.bits} bits, the engine holds {WIDTHS[-1]}"
-    return Budget(bounds.bits, bounds.anchors, reason)
+    return BitBudget(bounds.bits, bounds.anchors, reason)

@@ -124,7 +124,7 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     return ParameterFile(data["architecture"], inherited | own, data.get("toolchain", ""), data.get("source", ""))
 
 
-def read(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
+def read_parameter_file(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
     """The parameter file at ``path``."""
     try:
         text = path.read_text("utf-8")

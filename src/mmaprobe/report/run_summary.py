@@ -17,9 +17,9 @@ from mmaprobe.exit_codes import (
     run_code,
 )
 
-Outcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
+RowOutcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
 
-EXIT_CODES: dict[Outcome, int] = {
+EXIT_CODES: dict[RowOutcome, int] = {
     "equal": EQUAL,
     "mismatch": MISMATCH,
     "changed": MISMATCH,
@@ -49,7 +49,7 @@ class InstructionRow:
     """
 
     instruction: str
-    outcome: Outcome
+    outcome: RowOutcome
     phrases: Mapping[str, str] = field(default_factory=dict)
     vectors: int = 0
     mismatches: int = 0

@@ -10,7 +10,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.devices.base import Device, Serial, Support
 from mmaprobe.devices.gpu.driver import StuckError
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.store import Store
 from mmaprobe.exit_codes import DEVICE_FAILED
 from mmaprobe.probing import probe
@@ -89,7 +89,7 @@ def answers_of(store: Store) -> list[Answer]:
     step = store.steps.get("questions")
     kept = step.result.get("answers", []) if step is not None else []
     where = store.path / "steps" / "questions.json"
-    return [answer_from_json(Field(where, f"result.answers[{number}]", each)) for number, each in enumerate(kept)]
+    return [answer_from_json(FileValue(where, f"result.answers[{number}]", each)) for number, each in enumerate(kept)]
 
 
 def probe_primitives(run: RunState) -> Work:

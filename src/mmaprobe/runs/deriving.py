@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.exit_codes import DEVICE_FAILED
 from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.runs.validating import EACH, validate_up_to
@@ -42,7 +42,7 @@ def remember(run: RunState) -> None:
         for name, row in run.result(step).get("rows", {}).items():
             made = known[name]
             if made not in run.surveyor.rows:
-                where = Field(run.store.path / Path("steps", f"{step}.json"), f"result.rows.{name}", row)
+                where = FileValue(run.store.path / Path("steps", f"{step}.json"), f"result.rows.{name}", row)
                 run.surveyor.keep(row_from_json(made, where))
 
 

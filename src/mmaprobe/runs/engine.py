@@ -70,7 +70,7 @@ def _take(run: RunState, taken: Sequence[RunStep]) -> tuple[str, int]:
     try:
         run.watch = Watch(run.device)
         run.notes += run.watch.opening()
-        return Turns(run, taken, notes=list(run.notes)).ending(), 0
+        return Turns(run, taken, notes=list(run.notes)).take(), 0
     except (DeviceError, TakenError, TooOldError) as error:
         return str(error), error.exit_code
     except KeyboardInterrupt:

@@ -15,12 +15,12 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
-from mmaprobe.report.run_summary import InstructionRow, Outcome, RunSummary, StepRow
+from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary, StepRow
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.runs.open_questions.answers import answer_to_json
 from mmaprobe.runs.result import Report, Result, mismatches_of, vectors_of
 
-OUTCOMES: dict[int, Outcome] = {
+OUTCOMES: dict[int, RowOutcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
 }  # fmt: skip
 FEW_PLACES = 4

@@ -17,7 +17,7 @@ from mmaprobe.runs.plan import MAIN_FORMATS, kind, place
 from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.runs.validating import ORDINARY, prove
 from mmaprobe.survey.layouts import unsettled
-from mmaprobe.validation.fused import UnsteadyError
+from mmaprobe.validation.fused import UnsteadyLaunchError
 
 WELL = "well"
 ITEMS = 37
@@ -113,7 +113,7 @@ def _campaign(run: RunState, well: list[Instruction]) -> str:
     for made in well:
         try:
             found = prove(run, made)
-        except UnsteadyError as error:
+        except UnsteadyLaunchError as error:
             run.flag(made, str(error))
             return f"{made.id}: {error}"
         if found is not None:

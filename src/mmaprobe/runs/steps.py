@@ -11,7 +11,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gpu.driver import NO_ROOM
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, UsageError, near
-from mmaprobe.evidence.steps import Slice, Status, StepRecord
+from mmaprobe.evidence.steps import Slice, StepRecord, StepStatus
 from mmaprobe.runs.plan import Plan
 from mmaprobe.runs.run_state import RunState, Work
 
@@ -69,8 +69,8 @@ class Turns:
     def __post_init__(self) -> None:
         self.finished |= {step.name for step in self.steps if self.record(step).status == "finished"}
 
-    def ending(self) -> str:
-        """Why it ended early; empty where every step is finished.  DeviceError where the device is gone or its last
+    def take(self) -> str:
+        """Why they end early; empty where every step is finished.  DeviceError where the device is gone or its last
         results are void: those of the slice under way are thrown away since they were last written."""
         try:
             while left := [step for step in self.steps if step.name not in self.finished]:
@@ -118,7 +118,7 @@ class Turns:
             saving.keep("partial")
             raise
 
-    def _pieces(self, step: RunStep, saving: _Saving) -> Status:
+    def _pieces(self, step: RunStep, saving: _Saving) -> StepStatus:
         """Run a step until its slice is over; its status then."""
         run, work = self.run, self.running.setdefault(step.name, step.work(self.run))
         for said in work:
@@ -144,7 +144,7 @@ class _Saving:
         self._earlier = turns.record(step)
         self.kept = begin
 
-    def keep(self, status: Status, *notes: str) -> None:
+    def keep(self, status: StepStatus, *notes: str) -> None:
         """Write what was found; VoidError or LostError, and nothing is written, where the device says that it is
         worth nothing."""
         run, self.kept = self._turns.run, self._turns.run.clock()
@@ -161,7 +161,7 @@ class _Saving:
         if self._step.recorded:
             self._turns.run.store.save_step(self._record("partial", self._turns.record(self._step).result))
 
-    def _record(self, status: Status, result: dict[str, Any]) -> StepRecord:
+    def _record(self, status: StepStatus, result: dict[str, Any]) -> StepRecord:
         seconds = self._turns.run.clock() - self._begin
         mine = Slice(seconds, _form(self._before), _form(self._turns.run.watch.reading), tuple(self._notes))
         return replace(

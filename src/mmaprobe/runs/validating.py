@@ -14,7 +14,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
 from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyError, fused, instead
+from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyLaunchError, fused, instead
 
 EACH, DISTINCT, MAIN = 10**6, 10**9, 10**11
 """Vectors of each form, of each distinct family, formats and K, and of each main form."""
@@ -103,8 +103,8 @@ def campaigns(run: RunState, made: Instruction) -> bool:
 def prove(run: RunState, made: Instruction) -> int | None:
     """How many of a proof's vectors a fused kernel finds to differ from the shipped datapath; None where there is none.
 
-    What fails is kept with the instruction, for which no fused kernel is asked again; ENDS_ALL and UnsteadyError where
-    that is not the kernel's fault.
+    What fails is kept with the instruction, for which no fused kernel is asked again; ENDS_ALL and
+    UnsteadyLaunchError where that is not the kernel's fault.
     """
     reference = _shipped(run, made)
     if reference is None or not campaigns(run, made):
@@ -115,7 +115,7 @@ def prove(run: RunState, made: Instruction) -> int | None:
         return None
     try:
         return here.prove(families_for(made)[0], run.seed)
-    except (*ENDS_ALL, UnsteadyError):
+    except (*ENDS_ALL, UnsteadyLaunchError):
         raise
     except (DeviceError, NotHereError) as error:
         refused(str(error))

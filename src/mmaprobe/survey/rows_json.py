@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.certificate import Certificate, Entry, Verdict
-from mmaprobe.derivation.deriving import Derivation, Status
+from mmaprobe.derivation.certificate import Certificate, NeighbourVerdict, Verdict
+from mmaprobe.derivation.deriving import Derivation, DerivationStatus
 from mmaprobe.evidence.documents import witness_from_json, witness_to_json
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.parameters.table import from_table, to_table
-from mmaprobe.survey.survey_rows import Outcome, SurveyRow
+from mmaprobe.survey.survey_rows import SurveyOutcome, SurveyRow
 
 Json = dict[str, Any]
 
@@ -29,13 +29,13 @@ def row_to_json(row: SurveyRow) -> Json:
     }
 
 
-def row_from_json(made: Instruction, entry: Field) -> SurveyRow:
+def row_from_json(made: Instruction, entry: FileValue) -> SurveyRow:
     """The row of an instruction as ``row_to_json`` wrote it, without what its derivation tried and threw away."""
     table, derivation = entry["datapath"].value, entry["derivation"]
     datapath = from_table(table, f"{entry.file}: {made.id}") if table else None
     return SurveyRow(
         made,
-        entry["outcome"].one_of(*get_args(Outcome)),
+        entry["outcome"].one_of(*get_args(SurveyOutcome)),
         datapath,
         _derivation(made, datapath, derivation) if derivation.value else None,
         tuple(name.text for name in entry["like"]),
@@ -62,9 +62,9 @@ def _derivation_to_json(found: Derivation) -> Json:
     }
 
 
-def _derivation(made: Instruction, datapath: Any, entry: Field) -> Derivation:
+def _derivation(made: Instruction, datapath: Any, entry: FileValue) -> Derivation:
     verdicts = tuple(
-        Entry(
+        NeighbourVerdict(
             each["field"].text,
             each["value"].text,
             each["verdict"].one_of(*get_args(Verdict)),
@@ -75,7 +75,7 @@ def _derivation(made: Instruction, datapath: Any, entry: Field) -> Derivation:
     )
     witnesses = tuple(witness_from_json(each) for each in entry["witnesses"])
     return Derivation(
-        instruction=made.id, status=entry["status"].one_of(*get_args(Status)), datapath=datapath,
+        instruction=made.id, status=entry["status"].one_of(*get_args(DerivationStatus)), datapath=datapath,
         certificate=Certificate(verdicts), findings={}, witnesses=witnesses, tiles=0, launches=0,
         vectors=entry["vectors"].whole, fresh=entry["fresh"].whole, seconds=0.0, reason=entry["reason"].text,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.devices.base import Device
 from mmaprobe.parameters.datapath import Datapath
 
-Outcome = Literal["derived", "equal", "inconclusive", "refused", "failed"]
+SurveyOutcome = Literal["derived", "equal", "inconclusive", "refused", "failed"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SurveyRow:
     """
 
     instruction: Instruction
-    outcome: Outcome
+    outcome: SurveyOutcome
     datapath: Datapath | None = None
     derivation: Derivation | None = None
     like: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Survey:
     seconds: float
     run: str = ""
 
-    def of(self, outcome: Outcome) -> tuple[SurveyRow, ...]:
+    def of(self, outcome: SurveyOutcome) -> tuple[SurveyRow, ...]:
         """The rows with this outcome."""
         return tuple(row for row in self.rows if row.outcome == outcome)
 
@@ -70,7 +70,7 @@ def survey_of(
     return Survey(device.name, architecture, identity, seed, rows, tuple(absent), seconds, run)
 
 
-def outcome_of(found: Derivation) -> Outcome:
+def outcome_of(found: Derivation) -> SurveyOutcome:
     """What a search came to; a device whose answers do not repeat has failed."""
     return "derived" if found.datapath else "inconclusive" if found.again is None else "failed"
 

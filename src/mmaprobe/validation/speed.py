@@ -86,8 +86,8 @@ def forms(architecture: str, glob: str = "*") -> Iterator[tuple[Instruction, Dat
 def measure(made: Instruction, path: Datapath, threads: int = 1, smoke: bool = False) -> Speed:
     """The speed of one form: the best of several calls, by thread time (by the clock where there are several threads);
     ``smoke``: of one call with little."""
-    form = Form(made, path, "clustered" if "clustered" in families_for(made) else "uniform")
-    clock = Clock(threads, 0.0 if smoke else SECONDS)
+    form = TimedForm(made, path, "clustered" if "clustered" in families_for(made) else "uniform")
+    clock = Stopwatch(threads, 0.0 if smoke else SECONDS)
     results = SMOKE_RESULTS if smoke else RESULTS
     roof, names = roof_rate(path), (made.a, made.b, made.c, made.d, made.scale)
     engine = compared = None
@@ -104,7 +104,7 @@ Call = tuple[Callable[[], object], int]
 
 
 @dataclass(frozen=True)
-class Form:
+class TimedForm:
     """One instruction by one datapath; its calls come with the number of their results."""
 
     made: Instruction
@@ -169,7 +169,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Clock:
+class Stopwatch:
     """Measures calls that ``threads`` threads make at once, for ``seconds`` in all."""
 
     threads: int

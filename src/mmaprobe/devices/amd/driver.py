@@ -16,7 +16,7 @@ from functools import cached_property
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.devices.amd.calls import NO_DEVICE, Calls, status_name
 from mmaprobe.devices.amd.health import Readings
-from mmaprobe.devices.amd.machine import OVERRIDE, UNREAD, Machine, Node
+from mmaprobe.devices.amd.machine import OVERRIDE, UNREAD, ListedGpu, Machine
 from mmaprobe.devices.gpu.driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
@@ -70,7 +70,7 @@ class HipDriver(Calls):
         super().__init__(hip, f"hip:{index}")
         self._index, self._machine = index, machine
         self.architecture = ""
-        self._node = Node("", "", 0, "")
+        self._node = ListedGpu("", "", 0, "")
         self._event = 0
         self._modules: list[int] = []
         self._memory: set[int] = set()

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.long_sums.tree_arrays import Tree, from_json
+from mmaprobe.probing.long_sums.tree_arrays import TreeArrays, from_json
 from mmaprobe.report.datapath.tree import Branch
 from mmaprobe.report.pictures.notation import Piece, Run, notation
 from mmaprobe.report.pictures.tree import draw
@@ -33,7 +33,7 @@ def lines(instruction: Instruction, found: Finding, device: str) -> list[str]:
     return [*head, f"tree: {text}", f"additions on the way of a term: {depths(tree)}", *more]
 
 
-def depths(tree: Tree) -> str:
+def depths(tree: TreeArrays) -> str:
     """The fewest and the most additions between a leaf and the result."""
     every = tree.depths[: tree.leaves]
     low, high = min(every), max(every)

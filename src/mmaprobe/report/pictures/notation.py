@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mmaprobe.probing.long_sums.tree_arrays import Builder, Tree, to_json
+from mmaprobe.probing.long_sums.tree_arrays import Builder, TreeArrays, to_json
 
 PERIODS = (1, 2, 4, 8, 16, 32, 64)
 TREES = ("pairwise", "folded")
@@ -72,7 +72,7 @@ def _part(run: Run) -> str:
     return f"{_span(run)} from p{run.pattern[0]}" + (f" of {run.piece}" if run.piece.runs else "")
 
 
-def notation(tree: Tree) -> Piece:
+def notation(tree: TreeArrays) -> Piece:
     """The tree with its repetitions named."""
     return _Reader(tree).piece(tree.root)
 
@@ -80,7 +80,7 @@ def notation(tree: Tree) -> Piece:
 class _Reader:
     """``key[node]`` is equal for two nodes where one is the other, moved by some lanes."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: TreeArrays) -> None:
         self.tree = tree
         known: dict[Any, int] = {}
         self.key = [0] * tree.leaves
@@ -189,7 +189,7 @@ def _longest(order: list[int], start: bool) -> tuple[int, tuple[tuple[int, ...],
     return best
 
 
-def _top(tree: Tree, inner: Sequence[int], place: dict[int, int]) -> Tree:
+def _top(tree: TreeArrays, inner: Sequence[int], place: dict[int, int]) -> TreeArrays:
     """The nodes above blocks, as a tree whose leaves are the blocks' places."""
     built = Builder()
     new = {block: built.leaf(index) for block, index in place.items()}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from mmaprobe.derivation import Derivation
-from mmaprobe.derivation.certificate import Entry
+from mmaprobe.derivation.certificate import NeighbourVerdict
 from mmaprobe.equivalence.checker import Argument, span_of
 from mmaprobe.equivalence.spans import FAR, Span
 from mmaprobe.parameters.diff import in_words
@@ -35,7 +35,7 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
         )
 
 
-def _field(entries: list[Entry]) -> Iterator[str]:
+def _field(entries: list[NeighbourVerdict]) -> Iterator[str]:
     for vector, values in _refuted(entries):
         yield f"  not {_listed(values)}: {vector}"
     for argument, values in _argued(entries):
@@ -46,7 +46,7 @@ def _field(entries: list[Entry]) -> Iterator[str]:
             yield f"  open: {entry.value}: no difference in {entry.searched:,} vectors"
 
 
-def _refuted(entries: Iterable[Entry]) -> Iterator[tuple[str, list[str]]]:
+def _refuted(entries: Iterable[NeighbourVerdict]) -> Iterator[tuple[str, list[str]]]:
     """A vector, with the device's answer, once for all the values that it refutes."""
     found: dict[str, list[str]] = {}
     for entry in entries:
@@ -56,7 +56,7 @@ def _refuted(entries: Iterable[Entry]) -> Iterator[tuple[str, list[str]]]:
     yield from found.items()
 
 
-def _argued(entries: Iterable[Entry]) -> Iterator[tuple[Argument, list[str]]]:
+def _argued(entries: Iterable[NeighbourVerdict]) -> Iterator[tuple[Argument, list[str]]]:
     """Arguments that hold of several values are said once."""
     found: dict[Argument, list[str]] = {}
     for entry in entries:

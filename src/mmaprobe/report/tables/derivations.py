@@ -10,9 +10,9 @@ from rich.console import Console
 
 from mmaprobe.parameters.table import to_table
 from mmaprobe.report.tables.listing import table
-from mmaprobe.survey.survey_rows import Outcome, Survey, SurveyRow
+from mmaprobe.survey.survey_rows import Survey, SurveyOutcome, SurveyRow
 
-UNSETTLED: tuple[Outcome, ...] = ("inconclusive", "refused", "failed")
+UNSETTLED: tuple[SurveyOutcome, ...] = ("inconclusive", "refused", "failed")
 
 
 def print_survey(console: Console, survey: Survey) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from mmaprobe.evidence.documents import witness_from_json, witness_to_json
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Witness
 
-State = Literal["settled", "open", "not here", "failed"]
+AnswerState = Literal["settled", "open", "not here", "failed"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Answer:
 
     question: str
     instruction: str
-    status: State
+    status: AnswerState
     claim: str = ""
     finding: str = ""
     witnesses: tuple[Shown, ...] = ()
@@ -52,7 +52,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
     return {**words, "vectors": answer.vectors, "witnesses": shown}
 
 
-def answer_from_json(field: Field) -> Answer:
+def answer_from_json(field: FileValue) -> Answer:
     """The answer that ``answer_to_json`` wrote."""
     shown = tuple(
         Shown(witness_from_json(each["vector"]), tuple((one["claim"].text, one["d"].bits) for one in each["claims"]))
@@ -60,5 +60,5 @@ def answer_from_json(field: Field) -> Answer:
     )
     words = {name: field[name].text for name in ("question", "instruction", "claim", "finding")}
     return Answer(
-        **words, status=field["status"].one_of(*get_args(State)), witnesses=shown, vectors=field["vectors"].whole
+        **words, status=field["status"].one_of(*get_args(AnswerState)), witnesses=shown, vectors=field["vectors"].whole
     )

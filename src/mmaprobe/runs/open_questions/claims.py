@@ -60,7 +60,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Form:
+class WrittenVector:
     """A vector as values: ``a``, ``b`` lane by lane, ``c``; and what it is for."""
 
     a: str
@@ -80,7 +80,7 @@ class Question:
     architectures: tuple[str, ...]
     instructions: Mapping[str, tuple[str, ...]]
     claims: tuple[Claim, ...]
-    vectors: tuple[Form, ...] = ()
+    vectors: tuple[WrittenVector, ...] = ()
     others: tuple[str, ...] = ()
     probe: str | None = None
     experiment: str | None = None
@@ -176,7 +176,7 @@ def named(names: tuple[str, ...]) -> tuple[Question, ...]:
 def _question(table: dict[str, Any], where: str) -> Question:
     given = dict(table)
     claims = tuple(_claim(claim, where) for claim in given.pop("claim", []))
-    forms = tuple(_read(Form, {"c": "0", **form}, where) for form in given.pop("vectors", []))
+    forms = tuple(_read(WrittenVector, {"c": "0", **form}, where) for form in given.pop("vectors", []))
     given["architectures"] = _architectures(given.get("architectures", []), where)
     named = given.get("instructions", {})
     some = named if isinstance(named, dict) else {ANY: named}

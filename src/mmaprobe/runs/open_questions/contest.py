@@ -26,7 +26,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.runs.open_questions.claims import Form
+from mmaprobe.runs.open_questions.claims import WrittenVector
 from mmaprobe.runs.open_questions.directed import directed as vectors_of
 from mmaprobe.validation.shrink import shrink
 
@@ -39,7 +39,12 @@ DRY = 2
 ROUNDS = 12
 STEADY = 64
 """Vectors that are asked twice before a probe begins."""
-PLAIN = (Form("1", "1", "0"), Form("1", "1", "1"), Form("0 1", "1 1", "0"), Form("0", "0", "1"))
+PLAIN = (
+    WrittenVector("1", "1", "0"),
+    WrittenVector("1", "1", "1"),
+    WrittenVector("0 1", "1 1", "0"),
+    WrittenVector("0", "0", "1"),
+)
 """Sums that every unit gets right."""
 PAIR_ROUNDS = 4
 """Pools that look for a vector between two claims."""

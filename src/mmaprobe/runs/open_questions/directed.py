@@ -12,10 +12,10 @@ from mmaprobe.operands.batch import Batch
 from mmaprobe.probing.published.suites import value
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
-from mmaprobe.runs.open_questions.claims import Form
+from mmaprobe.runs.open_questions.claims import WrittenVector
 
 
-def directed(instruction: Instruction, forms: Sequence[Form]) -> Batch | None:
+def directed(instruction: Instruction, forms: Sequence[WrittenVector]) -> Batch | None:
     """The vectors that the formats of a dense instruction can say, as a batch; None where there is none.
 
     Lanes not given are +0; block scales are 1.
@@ -24,7 +24,7 @@ def directed(instruction: Instruction, forms: Sequence[Form]) -> Batch | None:
     return pack(instruction, made) if made else None
 
 
-def _vector(instruction: Instruction, form: Form) -> Vector | None:
+def _vector(instruction: Instruction, form: WrittenVector) -> Vector | None:
     found = instruction.formats()
     a, b = (_lanes(found[name], text, instruction.k) for name, text in (("a", form.a), ("b", form.b)))
     c = _code(found["c"], form.c) if instruction.c else None

@@ -22,7 +22,7 @@ from mmaprobe.runs.open_questions.contest import asked_twice
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExperimentOutcome:
     """What an experiment found (None: the device does not take the vectors), in words, with vectors."""
 
     outcome: str | None
@@ -31,7 +31,7 @@ class Outcome:
     vectors: int = 0
 
 
-def metadata_order(device: Device, instruction: Instruction, seed: int) -> Outcome:
+def metadata_order(device: Device, instruction: Instruction, seed: int) -> ExperimentOutcome:
     """Items that name the later lane first: does each stored element meet the lane that its own place names?
 
     Stored element j of one chunk is 1, the others 0, the lanes of B are 1, 2, 3, 4 in each chunk; so d is the number
@@ -43,7 +43,7 @@ def metadata_order(device: Device, instruction: Instruction, seed: int) -> Outco
     try:
         answers = asked_twice(device, instruction, vectors)
     except UsageError as error:
-        return Outcome(None, f"{device.name} refuses such metadata: {error}")
+        return ExperimentOutcome(None, f"{device.name} refuses such metadata: {error}")
     assert vectors.metadata is not None
     ascending: Bits = ((vectors.metadata & 3) << 2 | vectors.metadata >> 2).astype(np.uint8)
     words = {"named": _met(instruction, vectors, vectors.metadata), "sorted": _met(instruction, vectors, ascending)}
@@ -56,7 +56,7 @@ def metadata_order(device: Device, instruction: Instruction, seed: int) -> Outco
     )
     outcome = held[0] if held else "other"
     text = f"{outcome}, by {len(turned)} items that name the later place first and {vectors.size} vectors"
-    return Outcome(outcome, text, (shown,), vectors.size)
+    return ExperimentOutcome(outcome, text, (shown,), vectors.size)
 
 
 def _one_hot(instruction: Instruction, items: list[int]) -> Batch:
@@ -89,7 +89,7 @@ def _met(instruction: Instruction, vectors: Batch, metadata: Bits) -> Bits:
     return found
 
 
-def blocks_of_a(device: Device, instruction: Instruction, seed: int) -> Outcome:
+def blocks_of_a(device: Device, instruction: Instruction, seed: int) -> ExperimentOutcome:
     """Which block of A each block of D is made of: A is the number of its block, B is 1, C is 0.
 
     ``of each group``: ``(b >> cbsz << cbsz) + abid``.  ``of the whole wave``: lane l has A of lane
@@ -114,10 +114,10 @@ def blocks_of_a(device: Device, instruction: Instruction, seed: int) -> Outcome:
     seen = [values_of(fmt["d"], np.unique(each)) for each in d[0]]
     found = [int(one[0]) if len(one) == 1 and one[0] is not None else -1 for one in seen]
     outcome = next((name for name, blocks in named.items() if blocks.tolist() == found), "other")
-    return Outcome(outcome, f"{outcome}: blocks of D are made of {' '.join(map(str, found))}", vectors=d.size)
+    return ExperimentOutcome(outcome, f"{outcome}: blocks of D are made of {' '.join(map(str, found))}", vectors=d.size)
 
 
-EXPERIMENTS: dict[str, Callable[[Device, Instruction, int], Outcome]] = {
+EXPERIMENTS: dict[str, Callable[[Device, Instruction, int], ExperimentOutcome]] = {
     "metadata order": metadata_order,
     "blocks of A": blocks_of_a,
 }
