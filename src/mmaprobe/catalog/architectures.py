@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 FILE = "architectures.toml"
 SCHEMA = 2
+"""What ``architectures.toml`` says its schema is."""
 
 
 @dataclass(frozen=True, eq=False)

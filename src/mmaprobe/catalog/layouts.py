@@ -28,6 +28,7 @@ from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
 SCHEMA = 1
+"""What a data file of layouts says its schema is."""
 _RECORD = {
     "name", "operands", "applies", "cases", "let", "lanes", "slots", "container", "shift", "space", "choices", "active",
     "at", "extra", "replication", "status", "source", "note", "reason", "bits", "register_bits",

@@ -13,6 +13,7 @@ from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import MmaprobeError, UsageError
 
 SCHEMA = 1
+"""What a data file of instructions says its schema is."""
 T = TypeVar("T")
 
 

@@ -28,7 +28,7 @@ from mmaprobe.errors import UsageError, near
 T = TypeVar("T")
 
 MOST_COMPARED = 1000
-"""An unknown id is held against at most so many known ones."""
+"""Known ids that an unknown one is held against, the likest ones: an error must not keep a person waiting."""
 
 
 @cache

@@ -34,6 +34,7 @@ app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
 
 MOST_SEED = 2**63 - 1
+"""The largest seed: a signed 64-bit integer, which every reader of JSON and TOML takes."""
 
 
 def path(text: str) -> Path:

@@ -22,18 +22,23 @@ from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, with_numbers
 
 POOL = 1500
-ROUNDS, MOVES = 6, 24
-"""How often fresh vectors may disagree, and how often a neighbour may take the place of what is believed: a number
-walks one step at a time."""
+"""Vectors of the first pool against neighbours; those of later ones are multiples.  Tuned by ``tests/recovery``, as are
+the sizes below."""
+ROUNDS = 6
+"""How often fresh vectors may disagree."""
+MOVES = 24
+"""How often a neighbour may take the place of what is believed, between two sets of fresh vectors: a number walks one
+step at a time."""
 FAR = 48
-"""How far a number may be from its true value and still be repaired at once."""
+"""Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
 ATTEMPTS = 5
 """Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
 LAST_POOL = 40_000
+"""Vectors of the last pool at most: rare differences need many."""
 LAST_EVALUATIONS = 1_000_000
-"""Size of the last pool, and how often datapaths are evaluated on it at most: rare differences need many vectors."""
+"""Evaluations of a datapath on a vector of the last pool at most: with many neighbours left it is smaller."""
 AIMED_LANES = 60_000_000
-"""So many lanes are evaluated on a pool aimed at neighbours, about."""
+"""Lanes evaluated on a pool aimed at neighbours, about: a second of a core at 20 ns each."""
 
 
 class Settlement:

@@ -30,6 +30,7 @@ from mmaprobe.operands.batch import Batch, Bits, Witness
 Words = NDArray[np.uint64]
 
 _SEED = 0x5BA25E
+"""The seed of the factors of a hash: no answer depends on it."""
 _ITEM, _PICK, _PICKS = np.uint64(32), np.uint64(3), 8
 """The upper half of a chunk's word chooses its item, three bits below each lane's hostile code."""
 

@@ -39,7 +39,7 @@ def _is_findings(value: object) -> bool:
 
 FRESH = 120_000
 """Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 10,000
-escapes them six times in a million."""
+escapes them six times in a million: (1 - 1e-4)**120,000."""
 OPTIONS: dict[str, Rule] = {
     "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": whole(0), "allowance": whole(0),
     "findings": or_none(Rule("findings by question, as probe gives them", _is_findings)),
@@ -47,7 +47,7 @@ OPTIONS: dict[str, Rule] = {
 }  # fmt: skip
 """Options of ``derive``; a seed is whatever ``seeds.fixed`` takes."""
 LEFT = 16
-"""Hypotheses that are given where the allowance ran out."""
+"""Hypotheses that are given where the allowance ran out; a person compares no more."""
 
 
 @dataclass(frozen=True)

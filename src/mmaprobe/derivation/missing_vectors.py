@@ -20,12 +20,13 @@ from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.neighbours import neighbours
 
 WIDTH = 48
-"""So many vectors at most for one kind of rivals."""
+"""Vectors for one kind of rivals at most, of two kinds twice as many: a file stays below 600."""
 POOL = 3000
+"""Candidates of each kind."""
 SPECIALS = 96
 """Vectors of special operands that are asked in any case: no list of rivals foresees a NaN's code."""
 NAMED = 4
-"""So many rivals are named for an answer."""
+"""Rivals that are named for an answer; of the others their number."""
 PLAIN = ("cancel", "ulp", "tie", "clustered")
 ENDS = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
 

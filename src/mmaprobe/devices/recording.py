@@ -36,6 +36,7 @@ KIND = "mmaprobe recording"
 MOST_BYTES = 12 << 20
 """An archive is no larger; without its witnesses where it would be."""
 MOST_UNPACKED = 256 << 20
+"""Bytes of an archive unpacked at most, told before they are: twenty times ``MOST_BYTES``."""
 MOST_VECTORS = 1 << 20
 """Vectors of a set: more is no recording of ours."""
 MOST_OPERANDS = 1 << 30

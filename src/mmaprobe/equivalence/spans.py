@@ -8,6 +8,7 @@ from mmaprobe import formats
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
 
 FAR = 1 << 20
+"""An exponent beyond all that a datapath can name (``parameters.datapath.MOST_BITS``)."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from mmaprobe.parameters.datapath import (
 )
 
 LONGEST = 64
-"""Chains of more lanes stay as they are."""
+"""Lanes of a chain that is looked at as a sum without order; longer ones stay as they are."""
 
 
 def same_sum(old: Datapath, new: Datapath) -> bool:

@@ -25,6 +25,7 @@ from mmaprobe.evidence.corpus import Corpus, Set
 from mmaprobe.operands.batch import Batch, Bits
 
 SCHEMA = 1
+"""What a file of missing vectors says its schema is."""
 KIND = "mmaprobe questions"
 OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")
 

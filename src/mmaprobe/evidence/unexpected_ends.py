@@ -25,7 +25,7 @@ from mmaprobe.evidence.files import write_bytes
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process as Ctrl-C does."""
 GRACE = 10.0
-"""Seconds."""
+"""Seconds after a signal in which others are let go by."""
 
 
 def unforeseen(error: BaseException, folder: Path | None = None) -> InternalError:

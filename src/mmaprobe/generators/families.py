@@ -31,7 +31,8 @@ MIX: dict[str, int] = {
 """Share of each family in a validation, in parts of their sum (a judgement that mutants must confirm)."""
 
 MOST_LANES = 512
-"""Lanes beyond which the NumPy reference takes over from the native generator."""
+"""Lanes that the native generator has room for (``csrc/cpu/bindings/generators.cpp``); of more, the NumPy reference
+makes the vectors."""
 
 INTEGER_FAMILIES = ("uniform", "extremes", "specials")
 

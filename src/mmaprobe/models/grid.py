@@ -30,10 +30,12 @@ Known = dict[Change, Program | None]
 Indices = NDArray[np.int64]
 
 CHUNK = 1024
+"""Combinations whose programs are made at a time."""
 _WIDTH = COLUMNS["header"].index("width")
 _CODE, _END = COLUMNS["header"].index("code"), COLUMNS["header"].index("code_end")
 _ANCHORED, _GRID, _COUNT = (1 + COLUMNS["SUM"].index(name) for name in ("anchored", "grid", "count"))
 _ANCHOR = 1 << 40
+"""What lifts an anchored grid above every other, whose numbers are exponents."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from mmaprobe import formats
 from mmaprobe.parameters.datapath import Encode, Operand
 
 VERSION = 3
+"""The version of programs, which ``csrc/model/program.hpp`` states too."""
 OPCODES = ("PRODUCT", "LOAD_C", "ZERO", "FMA", "ADD", "SUM", "CONVERT", "STORE")
 PRODUCT, LOAD_C, ZERO, FMA, ADD, SUM, CONVERT, STORE = range(len(OPCODES))
 
@@ -50,7 +51,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 ABSENT = -1
+"""What a column says that says nothing."""
 NO_LABEL = -(1 << 40)
+"""The zero exponent of a term without one: below every label."""
 UNCUT = NEVER = 1 << 32
 _KINDS = {"float": 0, "integer": 1, "bits": 1, "magnitude": 2}
 _FLUSH = {"keep": 0, "zero": 1, "signed_zero": 2}

@@ -34,7 +34,9 @@ def expand(table: Any, common: Mapping[str, Any]) -> list[Table]:
 
 
 MOST_PRIMITIVES = 1 << 14
+"""Primitives that a table may stand for."""
 MOST_TEXT = 1 << 28
+"""Characters of the texts of all of them."""
 
 
 def _check_size(table: Table, common: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.table import Table, from_table, to_table
 
 SCHEMA = 1
+"""What a parameter file says its schema is."""
 Basis = Literal["measured", "recorded", "published", "predicted"]
 BASES = ("measured", "recorded", "published", "predicted")
 CONTROLS = ("rounding", "ftz", "daz")

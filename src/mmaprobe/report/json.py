@@ -10,6 +10,7 @@ from mmaprobe.evidence.files import write_json
 from mmaprobe.report.run_summary import RunSummary
 
 SCHEMA = 1
+"""What a run's summary says its schema is."""
 
 
 def to_json(summary: RunSummary) -> dict[str, Any]:

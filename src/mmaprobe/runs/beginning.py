@@ -34,7 +34,7 @@ from mmaprobe.validation import check_vectors
 from mmaprobe.vendors import every
 
 A_YEAR = 525_600
-"""Minutes."""
+"""The minutes of a year: no budget is larger."""
 OPTIONS: dict[str, Rule] = {
     "device": or_none(of_type("a device or its name", str, Device)), "instruction": TEXT, "budget": or_none(NUMBER),
     "out": or_none(of_type("a path", str, Path)), "resume": FLAG, "check": FLAG, "least": ANY_WHOLE,

@@ -12,7 +12,7 @@ from mmaprobe.runs.report_summary import summary_of
 from mmaprobe.runs.run_state import RunState, Work
 
 VECTORS = 100_000
-"""Vectors of each instruction."""
+"""Vectors of each instruction in the step of the CPU."""
 EVERYTHING = "*"
 
 

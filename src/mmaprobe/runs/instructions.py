@@ -30,7 +30,7 @@ from mmaprobe.survey.comparison import compare, compare_with_shipped
 from mmaprobe.validation import validate
 
 VECTORS = 10_000_000
-"""Of each instruction, where nobody says how many."""
+"""Vectors of each instruction, where nobody says how many."""
 
 
 def take_each(run: RunState) -> Work:

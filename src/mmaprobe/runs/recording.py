@@ -17,8 +17,10 @@ from mmaprobe.runs.asking import answers_of
 from mmaprobe.runs.run_state import FLAGGED, RunState, Work
 from mmaprobe.runs.selftest import kernels
 
-DISTINCT, EACH = 1000, 16
-"""Vectors of each distinct family, formats and K, and of every other instruction."""
+DISTINCT = 1000
+"""Vectors recorded of each distinct family, formats and K."""
+EACH = 16
+"""Vectors recorded of every other instruction."""
 ARCHIVE = "recording.tar.gz"
 RECORDING = ("recording", "outputs")
 """The steps that record; of what both did the latter's counts."""

@@ -24,6 +24,7 @@ OUTCOMES: dict[int, RowOutcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
 }  # fmt: skip
 FEW_PLACES = 4
+"""Multiprocessors that a row names one by one; of more their number."""
 NOTHING, SPENT = "nothing was compared", "not reached before the run ended"
 PARAMETERS = ("changed", "new", "not derived", "equivalent", "same")
 """How states compare with the shipped file; a group is what the first of these that occurs says."""

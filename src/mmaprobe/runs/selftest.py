@@ -21,6 +21,7 @@ from mmaprobe.validation.fused import UnsteadyLaunchError
 
 WELL = "well"
 ITEMS = 37
+"""Items of the known answer: more than a CTA's groups run at a time, and no multiple of them."""
 CAMPAIGN = "fused campaign"
 
 

@@ -17,9 +17,9 @@ from mmaprobe.runs.run_state import RunState, Work
 
 SPENT = "the budget was spent"
 LONGEST = 180
-"""Seconds of a slice at most."""
+"""Seconds of a slice at most: a command that may take ten minutes ends between two."""
 COMMIT_SECONDS = 20
-"""What a slice has found is written at its end, and inside it about so often: a killed run loses no more."""
+"""Seconds after which what a slice has found is written inside it, too: a killed run loses no more."""
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,21 @@ from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyLaunchError, fused, instead
 
-EACH, DISTINCT, MAIN = 10**6, 10**9, 10**11
-"""Vectors of each form, of each distinct family, formats and K, and of each main form."""
+EACH = 10**6
+"""Vectors of each form."""
+DISTINCT = 10**9
+"""Vectors of each distinct family, formats and K."""
+MAIN = 10**11
+"""Vectors of each main form."""
 FIRST = 10**6
 """Vectors of the first call; the later ones are as many as take ``CALL_SECONDS``."""
-CALL_SECONDS, QUICKER = 5.0, 64
-"""Of a fused kernel's call most is overhead: the next one is ``QUICKER`` times as large, if that is more."""
+CALL_SECONDS = 5.0
+"""Seconds of one call, between which a step can be left."""
+QUICKER = 64
+"""Of a fused kernel's call most is overhead: the next one has so many times its vectors, if that is more."""
 RISING = (10**7, 10**8, DISTINCT)
 EXAMPLES = 4
+"""Mismatches that are kept of an instruction."""
 ORDINARY, GIVE_UP = "ordinary", 3
 """A validation's word on why no fused kernel compares the instruction; after so many of them none is asked, unless one
 went well."""

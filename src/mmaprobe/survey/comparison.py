@@ -23,6 +23,7 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.validation.shrink import shrink
 
 VECTORS = 20_000
+"""Vectors on which two datapaths are held against each other, at least."""
 Standing = Literal["same", "equivalent", "changed", "new", "not derived"]
 
 

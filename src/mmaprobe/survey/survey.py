@@ -27,7 +27,7 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.survey.survey_rows import Survey, SurveyRow, outcome_of, survey_of
 
 VECTORS = 1000
-"""So many vectors, of every family, must agree before an instruction is said to compute a datapath already known."""
+"""Vectors of every family that must agree before an instruction is said to compute a datapath already known."""
 
 
 class SurveyListener(Protocol):

@@ -15,8 +15,12 @@ from mmaprobe.toolchain.vendors import family_of
 GENERATORS, TEMPLATE = "model/vectors.hpp", "gpu/campaign.hpp"
 MOST_SHARED = 64 << 10
 """Bytes of shared memory of a CTA at most; every GPU has as many (CUDA C++ guide; LLVM, AMDGPU usage)."""
-ITEM, LINE, ARRAYS = 8, 80, 160
-"""Bytes of a decoded item and beside the items of a row or column, at most; of arrays' beginnings."""
+ITEM = 8
+"""Bytes of a decoded item at most."""
+LINE = 80
+"""Bytes beside the items of a row or column at most."""
+ARRAYS = 160
+"""Bytes that the beginnings of arrays are moved by at most."""
 
 
 def takes(instruction: Instruction) -> bool:

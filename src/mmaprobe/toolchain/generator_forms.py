@@ -6,8 +6,12 @@ from collections.abc import Sequence
 
 from mmaprobe.errors import UsageError
 
-LAYOUTS, LAYOUT_NUMBERS, SPACE_NUMBERS = 5, 14, 15
-"""Of a target: formats (a, b, c, d, scale), the integers of each, and behind them those of its exponents and lanes."""
+LAYOUTS = 5
+"""Formats of a target: a, b, c, d, scale."""
+LAYOUT_NUMBERS = 14
+"""Integers of each format."""
+SPACE_NUMBERS = 15
+"""Integers of the exponents and lanes, behind them."""
 
 _UNSIGNED = {5, 10, 11, 12}
 """Which integers of a format have 64 bits without sign."""

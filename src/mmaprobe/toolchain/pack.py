@@ -20,6 +20,7 @@ from mmaprobe.toolchain.kernel import Kernel, file_name
 from mmaprobe.toolchain.source import Geometry, Source
 
 SCHEMA = 3
+"""What ``pack.json`` says its schema is."""
 KIND = "mmaprobe pack"
 LIST = "pack.json"
 

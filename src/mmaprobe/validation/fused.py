@@ -41,14 +41,20 @@ LEAST = 1 << 21
 ALONE = 1 << 12
 """Vectors of each family that take the ordinary way all the same: outputs alone on diagonals, and another kernel."""
 SECONDS = 0.5
-"""How long a launch should take."""
-PROOF, SABOTAGED = 48, 29
-"""Tiles of a proof, and the one whose first output is taken for wrong."""
-FIRST, MOST = 1 << 24, 1 << 37
-"""Vectors of the first launch, and of any."""
+"""Seconds that a launch should take."""
+PROOF = 48
+"""Tiles of a proof."""
+SABOTAGED = 29
+"""The tile of a proof whose first output is taken for wrong."""
+FIRST = 1 << 24
+"""Vectors of the first launch."""
+MOST = 1 << 37
+"""Vectors of any launch at most."""
 PRIME = 0x9E3779B1
+"""Makes odd numbers of places for the checksum: a prime near 2**32 by the golden ratio (Knuth), as in
+``csrc/gpu/campaign.hpp``."""
 KEPT = 64
-"""Mismatches that are named."""
+"""Mismatches whose place is kept."""
 
 
 class UnsteadyLaunchError(DeviceError):

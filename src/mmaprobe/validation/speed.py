@@ -26,12 +26,15 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.validation.native import Pipeline, has_kernel, isa
 
 STRIP = 16
+"""Vectors side by side in the engine's layout (``csrc/cpu/kernels``)."""
 SECONDS = 0.1
+"""Seconds of thread time that a measurement takes."""
 LAYOUT_RESULTS = 1 << 13
 """Results of one call on the engine's layout: operands and results stay in the second cache."""
 RESULTS = 1 << 17
 """Results of one Python call, and of one native comparison."""
 SMOKE_RESULTS = 1 << 10
+"""Results of one call where it is only to be seen that it runs."""
 
 ROOFS: dict[int, tuple[str, float, float]] = {
     FUSED: ("fused", 1, 45),

@@ -34,11 +34,14 @@ from mmaprobe.validation.summary import Batches, FamilyCount, Summary
 NATIVE_CHUNK = 1 << 19
 """Vectors at a time where they never leave native code, which is fast enough to ask ``stop`` as often."""
 THREADS = 2
+"""Threads that make, run and compare batches, where nobody says how many."""
 EXAMPLES = 4
+"""Mismatches that are kept."""
 MOST = 10**18
 """Vectors of one validation: an index of theirs fits 64 bits in any order of tiles."""
 RECORDED = "recorded"
 MOST_THREADS = 1024
+"""Threads that may be asked for."""
 OPTIONS: dict[str, Rule] = {
     "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
     "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG,

@@ -15,11 +15,14 @@ from mmaprobe.operands.batch import Batch, Bits
 
 KINDS = ("own", "beside", "c", "sum", "tie", "round")
 """What shows (see ``Aimed.vectors``)."""
-UNITS, REACH, NEAR = 5, 48, 8
-"""So many units at most lie below the largest term, so far; one of them, where all else cancels, so near, or four
-times as far."""
+UNITS = 5
+"""Units at most that lie below the largest term."""
+REACH = 48
+"""Binades below the largest term in which they lie: twice the significand of f32."""
+NEAR = 8
+"""Binades below it in which one of them lies where all else cancels; in every other vector four times as many."""
 PAST = 16
-"""So far past the last place of a result lie the terms of which only its rounding can tell."""
+"""Binades past the last place of a result in which terms lie that only its rounding can tell."""
 
 
 @dataclass

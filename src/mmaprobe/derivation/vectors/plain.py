@@ -14,7 +14,7 @@ from mmaprobe.operands.batch import Batch, Bits
 
 Ints = NDArray[np.int64]
 SCALES = 2
-"""How far from 1 the scales of half of the plain vectors go, in powers of two; in the others they go anywhere."""
+"""Binades from 1 at which the scales of half of the plain vectors lie at most; those of the others lie anywhere."""
 
 
 def safe_vectors(instruction: Instruction, seed: int, count: int) -> Batch:

@@ -30,12 +30,17 @@ from mmaprobe.vendors import AMD
 
 LOG = logging.getLogger("mmaprobe")
 _CANNOT_LOAD = (200, 209, 218)
+"""hipErrorInvalidImage, hipErrorNoBinaryForGpu, hipErrorInvalidKernelFile."""
 _FIRST = {6: (6, 3)}
 """The first ROCm that loads a version of code objects, where an older one is still met (LLVM, pull request 130963)."""
-_TO_DEVICE, _TO_HOST = 1, 2
+_TO_DEVICE = 1
+"""hipMemcpyHostToDevice."""
+_TO_HOST = 2
+"""hipMemcpyDeviceToHost."""
 _DEVICE_ORDINAL = 9
 """HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: a number, not a field of a structure; the same since ROCm 5.0."""
 _WITHOUT_TIMES = 2
+"""hipEventDisableTiming."""
 
 
 def open_driver(index: int, machine: Machine) -> HipDriver:

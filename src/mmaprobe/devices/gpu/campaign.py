@@ -19,12 +19,16 @@ from mmaprobe.devices.gpu.launch import OPERANDS, WAIT_RAN_OUT, batch_groups, me
 from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
 
-EXAMPLES, MULTIPROCESSORS = 64, 1024
+EXAMPLES = 64
+"""Mismatches that a launch keeps; ``csrc/gpu/campaign.hpp`` states the same."""
+MULTIPROCESSORS = 1024
+"""Multiprocessors that are counted apart; ``csrc/gpu/campaign.hpp`` states the same."""
 MEASURE, MAKE, SPOIL, JUDGE = range(4)
 """What the kernel of a staged campaign does: tell where arrays lie, make vectors, spoil one output, judge."""
 NOWHERE = (1 << 64) - 1
+"""The tile that is spoilt where none is."""
 STAGED_BYTES = 4 << 30
-"""Memory of a staged campaign at most."""
+"""Bytes of memory of a staged campaign at most."""
 CTAS_EACH = 64
 """CTAs a multiprocessor: many more than run at once, so that all of them end together."""
 EXAMPLE = np.dtype(

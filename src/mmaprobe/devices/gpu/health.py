@@ -25,7 +25,7 @@ IDLE = "gpu_idle"
 NOT_LIMITS = (IDLE, "applications_clocks_setting", "display_clock_setting")
 """Reasons for a clock that are nobody's holding it down."""
 UNTOLD = 10
-"""Where nobody tells why, a clock that moves by less than this part of it is the GPU's own doing."""
+"""The part of a clock, one in so many, below which its change is the GPU's own doing where nobody tells why."""
 
 
 class VoidError(DeviceError):

@@ -22,6 +22,7 @@ _VOID_XIDS = {
 }
 """The driver's errors after which results are not to be trusted (NVIDIA, Xid Errors, catalog); others are noted."""
 _MOST_REPORTS = 100
+"""Reports of the driver that are read at a time: a GPU that breaks sends them without end."""
 
 
 class Readings:

@@ -9,7 +9,7 @@ from mmaprobe.probing.session.rounds import Asking
 from mmaprobe.probing.session.session import ProbeSession, Terms
 
 STRIDE = 8
-"""Every such step of a ladder is asked first, then those around the first bad one."""
+"""Steps of a ladder of which the first is asked at once, then those around the first bad one."""
 
 Judge = Callable[[list[int]], Asking[list[bool]]]
 """Asks some steps; says of each whether it is good."""

@@ -25,8 +25,11 @@ from mmaprobe.probing.session.session import ProbeSession
 
 Ints = NDArray[np.int64]
 BASE = 4
+"""The digits in which k is written: small enough whole numbers for every format."""
 NOWHERE = -1
+"""Where a value is of which D does not say a place."""
 SHOWN = 3
+"""Places that a text names."""
 
 
 async def follow_one_hot(session: ProbeSession) -> Finding:

@@ -11,7 +11,7 @@ from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 MANY = 24
-"""Positions above which not all pairs are asked."""
+"""Positions above which not all pairs are asked, and as many at random."""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,10 @@ from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf, Node
 
-FIRST, MOST = 2, 160
-"""Places below C's first one at which the ladder begins, and at which it ends in a lower bound."""
+FIRST = 2
+"""Places below C's first one at which the ladder begins."""
+MOST = 160
+"""Places below C's first one at which it ends in a lower bound."""
 
 
 @dataclass(frozen=True)

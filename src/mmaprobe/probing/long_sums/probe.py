@@ -19,7 +19,9 @@ from mmaprobe.probing.session.exact_values import UnrepresentableError
 
 QUESTION = "long_sum"
 BUDGET = 200_000
+"""Calls, where nobody says how many."""
 VECTORS = 1000
+"""Random vectors on which what was read is held against the library."""
 
 
 def _is_place(value: object) -> bool:

@@ -21,7 +21,9 @@ from mmaprobe.probing.long_sums.tree_arrays import TreeArrays
 Floats = NDArray[np.float64]
 
 DOUBLE = 53
+"""Bits of a binary64 significand."""
 SPLITTER = float((1 << 27) + 1)
+"""Splits a binary64 significand in halves (Dekker, 1971)."""
 
 
 def confirm(calls: MaskedCalls, tree: TreeArrays, steps: Arithmetic, count: int) -> int | None:

@@ -18,6 +18,7 @@ from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
 
 OUTPUTS = 512
+"""Outputs of one launch at least."""
 
 
 async def probe_determinism(session: ProbeSession) -> Finding:

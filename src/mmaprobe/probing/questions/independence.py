@@ -20,7 +20,9 @@ from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
 
 TRIALS = 4
+"""Launches with other outputs changed."""
 OUTPUTS = 512
+"""Outputs of one launch at least."""
 
 
 async def probe_independence(session: ProbeSession) -> Finding:

@@ -32,10 +32,12 @@ from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
 
 TILES = 6
+"""Random tiles that must be the products of their matrices."""
 FEW = 3
 """Products a sum, where sums of more are rounded."""
 
 WRONG = 1 << 40
+"""The number that stands for what is none, or none that such tiles make."""
 Ints = NDArray[np.int64]
 _SIGNS: dict[str, Callable[[Ints], Ints]] = {
     "keep": lambda x: x, "flip": lambda x: -x, "clear": np.abs, "set": lambda x: -np.abs(x)

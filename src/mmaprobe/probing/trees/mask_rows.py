@@ -23,7 +23,7 @@ from mmaprobe.probing.tree import Leaf, Loss, Node, build
 from mmaprobe.probing.trees.mask import Pair, lost_leaves, mask
 
 FEW = 8
-"""So many leaves of one node are asked in pairs."""
+"""Leaves of one node of which all pairs are asked; of more, one row of them."""
 
 
 async def read_branches(session: ProbeSession) -> Node | None:

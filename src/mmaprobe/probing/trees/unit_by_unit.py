@@ -23,7 +23,7 @@ from mmaprobe.probing.trees.mask import lost_leaves
 
 Part = Node | Leaf
 FEW = 8
-"""Of so many leaves all triples are held against the tree; of more, so many times as many."""
+"""Leaves of which all triples are held against the tree; of more leaves, so many times their number."""
 
 
 async def read_units(session: ProbeSession) -> Node | None:

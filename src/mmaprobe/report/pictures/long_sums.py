@@ -13,8 +13,12 @@ from mmaprobe.report.datapath.tree import Branch
 from mmaprobe.report.pictures.notation import Piece, Run, notation
 from mmaprobe.report.pictures.tree import draw
 
-ACROSS, DOWN, BOXES = 6, 6, 36
-"""Unlike terms of one sum, levels, and boxes without further ones below that a picture shows, at most."""
+ACROSS = 6
+"""Unlike terms of one sum that a picture shows at most."""
+DOWN = 6
+"""Levels that a picture shows at most."""
+BOXES = 36
+"""Boxes without further ones below that a picture shows at most."""
 
 SHOWN = 2000
 """Characters of the notation; a tree without repetition is long, and whole in the JSON form."""

@@ -23,6 +23,7 @@ from typing import Any
 from mmaprobe.probing.long_sums.tree_arrays import Builder, TreeArrays, to_json
 
 PERIODS = (1, 2, 4, 8, 16, 32, 64)
+"""Numbers of terms after which a sum may repeat itself."""
 TREES = ("pairwise", "folded")
 
 

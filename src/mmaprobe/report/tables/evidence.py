@@ -28,7 +28,7 @@ VERDICTS = {
 """What an exit code means."""
 FETCH = "Fetch the folder from where it was written"
 NAMED = 6
-"""So many files that are not what was written are named below the table."""
+"""Files that are not what was written and are named below the table; of others their number."""
 CPU = "cpu"
 UNNAMED = "not named by the manifest: no part of the run"
 UNSEALED = "without digests: written by an older mmaprobe, nothing shows that it is what was written"

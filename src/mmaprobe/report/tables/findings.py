@@ -19,6 +19,7 @@ from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
 MOST_REPAIRS = 5
+"""Repairs that are printed; evidence has all."""
 
 
 def findings_json(findings: Mapping[str, Finding]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mmaprobe.report.datapath.phrases import COLUMNS
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
 
 WIDE = 150
-"""Columns from which on every phrase has a column of its own."""
+"""Columns of a terminal from which on every phrase has a column of its own."""
 
 _HEADINGS = {
     "order": "summation order",
@@ -23,8 +23,10 @@ _HEADINGS = {
     "subnormals": "subnormals",
     "specials": "special values",
 }
-REASONS, NAMES = 3, 6
-"""Why instructions do not run: so many reasons, and instructions of each, are named."""
+REASONS = 3
+"""Reasons why instructions do not run that are named."""
+NAMES = 6
+"""Instructions of each that are named."""
 _NUMBERS = {"vectors": 10, "mismatches": 12, "time": 7}
 """Headings of the numbers and the least width of each."""
 

@@ -12,6 +12,7 @@ from mmaprobe.runs.open_questions.answers import Answer, answer_to_json
 from mmaprobe.runs.open_questions.claims import named
 
 SCHEMA = 1
+"""What a document of answers says its schema is."""
 
 
 def rows_of(answers: Sequence[Answer], architecture: str) -> list[AnswerRow]:

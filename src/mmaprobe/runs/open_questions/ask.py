@@ -30,7 +30,7 @@ from mmaprobe.runs.open_questions.experiments import EXPERIMENTS
 
 Stop = Callable[[], bool]
 SHOWN = 3
-"""Witnesses of a probe's answer."""
+"""Witnesses of a probe's answer that are kept."""
 
 
 def never() -> bool:

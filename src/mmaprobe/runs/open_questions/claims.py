@@ -24,6 +24,7 @@ from mmaprobe.parameters.table import from_table, to_table
 
 FILE = "questions.toml"
 SCHEMA = 1
+"""What the file of questions says its schema is."""
 ANY = "*"
 """Every architecture, whatever it is called."""
 OF_A_TREE = ("step", "order", "result")

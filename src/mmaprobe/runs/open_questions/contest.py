@@ -37,6 +37,7 @@ WIDTH = 24
 DRY = 2
 """Rounds that tell nothing more apart end the search; each has twice as many candidates as the one before."""
 ROUNDS = 12
+"""Rounds of the search at most."""
 STEADY = 64
 """Vectors that are asked twice before a probe begins."""
 PLAIN = (

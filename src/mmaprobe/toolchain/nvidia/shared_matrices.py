@@ -16,6 +16,7 @@ MATRICES = {"a": "MatrixA", "b": "MatrixB"}
 ALIGNMENT = 1024
 """Bytes on which the pattern of the widest swizzle starts: then the descriptor's base offset is 0."""
 SWIZZLES = (128, 64, 32, 16)
+"""Bytes of the swizzles of a matrix descriptor, the last of which is none (PTX ISA)."""
 UNUSED_LBO = 16
 """What CuTe writes where a descriptor's leading dimension has no meaning."""
 

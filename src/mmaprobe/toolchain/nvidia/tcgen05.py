@@ -19,12 +19,13 @@ from mmaprobe.toolchain.source import Source, device_only, heading, template
 
 TEMPLATE = "cuda/tcgen05.cuh"
 THREADS = 128
+"""Threads of a CTA: a warpgroup, whose warps reach all lanes of tensor memory (PTX ISA)."""
 COLUMNS = 512
-"""Tensor memory has so many columns; they are allocated in powers of two from 32 on."""
+"""Columns of tensor memory; they are allocated in powers of two from 32 on (PTX ISA)."""
 SHARED_MEMORY = 228 * 1024
 """Bytes of shared memory of a multiprocessor (CUDA programming guide, 10.0 to 11.0; of sm_107a the same is assumed)."""
 APART = 16
-"""Operands in tensor memory start at multiples of so many columns (CuTe wants 4 for metadata)."""
+"""Columns whose multiples operands in tensor memory start at (CuTe wants 4 for metadata)."""
 
 
 def primed(instruction: Instruction) -> bool:
