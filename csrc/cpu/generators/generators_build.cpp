@@ -12,7 +12,7 @@ namespace generators {
 namespace {
 
 struct Maker {
-    Target t;
+    Domain t;
     Stream stream;
     Keys keys;
     GeneratorCall call;
@@ -25,7 +25,7 @@ struct Maker {
     u32 low_a[LANES], low_b[LANES];
 
     explicit Maker(const GeneratorCall& c)
-        : t(read_target(c.target)), stream{c.seed, c.stream}, keys(stream), call(c),
+        : t(read_domain(c.domain)), stream{c.seed, c.stream}, keys(stream), call(c),
           tile(larger(1, WANTED / larger(t.space.live, 3))), lanes(t.space.live) {}
     void run();
     void floats(i64 done, int count);
@@ -127,9 +127,9 @@ void Maker::share_words(int places) {
 
 template <class Code>
 void Maker::encode_lanes(Code* a, Code* b, int places) const {
-    const Target target = t;
+    const Domain domain = t;
     for (int n = 0; n < places; ++n) {
-        const Codes<Code> code = products<Code>(target, aims.get(n), aims.scale[n], lane.w1[n], lane.w2[n], lane.w3[n],
+        const Codes<Code> code = products<Code>(domain, aims.get(n), aims.scale[n], lane.w1[n], lane.w2[n], lane.w3[n],
                                                 low_a[n], low_b[n]);
         a[n] = code.a;
         b[n] = code.b;
@@ -266,7 +266,7 @@ void generate(const GeneratorCall& call) { std::make_unique<generators::Maker>(c
 
 void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready) {
     using namespace generators;
-    const Target t = read_target(call.target);
+    const Domain t = read_domain(call.domain);
     const Place place(t, m, n, call.out);
     const i64 units = n ? call.count : (call.count + STRIP - 1) / STRIP;
     const auto each = [&](const auto& make) {

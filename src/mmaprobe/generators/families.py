@@ -10,7 +10,7 @@ from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators import reference
-from mmaprobe.generators.instruction_space import target
+from mmaprobe.generators.domain import domain
 from mmaprobe.operands.batch import Batch
 
 VERSIONS: dict[str, int] = {
@@ -44,7 +44,7 @@ def families_for(instruction: Instruction) -> tuple[str, ...]:
     in); ``conly`` needs an operand C, ``cancel`` two terms, ``subnormals``
     operand formats that have them.
     """
-    t = target(instruction)
+    t = domain(instruction)
     if not t.a.is_float:
         return INTEGER_FAMILIES
     missing = set()
@@ -93,7 +93,7 @@ def generate(
         raise UsageError(f"{family} has no version {version}; this package makes {known}")
     if not 0 <= seed < 1 << 64 or not 0 <= start <= start + count <= 1 << 64:
         raise UsageError(f"seed {seed} and vectors {start}+{count} must fit 64 bits without sign")
-    if target(instruction).space.k > MOST_LANES:
+    if domain(instruction).space.k > MOST_LANES:
         return reference_batch(instruction, family, seed, start, count, version)
     return native_batch(instruction, family, seed, start, count, "", version)
 
@@ -103,7 +103,7 @@ def native_batch(
     version: int | None = None,
 ) -> Batch:  # fmt: skip
     """``generate`` by the native module, GIL released; ``build`` names one instruction set's code, else the best."""
-    t = target(instruction)
+    t = domain(instruction)
     arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in vector_shapes(instruction, count).items()}
     outputs = [arrays.get(name) for name in ("a", "b", "c", "scale_a", "scale_b", "metadata")]
     stream = stream_number(family, version)
@@ -113,7 +113,7 @@ def native_batch(
 
 def vector_shapes(instruction: Instruction, count: int) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Shape and type of each operand of ``count`` separate vectors."""
-    s = target(instruction).space
+    s = domain(instruction).space
     items: dict[str, tuple[int, ...]] = {
         "a": (s.live,),
         "b": (s.k,),
@@ -131,7 +131,7 @@ def reference_batch(
     instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
 ) -> Batch:
     """``generate`` by NumPy alone, in pieces that keep memory small."""
-    t, stream = target(instruction), stream_number(family, version)
+    t, stream = domain(instruction), stream_number(family, version)
     size = max(1, (1 << 17) // instruction.k)
     pieces = [
         reference.generate_codes(t, family, stream, seed, at, min(size, start + count - at))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.generators import philox
-from mmaprobe.generators.instruction_space import FULL, GRAZE_A, GRAZE_B, POW2, Layout, Target, fraction_masks
+from mmaprobe.generators.domain import FULL, GRAZE_A, GRAZE_B, POW2, Domain, Layout, fraction_masks
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint64]
@@ -45,7 +45,7 @@ class Draws:
         return [word.astype(np.int64) for word in words]
 
 
-def draws(t: Target, seed: int, stream: int, start: int, count: int) -> Draws:
+def draws(t: Domain, seed: int, stream: int, start: int, count: int) -> Draws:
     """The words that every floating family starts from: 12 a vector, 4 a live lane."""
     index = np.arange(count, dtype=np.uint64) + np.uint64(start)
     found = Draws(seed, stream, index, [], [])
@@ -131,7 +131,7 @@ def split(a: Layout, b: Layout, exponent: Any, half: Any) -> tuple[Any, Any]:
     return exponent_a, exponent - exponent_a
 
 
-def products(t: Target, d: Draws, lanes: Lanes, scale_exponent: Any) -> tuple[Codes, Codes]:
+def products(t: Domain, d: Draws, lanes: Lanes, scale_exponent: Any) -> tuple[Codes, Codes]:
     """Codes of a and b of the live lanes: (n, live) each."""
     wide = d.lanes(philox.WIDE, t.space.live) if max(t.a.fraction, t.b.fraction) > 31 else [np.int64(0)] * 2
     shared = np.asarray(lanes.shared)
@@ -193,7 +193,7 @@ def bit_length(value: Codes) -> Ints:
     return np.where(high > 0, formats.bit_length(high) + 32, formats.bit_length(low))
 
 
-def addend(t: Target, d: Draws, aim: Addend, a: Codes, b: Codes, scale_exponent: Any) -> Codes:
+def addend(t: Domain, d: Draws, aim: Addend, a: Codes, b: Codes, scale_exponent: Any) -> Codes:
     """Codes of C: (n,)."""
     if not t.c.is_float:
         return raw_code(t.c, d.v[8], d.v[9])[:, 0]
@@ -220,12 +220,12 @@ def raw_code(f: Layout, high: Any, low: Any) -> Codes:
     return word >> np.uint64(64 - f.bits)
 
 
-def scales(t: Target, d: Draws, lanes: Lanes) -> tuple[Codes, Codes, Ints]:
+def scales(t: Domain, d: Draws, lanes: Lanes) -> tuple[Codes, Codes, Ints]:
     """Codes of both scales (n, groups) and the sum of their exponents for every live lane (n, live).
 
     A scale block aims at its largest product; the operands make up the rest.
     Blocks with shared lanes take their choices from word 7 of the vector.  In
-    half of the vectors a term too small for its block becomes zero.
+    half of the vectors a term too small for its scale block becomes zero.
     """
     s = t.space
     n = len(d.index)
@@ -253,7 +253,7 @@ SINGLES = np.array([4, 14])
 """Legal 1-of-2 metadata (tf32): the kept element as two 16-bit halves."""
 
 
-def metadata(t: Target, d: Draws) -> tuple[Codes, Ints]:
+def metadata(t: Domain, d: Draws) -> tuple[Codes, Ints]:
     """Metadata items (n, K/chunk), and which element of b each live lane meets (n, live)."""
     s = t.space
     word = d.lanes(philox.METADATA, s.k // s.chunk)[0]
@@ -268,7 +268,7 @@ def metadata(t: Target, d: Draws) -> tuple[Codes, Ints]:
     return items.astype(np.uint64), np.stack(kept, axis=2).reshape(len(items), s.live)
 
 
-def widen(t: Target, d: Draws, b: Codes, where: Ints) -> Codes:
+def widen(t: Domain, d: Draws, b: Codes, where: Ints) -> Codes:
     """b of all K elements: the live ones in place, any finite value where A is not kept."""
     words = d.lanes(philox.IDLE, t.space.k)
     exponent = t.b.low + pick(words[0], t.b.top - t.b.low + 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.generators import families_float, families_other, families_stream, operands
-from mmaprobe.generators.instruction_space import Target
+from mmaprobe.generators.domain import Domain
 from mmaprobe.generators.operands import Codes
 
 
-def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:
+def generate_codes(t: Domain, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:
     """Operand codes in one-vector shapes, as uint64; ``stream`` is counter word 3 (family number and version)."""
     streamed = {
         ("uniform", 1): families_stream.uniform,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
-from mmaprobe.models.budget import addends, measured_budget
+from mmaprobe.models.bit_budget import addends, measured_budget
 from mmaprobe.models.kernels import FLOAT_RULES, FUSED, INTERPRETER, KERNELS, LEAST_ZERO_EXPONENT, kernel
 from mmaprobe.models.nodes import lanes_below
 from mmaprobe.models.program_rows import (

@@ -54,7 +54,10 @@ ABSENT = -1
 """What a column says that says nothing."""
 NO_LABEL = -(1 << 40)
 """The zero exponent of a term without one: below every label."""
-UNCUT = NEVER = 1 << 32
+UNCUT = 1 << 32
+"""The fraction bits of a term that is not cut: more than any sum has."""
+NEVER = 1 << 32
+"""An exponent or a distance that no term reaches."""
 _KINDS = {"float": 0, "integer": 1, "bits": 1, "magnitude": 2}
 _FLUSH = {"keep": 0, "zero": 1, "signed_zero": 2}
 _LARGEST, _INFINITE, _NAN, _WRAP = range(4)

@@ -23,8 +23,8 @@ from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu.campaign import MULTIPROCESSORS, LaunchOrder, LaunchResult, MismatchPlace
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import Recipe, generate_tiles
+from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.generators.instruction_space import target
 from mmaprobe.models.model import run_tiles
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Bits
@@ -98,7 +98,7 @@ def source_of(instruction: Instruction, architecture: str, datapath: Datapath) -
     words = program(datapath)
     if words is None:
         return None
-    return campaign_source(instruction, architecture, target(instruction).packed().tolist(), words.tolist())
+    return campaign_source(instruction, architecture, domain(instruction).packed().tolist(), words.tolist())
 
 
 def shipped_campaigns(names: Iterable[str], architecture: str) -> Iterator[Source]:

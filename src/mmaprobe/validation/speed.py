@@ -17,8 +17,8 @@ from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
+from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.generators.instruction_space import target
 from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, TWO_STAGE, kernel
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.models.program import Program, program
@@ -130,7 +130,7 @@ class TimedForm:
     def engine_call(self, results: int) -> Call:
         """The kernel on operands that lie in its layout."""
         count, m, n, made = self._count(results)
-        t, number = target(self.made), FAMILIES.index(self.family)
+        t, number = domain(self.made), FAMILIES.index(self.family)
         strips = -(-m // STRIP) * STRIP if n else STRIP
         units, columns = (count, n) if n else (-(-count // STRIP), STRIP)
         places = strips * columns if n else STRIP

@@ -221,7 +221,7 @@ def _encodes(datapath: Datapath) -> list[Encode]:
 
 
 @lru_cache(maxsize=4096)
-def budget(datapath: Datapath) -> BitBudget:
+def bit_budget(datapath: Datapath) -> BitBudget:
     """What ``measured_budget`` finds, remembered."""
     return measured_budget(datapath)
 

@@ -1,4 +1,4 @@
-"""What a generator must know of an instruction: small integers, the same for NumPy and C++."""
+"""The domain of a generator: what it must know of an instruction, small integers, the same for NumPy and C++."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Target:
-    """An instruction as generators see it."""
+class Domain:
+    """An instruction as generators see it: formats, and what exponents and lanes there are."""
 
     a: Layout
     b: Layout
@@ -117,8 +117,8 @@ class Target:
 
 
 @lru_cache(maxsize=512)
-def target(instruction: Instruction) -> Target:
-    """The integers of an instruction."""
+def domain(instruction: Instruction) -> Domain:
+    """The domain of an instruction."""
     a, b, c, d = (layout(name) for name in (instruction.a, instruction.b, instruction.c, instruction.d))
     scale = layout(instruction.scale)
     k = instruction.k
@@ -134,4 +134,4 @@ def target(instruction: Instruction) -> Target:
         k, live, instruction.chunk, groups, live // groups if groups else 0, top, normal, low,
         anchor_top, anchor_low, c_top, d.top, d.normal, d.low, d.fraction,
     )  # fmt: skip
-    return Target(a, b, c, d, scale, space)
+    return Domain(a, b, c, d, scale, space)
