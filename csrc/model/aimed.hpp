@@ -1,9 +1,9 @@
 // A thread's share of a vector of the families that aim lane by lane, and of integers.  The rules are told in
-// generators/{families_float,families_other,operands}.py; put together as csrc/cpu/generators/generators_build.cpp does.
+// generators/{families_float,families_other,families_circuit,operands}.py; put together as csrc/cpu/generators/generators_build.cpp does.
 //
 // Put: see vectors.hpp.
 #pragma once
-#include "families.hpp"
+#include "circuit.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -216,6 +216,22 @@ MMAPROBE_HD void make_aimed(const Domain& t, i32 family, const Stream& stream, u
     const Drawn d(t, stream, index, part, parts);
     if (t.a.fraction > 31 || t.b.fraction > 31) return make_family<u64>(d, family, put);
     make_family<u32>(d, family, put);
+}
+
+template <class Put>
+MMAPROBE_HD void make_circuit(const Domain& t, i32 family, const Stream& stream, u64 index, int part, int parts,
+                              Put& put) {
+    const Drawn d(t, stream, index, part, parts);
+    const u32(&v)[12] = d.v;
+    const Circuit circuit(t, family, stream, index, {v[0], v[1], v[2], v[3]}, {v[4], v[5], v[6], v[7]});
+    const auto lane = [&](i32 k) MMAPROBE_INLINED { return circuit.of(k); };
+    const i32 chunks = t.space.live / (t.space.chunk ? t.space.chunk / 2 : 1);
+    MMAPROBE_ROLLED for (i32 i = part; i < chunks; i += parts) put_chunk<u64>(d, i, lane, put);
+    MMAPROBE_ROLLED for (i32 g = part; g < t.space.groups; g += parts) {
+        if (put.wants_a()) put.scale_a(g, unit_scale(t));
+        if (put.wants_b()) put.scale_b(g, unit_scale(t));
+    }
+    if (t.c.present && !part) put.c(circuit.c);
 }
 
 // Boundary values in one of 4 operands, of extremes in all; half of these repeat one pair in all lanes.

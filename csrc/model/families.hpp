@@ -9,7 +9,23 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 
 // The families in the order of FAMILIES (generators/families.py).
-enum Family : i32 { UNIFORM, CLUSTERED, CANCEL, ULP, TIE, ZLAD, TINY, SUBNORMALS, EXTREMES, CONLY, ZEROS, SPECIALS };
+enum Family : i32 {
+    UNIFORM,
+    CLUSTERED,
+    CANCEL,
+    ULP,
+    TIE,
+    ZLAD,
+    TINY,
+    SUBNORMALS,
+    EXTREMES,
+    CONLY,
+    ZEROS,
+    SPECIALS,
+    CODES,
+    MULTIPLIER,
+    CARRIES
+};
 
 // Tables of four small entries, by two random bits.
 MMAPROBE_HD u32 choose(u32 bits, u32 e0, u32 e1, u32 e2, u32 e3) {

@@ -17,6 +17,7 @@ template <class Put>
 MMAPROBE_HD void make_vector(const Domain& t, i32 family, const Stream& stream, u64 index, int part, int parts,
                              Put& put) {
     if (family == UNIFORM) return make_uniform(t, stream, index, part, parts, put);
+    if (family >= CODES) return make_circuit(t, family, stream, index, part, parts, put);
     if (!t.a.is_float) return make_integers(t, family, stream, index, part, parts, put);
     if (family == CLUSTERED) return make_clustered(t, stream, index, part, parts, put);
     make_aimed(t, family, stream, index, part, parts, put);

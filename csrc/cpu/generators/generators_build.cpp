@@ -30,6 +30,7 @@ struct Maker {
     void run();
     void floats(i64 done, int count);
     void integers(i64 done, int count);
+    void circuits(i64 done, int count);
     template <class Family>
     void aim(int count);
     void aim_family(int count);
@@ -51,6 +52,10 @@ void Maker::run() {
     if (streamed(call)) return StreamMaker(t, stream, call, call.family == CLUSTERED).run();
     for (i64 done = 0; done < call.count; done += tile) {
         const int count = int(call.count - done < tile ? call.count - done : tile);
+        if (call.family >= CODES) {
+            circuits(done, count);
+            continue;
+        }
         words.fill(keys, call.start + u64(done), vectors, 3 * count, VECTOR);
         words.interleave(&v[0][0], 3 * count);
         lane.fill(keys, call.start + u64(done), lanes, count * t.space.live, LANE);
@@ -257,6 +262,28 @@ void Maker::integers(i64 done, int count) {
                                   : near_limit(t.c, w[10] >> 8, w[8]);
         store(t.c, call.out[2], done + vector, &c, 1);
     }
+}
+
+void Maker::circuits(i64 done, int count) {
+    const int live = t.space.live;
+    const u64 unit = unit_scale(t);
+    u64 a[LANES], b[LANES];
+    for (int vector = 0; vector < count; ++vector) {
+        const u64 index = call.start + u64(done + vector);
+        const Circuit circuit(t, call.family, stream, index, stream.draw(index, VECTOR, 0),
+                              stream.draw(index, VECTOR, 1));
+        for (int k = 0, n = vector * live; k < live; ++k, ++n) {
+            const Codes<u64> codes = circuit.of(k);
+            a[n] = codes.a;
+            b[n] = codes.b;
+        }
+        if (t.c.present) store(t.c, call.out[2], done + vector, &circuit.c, 1);
+        for (int side = 0; side < 2; ++side)
+            for (int g = 0; g < t.space.groups; ++g)
+                store(t.scale, call.out[3 + side], (done + vector) * t.space.groups + g, &unit, 1);
+    }
+    store(t.a, call.out[0], done * live, a, count * live);
+    emit_b(done, count, b);
 }
 
 }  // namespace

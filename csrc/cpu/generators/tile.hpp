@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "cpu/generators/philox.hpp"
-#include "model/families.hpp"
+#include "model/circuit.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {

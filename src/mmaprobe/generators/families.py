@@ -9,13 +9,14 @@ import numpy as np
 from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
-from mmaprobe.generators import reference
+from mmaprobe.generators import families_circuit, reference
 from mmaprobe.generators.domain import domain
 from mmaprobe.operands.batch import Batch
 
 VERSIONS: dict[str, int] = {
     "uniform": 1, "clustered": 3, "cancel": 1, "ulp": 1, "tie": 1, "zlad": 1, "tiny": 1, "subnormals": 1,
     "extremes": 1, "conly": 1, "zeros": 1, "specials": 1,
+    "codes": 1, "multiplier": 1, "carries": 1,
 }  # fmt: skip
 """Every family with the version of its rule; a recipe names both.  The order numbers the families: append only."""
 
@@ -27,6 +28,7 @@ FAMILIES: tuple[str, ...] = tuple(VERSIONS)
 MIX: dict[str, int] = {
     "cancel": 19, "ulp": 14, "tie": 15, "clustered": 14, "zlad": 10, "subnormals": 9, "extremes": 5, "conly": 3,
     "zeros": 3, "tiny": 3, "specials": 5, "uniform": 3,
+    "codes": 8, "multiplier": 8, "carries": 6,
 }  # fmt: skip
 """Share of each family in a validation, in parts of their sum (a judgement that mutants must confirm)."""
 
@@ -36,22 +38,27 @@ makes the vectors."""
 
 INTEGER_FAMILIES = ("uniform", "extremes", "specials")
 
+CIRCUIT_FAMILIES = tuple(families_circuit.CIRCUIT_FAMILIES)
+"""What aims at one fault of a circuit, not at the rules that a datapath follows."""
+
 
 def families_for(instruction: Instruction) -> tuple[str, ...]:
     """The families that make sense for an instruction.
 
     Integers know uniform bits, extremes and specials (boundary values mixed
     in); ``conly`` needs an operand C, ``cancel`` two terms, ``subnormals``
-    operand formats that have them.
+    operand formats that have them, ``codes`` pairs of codes that are few,
+    ``multiplier`` floats of which they are many, ``carries`` two terms.
     """
     t = domain(instruction)
+    narrow = t.a.bits + t.b.bits <= families_circuit.NARROW
     if not t.a.is_float:
-        return INTEGER_FAMILIES
-    missing = set()
+        return (*INTEGER_FAMILIES, *["codes"] * narrow)
+    missing = {"multiplier" if narrow else "codes"}
     if not t.c.is_float:
         missing.add("conly")
     if t.space.live + t.c.is_float < 2:
-        missing |= {"cancel", "tie", "ulp"}
+        missing |= {"cancel", "tie", "ulp", "carries"}
     if not (t.a.implicit and t.b.implicit):
         missing.add("subnormals")
     return tuple(name for name in FAMILIES if name not in missing)

@@ -201,17 +201,21 @@ def addend(t: Domain, d: Draws, aim: Addend, a: Codes, b: Codes, scale_exponent:
     plain = np.where(aim.zero, with_sign(t.c, aim.negative, 0), plain)
     at = np.maximum(np.broadcast_to(aim.mirror, plain.shape), 0)
     code_a, code_b = np.take_along_axis(a, at, 1), np.take_along_axis(b, at, 1)
-    (x, ex), (y, ey) = significand(t.a, code_a), significand(t.b, code_b)
-    top, exponent = normalised_product(x, y)
     if t.space.groups:
         scale_exponent = np.take_along_axis(scale_exponent, at, 1)
+    opposite = mirrored(t, code_a, code_b, scale_exponent, aim.delta)
+    return np.where(np.asarray(aim.mirror) >= 0, opposite, plain)[:, 0]
+
+
+def mirrored(t: Domain, code_a: Codes, code_b: Codes, scale_exponent: Any, delta: Any) -> Codes:
+    """Minus the product of two codes, cut to C's precision and moved by ``delta`` units in the last place."""
+    (x, ex), (y, ey) = significand(t.a, code_a), significand(t.b, code_b)
+    top, exponent = normalised_product(x, y)
     negative = ~(((code_a & np.uint64(t.a.sign)) != 0) ^ ((code_b & np.uint64(t.b.sign)) != 0))
     fraction = ((top << np.uint64(1)) >> np.uint64(1)) >> np.uint64(63 - t.c.fraction)
-    mirrored = encode(t.c, negative, exponent + ex + ey + scale_exponent, fraction) + np.asarray(
-        aim.delta, np.int64
-    ).astype(np.uint64) * np.uint64(1 << t.c.padding)
-    mirrored = np.where(top == 0, with_sign(t.c, negative, 0), mirrored)
-    return np.where(np.asarray(aim.mirror) >= 0, mirrored, plain)[:, 0]
+    moved = np.asarray(delta, np.int64).astype(np.uint64) * np.uint64(1 << t.c.padding)
+    found = encode(t.c, negative, exponent + ex + ey + scale_exponent, fraction) + moved
+    return np.where(top == 0, with_sign(t.c, negative, 0), found)
 
 
 def raw_code(f: Layout, high: Any, low: Any) -> Codes:

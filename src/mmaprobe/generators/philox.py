@@ -21,6 +21,8 @@ _MULTIPLIER = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 """What is added to the two words of the key each round (the same paper)."""
 _MASK = np.uint64(0xFFFFFFFF)
+ALL = (1 << 64) - 1
+"""The bits of an index, and of a seed."""
 _HALF = np.uint64(32)
 
 Words = NDArray[np.uint64]
@@ -47,7 +49,7 @@ def philox(
 
 
 # What a block of random words is for: the upper half of counter word 2 (the lower half numbers the blocks).
-VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE = range(7)
+VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE, SHARED = range(8)
 
 
 def draw(

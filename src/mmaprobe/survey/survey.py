@@ -24,10 +24,11 @@ from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.survey.equality import Equality
 from mmaprobe.survey.survey_rows import Survey, SurveyRow, outcome_of, survey_of
 
-VECTORS = 1000
-"""Vectors of every family that must agree before an instruction is said to compute a datapath already known."""
+FIRST = 1000
+"""Vectors of every family that come first: what computes another datapath mostly shows it there."""
 
 
 class SurveyListener(Protocol):
@@ -52,8 +53,9 @@ def survey(
     Instructions that run one primitive as it is come first.  An instruction is
     held against what its lowering makes of the primitives already derived, then
     against every datapath of its formats and lanes already derived, the first
-    found first; one launch of ``VECTORS`` vectors and the witnesses.  Where
-    none agrees it is derived itself.
+    found first: ``FIRST`` vectors and the witnesses, and the first that agrees
+    then with directed vectors and as many fresh ones as a derivation takes.
+    Where none agrees it is derived itself.
     """
     begin = time.monotonic()
     work = Surveyor(device, seed)
@@ -89,6 +91,7 @@ class Surveyor:
 
     def __post_init__(self) -> None:
         self.architecture = self.device.info().get("architecture", "")
+        self.equality = Equality(self.architecture, self.seed)
 
     def _bare(self, instruction: Instruction) -> str | None:
         return bare_primitive(self.architecture, instruction)
@@ -136,7 +139,7 @@ class Surveyor:
         begin = time.monotonic()
         row = SurveyRow(instruction, "inconclusive")
         try:
-            row = self._recognised(instruction)
+            row = self.recognised(instruction)
             twin = self.undecided.get(self._compiled(instruction))
             if row.outcome != "equal" and twin is not None:
                 row = replace(row, reason=f"compiles to what {twin} does, which is inconclusive")
@@ -175,7 +178,7 @@ class Surveyor:
         made = (instruction.a, instruction.b, instruction.c, instruction.d, instruction.k, instruction.modifiers)
         return made, way.kind, way.applications, way.unplaced, way.convert, way.convert_c, way.convert_d, way.add
 
-    def _recognised(self, instruction: Instruction) -> SurveyRow:
+    def recognised(self, instruction: Instruction) -> SurveyRow:
         """The row of an instruction that computes something already derived; else what asking has cost."""
         known = list(self._candidates(instruction))
         if not known:
@@ -184,13 +187,15 @@ class Surveyor:
         vectors = self._vectors(instruction, [datapath for datapath, _ in known])
         answers = run_vectors(self.device, instruction, vectors)
         sorted_first = sorts(self.architecture, instruction)
-        cost = SurveyRow(
-            instruction, "inconclusive", tiles=-(-vectors.size // vectors_per_tile(instruction)), launches=1
-        )
+        row = _asked(SurveyRow(instruction, "inconclusive"), vectors)
         for datapath, like in known:
-            if np.array_equal(computed(instruction, datapath, vectors, sorted_first), answers):
-                return replace(cost, outcome="equal", datapath=datapath, like=like, compared=vectors.size)
-        return cost
+            if not np.array_equal(computed(instruction, datapath, vectors, sorted_first), answers):
+                continue
+            more, expected = self.equality.held(instruction, datapath, sorted_first)
+            row = _asked(row, more)
+            if np.array_equal(run_vectors(self.device, instruction, more), expected):
+                return replace(row, outcome="equal", datapath=datapath, like=like, compared=vectors.size + more.size)
+        return row
 
     def _candidates(self, instruction: Instruction) -> Iterator[tuple[Datapath, tuple[str, ...]]]:
         """What the instruction could compute, each with where it was derived."""
@@ -224,8 +229,14 @@ class Surveyor:
             if row.derivation is not None and row.derivation.witnesses and row.datapath in datapaths
             if _fits(instruction, row.derivation.datapath)
         ]
-        found = hard_vectors(instruction, families_for(instruction), self.seed + 1, VECTORS)
+        found = hard_vectors(instruction, families_for(instruction), self.seed + 1, FIRST)
         return join([found, *(asked(self.architecture, instruction, each) for each in proofs)])
+
+
+def _asked(row: SurveyRow, vectors: Batch) -> SurveyRow:
+    """The row with what it costs to ask these."""
+    tiles = -(-vectors.size // vectors_per_tile(row.instruction))
+    return replace(row, tiles=row.tiles + tiles, launches=row.launches + 1)
 
 
 def _fits(instruction: Instruction, datapath: Datapath | None) -> bool:

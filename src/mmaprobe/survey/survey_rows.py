@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.certificate import one_in
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.devices.base import Device
 from mmaprobe.parameters.datapath import Datapath
@@ -20,7 +21,8 @@ class SurveyRow:
 
     ``derived``: by a search of its own (``derivation``).  ``equal``: ``compared``
     vectors agree with the datapath derived from ``like``, or with what the
-    lowering makes of the primitives derived from these.  ``inconclusive``: no
+    lowering makes of the primitives derived from these; a fault on 1 in
+    ``excluded`` of such vectors, or more, is excluded.  ``inconclusive``: no
     datapath of the grammar fits; ``refused``: it cannot be asked so;
     ``failed``: the device broke down or contradicted itself; ``reason`` says why.
     """
@@ -35,6 +37,11 @@ class SurveyRow:
     launches: int = 0
     seconds: float = 0.0
     reason: str = ""
+
+    @property
+    def excluded(self) -> int:
+        """At 95 %, where it is equal."""
+        return one_in(self.compared)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,12 @@ def summary_lines(survey: Survey) -> list[str]:
         said = ", ".join(f"{name} {each['median']:,g} ({each['most']:,g})" for name, each in cost.items())
         lines.append(f"a derivation, median (most): {said}")
     if equal:
-        lines.append(f"an equal one: {median(row.compared for row in equal):,g} vectors compared, 1 launch")
+        least = min(row.excluded for row in equal)
+        lines.append(
+            f"an equal one: {median(row.compared for row in equal):,g} vectors compared, "
+            f"{median(row.launches for row in equal):g} launches; a fault on 1 in {least:,} of such vectors, or more, "
+            "is excluded (95 %)"
+        )
     return lines
 
 
@@ -80,6 +85,7 @@ def survey_json(survey: Survey) -> dict[str, Any]:
 def _row(row: SurveyRow) -> dict[str, Any]:
     form: dict[str, Any] = {
         "instruction": row.instruction.id, "outcome": row.outcome, "like": list(row.like), "compared": row.compared,
+        **({"excluded_one_in": row.excluded} if row.outcome == "equal" else {}),
         "tiles": row.tiles, "launches": row.launches, "seconds": round(row.seconds, 3), "reason": row.reason,
     }  # fmt: skip
     if row.derivation is not None:
