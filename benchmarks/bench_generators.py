@@ -37,7 +37,7 @@ def main() -> None:
     for build in builds:
         print(f"build {build}, million vectors a second")
         for a, b, c, k in SHAPES:
-            name = f"{a} x {b} -> {c}, K={k}"
+            name = f"{c}.{a}.{b}.k{k}"
             instruction = Instruction(name, name, "bench", 1, 1, k, a, b, c, c)
             cells = []
             for family in families_for(instruction):

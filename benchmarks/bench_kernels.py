@@ -22,7 +22,7 @@ import numpy as np
 from cases.engine import batch
 from cases.engine_layout import layout_call, tiles_of
 from mmaprobe import _native, formats
-from mmaprobe.models import engine, rows
+from mmaprobe.models import engine, program_rows
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
@@ -36,7 +36,7 @@ FORMS = (
     ("sm_90a", "HMMA.1688.F32.TF32[tf32,tf32->f32]"),
     ("sm_90a", "QGMMA.F32.E4M3.E4M3[e4m3,e4m3->f32,k32]"),
 )
-KERNEL = rows.COLUMNS["header"].index("kernel")
+KERNEL = program_rows.COLUMNS["header"].index("kernel")
 
 
 def rate(work: Callable[[], object], vectors: int, trials: int) -> float:

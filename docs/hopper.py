@@ -19,19 +19,19 @@ from mmaprobe.derivation.dense_view import dense_form
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.replay import Replay
 from mmaprobe.evidence.corpus import Corpus
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import take
 from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
 from mmaprobe.parameters.modified import changes
-from mmaprobe.report.tables.questions import word
+from mmaprobe.report.tables.open_questions import word
 from mmaprobe.report.vectors import vector_text
-from mmaprobe.runs.questions.answers import Answer, answer_from_json
-from mmaprobe.runs.questions.ask import ask_about, instructions_of, rivals_of
-from mmaprobe.runs.questions.claims import Question, questions
-from mmaprobe.runs.questions.contest import Ring, words_of
-from mmaprobe.runs.questions.directed import directed
+from mmaprobe.runs.open_questions.answers import Answer, answer_from_json
+from mmaprobe.runs.open_questions.ask import ask_about, instructions_of, rivals_of
+from mmaprobe.runs.open_questions.claims import Question, open_questions
+from mmaprobe.runs.open_questions.contest import Ring, words_of
+from mmaprobe.runs.open_questions.directed import directed
 
 ARCHITECTURE = "sm_90a"
 GPU = "H200"
@@ -43,8 +43,8 @@ Counts = dict[str, dict[str, dict[str, int]]]
 
 HEAD = """# What Hopper does
 
-Written by `docs/hopper.py` from the questions that ship (`runs/questions/data/questions.toml`), the shipped parameters,
-evidence of runs, and recorded data. Each question is one that sources answer differently, or not at all.
+Written by `docs/hopper.py` from the questions that ship (`runs/open_questions/data/questions.toml`), the shipped
+parameters, evidence of runs, and recorded data. Each question is one that sources answer differently, or not at all.
 `mmaprobe probe --questions --device cuda:0` asks them all: the claims go before the device as rival datapaths, on the
 vectors below and on those that a search finds, and what agrees with every answer is left. An answer that nobody
 claims is a finding.
@@ -64,14 +64,14 @@ def page(counts: Counts, measured: Sequence[Answer]) -> str:
     """The whole page."""
     lines = [HEAD]
     topic = ""
-    for question in questions():
+    for question in open_questions():
         if not question.concerns(ARCHITECTURE):
             continue
         if question.topic != topic:
             topic = question.topic
             lines.append(f"## {topic}\n")
         lines += _about(question, counts.get(question.name, {}), measured)
-    elsewhere = [f"`{q.name}` ({', '.join(q.architectures)})" for q in questions() if not q.concerns(ARCHITECTURE)]
+    elsewhere = [f"`{q.name}` ({', '.join(q.architectures)})" for q in open_questions() if not q.concerns(ARCHITECTURE)]
     lines.append(f"## Not about this GPU\n\n{'; '.join(elsewhere)}.\n")
     return "\n".join(lines)
 
@@ -172,7 +172,7 @@ def recorded_counts(folder: Path) -> Counts:
     replay = Replay("recorded", Corpus.open(folder), GPU)
     sets = {_computed(made): made for made in replay.instructions()}
     counts: Counts = {}
-    for question in questions():
+    for question in open_questions():
         if not question.concerns(ARCHITECTURE) or not _of_datapaths(question):
             continue
         for made in _instructions(question):
@@ -200,7 +200,7 @@ def measured_answers(folder: Path = EVIDENCE) -> list[Answer]:
             continue
         for path in sorted(manifest.parent.rglob("*.json")):
             for answer in _answers_in(json.loads(path.read_text())):
-                found.append(answer_from_json(Field(path, "answers", answer)))
+                found.append(answer_from_json(FileValue(path, "answers", answer)))
     return [answer for answer in found if answer.status != "not here"]
 
 

@@ -11,7 +11,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.pytest_plugin import answered
 from mmaprobe.validation import validate
-from mmaprobe.validation.cores import validate_cores
+from mmaprobe.validation.core_by_core import validate_cores
 
 if TYPE_CHECKING:
     from conftest import Plan

@@ -2,7 +2,7 @@
 // of every output and compares.  Nothing leaves the multiprocessor but counts and the places of mismatches.
 //
 // The rendered source gives Shape (m, n, k, live, chunks, scales of a row, tiles and threads of a group, the blocks of the
-// instruction, the types of the arrays' items), TARGET (what the generators must know), and the datapath compiled in
+// instruction, the types of the arrays' items), DOMAIN (what the generators must know), and the datapath compiled in
 // (compiled::Model).
 // A tile is Shape::side vectors from its first one on: row i of A is the a of vector i, column j of B the b of vector
 // j, and C[i, j] the c of vector i where i + j is even, else of vector j (generators/tiles.py).
@@ -133,7 +133,7 @@ MMAPROBE_DEVICE void make_tiles(const Campaign& of, Word64 first, int thread, co
         if (thread / makers >= parts || first + number / Shape::side >= of.tiles) continue;
         Put put = {memory, at + number / Shape::side, number % Shape::side};
         const Word64 index = of.start + first * Shape::side + Word64(number);
-        generators::make_vector(TARGET, of.family, stream, index, thread / makers, parts, put);
+        generators::make_vector(DOMAIN, of.family, stream, index, thread / makers, parts, put);
     }
 }
 

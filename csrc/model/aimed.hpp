@@ -1,9 +1,9 @@
 // A thread's share of a vector of the families that aim lane by lane, and of integers.  The rules are told in
-// generators/{families_float,families_other,operands}.py; put together as csrc/cpu/generators/generators_build.cpp does.
+// generators/{families_float,families_other,families_circuit,operands}.py; put together as csrc/cpu/generators/generators_build.cpp does.
 //
 // Put: see vectors.hpp.
 #pragma once
-#include "families.hpp"
+#include "circuit.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -11,18 +11,18 @@ namespace generators {
 
 // A vector with the words that its family aims by, and the thread's part in it.
 struct Drawn {
-    const Target& t;
+    const Domain& t;
     const Stream& stream;
     u64 index;
     int part, parts;
     u32 v[12];
 
-    MMAPROBE_HD Drawn(const Target& target, const Stream& words, u64 vector, int own, int all)
-        : Drawn(target, words, vector, own, all, words.draw(vector, VECTOR, 0), words.draw(vector, VECTOR, 1),
+    MMAPROBE_HD Drawn(const Domain& domain, const Stream& words, u64 vector, int own, int all)
+        : Drawn(domain, words, vector, own, all, words.draw(vector, VECTOR, 0), words.draw(vector, VECTOR, 1),
                 words.draw(vector, VECTOR, 2)) {}
-    MMAPROBE_HD Drawn(const Target& target, const Stream& words, u64 vector, int own, int all, const Block& x,
+    MMAPROBE_HD Drawn(const Domain& domain, const Stream& words, u64 vector, int own, int all, const Block& x,
                       const Block& y, const Block& z)
-        : t(target), stream(words), index(vector), part(own), parts(all),
+        : t(domain), stream(words), index(vector), part(own), parts(all),
           v{x.w0, x.w1, x.w2, x.w3, y.w0, y.w1, y.w2, y.w3, z.w0, z.w1, z.w2, z.w3} {}
     MMAPROBE_HD Block draw(Purpose purpose, i32 number) const { return stream.draw(index, purpose, u32(number)); }
 };
@@ -87,7 +87,7 @@ struct Deal {
 
 template <class Family>
 MMAPROBE_HD Scales scales_of(const Drawn& d, const Family& family, i32 g) {
-    const Target& t = d.t;
+    const Domain& t = d.t;
     i32 most = -(1 << 30);
     u32 any_shared = 0;
     MMAPROBE_ROLLED for (i32 k = g * t.space.group_lanes; k < (g + 1) * t.space.group_lanes; ++k) {
@@ -157,7 +157,7 @@ MMAPROBE_HD Codes<Code> lane_codes(const Drawn& d, const Lane& aim, i32 k, const
 
 template <class Code, class Family, class Put>
 MMAPROBE_HD void make_floats(const Drawn& d, const Family& family, bool special, Put& put) {
-    const Target& t = d.t;
+    const Domain& t = d.t;
     const Addend addend_aim = family.addend(t, d.v);
     const Specials specials(d, special);
     const Deal deal(d);
@@ -211,16 +211,32 @@ MMAPROBE_HD void make_family(const Drawn& d, i32 family, Put& put) {
 }
 
 template <class Put>
-MMAPROBE_HD void make_aimed(const Target& t, i32 family, const Stream& stream, u64 index, int part, int parts,
+MMAPROBE_HD void make_aimed(const Domain& t, i32 family, const Stream& stream, u64 index, int part, int parts,
                             Put& put) {
     const Drawn d(t, stream, index, part, parts);
     if (t.a.fraction > 31 || t.b.fraction > 31) return make_family<u64>(d, family, put);
     make_family<u32>(d, family, put);
 }
 
+template <class Put>
+MMAPROBE_HD void make_circuit(const Domain& t, i32 family, const Stream& stream, u64 index, int part, int parts,
+                              Put& put) {
+    const Drawn d(t, stream, index, part, parts);
+    const u32(&v)[12] = d.v;
+    const Circuit circuit(t, family, stream, index, {v[0], v[1], v[2], v[3]}, {v[4], v[5], v[6], v[7]});
+    const auto lane = [&](i32 k) MMAPROBE_INLINED { return circuit.of(k); };
+    const i32 chunks = t.space.live / (t.space.chunk ? t.space.chunk / 2 : 1);
+    MMAPROBE_ROLLED for (i32 i = part; i < chunks; i += parts) put_chunk<u64>(d, i, lane, put);
+    MMAPROBE_ROLLED for (i32 g = part; g < t.space.groups; g += parts) {
+        if (put.wants_a()) put.scale_a(g, unit_scale(t));
+        if (put.wants_b()) put.scale_b(g, unit_scale(t));
+    }
+    if (t.c.present && !part) put.c(circuit.c);
+}
+
 // Boundary values in one of 4 operands, of extremes in all; half of these repeat one pair in all lanes.
 template <class Put>
-MMAPROBE_HD void make_integers(const Target& t, i32 family, const Stream& stream, u64 index, int part, int parts,
+MMAPROBE_HD void make_integers(const Domain& t, i32 family, const Stream& stream, u64 index, int part, int parts,
                                Put& put) {
     const Drawn d(t, stream, index, part, parts);
     const u32 share = family == EXTREMES ? 4 : 1;

@@ -9,7 +9,23 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 
 // The families in the order of FAMILIES (generators/families.py).
-enum Family : i32 { UNIFORM, CLUSTERED, CANCEL, ULP, TIE, ZLAD, TINY, SUBNORMALS, EXTREMES, CONLY, ZEROS, SPECIALS };
+enum Family : i32 {
+    UNIFORM,
+    CLUSTERED,
+    CANCEL,
+    ULP,
+    TIE,
+    ZLAD,
+    TINY,
+    SUBNORMALS,
+    EXTREMES,
+    CONLY,
+    ZEROS,
+    SPECIALS,
+    CODES,
+    MULTIPLIER,
+    CARRIES
+};
 
 // Tables of four small entries, by two random bits.
 MMAPROBE_HD u32 choose(u32 bits, u32 e0, u32 e1, u32 e2, u32 e3) {
@@ -43,12 +59,12 @@ MMAPROBE_HD Addend plain(i32 exponent, u32 negative, u32 zero, u32 pattern) {
 struct Clustered {
     i32 m, width;
     u32 some_zero;
-    MMAPROBE_HD Clustered(const Target& t, const u32* v)
+    MMAPROBE_HD Clustered(const Domain& t, const u32* v)
         : m(anchor(t.space, v[1], 0)), width((pick(v[0], 46) >> (v[3] & 3)) + 1), some_zero(v[3] >> 2 & 1) {}
-    MMAPROBE_HD Lane lane(const Target&, i32, u32 role, u32) const {
+    MMAPROBE_HD Lane lane(const Domain&, i32, u32 role, u32) const {
         return simple(m - pick(role, width), role & 1, some_zero & u32((role >> 1 & 31) == 0), FULL);
     }
-    MMAPROBE_HD Addend addend(const Target&, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain&, const u32* v) const {
         return plain(m - pick(v[10], width), v[10] & 1, (v[10] >> 1 & 15) == 0, FULL);
     }
 };
@@ -57,7 +73,7 @@ struct Cancel {
     u32 style, alive, tiny, first, pair, filler;
     Three at;
     i32 m, t0, near, product_low;
-    MMAPROBE_HD Cancel(const Target& t, const u32* v)
+    MMAPROBE_HD Cancel(const Domain& t, const u32* v)
         : style(v[0]), alive(density(style >> 3)), tiny(style >> 7 & 1), first(style >> 8 & 1),
           pair(t.space.live + t.c.present == 2 ? choose(style >> 5, POW2, FULL, FULL, FULL)
                                                : choose(style >> 5, POW2, POW2, FULL, TOP2)),
@@ -71,7 +87,7 @@ struct Cancel {
         return mode == 0 ? far : mode == 1 ? t0 + jitter : mode == 2 ? t0 : near + jitter;
     }
     MMAPROBE_HD u32 sign(u32 word) const { return (style & 4 ? style >> 13 : word >> 8) & 1; }
-    MMAPROBE_HD Lane lane(const Target&, i32 k, u32 role, u32) const {
+    MMAPROBE_HD Lane lane(const Domain&, i32 k, u32 role, u32) const {
         const u32 second = k == at.j, anchored = u32(k == at.i) | second, live = (role & 255) < alive;
         const u32 residue = second & u32(pair == FULL) & (style >> 20);
         Lane out = simple(anchored ? m
@@ -82,7 +98,7 @@ struct Cancel {
         out.shared = anchored;
         return out;
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10], move = style >> 17 & 7;
         const i32 mirror = at.i == t.space.live ? at.j : at.j == t.space.live ? at.i : -1;
         return {m - below(c), sign(c), (c & 255) >= alive, filler, mirror, move == 6 ? 1 : move == 7 ? -1 : 0};
@@ -92,7 +108,7 @@ struct Cancel {
 struct Ulp {
     u32 style, alive, c_big, large;
     i32 t0, m, i;
-    MMAPROBE_HD Ulp(const Target& t, const u32* v)
+    MMAPROBE_HD Ulp(const Domain& t, const u32* v)
         : style(v[0]), alive(density(style >> 3)), c_big(style & u32(t.c.present)),
           large(choose(style >> 8, POW2, FULL, ONES, LOWBIT)),
           t0(style & 2 ? t.space.d_fraction + 1 : 1 + pick(v[3], 44)), m(anchor(t.space, v[1], 0)),
@@ -102,14 +118,14 @@ struct Ulp {
     MMAPROBE_HD i32 small(u32 word) const { return m - t0 - pick16(word >> 16, 5) + 2; }
     MMAPROBE_HD u32 sign(u32 word) const { return (style & 32 ? style >> 6 : word >> 8) & 1; }
     MMAPROBE_HD u32 fine(u32 word) const { return word >> 9 & 1 ? FULL : POW2; }
-    MMAPROBE_HD Lane lane(const Target&, i32 k, u32 role, u32) const {
+    MMAPROBE_HD Lane lane(const Domain&, i32 k, u32 role, u32) const {
         const u32 big = k == i, live = (role & 255) < alive;
         Lane out = simple(big ? m : small(role), big ? style >> 7 & 1 : sign(role), !big & !live,
                           big ? large : fine(role));
         out.pattern_b = big & (style >> 10) ? u32(POW2) : out.pattern_b;
         return out;
     }
-    MMAPROBE_HD Addend addend(const Target&, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain&, const u32* v) const {
         const u32 c = v[10];
         return plain(c_big ? m : small(c), c_big ? style >> 7 & 1 : sign(c), !c_big & ((c & 255) >= alive),
                      c_big ? large : fine(c));
@@ -120,7 +136,7 @@ struct Tie {
     u32 style, c_big, quarters, own, big_pattern;
     Three at;
     i32 half, m, sticky;
-    MMAPROBE_HD Tie(const Target& t, const u32* v) : style(v[0]), at(v[2], v[3], t.space.live) {
+    MMAPROBE_HD Tie(const Domain& t, const u32* v) : style(v[0]), at(v[2], v[3], t.space.live) {
         const Space& s = t.space;
         const bool narrow = s.product_top - s.d_fraction - 1 < s.product_low || s.live == 1;
         c_big = u32((style & 3) != 0 || narrow) & u32(t.c.present);
@@ -136,7 +152,7 @@ struct Tie {
         own = style >> 9 & 3 ? POW2 : style >> 11 & 1 ? LOWBIT : ONES;
         big_pattern = t.a.fraction > s.d_fraction ? UPPER : FULL;
     }
-    MMAPROBE_HD Lane lane(const Target&, i32 k, u32, u32) const {
+    MMAPROBE_HD Lane lane(const Domain&, i32 k, u32, u32) const {
         const u32 big = u32(k == at.i) & !c_big;
         const u32 at_half = u32(c_big ? k == at.i : k == at.j) & !big;
         const u32 other = u32(c_big ? k == at.j : k == at.third) & !big & !at_half;
@@ -151,7 +167,7 @@ struct Tie {
         out.pattern_b = POW2;
         return out;
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32*) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32*) const {
         const u32 c_sticky = (style >> 17 & 3) == 0;
         return plain(c_big ? m : sticky, style >> 14 & 1, !c_big & !c_sticky,
                      !c_big                               ? POW2
@@ -164,21 +180,21 @@ struct Zlad {
     u32 style, plain_terms, tiny, pattern;
     Three at;
     i32 last, second_last, ladder, m, product_low;
-    MMAPROBE_HD Zlad(const Target& t, const u32* v)
+    MMAPROBE_HD Zlad(const Domain& t, const u32* v)
         : style(v[0]), plain_terms((style & 3) == 0), tiny(style >> 4 & 1), pattern(plain_terms ? FULL : POW2),
           at(v[2], v[3], t.space.live), last(t.space.d_low - 1 + pick16(v[1], 3)),
           second_last(t.space.d_low - 1 + pick16(v[1] >> 16, 3)),
           ladder(style & 8 ? t.space.d_normal - 26 - pick16(v[7], 5) - pick16(v[7] >> 16, 6)
                            : t.space.d_normal - pick(v[7], 64)),
           m(anchor(t.space, v[1], 0)), product_low(t.space.product_low) {}
-    MMAPROBE_HD Lane lane(const Target&, i32 k, u32 role, u32) const {
+    MMAPROBE_HD Lane lane(const Domain&, i32 k, u32 role, u32) const {
         const u32 first = k == at.i, second = u32(k == at.j) & (style >> 2);
         const u32 used = first | second | u32(k == at.third);
         const i32 low = !used ? product_low : first ? last : second ? second_last : ladder;
         const u32 zero = plain_terms ? (role & 7) != 0 : !used & !tiny;
         return simple(plain_terms ? m - pick16(role >> 16, 30) : low, role >> 8 & 1, zero, pattern);
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10];
         return plain(plain_terms ? m - pick16(c, 30) : t.space.d_low + pick16(c, 3), c >> 16 & 1, (c >> 17 & 3) != 0,
                      pattern);
@@ -189,7 +205,7 @@ struct Tiny {
     u32 style, edge, graze, lane_edge, pattern_a, pattern_b, pattern;
     Three at;
     i32 beside, product_low;
-    MMAPROBE_HD Tiny(const Target& t, const u32* v)
+    MMAPROBE_HD Tiny(const Domain& t, const u32* v)
         : style(v[0]), edge(u32((style >> 4 & 3) == 0) & u32(t.space.live + t.c.present >= 2)),
           graze(edge & u32((style >> 9 & 3) == 0)), lane_edge(!t.c.present & !graze), pattern_a(graze       ? GRAZE_A
                                                                                                 : style & 8 ? FULL
@@ -200,7 +216,7 @@ struct Tiny {
           pattern(style & 8 ? FULL : POW2), at(v[2], v[3], t.space.live),
           beside(graze ? t.space.d_normal - 1 : t.space.d_low - 1 - pick16(v[7], 3)), product_low(t.space.product_low) {
     }
-    MMAPROBE_HD Lane lane(const Target& t, i32 k, u32 role, u32) const {
+    MMAPROBE_HD Lane lane(const Domain& t, i32 k, u32 role, u32) const {
         const u32 first = k == at.i, second = k == at.j;
         const u32 used = (first | (second & style) | (u32(k == at.third) & (style >> 1))) & 1;
         const u32 edge_lane = first | (second & lane_edge);
@@ -214,7 +230,7 @@ struct Tiny {
         out.pattern_b = pattern_b;
         return out;
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10], below = style >> 8 & 1;
         return plain(edge ? t.space.d_normal - i32(below) : t.space.d_low + pick16(c >> 16, t.space.d_fraction + 4),
                      (edge ? style >> 6 : c) & 1, graze | (!edge & ((c & 6) == 0)), edge ? below * ONES : pattern);
@@ -224,9 +240,9 @@ struct Tiny {
 struct Subnormals {
     u32 style;
     i32 m;
-    MMAPROBE_HD Subnormals(const Target& t, const u32* v)
+    MMAPROBE_HD Subnormals(const Domain& t, const u32* v)
         : style(v[0]), m(style & 1 ? t.space.d_low + pick(v[1], t.space.d_fraction + 6) : anchor(t.space, v[1], 0)) {}
-    MMAPROBE_HD Lane lane(const Target& t, i32, u32 role, u32 rest) const {
+    MMAPROBE_HD Lane lane(const Domain& t, i32, u32 role, u32 rest) const {
         const i32 aim = style & 2 ? m - pick16(role >> 16, 12) : m;
         const u32 side = style & 4 ? role & 3 : style >> 3 & 3;
         const i32 sub_a = t.a.low + pick16(role >> 2, t.a.fraction);
@@ -242,7 +258,7 @@ struct Subnormals {
                 side == 1 ? aim - sub_b : sub_a,
                 side == 0 ? aim - sub_a : sub_b};
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10], kind = c & 3;
         const i32 lowest = t.c.low + pick16(c >> 16, larger(t.c.fraction, 1));
         return plain(kind == 0 || kind == 3 ? lowest : m - pick16(c >> 16, 12), c >> 2 & 1, kind == 1, FULL);
@@ -253,13 +269,13 @@ struct Extremes {
     u32 style, alive, paired, pair_a, pair_b;
     Three at;
     i32 top, pair_exponent;
-    MMAPROBE_HD Extremes(const Target& t, const u32* v)
+    MMAPROBE_HD Extremes(const Domain& t, const u32* v)
         : style(v[0]), alive(density(style >> 2)), paired(style >> 1 & 1),
           pair_a((style >> 10 & 3) == 0 ? u32(GRAZE_A) : tops(style >> 6)),
           pair_b((style >> 10 & 3) == 0 ? u32(GRAZE_B) : tops(style >> 6)), at(v[2], 0, t.space.live),
           top(style & 1 ? t.space.product_top : smaller(t.space.product_top, t.space.d_top + 1)),
           pair_exponent(top - pick16(v[3], 3)) {}
-    MMAPROBE_HD Lane lane(const Target&, i32 k, u32 role, u32) const {
+    MMAPROBE_HD Lane lane(const Domain&, i32 k, u32 role, u32) const {
         const u32 second = k == at.j, first = k == at.i, pair = first | (second & paired);
         const u32 live = pair | u32((role & 255) < alive);
         const u32 sign = second ? ~(style >> 5) : first ? style >> 5 : style & 16 ? style >> 5 : role >> 8;
@@ -270,7 +286,7 @@ struct Extremes {
         out.shared = pair;
         return out;
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10];
         return {t.c.top - pick16(c >> 16, 4), c & 1, (c & 6) == 0, tops(c >> 4), (c >> 8 & 3) == 0 ? at.i : -1, 0};
     }
@@ -278,11 +294,11 @@ struct Extremes {
 
 struct Conly {
     u32 style;
-    MMAPROBE_HD Conly(const Target&, const u32* v) : style(v[0]) {}
-    MMAPROBE_HD Lane lane(const Target& t, i32, u32 role, u32) const {
+    MMAPROBE_HD Conly(const Domain&, const u32* v) : style(v[0]) {}
+    MMAPROBE_HD Lane lane(const Domain& t, i32, u32 role, u32) const {
         return simple(t.space.product_low, (style & 1 ? style >> 1 : role) & 1, 1, FULL);
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10];
         const Space& s = t.space;
         i32 exponent;
@@ -302,14 +318,14 @@ struct Conly {
 struct Zeros {
     u32 style, all_negative;
     i32 i, sub_a, sub_b;
-    MMAPROBE_HD Zeros(const Target& t, const u32* v)
+    MMAPROBE_HD Zeros(const Domain& t, const u32* v)
         : style(v[0]), all_negative(pick(style, 10) < 4), i((style & 3) == 0 ? pick16(v[2], t.space.live) : -1),
           sub_a(t.a.low + pick16(v[3], 3)), sub_b(t.b.low + pick16(v[3] >> 16, 3)) {}
-    MMAPROBE_HD Lane lane(const Target& t, i32 k, u32 role, u32) const {
+    MMAPROBE_HD Lane lane(const Domain& t, i32 k, u32 role, u32) const {
         const u32 under = k == i;
         return {t.space.product_low, all_negative | (role & 1), !under, POW2, POW2, 0, under, sub_a, sub_b};
     }
-    MMAPROBE_HD Addend addend(const Target& t, const u32* v) const {
+    MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10];
         return plain(t.c.low, style & 4 ? all_negative : c & 1, (c & 6) != 0, POW2);
     }

@@ -10,7 +10,7 @@ namespace generators {
 enum Pattern : u32 { POW2, FULL, ONES, LOWBIT, TOP2, UPPER, GRAZE_A, GRAZE_B };  // of a fraction
 enum NanRule : i32 { NO_NAN_CODE, IEEE, ALL_ONES, NEGATIVE_ZERO };
 
-// One operand format as integers (generators/space.py, Layout).
+// One operand format as integers (generators/domain.py, Layout).
 struct Layout {
     i32 present, is_float, bits, item, fraction;
     u64 implicit;
@@ -24,7 +24,7 @@ struct Space {
         d_top, d_normal, d_low, d_fraction;
 };
 
-struct Target {
+struct Domain {
     Layout a, b, c, d, scale;
     Space space;
 };
@@ -121,7 +121,7 @@ struct Codes {
 
 // Codes of a and b of one lane; the words are those of the lane, or of the vector for shared lanes.
 template <class Code>
-MMAPROBE_HD Codes<Code> products(const Target& t, const Lane& lane, i32 scale_exponent, u32 sig_a, u32 sig_b, u32 rest,
+MMAPROBE_HD Codes<Code> products(const Domain& t, const Lane& lane, i32 scale_exponent, u32 sig_a, u32 sig_b, u32 rest,
                                  u32 low_a, u32 low_b) {
     const Pair both = split(t.a, t.b, lane.exponent - scale_exponent, rest);
     const u32 which = rest >> 17 & 3, far = rest >> 19, negative_a = rest >> 16 & 1;
@@ -159,7 +159,7 @@ struct Product {
     u64 top;
     i32 length;
 };
-MMAPROBE_HD Product product_of(const Target& t, u64 x, u64 y) {
+MMAPROBE_HD Product product_of(const Domain& t, u64 x, u64 y) {
     if (t.a.fraction + t.b.fraction + 2 <= 64) {
         const u64 product = x * y;
         const i32 length = count_bits(product);
@@ -173,7 +173,7 @@ MMAPROBE_HD Product product_of(const Target& t, u64 x, u64 y) {
 
 // Minus the product of two codes, cut to C's precision and moved by delta units in the last place.
 template <class Code>
-MMAPROBE_HD Code mirrored(const Target& t, u64 code_a, u64 code_b, i32 scale_exponent, i32 delta) {
+MMAPROBE_HD Code mirrored(const Domain& t, u64 code_a, u64 code_b, i32 scale_exponent, i32 delta) {
     const Significand x = significand(t.a, code_a), y = significand(t.b, code_b);
     const u32 negative = !(((code_a & t.a.sign) != 0) ^ ((code_b & t.b.sign) != 0));
     const Product product = product_of(t, x.value, y.value);
@@ -184,14 +184,14 @@ MMAPROBE_HD Code mirrored(const Target& t, u64 code_a, u64 code_b, i32 scale_exp
 }
 
 template <class Code>
-MMAPROBE_HD Code float_addend(const Target& t, const Addend& aim, u32 high, u32 low, u64 a, u64 b, i32 scale_exponent) {
+MMAPROBE_HD Code float_addend(const Domain& t, const Addend& aim, u32 high, u32 low, u64 a, u64 b, i32 scale_exponent) {
     if (aim.mirror >= 0) return mirrored<Code>(t, a, b, scale_exponent, aim.delta);
     if (aim.zero) return with_sign<Code>(t.c, aim.negative, 0);
     return encode<Code>(t.c, aim.negative, aim.exponent, fraction_of<Code>(t.c, aim.pattern, high, low));
 }
 
 // Code of C; a, b and scale_exponent are those of the lane that it may mirror.
-MMAPROBE_HD u64 addend(const Target& t, const Addend& aim, u32 high, u32 low, u64 a, u64 b, i32 scale_exponent) {
+MMAPROBE_HD u64 addend(const Domain& t, const Addend& aim, u32 high, u32 low, u64 a, u64 b, i32 scale_exponent) {
     if (!t.c.is_float) return raw_code(t.c, high, low);
     if (t.c.item > 4) return float_addend<u64>(t, aim, high, low, a, b, scale_exponent);
     const u32 bits = ~u32(0) >> (32 - 8 * t.c.item);  // one below zero has more

@@ -41,7 +41,7 @@ MMAPROBE_HD Block philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1, int rou
 }
 
 // What a block of random words is for: the upper half of counter word 2 (the lower half numbers the blocks).
-enum Purpose : u32 { VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE };
+enum Purpose : u32 { VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE, SHARED };
 
 struct Stream {
     u64 seed;

@@ -1,7 +1,7 @@
 // A thread's share of a vector whose operands are cut out of its own stream of random words: uniform bits (version 1),
 // and clustered (version 3), which replaces the exponents.  The rules are told in generators/families_stream.py.
 //
-// Put: see vectors.hpp.  What depends on the target alone is for the compiler to work out: it is a constant there.
+// Put: see vectors.hpp.  What depends on the domain alone is for the compiler to work out: it is a constant there.
 #pragma once
 #include "families.hpp"
 
@@ -18,7 +18,7 @@ MMAPROBE_HD constexpr i32 next_multiple(i32 x, i32 of) { return (x + of - 1) / o
 MMAPROBE_HD constexpr i32 grain(const Layout& f) { return f.item > 4 ? f.item : 4; }
 
 // Uniform: a, b, c and the scales one close behind the other.
-MMAPROBE_HD constexpr Offsets uniform_offsets(const Target& t) {
+MMAPROBE_HD constexpr Offsets uniform_offsets(const Domain& t) {
     Offsets o{};
     o.b = t.space.live * t.a.item;
     o.c = o.b + t.space.k * t.b.item;
@@ -29,7 +29,7 @@ MMAPROBE_HD constexpr Offsets uniform_offsets(const Target& t) {
 }
 
 // Clustered: C first, behind the words that aim; every operand begins at a word of its own.
-MMAPROBE_HD constexpr Offsets clustered_offsets(const Target& t) {
+MMAPROBE_HD constexpr Offsets clustered_offsets(const Domain& t) {
     Offsets o{};
     o.c = t.space.groups ? 16 : 12;
     if (t.c.present) o.c = next_multiple(o.c, grain(t.c));
@@ -46,7 +46,7 @@ MMAPROBE_HD constexpr Offsets clustered_offsets(const Target& t) {
 }
 
 // Whether no item of the stream lies across two words, which the loops below need.
-MMAPROBE_HD constexpr bool whole_items(const Target& t) {
+MMAPROBE_HD constexpr bool whole_items(const Domain& t) {
     const Offsets o = uniform_offsets(t);
     return o.b % t.b.item == 0 && (!t.c.present || o.c % t.c.item == 0) &&
            (!t.space.groups || (o.scale_a % t.scale.item == 0 && o.scale_b % t.scale.item == 0));
@@ -78,7 +78,7 @@ MMAPROBE_HD void each_item(const Block& w, i32 n, i32 first, const Layout& f, i3
 // Which of a vector's operands block n holds a part of, the wanted ones.
 struct Held {
     bool a, b, c, scale_a, scale_b;
-    MMAPROBE_HD Held(const Target& t, const Offsets& o, i32 n, bool wants_a, bool wants_b)
+    MMAPROBE_HD Held(const Domain& t, const Offsets& o, i32 n, bool wants_a, bool wants_b)
         : a(wants_a & holds(n, o.a, t.a.item, t.space.live)), b(wants_b & holds(n, o.b, t.b.item, t.space.k)),
           c(holds(n, o.c, t.c.item, t.c.present)), scale_a(wants_a & holds(n, o.scale_a, t.scale.item, t.space.groups)),
           scale_b(wants_b & holds(n, o.scale_b, t.scale.item, t.space.groups)) {}
@@ -87,7 +87,7 @@ struct Held {
 
 // Puts the items that a block holds, as the rule makes them of raw ones.
 template <class Rule, class Put>
-MMAPROBE_HD void put_items(const Target& t, const Offsets& o, i32 n, const Block& w, const Held& held, const Rule& rule,
+MMAPROBE_HD void put_items(const Domain& t, const Offsets& o, i32 n, const Block& w, const Held& held, const Rule& rule,
                            Put& put) {
     const Space& s = t.space;
     if (held.a) each_item(w, n, o.a, t.a, s.live, [&](i32 k, u64 x) { put.a(k, rule.a(x)); });
@@ -101,7 +101,7 @@ MMAPROBE_HD void put_items(const Target& t, const Offsets& o, i32 n, const Block
 }
 
 struct Uniform {
-    const Target& t;
+    const Domain& t;
     static MMAPROBE_HD u64 cut(const Layout& f, u64 x) { return x & ((u64(2) << (f.bits - 1)) - 1); }
     MMAPROBE_HD u64 a(u64 x) const { return cut(t.a, x); }
     MMAPROBE_HD u64 b(u64 x) const { return cut(t.b, x); }
@@ -164,7 +164,7 @@ MMAPROBE_HD u32 clustered_code(const Layout& f, const Cluster& aim, u32 x) {
 }
 
 struct Clusters {
-    const Target& t;
+    const Domain& t;
     Cluster aim_a, aim_b, aim_c, aim_scale_a, aim_scale_b;
 
     static MMAPROBE_HD i32 field(const Layout& f, i32 exponent) {
@@ -172,7 +172,7 @@ struct Clusters {
         return larger(exponent - f.normal, -lift) + lift;
     }
     // What a vector aims at, from the words of its first block.
-    MMAPROBE_HD Clusters(const Target& target, const Block& v) : t(target) {
+    MMAPROBE_HD Clusters(const Domain& domain, const Block& v) : t(domain) {
         const Space& s = t.space;
         i32 m = s.anchor_top - pick16(v.w0 >> 16, s.anchor_top - s.anchor_low + 1);
         const i32 width = pick16(v.w1, 46) >> (v.w1 >> 16 & 3), width_a = pick16(v.w2, width + 1);
@@ -208,14 +208,14 @@ struct Clusters {
 
 // Which elements A keeps.
 template <class Put>
-MMAPROBE_HD void put_metadata(const Target& t, const Stream& stream, u64 index, int part, int parts, Put& put) {
+MMAPROBE_HD void put_metadata(const Domain& t, const Stream& stream, u64 index, int part, int parts, Put& put) {
     if (!t.space.chunk || !put.wants_a()) return;
     MMAPROBE_ROLLED for (i32 chunk = part; chunk < t.space.k / t.space.chunk; chunk += parts)
         put.metadata(chunk, metadata_item(t.space.chunk, stream.draw(index, METADATA, u32(chunk)).w0));
 }
 
 template <class Put>
-MMAPROBE_HD void make_uniform(const Target& t, const Stream& stream, u64 index, int part, int parts, Put& put) {
+MMAPROBE_HD void make_uniform(const Domain& t, const Stream& stream, u64 index, int part, int parts, Put& put) {
     const Offsets o = uniform_offsets(t);
     const bool wants_a = put.wants_a(), wants_b = put.wants_b();
     MMAPROBE_ROLLED for (i32 n = part; n < o.blocks; n += parts) {
@@ -226,7 +226,7 @@ MMAPROBE_HD void make_uniform(const Target& t, const Stream& stream, u64 index, 
 }
 
 template <class Put>
-MMAPROBE_HD void make_clustered(const Target& t, const Stream& stream, u64 index, int part, int parts, Put& put) {
+MMAPROBE_HD void make_clustered(const Domain& t, const Stream& stream, u64 index, int part, int parts, Put& put) {
     const Offsets o = clustered_offsets(t);
     const bool wants_a = put.wants_a(), wants_b = put.wants_b();
     const Block first = stream.draw(index, VECTOR, 0, FEWER_ROUNDS);

@@ -18,11 +18,11 @@ def cpu_run(id: str, control: int, a: _Array, b: _Array, c: _Array | None, d: _A
 
 # Generators
 def generate(
-    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int,
+    domain: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int,
     outputs: list[_Array | None], build: str = "",
 ) -> None: ...  # fmt: skip
 def generate_layout(
-    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
+    domain: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
     outputs: list[_Array | None], build: str = "",
 ) -> None: ...  # fmt: skip
 def generator_builds() -> list[str]: ...
@@ -45,7 +45,7 @@ def select_lanes(b: _Array, metadata: NDArray[np.uint8], kept: NDArray[np.uint8]
 
 # Generate, evaluate, compare
 def pipeline(
-    target: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
+    domain: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
     programs: list[_Array], answers: _Array | None = None, any_nan: bool = False, limit: int = 4, build: str = "",
 ) -> tuple[int, list[int]]: ...  # fmt: skip
 

@@ -6,10 +6,12 @@ import difflib
 import re
 from collections.abc import Iterable, Sized
 
+from mmaprobe import exit_codes
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """The text with control characters (all but tab and newline), turns of writing direction and halves of pairs
     written as escapes: what a device or a file says cannot steer the terminal that shows it."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
@@ -32,43 +34,43 @@ def brief(value: object, most: int = 60) -> str:
 class MmaprobeError(Exception):
     """Base of every error of this package; ``exit_code`` is what the command line returns.
 
-    Its text is ``plain``.
+    Its text is ``printable``.
     """
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(plain(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(printable(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(MmaprobeError, ValueError):
     """A wrong name, shape, type or value, or a broken input file."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
 
 class NotHereError(MmaprobeError):
     """A device, driver, toolchain or CPU feature is not on this machine."""
 
-    exit_code = 3
+    exit_code = exit_codes.NOT_HERE
 
 
 class DeviceError(MmaprobeError):
     """The device failed or lied: launch error, hang, canary intact, unstable answers."""
 
-    exit_code = 5
+    exit_code = exit_codes.DEVICE_FAILED
 
 
 class CannotWriteError(MmaprobeError):
     """Output could not be written; nothing half-written is left behind."""
 
-    exit_code = 6
+    exit_code = exit_codes.CANNOT_WRITE
 
 
 class InternalError(MmaprobeError):
     """An error of mmaprobe itself, which nobody foresaw; its message says where the traceback is."""
 
-    exit_code = 70
+    exit_code = exit_codes.INTERNAL
 
 
 def near(name: object, choices: Iterable[str], count: int = 4) -> str:

@@ -19,7 +19,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.devices.base import Device, open_device, schemes
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
-from mmaprobe.evidence.ending import interrupting
+from mmaprobe.evidence.unexpected_ends import interrupting
 from mmaprobe.generators.seeds import fixed, seed_of
 from mmaprobe.vendors import gpus, vendor_called
 

@@ -11,7 +11,7 @@ import numpy as np
 from mmaprobe import _native, formats
 from mmaprobe.models.kernels import INTERPRETER
 from mmaprobe.models.program import program
-from mmaprobe.models.rows import COLUMNS
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 

@@ -19,7 +19,7 @@ from mmaprobe.catalog.lookup import Form, forms, parts
 from mmaprobe.catalog.names import accepted, names
 from mmaprobe.devices.nvidia.identity import architecture as of_capability
 from mmaprobe.parameters.lookup import datapath_for, load
-from mmaprobe.runs.questions.claims import questions
+from mmaprobe.runs.open_questions.claims import open_questions
 from mmaprobe.toolchain.render import render
 
 
@@ -59,7 +59,11 @@ def main(package: str, new: str, old: str) -> None:
     half = mmaprobe.instruction("mma.m16n8k16.f32.f16.f16.f32")
     assert datapath_for(new, half) == datapath_for(old, half)
     assert mmaprobe.device(f"model:{new}").supports(half)
-    assert [q.name for q in questions() if q.concerns(new)] == [q.name for q in questions() if q.concerns(old)] != []
+    assert (
+        [q.name for q in open_questions() if q.concerns(new)]
+        == [q.name for q in open_questions() if q.concerns(old)]
+        != []
+    )
     assert new in parts("blackwell") == every().of("blackwell")
     assert {group for group in every().groups if new in every().of(group)} == {
         group for group in every().groups if old in every().of(group)

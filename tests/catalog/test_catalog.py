@@ -60,7 +60,7 @@ def test_ids_are_unique_and_found(arch: str) -> None:
 
 def test_choices_of_an_axis_write_different_ids() -> None:
     """Two choices that exist on one architecture never write the same text into an id."""
-    for row in (row for shelf in loader.shelves() for row in shelf.rows):
+    for row in (row for file in loader.data_files() for row in file.rows):
         for axis in range(len(row.axes)):
             parts = [part for part in row.segments if isinstance(part, Segment) and part.axis == axis]
             for arch in row.architectures:
@@ -179,7 +179,7 @@ primitive = "P{K}"
 def read(text: str) -> Catalog:
     """The catalog of one data file."""
     one = Architectures({"one": ""}, {})
-    return Catalog((loader.parse("t.toml", text, one),), one)
+    return Catalog((loader.parse_rows("t.toml", text, one),), one)
 
 
 @pytest.mark.parametrize(

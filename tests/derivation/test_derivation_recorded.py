@@ -13,7 +13,7 @@ import pytest
 from mmaprobe.catalog import lookup
 from mmaprobe.cli import main
 from mmaprobe.derivation.dense_view import asked, dense_form
-from mmaprobe.derivation.missing_vectors import questions
+from mmaprobe.derivation.missing_vectors import missing_vectors
 from mmaprobe.derivation.primitive_view import frame_of
 from mmaprobe.derivation.recording import Reading, read
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
@@ -21,7 +21,7 @@ from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.replay import Replay, open_replay, record
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.evidence.corpus import Corpus, write_corpus
-from mmaprobe.evidence.questions import read_questions
+from mmaprobe.evidence.missing_vectors_file import read_missing_vectors
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.diff import datapath_changes
@@ -80,7 +80,7 @@ def check(reading: Reading, architecture: str) -> None:
 
 @pytest.mark.long
 def test_every_question_has_the_answer_of_what_is_believed(plain: Reading) -> None:
-    found = questions(plain)
+    found = missing_vectors(plain)
     assert found is not None
     believed = evaluate(plain.every[0], found.vectors)
     for rivals, answer in zip(found.rivals, believed, strict=True):
@@ -92,7 +92,7 @@ def test_every_question_has_the_answer_of_what_is_believed(plain: Reading) -> No
 def test_the_answers_close_what_was_open(plain: Reading) -> None:
     reading, vectors, answers = plain, VECTORS, ANSWERS
     for _ in range(3):
-        asked = questions(reading)
+        asked = missing_vectors(reading)
         if asked is None:
             break
         assert asked.vectors.size < 400
@@ -192,7 +192,7 @@ def test_questions_travel_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "not every vector" in capsys.readouterr().err
     assert main(["corpus", "answer", str(file), str(second), "-d", "model:sm_80"]) == 0
     form = json.loads(file.read_text())  # as a script without mmaprobe would
-    [asked] = read_questions(file)[2]
+    [asked] = read_missing_vectors(file)[2]
     for row, d in zip(form["questions"][0]["vectors"], run_vectors(AMPERE, HMMA, asked.vectors), strict=True):
         row["d"] = f"{int(d):08x}"
     file.write_text(json.dumps(form))

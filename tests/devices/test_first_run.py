@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices import child
 from mmaprobe.devices.gpu import trial as gpu_trial
-from mmaprobe.devices.gpu.campaign import Order
+from mmaprobe.devices.gpu.campaign import LaunchOrder
 from mmaprobe.devices.gpu.device import GpuDevice
 from mmaprobe.devices.gpu.driver import (
     HungError,
@@ -70,7 +70,7 @@ class Dies:
     def check(self, instruction: Instruction) -> None:
         raise DeviceError("ended by SIGSEGV")
 
-    def check_campaign(self, source: Source, order: Order) -> None:
+    def check_campaign(self, source: Source, order: LaunchOrder) -> None:
         raise DeviceError("ended by SIGSEGV")
 
 

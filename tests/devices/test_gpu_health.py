@@ -12,7 +12,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, serial
 from mmaprobe.devices.gpu.device import GpuDevice
 from mmaprobe.devices.gpu.driver import LostError
-from mmaprobe.devices.gpu.health import Health, Process, VoidError, Watch, changes
+from mmaprobe.devices.gpu.health import GpuProcess, Health, VoidError, Watch, changes
 from mmaprobe.devices.nvidia.driver import open_driver
 from stand_ins.fake_cuda import FakeCuda, kernels
 from stand_ins.fake_machine import FakeNvml, machine
@@ -158,7 +158,7 @@ def test_processes_with_other_numbers_outside() -> None:
     assert watch.opening() == [
         "cuda:0: processes on the GPU, this one among them: pid 70001 (python3, 0 MiB); pid 70002 (train, 1 MiB)"
     ]
-    assert Health(processes=(Process(1),), own_unseen=True).form() == {
+    assert Health(processes=(GpuProcess(1),), own_unseen=True).form() == {
         "processes": ({"pid": 1, "name": "", "mib": None},), "own_unseen": True
     }  # fmt: skip
 

@@ -12,7 +12,7 @@ from mmaprobe.devices.amd.driver import open_driver
 from mmaprobe.devices.amd.health import PROCESSES
 from mmaprobe.devices.gpu.device import GpuDevice
 from mmaprobe.devices.gpu.driver import LostError
-from mmaprobe.devices.gpu.health import Health, Process, VoidError, Watch, changes
+from mmaprobe.devices.gpu.health import GpuProcess, Health, VoidError, Watch, changes
 from stand_ins.fake_hip import FakeHip, machine, tree
 from stand_ins.vendors import Sysfs
 
@@ -36,7 +36,7 @@ def test_a_reading() -> None:
     around.process(4242, "train")
     assert opened(around.machine).health() == Health(
         uncorrected=0, corrected=3, clock_core_mhz=1980, clock_memory_mhz=1300, temperature_c=41, power_w=140,
-        processes=(Process(4242, "train", 1024),),
+        processes=(GpuProcess(4242, "train", 1024),),
     )  # fmt: skip
 
 

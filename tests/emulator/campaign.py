@@ -10,7 +10,7 @@ import numpy as np
 
 from emulator.host import OPERANDS, Operands, host
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.gpu.campaign import FOUND, MEASURE, Order
+from mmaprobe.devices.gpu.campaign import FOUND, MEASURE, LaunchOrder
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.toolchain.source import Source
 
@@ -78,7 +78,7 @@ class HostCampaign:
         order, found, self.step, room = (ctypes.c_ulong * 4).in_dll(self.library, "campaign_bytes")
         self.library.campaign_used.restype = ctypes.c_ulong
         size = self.library.campaign_used()
-        assert (order, found) == (len(Order(0, 0, 0, 0, 0).pack(0)), FOUND.itemsize)
+        assert (order, found) == (len(LaunchOrder(0, 0, 0, 0, 0).pack(0)), FOUND.itemsize)
         assert source.campaign == "staged" or size <= room, "a group has less shared memory than it needs"
         self.held = np.zeros(size + 64, np.uint8)
         self.memory = ctypes.c_void_p(self.held.ctypes.data + -self.held.ctypes.data % 64)
@@ -96,7 +96,7 @@ class HostCampaign:
         self._array("d")[...] = d
         self.library.campaign_judge(order, ctypes.c_ulonglong(first), self.memory, ctypes.c_uint(number))
 
-    def run(self, order: Order, unit: Unit, multiprocessors: int = 4) -> np.void:
+    def run(self, order: LaunchOrder, unit: Unit, multiprocessors: int = 4) -> np.void:
         """What a launch finds."""
         self.found[:] = 0
         self.launch(order.pack(self.found.ctypes.data), order.tiles, unit, multiprocessors)

@@ -18,7 +18,7 @@ import pytest
 from cases.sealing import replaced, reseal
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence import documents, files
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.store import Header, Part, Store, execution
 
@@ -34,8 +34,8 @@ PART = Part(
 )  # fmt: skip
 
 
-def through_text(value: Any) -> Field:
-    return Field(Path("x.json"), "", json.loads(files.json_text(value)))
+def through_text(value: Any) -> FileValue:
+    return FileValue(Path("x.json"), "", json.loads(files.json_text(value)))
 
 
 @pytest.mark.parametrize("witness", [WITNESS, BARE])
@@ -51,10 +51,10 @@ def test_findings_and_mismatches_survive_a_round_trip() -> None:
 
 
 def test_answers_become_plain_json_or_are_refused() -> None:
-    assert documents.plain({"a": (np.int64(1), [np.True_])}) == {"a": [1, [True]]}
+    assert documents.json_value({"a": (np.int64(1), [np.True_])}) == {"a": [1, [True]]}
     for bad in (float("nan"), object(), {1: 2}):
         with pytest.raises(UsageError, match="value: a"):
-            documents.plain(bad)
+            documents.json_value(bad)
     with pytest.raises(UsageError, match=r"the answer to tree\.x: a set"):
         documents.finding_to_json(Finding("tree", "exact", {"x": {1}}, ""))
 

@@ -15,9 +15,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import FAMILIES, families_for, generate
+from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import stream_number, vector_shapes
-from mmaprobe.generators.space import target
-from mmaprobe.toolchain.generator_forms import target_text
+from mmaprobe.toolchain.generator_forms import domain_text
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
 from mmaprobe.toolchain.source import Source, flattened
@@ -50,7 +50,7 @@ extern "C" void vectors(int family, unsigned number, u64 seed, u64 start, int co
                 put.codes[role] = codes[role] + i * row[role];
                 put.times[role] = times[role] + i * row[role];
             }
-            make_vector(TARGET, family, Stream{seed, number}, start + u64(i), part, parts, put);
+            make_vector(DOMAIN, family, Stream{seed, number}, start + u64(i), part, parts, put);
         }
 }
 """
@@ -70,7 +70,7 @@ struct Summed {
 };
 extern "C" __global__ void mmaprobe_run(u64 seed, u64 start, u32 number, int family, u64* out) {
     Summed put{0};
-    make_vector(TARGET, family, Stream{seed, number}, start + threadIdx.x / 2, threadIdx.x % 2, 2, put);
+    make_vector(DOMAIN, family, Stream{seed, number}, start + threadIdx.x / 2, threadIdx.x % 2, 2, put);
     out[threadIdx.x] = put.sum;
 }
 """
@@ -99,7 +99,7 @@ COUNT = 60
 
 
 def text_of(made: Instruction) -> str:
-    return flattened("model/vectors.hpp") + target_text([int(number) for number in target(made).packed()])
+    return flattened("model/vectors.hpp") + domain_text([int(number) for number in domain(made).packed()])
 
 
 @pytest.fixture(scope="session")
@@ -183,7 +183,7 @@ def test_formats_without_a_negative_zero(folder: Path) -> None:
     ],
 )
 def test_nvrtc_compiles_every_family_without_local_memory_or_calls(name: str, architecture: str) -> None:
-    """The target is a constant of the code: it lies nowhere in memory."""
+    """The domain is a constant of the code: it lies nowhere in memory."""
     source = Source(name, architecture, text_of(instruction(name, architecture)) + KERNEL)
     text = disassemble(nvrtc.compile_source(source).binary)
     assert "IMAD" in text
@@ -192,5 +192,5 @@ def test_nvrtc_compiles_every_family_without_local_memory_or_calls(name: str, ar
 
 
 def test_a_target_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"a target has 85 integers .* not 3"):
-        target_text([1, 2, 3])
+    with pytest.raises(UsageError, match=r"a domain has 85 integers .* not 3"):
+        domain_text([1, 2, 3])

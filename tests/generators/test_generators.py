@@ -13,9 +13,9 @@ from mmaprobe import _native
 from mmaprobe.catalog import lookup
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import FAMILIES, MIX, Recipe, families_for, generate, generate_tiles, plan, regenerate
+from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import KEPT, native_batch, reference_batch, stream_number
 from mmaprobe.generators.philox import philox
-from mmaprobe.generators.space import target
 
 PI = ([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0])
 KNOWN_ANSWERS = [  # Random123 kat_vectors, philox4x32 10 and 7
@@ -107,7 +107,7 @@ def made_layout(instruction, family, seed, start, count, m, n, build, shapes):
         np.zeros(shapes[name].shape, shapes[name].dtype) if name in shapes else None
         for name in ("a", "b", "c", "scale_a", "scale_b")
     ]
-    packed, number = target(instruction).packed(), FAMILIES.index(family)
+    packed, number = domain(instruction).packed(), FAMILIES.index(family)
     _native.generate_layout(packed, number, stream_number(family), seed, start, count, m, n, outputs, build)
     return dict(zip(("a", "b", "c", "scale_a", "scale_b"), outputs, strict=True))
 

@@ -16,7 +16,7 @@ from mmaprobe.generators import families_for, generate
 from mmaprobe.models.engine import evaluate
 from mmaprobe.models.kernels import KERNELS
 from mmaprobe.models.program import program
-from mmaprobe.models.rows import COLUMNS
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Fused, Products

@@ -15,8 +15,8 @@ import pytest
 from cases.engine import DATAPATHS, MODES, batch
 from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
-from mmaprobe.models import engine, kernels, rows, stages
-from mmaprobe.models.budget import WIDTHS, budget
+from mmaprobe.models import engine, kernels, program_rows, stages
+from mmaprobe.models.bit_budget import WIDTHS, bit_budget
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import (
@@ -41,14 +41,14 @@ FMA64 = DATAPATHS["fma f64"]
 
 def test_layout_is_that_of_the_header() -> None:
     layout = _native.engine_layout()
-    assert tuple(layout.pop("opcodes")) == rows.OPCODES
+    assert tuple(layout.pop("opcodes")) == program_rows.OPCODES
     assert tuple(layout.pop("kernels")) == kernels.KERNELS
-    assert {name: tuple(columns) for name, columns in layout.items()} == rows.COLUMNS
+    assert {name: tuple(columns) for name, columns in layout.items()} == program_rows.COLUMNS
 
 
 @pytest.mark.parametrize("rounding", formats.ROUNDINGS)
 def test_rounding_table_is_shift_right(rounding: str) -> None:
-    table = rows.rounding_table(rounding)
+    table = program_rows.rounding_table(rounding)
     value = np.arange(64)
     for negative in (False, True):
         sign = np.full(value.shape, negative)
@@ -231,7 +231,7 @@ def test_what_does_not_fit_is_refused_and_computed_exactly() -> None:
     )  # fmt: skip
     reason = engine.refusal(wide)
     assert reason is not None
-    assert f"{budget(wide).bits} bits" in reason
+    assert f"{bit_budget(wide).bits} bits" in reason
     vectors = batch(wide, "clustered", seed=6, count=50)
     assert (engine.evaluate(wide, vectors) == stages.evaluate(wide, vectors)).all()
 
@@ -241,7 +241,7 @@ def test_what_does_not_fit_is_refused_and_computed_exactly() -> None:
     [("T-FDPA f16", 64), ("fma f32", 64), ("fma f64", 128), ("CDNA1 f16", 320), ("CDNA1 bf16", 640), ("s8", 64)],
 )
 def test_budget_picks_the_width(name: str, width: int) -> None:
-    assert budget(DATAPATHS[name]).width == width
+    assert bit_budget(DATAPATHS[name]).width == width
     assert width in WIDTHS
 
 

@@ -14,7 +14,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
 from mmaprobe.models.kernels import FUSED
 from mmaprobe.models.program import program
-from mmaprobe.models.rows import COLUMNS
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     Accumulator,

@@ -31,7 +31,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     Zero,
 )
-from mmaprobe.parameters.files import Entry, ParameterFile, from_text, read, to_text
+from mmaprobe.parameters.files import Entry, ParameterFile, from_text, read_parameter_file, to_text
 from mmaprobe.parameters.lookup import in_control_state
 from mmaprobe.parameters.table import fields, from_table, set_field, spelt_out_table, to_table
 
@@ -213,8 +213,8 @@ def test_files_round_trip(tmp_path: Path) -> None:
     assert from_text(text, "x") == FILE
     assert to_text(from_text(text, "x")) == text
     (tmp_path / "arch.toml").write_text(text)
-    assert read(tmp_path / "arch.toml") == FILE
-    assert FILE.digest == read(tmp_path / "arch.toml").digest
+    assert read_parameter_file(tmp_path / "arch.toml") == FILE
+    assert FILE.digest == read_parameter_file(tmp_path / "arch.toml").digest
     assert replace(FILE, toolchain="tool 2").digest != FILE.digest
 
 
@@ -251,10 +251,10 @@ def test_truncated_files_never_load_partly(tmp_path: Path) -> None:
             from_text(text[:size], "f.toml")
     assert from_text(text, "f.toml") == FILE
     with pytest.raises(UsageError, match=r"no\.toml: No such file"):
-        read(tmp_path / "no.toml")
+        read_parameter_file(tmp_path / "no.toml")
     (tmp_path / "b.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match=r"b\.toml: not a text file"):
-        read(tmp_path / "b.toml")
+        read_parameter_file(tmp_path / "b.toml")
 
 
 def test_entries_can_be_inherited() -> None:

@@ -14,12 +14,12 @@ from mmaprobe.catalog.architectures import Architectures
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters import shared
-from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Operand, Products
+from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.files import Entry, from_text, to_text
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.shared import entries_of
-from mmaprobe.parameters.shared import parse as parse_shared
+from mmaprobe.parameters.shared import parse_shared as parse_shared
 
 DATA = Path(shared.__file__).parent / "data"
 

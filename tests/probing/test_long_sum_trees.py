@@ -15,7 +15,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.probing.long_sums.masked_calls import MaskedCalls, NoTreeError
 from mmaprobe.probing.long_sums.probe import BUDGET, probe_long_sum
 from mmaprobe.probing.long_sums.reader import read_tree
-from mmaprobe.probing.long_sums.tree_arrays import Tree, from_json, to_json
+from mmaprobe.probing.long_sums.tree_arrays import TreeArrays, from_json, to_json
 from mmaprobe.report.pictures.notation import notation
 from stand_ins.trees import TreeDevice, chain, pairwise, shuffled, tree_of
 
@@ -157,7 +157,7 @@ def test_json_is_flat_enough_and_comes_back() -> None:
 )
 def test_a_tree_uses_everything_once(leaves: int, nodes: Any) -> None:
     with pytest.raises(UsageError, match="is used once"):
-        Tree(leaves, nodes)
+        TreeArrays(leaves, nodes)
 
 
 def test_integers_and_wrong_places_are_refused() -> None:

@@ -18,10 +18,10 @@ NEW = '''"""Whether one and one are two."""
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 
-async def probe_one_and_one(session: Session) -> Finding:
+async def probe_one_and_one(session: ProbeSession) -> Finding:
     terms = dict.fromkeys(session.leaves[:2], 1)
     await session.witness(terms, "one and one")
     (total,) = await session.sums([terms])

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from mmaprobe.runs.questions.answers import Answer, answer_to_json
+from mmaprobe.runs.open_questions.answers import Answer, answer_to_json
 
 DOCS = Path(__file__).parents[2] / "docs"
 CORPUS = Path(os.environ.get("MMAPROBE_CORPUS", "no corpus"))
@@ -42,7 +42,7 @@ def test_measured_answers_come_from_evidence(hopper: ModuleType, tmp_path: Path)
         (tmp_path / folder / "steps" / "questions.json").write_text(json.dumps(step))
     found = hopper.measured_answers(tmp_path)
     assert [answer.claim for answer in found] == ["two sums of four"]
-    (question,) = (q for q in hopper.questions() if q.name == "step-tf32")
+    (question,) = (q for q in hopper.open_questions() if q.name == "step-tf32")
     lines = "\n".join(hopper._about(question, {}, found))
     assert lines.count(hopper.NOT_MEASURED) == 1
     assert "| two sums of four |" in lines

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.models.budget import budget
+from mmaprobe.models.bit_budget import bit_budget
 from mmaprobe.parameters.datapath import (
     SUBNORMALS,
     Accumulator,
@@ -116,7 +116,7 @@ def draw_case(source: random.Random, seed: int = 0) -> Case:
     while True:
         kind = draw.weighted(KINDS)
         datapath = _datapath(draw, kind)
-        if budget(datapath).width is not None:
+        if bit_budget(datapath).width is not None:
             return Case(seed, kind, _instruction(draw, seed, datapath), datapath)
 
 

@@ -34,9 +34,9 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
-from mmaprobe.report.console import Plain
+from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.phrases import COLUMNS, describe, lanes_text
-from mmaprobe.report.rows import EXIT_CODES, InstructionRow, Outcome, Summary
+from mmaprobe.report.run_summary import EXIT_CODES, InstructionRow, RowOutcome, RunSummary
 from mmaprobe.report.tables.findings import print_mismatch
 from mmaprobe.report.tables.run import SummaryTable, short_count
 
@@ -97,13 +97,13 @@ LONG = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 EQUAL = InstructionRow("x86.vdpbf16ps", "equal", describe(VDPBF16), 10_000_000, 0, 1.25, "same")
 WRONG = InstructionRow(LONG, "mismatch", describe(TENSOR), 1_250_001, 3, 2.0, "changed", "a=0x1 d=0x2\x07")
 BROKEN = InstructionRow("x86.pmaddwd", "failed", detail="illegal instruction")
-SUMMARY = Summary(
+SUMMARY = RunSummary(
     "cpu", {"architecture": "x86-64+intel"}, "abc123", "0.1.0", 7, (EQUAL, WRONG, BROKEN),
     (("x86.tdpbf16ps", "needs amx-bf16"),), "evidence/abc123", 3.5,
 )  # fmt: skip
 
 
-def rendered(summary: Summary, width: int) -> str:
+def rendered(summary: RunSummary, width: int) -> str:
     console = Console(width=width, file=io.StringIO(), color_system=None)
     console.print(SummaryTable(summary))
     assert isinstance(console.file, io.StringIO)
@@ -155,7 +155,7 @@ def test_counts_lose_nothing() -> None:
         (["mismatch", "failed", "internal"], 70),
     ],
 )
-def test_the_exit_code_is_the_worst_in_the_stated_order(outcomes: list[Outcome], code: int) -> None:
+def test_the_exit_code_is_the_worst_in_the_stated_order(outcomes: list[RowOutcome], code: int) -> None:
     rows = tuple(InstructionRow(str(i), outcome, vectors=1) for i, outcome in enumerate(outcomes))
     assert replace(SUMMARY, rows=rows).exit_code == code
     assert set(EXIT_CODES) >= set(outcomes)
@@ -319,7 +319,9 @@ def test_a_mismatch_that_is_right_when_asked_again_does_not_read_as_a_right_one(
     """An answer beside the same expected value would look like no mismatch at all."""
     shown = io.StringIO()
     for stable in (True, False):
-        print_mismatch(Plain(file=shown, width=160), Mismatch(Witness((1,), (2,), 3, 0xFFD2), 0xFFD2, "recipe", stable))
+        print_mismatch(
+            PlainConsole(file=shown, width=160), Mismatch(Witness((1,), (2,), 3, 0xFFD2), 0xFFD2, "recipe", stable)
+        )
     _, first, _, second = shown.getvalue().splitlines()
     assert first.endswith("-> 0xffd2, expected 0xffd2")
     said = "-> 0xffd2 when asked again, expected 0xffd2; its answers to this vector are not all the same"

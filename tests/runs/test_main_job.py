@@ -22,7 +22,7 @@ from mmaprobe.evidence import files
 from mmaprobe.evidence.files import Lock
 from mmaprobe.evidence.store import Part, Store
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.parameters.files import read, to_text
+from mmaprobe.parameters.files import read_parameter_file, to_text
 from mmaprobe.runs.selection import select
 from mmaprobe.survey.parameter_entries import parameter_file
 from stand_ins.stepping import Heard
@@ -122,8 +122,8 @@ def test_resume_where_clocks_were_read_anew(tmp_path: Path) -> None:
     """Clocks are readings; another model name is another device."""
 
     class Clocked:
-        def __init__(self, **read: str) -> None:
-            self.inner, self.read = open_device(MODEL), read
+        def __init__(self, **read_parameter_file: str) -> None:
+            self.inner, self.read = open_device(MODEL), read_parameter_file
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self.inner, name)
@@ -293,7 +293,7 @@ def test_parameters_from_evidence(tmp_path: Path) -> None:
     mmaprobe.run(MODEL, out=tmp_path / "e", **QUICK)
     derived = parameter_file(Store.open(tmp_path / "e"))
     (tmp_path / "x86-64+intel.toml").write_text(to_text(derived))
-    assert read(tmp_path / "x86-64+intel.toml").entries.keys() == derived.entries.keys()
+    assert read_parameter_file(tmp_path / "x86-64+intel.toml").entries.keys() == derived.entries.keys()
     assert {entry.basis for entry in derived.entries.values()} == {"measured"}
 
 

@@ -25,7 +25,7 @@ from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.tables.findings import findings_code
-from mmaprobe.runs.rows import document_of
+from mmaprobe.runs.report_summary import document_of
 from mmaprobe.runs.verbs import bring_up
 from mmaprobe.survey import layouts
 from mmaprobe.survey.layouts import settle, unsettled

@@ -16,17 +16,17 @@ from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
 from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.runs.questions.answers import Answer, answer_from_json, answer_to_json
-from mmaprobe.runs.questions.ask import ask, ask_about, instructions_of, rivals_of
-from mmaprobe.runs.questions.claims import Question, named, questions
-from mmaprobe.runs.questions.contest import Ring
-from mmaprobe.runs.questions.directed import directed
+from mmaprobe.runs.open_questions.answers import Answer, answer_from_json, answer_to_json
+from mmaprobe.runs.open_questions.ask import ask, ask_about, instructions_of, rivals_of
+from mmaprobe.runs.open_questions.claims import Question, named, open_questions
+from mmaprobe.runs.open_questions.contest import Ring
+from mmaprobe.runs.open_questions.directed import directed
 from stand_ins.followers import Follower, follower
 from stand_ins.gpu import StandIn, plugged
 from stand_ins.gpu import name as cuda
@@ -46,7 +46,7 @@ def of_datapaths(question: Question) -> bool:
 
 CONTESTS = [
     pytest.param(question, architecture, instruction, id=f"{question.name}/{architecture}/{instruction.id}")
-    for question in questions() if question.experiment is None and of_datapaths(question)
+    for question in open_questions() if question.experiment is None and of_datapaths(question)
     for architecture, instruction in asked_of(question)
 ]  # fmt: skip
 SAME_HERE = {"sparse-absent-zeros": {"they are no terms", "they are zero terms"}}
@@ -56,7 +56,7 @@ SAME_HERE = {"sparse-absent-zeros": {"they are no terms", "they are zero terms"}
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize(("question", "architecture"), [
     pytest.param(question, architecture, id=f"{question.name}/{architecture}")
-    for question in questions() if question.experiment is None and of_datapaths(question)
+    for question in open_questions() if question.experiment is None and of_datapaths(question)
     for architecture in question.architectures
 ])  # fmt: skip
 def test_every_two_claims_are_told_apart_by_the_vectors_that_settle_a_question(
@@ -232,7 +232,7 @@ def test_answers_one_by_one_and_an_end_on_request() -> None:
     again = list(ask(open_device("model:sm_90a"), names=["zero-exponent-f32"]))
     assert again[:2] == done, "the same seed asks the same"
     for answer in again:
-        assert answer_from_json(Field("here", "answer", json.loads(json.dumps(answer_to_json(answer))))) == answer
+        assert answer_from_json(FileValue("here", "answer", json.loads(json.dumps(answer_to_json(answer))))) == answer
 
 
 @pytest.mark.parametrize(("name", "pattern", "words"), [

@@ -17,8 +17,8 @@ from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.runs.questions.ask import ask
-from mmaprobe.runs.questions.claims import from_text
+from mmaprobe.runs.open_questions.ask import ask
+from mmaprobe.runs.open_questions.claims import from_text
 from stand_ins.followers import Follower
 from stand_ins.stepping import FEW, MODEL, Changed
 

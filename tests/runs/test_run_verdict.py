@@ -13,8 +13,8 @@ import mmaprobe
 from mmaprobe.cli import main
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.evidence.store import Store
-from mmaprobe.runs import instructions, room
-from mmaprobe.runs.rows import summary_of
+from mmaprobe.runs import instructions, run_state
+from mmaprobe.runs.report_summary import summary_of
 from stand_ins.stepping import F16
 
 X86 = "model:x86-64+intel"
@@ -102,7 +102,7 @@ def test_a_budget_that_is_spent_has_its_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: int, code: int
 ) -> None:
     """0 where every instruction had the minimum, 4 below it; nobody says that nothing was compared."""
-    monkeypatch.setattr(room, "LEAST_PER_MODE", 1000)
+    monkeypatch.setattr(run_state, "LEAST_PER_MODE", 1000)
     whole = instructions.validate
 
     def cut(dut: Any, ref: Any, made: Any, vectors: int, seed: int, **more: Any) -> Any:

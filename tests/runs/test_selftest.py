@@ -23,7 +23,7 @@ from mmaprobe.runs import layouts
 from mmaprobe.runs.cpu import run_cpu
 from mmaprobe.runs.plan import Plan
 from mmaprobe.runs.recording import ARCHIVE
-from mmaprobe.runs.room import Room
+from mmaprobe.runs.run_state import RunState
 from mmaprobe.runs.selftest import kernels
 from mmaprobe.runs.verbs import STEPS
 from mmaprobe.validation import fused
@@ -60,13 +60,13 @@ def test_the_order() -> None:
     assert (names[:3], names[-1]) == (["selftest", "layouts", "outputs"], "cpu")
 
 
-def everything(architecture: str) -> Room:
-    """A room with all instructions of an architecture."""
+def everything(architecture: str) -> RunState:
+    """A run with all instructions of an architecture."""
     others = {
         name: tuple(made for made in found if made.id != name) for name, found in asked(architecture, "*").items()
     }
     plan = Plan(architecture, tuple((made,) for made in instructions(architecture)), others, (), 0)
-    return cast(Room, SimpleNamespace(plan=plan, device=open_device(MODEL)))
+    return cast(RunState, SimpleNamespace(plan=plan, device=open_device(MODEL)))
 
 
 KERNELS = {
@@ -154,9 +154,9 @@ def test_like_ones_come_last(run: Run, vendor: Vendor, monkeypatch: pytest.Monke
     vendor.pack(run.pack, (broken, like, sound))
     order, find = [], layouts._layout
 
-    def noted(room: Room, made: Instruction) -> Finding:
+    def noted(run: RunState, made: Instruction) -> Finding:
         order.append(made.id)
-        return find(room, made)
+        return find(run, made)
 
     monkeypatch.setattr(layouts, "_layout", noted)
     assert given(run, gpu=vendor.gpu(fault=f"refused of {broken}")) == 5
@@ -218,7 +218,7 @@ def test_what_contradicts_itself_is_recorded(tmp_path: Path) -> None:
 
 def test_the_processor_waits_for_the_gpu() -> None:
     """Its turn comes to nothing while a step of the GPU is open."""
-    room = SimpleNamespace(open_steps={"survey"}, device=Changed(), pattern="*", result=lambda name: {})
-    room.device.resident, room.device.run_operands = (), print
-    work: Iterator[Any] = run_cpu(cast(Room, room))
+    run = SimpleNamespace(open_steps={"survey"}, device=Changed(), pattern="*", result=lambda name: {})
+    run.device.resident, run.device.run_operands = (), print
+    work: Iterator[Any] = run_cpu(cast(RunState, run))
     assert next(work) is None

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mmaprobe.evidence.ending import interrupting
 from mmaprobe.evidence.store import Store
+from mmaprobe.evidence.unexpected_ends import interrupting
 
 ROOT = Path(__file__).parents[2]
 LONG = 60.0
@@ -225,6 +225,6 @@ def test_the_first_signal_alone_interrupts(monkeypatch: pytest.MonkeyPatch) -> N
             signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGHUP)
-        monkeypatch.setattr("mmaprobe.evidence.ending.GRACE", 0.0)
+        monkeypatch.setattr("mmaprobe.evidence.unexpected_ends.GRACE", 0.0)
         with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
             signal.raise_signal(signal.SIGTERM)

@@ -17,13 +17,13 @@ from mmaprobe.devices.base import Support, open_device
 from mmaprobe.devices.recording import LIST, OUTPUTS, WITNESSES, _members
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.store import Store
-from mmaprobe.parameters.files import read
+from mmaprobe.parameters.files import read_parameter_file
 from mmaprobe.probing import QUESTIONS
 from mmaprobe.runs import cpu, verbs
 from mmaprobe.runs.recording import ARCHIVE
 from mmaprobe.runs.result import Report
-from mmaprobe.runs.room import Room
-from mmaprobe.runs.steps import LONGEST, Step
+from mmaprobe.runs.run_state import RunState
+from mmaprobe.runs.steps import LONGEST, RunStep
 from stand_ins.stepping import F16, FEW, MODEL, NAMES, ONE, Changed, Heard, Ticking
 
 
@@ -68,10 +68,10 @@ def test_going_on_after_each_step(tmp_path: Path, whole: tuple[Report, list[str]
 def test_a_short_budget_gives_every_step_its_turn(tmp_path: Path) -> None:
     """All steps have a slice before any has a second one; what is left is done when the run goes on."""
     heard = Heard()
-    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", budget=3, clock=Ticking(), listener=heard, **FEW)
+    report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", budget=3.2, clock=Ticking(), listener=heard, **FEW)
     assert report.ended == "the budget was spent; each of 2 instructions and states had its least 3,000 vectors"
     assert heard.steps[: len(NAMES)] == NAMES
-    assert all(left is not None and left < 180 for left in heard.left)
+    assert all(left is not None and left < 192 for left in heard.left)
     store = Store.open(tmp_path / "e")
     assert not store.finished
     again = mmaprobe.bring_up(MODEL, out=tmp_path / "e", resume=True, **FEW)
@@ -102,11 +102,11 @@ def test_killed_anywhere(tmp_path: Path, pieces: int) -> None:
 
 
 def test_steps_are_bounded_and_named(tmp_path: Path) -> None:
-    def nothing(room: Room) -> Iterator[None]:
+    def nothing(run: RunState) -> Iterator[None]:
         yield None
 
     with pytest.raises(UsageError, match="at most 180"):
-        Step("long", "too long", LONGEST + 1, nothing)
+        RunStep("long", "too long", LONGEST + 1, nothing)
     with pytest.raises(UsageError, match="no step 'layout'; did you mean layouts"):
         mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["layout"], **FEW)
     assert all(step.seconds <= LONGEST and step.purpose for step in verbs.STEPS)
@@ -161,7 +161,7 @@ def test_questions_and_probes(tmp_path: Path) -> None:
 def test_what_is_handed_on(tmp_path: Path) -> None:
     """Parameters of a model are no measurement; the archive answers as a device, witnesses too."""
     report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", steps=["main", "recording"], **ONE)
-    (entry,) = read(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
+    (entry,) = read_parameter_file(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
     assert (entry.basis, report.notes) == ("predicted", ())
     assert json.loads((tmp_path / "e" / "summary.json").read_text())["exit_code"] == 0
     summary = mmaprobe.validate(f"replay:{tmp_path / 'e' / 'recording.tar.gz'}", MODEL, F16, 10**6)
@@ -173,7 +173,7 @@ def test_measured_on_hardware_alone(tmp_path: Path) -> None:
     """A device whose identity names no parameters is hardware: what it shows is measured, under the run's id."""
     device = Changed(info=lambda: {"architecture": "sm_90a", "uuid": "GPU-1"}, name="cuda:0")
     report = mmaprobe.bring_up(device, out=tmp_path / "e", steps=["survey"], **ONE)
-    (entry,) = read(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
+    (entry,) = read_parameter_file(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
     assert (entry.basis, entry.evidence) == ("measured", report.run)
 
 

@@ -18,7 +18,7 @@ from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.evidence.store import Store
 from mmaprobe.report import junit
-from mmaprobe.runs.rows import summary_of
+from mmaprobe.runs.report_summary import summary_of
 from stand_ins.stepping import F16, FEW, MODEL, NAMES, ONE, PLAIN, Changed, Heard
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from emulator.campaign import HostCampaign
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu.campaign import MEASURE, Order
+from mmaprobe.devices.gpu.campaign import MEASURE, LaunchOrder
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.build import Built
@@ -19,7 +19,7 @@ from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation.fused import source_of
 
-SIZE = len(Order(0, 0, 0, 0, 0).pack(0))
+SIZE = len(LaunchOrder(0, 0, 0, 0, 0).pack(0))
 TILES, STAGE = 16, 56
 """Where the struct of an order has these."""
 

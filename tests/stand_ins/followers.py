@@ -8,7 +8,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.runs.questions.contest import Rival
+from mmaprobe.runs.open_questions.contest import Rival
 
 
 class Follower(DatapathDevice):

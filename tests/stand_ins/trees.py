@@ -12,7 +12,7 @@ import numpy as np
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.probing.long_sums.tree_arrays import Builder, Tree
+from mmaprobe.probing.long_sums.tree_arrays import Builder, TreeArrays
 
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 
@@ -23,7 +23,7 @@ class TreeDevice:
 
     name = "tree"
 
-    def __init__(self, tree: Tree, fmt: str = "f32", within: str = "f32", c: bool = False) -> None:
+    def __init__(self, tree: TreeArrays, fmt: str = "f32", within: str = "f32", c: bool = False) -> None:
         self.tree, self.within, self.asked = tree, TYPES[within], 0
         k = tree.leaves - c
         self.instruction = Instruction(
@@ -96,7 +96,7 @@ def shuffled(terms: Sequence[Any], seed: int, width: int = 2) -> Any:
     return left[0]
 
 
-def tree_of(nested: Any) -> Tree:
+def tree_of(nested: Any) -> TreeArrays:
     """Nested tuples of leaves as a tree."""
     built = Builder()
     done: list[int] = []

@@ -11,7 +11,7 @@ import pytest
 from emulator.campaign import HostCampaign
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.gpu.campaign import FOUND, JUDGE, MAKE, Order
+from mmaprobe.devices.gpu.campaign import FOUND, JUDGE, MAKE, LaunchOrder
 from mmaprobe.devices.gpu.launch import OPERANDS
 from mmaprobe.generators import families_for, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
@@ -53,8 +53,8 @@ def campaign(name: str, architecture: str) -> tuple[HostCampaign, Instruction, D
     return HostCampaign(source, made), made, path
 
 
-def order(family: str, **changes: int) -> Order:
-    return Order(FAMILIES.index(family), stream_number(family), SEED, START, TILES, **changes)
+def order(family: str, **changes: int) -> LaunchOrder:
+    return LaunchOrder(FAMILIES.index(family), stream_number(family), SEED, START, TILES, **changes)
 
 
 @pytest.mark.sampled(3)

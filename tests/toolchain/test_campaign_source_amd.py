@@ -13,7 +13,7 @@ from emulator.registers import Array
 from emulator.wave import run_wave
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import forms, instruction
-from mmaprobe.devices.gpu.campaign import Order
+from mmaprobe.devices.gpu.campaign import LaunchOrder
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate_tiles
 from mmaprobe.generators.families import FAMILIES, stream_number
@@ -84,7 +84,7 @@ def test_tiles_and_verdict(name: str, architecture: str) -> None:
         return run_wave(replace(source, items=1), made, Batch(**whole), core, architecture).reshape(-1, made.m, made.n)
 
     for family in families_for(made)[: 4 if made.k < 128 else 1]:
-        order = Order(FAMILIES.index(family), stream_number(family), SEED, START, TILES)
+        order = LaunchOrder(FAMILIES.index(family), stream_number(family), SEED, START, TILES)
         expected = generate_tiles(made, family, SEED, START, TILES)
         seen.clear()
         found = host.run(order, unit)

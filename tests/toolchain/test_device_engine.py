@@ -15,7 +15,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models.engine import evaluate
 from mmaprobe.models.program import program
-from mmaprobe.models.rows import COLUMNS
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.engine import MAIN, engine_source

@@ -13,7 +13,7 @@ from emulator.campaign import HostCampaign
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import open_device, run_vectors
-from mmaprobe.devices.gpu.campaign import NOWHERE, Found, Order, read_found
+from mmaprobe.devices.gpu.campaign import NOWHERE, LaunchOrder, LaunchResult, read_found
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
 from mmaprobe.generators import regenerate
@@ -39,7 +39,7 @@ class HostGpu:
         self, unit: Unit | None = None, *, lacks: MmaprobeError | None = None, judges: bool = True, seed: int = 0
     ) -> None:
         self.model, self.unit, self.lacks, self.judges, self.seed = _model(), unit, lacks, judges, seed
-        self.orders: list[Order] = []
+        self.orders: list[LaunchOrder] = []
         self.made: HostCampaign | None = None
 
     def info(self) -> dict[str, str]:
@@ -62,7 +62,7 @@ class HostGpu:
             raise self.lacks
         self.made = self.made or HostCampaign(source, MADE)
 
-    def run_campaign(self, source: Source, order: Order) -> Found:
+    def run_campaign(self, source: Source, order: LaunchOrder) -> LaunchResult:
         assert self.made is not None
         self.orders.append(order)
         sabotaged = order.sabotaged if self.judges else NOWHERE
@@ -156,7 +156,7 @@ def test_a_kernel_that_fails_late(reference: DatapathDevice, monkeypatch: pytest
     gpu, told = HostGpu(), []
     run = gpu.run_campaign
 
-    def fails(source: Source, order: Order) -> Found:
+    def fails(source: Source, order: LaunchOrder) -> LaunchResult:
         if len(gpu.orders) > 5:
             raise DeviceError("the kernel counts 7 tiles, of 8 ordered")
         return run(source, order)

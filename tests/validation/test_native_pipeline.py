@@ -174,7 +174,7 @@ def test_a_program_for_other_operands_is_refused(change: dict[str, Any]) -> None
     own, other = native.programs[0], program(replace(device.datapath(TILE), **change))  # type: ignore[attr-defined]
     assert other is not None
     for programs in ((own, other), (other, own)):
-        with pytest.raises(UsageError, match=r"the program's (operands|results) are not the target's"):
+        with pytest.raises(UsageError, match=r"the program's (operands|results) are not the domain's"):
             replace(native, programs=programs).compare("clustered", 0, 0, 128, 1, None, "bits", 4)
 
 
@@ -216,17 +216,17 @@ def test_what_has_no_native_path() -> None:
     ({"programs": []}, "two programs are expected"),
     ({"programs": [np.zeros(200, np.int64)] * 2}, "not a program"),
     ({"answers": np.zeros(5, np.uint32)}, "answers must be contiguous"),
-    ({"target": np.zeros(85, np.int64)}, "are not the target's"),
+    ({"domain": np.zeros(85, np.int64)}, "are not the domain's"),
     ({"build": "sse"}, "no engine build sse"),
 ])  # fmt: skip
 def test_wrong_native_calls(change: dict[str, Any], message: str) -> None:
-    from mmaprobe.generators.space import target
+    from mmaprobe.generators.domain import domain
 
     device: Device = open_device("model:sm_90a")
     native = pipeline(device, device, TILE)
     assert native is not None
     given: dict[str, Any] = {
-        "target": target(TILE).packed(), "family": 0, "stream": 1 << 16, "seed": 0, "start": 0, "count": 2, "m": 16,
+        "domain": domain(TILE).packed(), "family": 0, "stream": 1 << 16, "seed": 0, "start": 0, "count": 2, "m": 16,
         "n": 8, "programs": list(native.programs),
     }  # fmt: skip
     if "answers" in change:

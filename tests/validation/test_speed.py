@@ -11,7 +11,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.kernels import INTERPRETER, KERNELS, kernel
 from mmaprobe.report.tables.speeds import bench, cells
 from mmaprobe.validation.native import has_kernel
-from mmaprobe.validation.speed import ROOFS, Clock, Form, forms, measure, roof_rate
+from mmaprobe.validation.speed import ROOFS, Stopwatch, TimedForm, forms, measure, roof_rate
 
 HOPPER = {made.id: (made, path) for made, path in forms("sm_90a", "mma*")}
 
@@ -51,7 +51,7 @@ def test_where_no_kernel_is_there_is_no_native_figure() -> None:
 
 def test_compared_calls_compare_with_right_answers() -> None:
     for made, path in HOPPER.values():
-        form = Form(made, path, "uniform")
+        form = TimedForm(made, path, "uniform")
         if form.words is None or not has_kernel(form.words):
             continue
         call, results = form.compared_call(300)
@@ -61,7 +61,7 @@ def test_compared_calls_compare_with_right_answers() -> None:
 
 def test_threads_call_at_once() -> None:
     meeting = threading.Barrier(3, timeout=20)
-    assert Clock(3, 0.0).rate(meeting.wait, 5) > 0
+    assert Stopwatch(3, 0.0).rate(meeting.wait, 5) > 0
 
 
 @pytest.mark.parametrize("build", _native.engine_builds())

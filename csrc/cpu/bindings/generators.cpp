@@ -15,7 +15,7 @@ namespace py = pybind11;
 namespace mmaprobe::cpu {
 namespace {
 
-constexpr int64_t TARGET_NUMBERS = 85, TARGET_K = 70;  // five formats of 14 numbers, then K first of the other 15
+constexpr int64_t DOMAIN_NUMBERS = 85, DOMAIN_K = 70;  // five formats of 14 numbers, then K first of the other 15
 constexpr int64_t MOST_LANES = 512;                    // a tile holds as many
 
 // The builds that this machine can run, the widest last.
@@ -42,10 +42,10 @@ std::vector<std::string> build_names() {
 
 using Numbers = py::array_t<int64_t, py::array::c_style>;
 
-GeneratorCall read_call(const Numbers& target, int family, uint32_t stream, uint64_t seed, uint64_t start,
+GeneratorCall read_call(const Numbers& domain, int family, uint32_t stream, uint64_t seed, uint64_t start,
                         int64_t count, const std::vector<py::object>& outputs) {
-    check_target(target.data(), target.size());
-    GeneratorCall call{target.data(), family, stream, seed, start, count, {}};
+    check_domain(domain.data(), domain.size());
+    GeneratorCall call{domain.data(), family, stream, seed, start, count, {}};
     for (size_t i = 0; i < outputs.size() && i < 6; ++i)
         if (!outputs[i].is_none()) {
             auto array = py::cast<py::array>(outputs[i]);
@@ -56,18 +56,18 @@ GeneratorCall read_call(const Numbers& target, int family, uint32_t stream, uint
 }
 
 // Fills the arrays (a, b, c, scale_a, scale_b, metadata; None where absent) with vectors start .. start + count - 1.
-void generate(const Numbers& target, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
+void generate(const Numbers& domain, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
               const std::vector<py::object>& outputs, const std::string& build) {
-    const GeneratorCall call = read_call(target, family, stream, seed, start, count, outputs);
+    const GeneratorCall call = read_call(domain, family, stream, seed, start, count, outputs);
     const GeneratorFunction run = generator_build(build).vectors;
     py::gil_scoped_release release;
     run(call);
 }
 
 // Fills the arrays (a, b, c, scale_a, scale_b) with `count` tiles, or with n = 0 vectors, in the engine layout.
-void generate_layout(const Numbers& target, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
+void generate_layout(const Numbers& domain, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
                      int m, int n, const std::vector<py::object>& outputs, const std::string& build) {
-    const GeneratorCall call = read_call(target, family, stream, seed, start, count, outputs);
+    const GeneratorCall call = read_call(domain, family, stream, seed, start, count, outputs);
     const LayoutGeneratorFunction run = generator_build(build).layout;
     py::gil_scoped_release release;
     run(call, m, n, count > 0 ? count : 1, [] {});
@@ -83,15 +83,15 @@ const GeneratorBuild& generator_build(const std::string& name) {
     return found->second;
 }
 
-void check_target(const int64_t* target, int64_t numbers) {
-    if (numbers != TARGET_NUMBERS || target[TARGET_K] > MOST_LANES)
-        throw std::invalid_argument("target is not one of Target.packed with K of at most 512");
+void check_domain(const int64_t* domain, int64_t numbers) {
+    if (numbers != DOMAIN_NUMBERS || domain[DOMAIN_K] > MOST_LANES)
+        throw std::invalid_argument("domain is not one of Domain.packed with K of at most 512");
 }
 
 void register_generators(py::module_& m) {
-    m.def("generate", &generate, py::arg("target"), py::arg("family"), py::arg("stream"), py::arg("seed"),
+    m.def("generate", &generate, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
           py::arg("start"), py::arg("count"), py::arg("outputs"), py::arg("build") = "");
-    m.def("generate_layout", &generate_layout, py::arg("target"), py::arg("family"), py::arg("stream"), py::arg("seed"),
+    m.def("generate_layout", &generate_layout, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
           py::arg("start"), py::arg("count"), py::arg("m"), py::arg("n"), py::arg("outputs"), py::arg("build") = "");
     m.def("generator_builds", &build_names);
 }

@@ -36,7 +36,7 @@ public:
 
 PipelineResult run_pipeline(const PipelineCall& call, const cpu::GeneratorBuild& generator, const EngineBuild& engine) {
     PipelineResult result;
-    const Unit unit(call.programs[0], call.vectors.target, call.m, call.n);
+    const Unit unit(call.programs[0], call.vectors.domain, call.m, call.n);
     const int64_t step = PIECE / unit.bytes() > 1 ? PIECE / unit.bytes() : 1;
     const int64_t total = call.n ? call.vectors.count * unit.vectors : call.vectors.count;  // vectors compared
     std::vector<Buffer> operands, results;
@@ -84,34 +84,34 @@ using Numbers = py::array_t<int64_t, py::array::c_style>;
 // To be asked before anything reads a program.
 void check_words(const Numbers& program) { ProgramCheck(program.data(), program.size()); }
 
-// The program's operands must be those that the target makes.
-void check_program(const Numbers& program, const Unit& unit, const int64_t* target) {
-    const Unit own(program.data(), target, unit.m, unit.n);
-    const int64_t *space = target + TARGET_SPACE, k = space[0], live = space[1], chunk = space[2], groups = space[3];
-    const int64_t items[5] = {live, k, target[TARGET_C], groups, groups};
+// The program's operands must be those that the domain makes.
+void check_program(const Numbers& program, const Unit& unit, const int64_t* domain) {
+    const Unit own(program.data(), domain, unit.m, unit.n);
+    const int64_t *space = domain + DOMAIN_SPACE, k = space[0], live = space[1], chunk = space[2], groups = space[3];
+    const int64_t items[5] = {live, k, domain[DOMAIN_C], groups, groups};
     for (int i = 0; i < 5; ++i)
-        if (own.items[i] != items[i] || own.width[i] != (items[i] ? target[(i < 3 ? i : 4) * LAYOUT + LAYOUT_ITEM] : 0))
-            throw std::invalid_argument("the program's operands are not the target's");
+        if (own.items[i] != items[i] || own.width[i] != (items[i] ? domain[(i < 3 ? i : 4) * LAYOUT + LAYOUT_ITEM] : 0))
+            throw std::invalid_argument("the program's operands are not the domain's");
     if (chunk || ProgramCheck(program.data(), program.size()).out_bytes() != own.out_bytes)
-        throw std::invalid_argument("the program's results are not the target's");
+        throw std::invalid_argument("the program's results are not the domain's");
 }
 
-py::tuple pipeline(const Numbers& target, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
+py::tuple pipeline(const Numbers& domain, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
                    int m, int n, const std::vector<Numbers>& programs, const py::object& answers, bool any_nan,
                    int64_t limit, const std::string& build) {
-    cpu::check_target(target.data(), target.size());
+    cpu::check_domain(domain.data(), domain.size());
     if (programs.empty() || programs.size() > 2 || (programs.size() == 1) == answers.is_none())
         throw std::invalid_argument("two programs are expected, or one and answers");
     PipelineCall call{};
-    call.vectors = {target.data(), family, stream, seed, start, count, {}};
+    call.vectors = {domain.data(), family, stream, seed, start, count, {}};
     call.m = m;
     call.n = n;
     call.limit = limit;
     call.any_nan = any_nan;
     for (const Numbers& program : programs) check_words(program);
-    const Unit unit(programs[0].data(), target.data(), m, n);
+    const Unit unit(programs[0].data(), domain.data(), m, n);
     for (const Numbers& program : programs) {
-        check_program(program, unit, target.data());
+        check_program(program, unit, domain.data());
         call.programs[call.program_count++] = program.data();
     }
     py::array held;
@@ -135,7 +135,7 @@ py::tuple pipeline(const Numbers& target, int family, uint32_t stream, uint64_t 
 }  // namespace
 
 void cpu::register_pipeline(py::module_& m) {
-    m.def("pipeline", &pipeline, py::arg("target"), py::arg("family"), py::arg("stream"), py::arg("seed"),
+    m.def("pipeline", &pipeline, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
           py::arg("start"), py::arg("count"), py::arg("m"), py::arg("n"), py::arg("programs"),
           py::arg("answers") = py::none(), py::arg("any_nan") = false, py::arg("limit") = 4, py::arg("build") = "",
           "Generate `count` tiles (or vectors, n = 0), evaluate and compare: (mismatches, the first places).");

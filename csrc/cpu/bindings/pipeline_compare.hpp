@@ -6,14 +6,14 @@
 namespace mmaprobe {
 namespace {
 
-// Codes of d that are NaN, from the generator's integers of d (generators/space.py, Layout).
+// Codes of d that are NaN, from the generator's integers of d (generators/domain.py, Layout).
 class NanCodes {
     uint64_t sign, infinity, largest;
     int64_t rule, padding;
 
 public:
-    explicit NanCodes(const int64_t* target) {
-        const int64_t* d = target + TARGET_D;
+    explicit NanCodes(const int64_t* domain) {
+        const int64_t* d = domain + DOMAIN_D;
         padding = d[LAYOUT_PADDING];
         largest = uint64_t(d[LAYOUT_LARGEST]);
         sign = uint64_t(d[LAYOUT_SIGN]);
@@ -72,7 +72,7 @@ class Comparison {
 
 public:
     Comparison(const PipelineCall& c, const Unit& u, RowsFunction rows, PipelineResult& to)
-        : call(c), unit(u), nan(c.vectors.target), rows_agree_with(rows), result(to) {}
+        : call(c), unit(u), nan(c.vectors.domain), rows_agree_with(rows), result(to) {}
 
     // Results of `count` vectors, the first of them number `first`.
     void run(const char* x, const char* y, bool in_rows, int64_t first, int64_t count) {

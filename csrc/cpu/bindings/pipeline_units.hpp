@@ -14,10 +14,10 @@ using baseline::EncodeRow;
 using baseline::Header;
 using baseline::OperandRow;
 
-// Places of Target.packed (generators/space.py): five layouts of 14 numbers, then the space.
+// Places of Domain.packed (generators/domain.py): five layouts of 14 numbers, then the space.
 constexpr int LAYOUT = 14, LAYOUT_IS_FLOAT = 1, LAYOUT_ITEM = 3, LAYOUT_PADDING = 9, LAYOUT_LARGEST = 10,
               LAYOUT_SIGN = 11, LAYOUT_INFINITY = 12, LAYOUT_NAN_RULE = 13;
-constexpr int TARGET_C = 2 * LAYOUT, TARGET_D = 3 * LAYOUT, TARGET_SPACE = 5 * LAYOUT;
+constexpr int DOMAIN_C = 2 * LAYOUT, DOMAIN_D = 3 * LAYOUT, DOMAIN_SPACE = 5 * LAYOUT;
 
 // Sizes of what one tile, or one group of 16 vectors, has: of each operand, and of the results.
 struct Unit {
@@ -26,8 +26,8 @@ struct Unit {
         results;  // vectors generated and compared; bytes of a result; results with padding
     int64_t items[5], width[5], size[5];
 
-    Unit(const int64_t* program, const int64_t* target, int rows, int columns_)
-        : m(columns_ ? rows : STRIP), n(columns_), out_bytes(target[TARGET_D + LAYOUT_ITEM]) {
+    Unit(const int64_t* program, const int64_t* domain, int rows, int columns_)
+        : m(columns_ ? rows : STRIP), n(columns_), out_bytes(domain[DOMAIN_D + LAYOUT_ITEM]) {
         const Header h{program};
         strips = n ? (m + STRIP - 1) / STRIP : 1;
         columns = n ? n : 1;

@@ -12,7 +12,7 @@ class module_;
 namespace mmaprobe {
 
 struct GeneratorCall {
-    const int64_t* target;  // the integers of generators/space.py, Target.packed
+    const int64_t* domain;  // the integers of generators/domain.py, Domain.packed
     int family;
     uint32_t stream;
     uint64_t seed, start;
@@ -49,8 +49,8 @@ struct GeneratorBuild {
 
 // The named build, or the widest that this machine can run; std::invalid_argument where there is none.
 const GeneratorBuild& generator_build(const std::string& name);
-// std::invalid_argument where the numbers are no target, or one of too many lanes.
-void check_target(const int64_t* target, int64_t numbers);
+// std::invalid_argument where the numbers are no domain, or one of too many lanes.
+void check_domain(const int64_t* domain, int64_t numbers);
 void register_generators(pybind11::module_& m);
 
 }  // namespace cpu

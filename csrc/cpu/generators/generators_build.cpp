@@ -12,7 +12,7 @@ namespace generators {
 namespace {
 
 struct Maker {
-    Target t;
+    Domain t;
     Stream stream;
     Keys keys;
     GeneratorCall call;
@@ -25,11 +25,12 @@ struct Maker {
     u32 low_a[LANES], low_b[LANES];
 
     explicit Maker(const GeneratorCall& c)
-        : t(read_target(c.target)), stream{c.seed, c.stream}, keys(stream), call(c),
+        : t(read_domain(c.domain)), stream{c.seed, c.stream}, keys(stream), call(c),
           tile(larger(1, WANTED / larger(t.space.live, 3))), lanes(t.space.live) {}
     void run();
     void floats(i64 done, int count);
     void integers(i64 done, int count);
+    void circuits(i64 done, int count);
     template <class Family>
     void aim(int count);
     void aim_family(int count);
@@ -51,6 +52,10 @@ void Maker::run() {
     if (streamed(call)) return StreamMaker(t, stream, call, call.family == CLUSTERED).run();
     for (i64 done = 0; done < call.count; done += tile) {
         const int count = int(call.count - done < tile ? call.count - done : tile);
+        if (call.family >= CODES) {
+            circuits(done, count);
+            continue;
+        }
         words.fill(keys, call.start + u64(done), vectors, 3 * count, VECTOR);
         words.interleave(&v[0][0], 3 * count);
         lane.fill(keys, call.start + u64(done), lanes, count * t.space.live, LANE);
@@ -127,9 +132,9 @@ void Maker::share_words(int places) {
 
 template <class Code>
 void Maker::encode_lanes(Code* a, Code* b, int places) const {
-    const Target target = t;
+    const Domain domain = t;
     for (int n = 0; n < places; ++n) {
-        const Codes<Code> code = products<Code>(target, aims.get(n), aims.scale[n], lane.w1[n], lane.w2[n], lane.w3[n],
+        const Codes<Code> code = products<Code>(domain, aims.get(n), aims.scale[n], lane.w1[n], lane.w2[n], lane.w3[n],
                                                 low_a[n], low_b[n]);
         a[n] = code.a;
         b[n] = code.b;
@@ -259,6 +264,28 @@ void Maker::integers(i64 done, int count) {
     }
 }
 
+void Maker::circuits(i64 done, int count) {
+    const int live = t.space.live;
+    const u64 unit = unit_scale(t);
+    u64 a[LANES], b[LANES];
+    for (int vector = 0; vector < count; ++vector) {
+        const u64 index = call.start + u64(done + vector);
+        const Circuit circuit(t, call.family, stream, index, stream.draw(index, VECTOR, 0),
+                              stream.draw(index, VECTOR, 1));
+        for (int k = 0, n = vector * live; k < live; ++k, ++n) {
+            const Codes<u64> codes = circuit.of(k);
+            a[n] = codes.a;
+            b[n] = codes.b;
+        }
+        if (t.c.present) store(t.c, call.out[2], done + vector, &circuit.c, 1);
+        for (int side = 0; side < 2; ++side)
+            for (int g = 0; g < t.space.groups; ++g)
+                store(t.scale, call.out[3 + side], (done + vector) * t.space.groups + g, &unit, 1);
+    }
+    store(t.a, call.out[0], done * live, a, count * live);
+    emit_b(done, count, b);
+}
+
 }  // namespace
 }  // namespace generators
 
@@ -266,7 +293,7 @@ void generate(const GeneratorCall& call) { std::make_unique<generators::Maker>(c
 
 void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready) {
     using namespace generators;
-    const Target t = read_target(call.target);
+    const Domain t = read_domain(call.domain);
     const Place place(t, m, n, call.out);
     const i64 units = n ? call.count : (call.count + STRIP - 1) / STRIP;
     const auto each = [&](const auto& make) {

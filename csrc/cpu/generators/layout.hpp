@@ -12,13 +12,13 @@ namespace {
 
 // Where the operands of one tile, or of one group, lie.
 struct Place {
-    const Target& t;
+    const Domain& t;
     int m, n, strips, side;  // n = 0: groups
     char* at[5];
     i64 bytes[5];  // of a tile or group
 
-    Place(const Target& target, int rows, int columns, void* const* out)
-        : t(target), m(rows), n(columns), strips(n ? (m + STRIP - 1) / STRIP : 1), side(n ? larger(m, n) : STRIP) {
+    Place(const Domain& domain, int rows, int columns, void* const* out)
+        : t(domain), m(rows), n(columns), strips(n ? (m + STRIP - 1) / STRIP : 1), side(n ? larger(m, n) : STRIP) {
         for (int role = 0; role < 5; ++role) {
             at[role] = static_cast<char*>(out[role]);
             const i64 units = role == 2 ? i64(strips) * STRIP * larger(n, 1) : by_rows(role) ? n : strips * STRIP;

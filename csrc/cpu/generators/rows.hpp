@@ -63,13 +63,13 @@ void fill_metadata(const Stream& stream, const Space& s, u64 start, i64 count, u
 struct StreamMaker {
     static constexpr int WANTED_BYTES = 1 << 14;
 
-    const Target& t;
+    const Domain& t;
     const Stream stream;
     const GeneratorCall& call;
     Streams streams;
 
-    StreamMaker(const Target& target, const Stream& words, const GeneratorCall& c, bool clusters)
-        : t(target), stream(words), call(c), streams(target, words, clusters, c.out) {}
+    StreamMaker(const Domain& domain, const Stream& words, const GeneratorCall& c, bool clusters)
+        : t(domain), stream(words), call(c), streams(domain, words, clusters, c.out) {}
 
     void run() {
         const i64 pitch = 16 * streams.blocks;

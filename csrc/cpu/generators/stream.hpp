@@ -63,7 +63,7 @@ struct Step {
 
 // The streams of PER vectors at a time, block by block.
 class Streams {
-    const Target& t;
+    const Domain& t;
     const Keys keys;
     const bool clusters;
 
@@ -117,8 +117,8 @@ public:
     std::vector<Span> spans;
     int blocks = 0;
 
-    Streams(const Target& target, const Stream& words, bool clustered, void* const* out)
-        : t(target), keys(words, rounds_of(words, clustered)), clusters(clustered) {
+    Streams(const Domain& domain, const Stream& words, bool clustered, void* const* out)
+        : t(domain), keys(words, rounds_of(words, clustered)), clusters(clustered) {
         place(out);
     }
 

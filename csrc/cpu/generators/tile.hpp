@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "cpu/generators/philox.hpp"
-#include "model/families.hpp"
+#include "model/circuit.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -126,8 +126,8 @@ Layout read_layout(const i64*& p) {
     return f;
 }
 
-Target read_target(const i64* p) {
-    Target t;
+Domain read_domain(const i64* p) {
+    Domain t;
     for (Layout* f : {&t.a, &t.b, &t.c, &t.d, &t.scale}) *f = read_layout(p);
     Space& s = t.space;
     for (i32* field :

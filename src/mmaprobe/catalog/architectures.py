@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 FILE = "architectures.toml"
 SCHEMA = 2
+"""What ``architectures.toml`` says its schema is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +92,10 @@ def tables() -> Mapping[str, Any]:
 @cache
 def every() -> Architectures:
     """The architectures that ship."""
-    return read(tables())
+    return read_architectures(tables())
 
 
-def read(data: Mapping[str, Any]) -> Architectures:
+def read_architectures(data: Mapping[str, Any]) -> Architectures:
     """The architectures of a file's tables."""
     like = {name: entry.get("like", "") for name, entry in data["architectures"].items()}
     return Architectures(like, {name: tuple(listed) for name, listed in data["groups"].items()})

@@ -9,10 +9,10 @@ from functools import partial
 
 from mmaprobe.catalog.architectures import Architectures
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.loader import Shelf
+from mmaprobe.catalog.loader import DataFile
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.row import Picks, Row
-from mmaprobe.catalog.search import Exact, Pattern, Search, short
+from mmaprobe.catalog.search import ExactText, Pattern, RowSearch, short
 from mmaprobe.errors import UsageError
 
 
@@ -32,7 +32,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """One instruction and what it becomes on each architecture that has it."""
 
     instruction: Instruction
@@ -41,9 +41,9 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """The shelves, searched row by row; what an architecture lists is worked out once."""
+    """The files, searched row by row; what an architecture lists is worked out once."""
 
-    shelves: tuple[Shelf, ...]
+    files: tuple[DataFile, ...]
     known: Architectures
     _forms: dict[str, tuple[Form, ...]] = field(default_factory=dict)
     _ways: dict[tuple[str, Instruction], Lowering] = field(default_factory=dict)
@@ -67,9 +67,9 @@ class Catalog:
     def matching(self, architecture: str, pattern: Pattern) -> Iterator[Form]:
         """The forms with an id that matches: ``first`` is the first such id, ``count`` how many there are."""
         for row, group in itertools.groupby(self.forms(architecture), key=lambda form: form.row):
-            yield from self._matching(Search(row, pattern), row, architecture, group)
+            yield from self._matching(RowSearch(row, pattern), row, architecture, group)
 
-    def _matching(self, search: Search, row: Row, architecture: str, group: Iterable[Form]) -> Iterator[Form]:
+    def _matching(self, search: RowSearch, row: Row, architecture: str, group: Iterable[Form]) -> Iterator[Form]:
         allowed = [row.allowed(axis, architecture) for axis in range(len(row.axes))]
         if not search.among(allowed)[0]:
             return
@@ -84,53 +84,53 @@ class Catalog:
 
     def _listed(self, architecture: str) -> Iterator[Form]:
         seen: set[str] = set()
-        for shelf in self.shelves:
-            for number, row in enumerate(shelf.rows):
-                for form in shelf.checked(number, partial(_row_forms, row, architecture)):
+        for file in self.files:
+            for number, row in enumerate(file.rows):
+                for form in file.checked(number, partial(_row_forms, row, architecture)):
                     if form.first.id in seen:
-                        shelf.checked(number, partial(_twice, form.first.id, architecture))
+                        file.checked(number, partial(_twice, form.first.id, architecture))
                     seen.add(form.first.id)
                     yield form
 
     def homes(self, pattern: Pattern) -> list[str]:
         """The architectures of the rows in which a pattern matches something."""
-        rows = [row for shelf in self.shelves for row in shelf.rows if Search(row, pattern).among(row.everything)[0]]
+        rows = [row for file in self.files for row in file.rows if RowSearch(row, pattern).among(row.everything)[0]]
         return [name for name in self.architectures if any(name in row.architectures for row in rows)]
 
-    def named(self, identifier: str) -> list[Entry]:
+    def named(self, identifier: str) -> list[CatalogEntry]:
         """The instruction of this id; several where architectures mean different ones by it."""
-        pattern = Pattern(Exact(identifier), _NOTHING)
+        pattern = Pattern(ExactText(identifier), _NOTHING)
         found: dict[Instruction, dict[str, Lowering]] = {}
-        for shelf, number, row in self._rows(lambda text: identifier.startswith(text)):
-            count, picks = Search(row, pattern).among(row.everything)
+        for file, number, row in self._rows(lambda text: identifier.startswith(text)):
+            count, picks = RowSearch(row, pattern).among(row.everything)
             if count > 1:
-                shelf.checked(number, partial(_twice, identifier, "the row's axes"))
+                file.checked(number, partial(_twice, identifier, "the row's axes"))
             elif count:
                 made = row.instruction(picks)
                 ways = found.setdefault(made, {})
                 for way in row.ways(picks, made):
                     if way.architecture in ways:
-                        shelf.checked(number, partial(_twice, identifier, way.architecture))
+                        file.checked(number, partial(_twice, identifier, way.architecture))
                     ways[way.architecture] = way
-        return [Entry(made, ways) for made, ways in found.items() if ways]
+        return [CatalogEntry(made, ways) for made, ways in found.items() if ways]
 
     def shortened(self, identifier: str) -> list[str]:
         """The ids with the same short form, the first of each row."""
         brief = short(identifier)
-        pattern = Pattern(_NOTHING, Exact(brief))
+        pattern = Pattern(_NOTHING, ExactText(brief))
         rows = self._rows(lambda text: brief.startswith(short(text)))
-        found = [(row, Search(row, pattern).among(row.everything)) for _, _, row in rows]
+        found = [(row, RowSearch(row, pattern).among(row.everything)) for _, _, row in rows]
         return list(dict.fromkeys(row.instruction(picks).id for row, (count, picks) in found if count))
 
-    def _rows(self, begins: Callable[[str], bool]) -> Iterator[tuple[Shelf, int, Row]]:
+    def _rows(self, begins: Callable[[str], bool]) -> Iterator[tuple[DataFile, int, Row]]:
         """The rows whose opcode's fixed beginning fits."""
-        for shelf in self.shelves:
-            for number, row in enumerate(shelf.rows):
+        for file in self.files:
+            for number, row in enumerate(file.rows):
                 if begins(row.table["opcode"].partition("{")[0]):
-                    yield shelf, number, row
+                    yield file, number, row
 
 
-_NOTHING = Exact("\0")
+_NOTHING = ExactText("\0")
 
 
 def _row_forms(row: Row, architecture: str) -> list[Form]:

@@ -11,7 +11,7 @@ from mmaprobe.errors import UsageError, near
 
 
 @dataclass(frozen=True)
-class Field:
+class BitField:
     """``bits`` bits from bit ``low``; holds value / ``unit``, or the code of a word of ``values``.
 
     A ``window`` drops the bits of an address from that bit upward first.
@@ -50,7 +50,7 @@ class Descriptor:
 
     name: str
     bits: int
-    fields: tuple[Field, ...]
+    fields: tuple[BitField, ...]
     constant: int = 0
     source: str = ""
 
@@ -87,7 +87,7 @@ def descriptors() -> dict[str, Descriptor]:
 
 def _descriptor(table: dict[str, Any]) -> Descriptor:
     fields = tuple(
-        Field(**{**field, "values": tuple((str(name), code) for name, code in field.get("values", {}).items())})
+        BitField(**{**field, "values": tuple((str(name), code) for name, code in field.get("values", {}).items())})
         for field in table["field"]
     )
     return Descriptor(

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.loader import shelves
+from mmaprobe.catalog.loader import data_files
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Doubt:
 @cache
 def doubts() -> tuple[Doubt, ...]:
     """All that ship."""
-    tables = (table for shelf in shelves() for table in shelf.data.get("doubted", ()))
+    tables = (table for file in data_files() for table in file.data.get("doubted", ()))
     return tuple(Doubt(**{**table, "m": tuple(table.get("m", ()))}) for table in tables)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.errors import UsageError, near
 
-Status = Literal["checked", "single source", "open"]
+LayoutStatus = Literal["checked", "single source", "open"]
 STATUSES = ("checked", "single source", "open")
 Array = NDArray[Any]
 NOTHING, ALWAYS = Formula("0"), Formula("1")
@@ -51,7 +51,7 @@ class Fragment:
     choices: tuple[tuple[str, tuple[int, ...]], ...] = ()
     register_bits: int = 32
     replication: int = 1
-    status: Status = "checked"
+    status: LayoutStatus = "checked"
     source: str = ""
     note: str = ""
     claim: str = ""

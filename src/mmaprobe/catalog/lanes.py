@@ -7,7 +7,7 @@ import re
 from mmaprobe.errors import UsageError, brief
 
 MOST_LANES = 1 << 16
-"""No list of lanes is longer."""
+"""Lanes of one list at most: 256 times the largest K of the catalog, so that a wrong file ends soon."""
 _ITEM = re.compile(r"([0-9]{1,9})(?:\.\.([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?")
 
 

@@ -28,6 +28,7 @@ from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
 SCHEMA = 1
+"""What a data file of layouts says its schema is."""
 _RECORD = {
     "name", "operands", "applies", "cases", "let", "lanes", "slots", "container", "shift", "space", "choices", "active",
     "at", "extra", "replication", "status", "source", "note", "reason", "bits", "register_bits",
@@ -87,10 +88,10 @@ def _merge(record: dict[str, Any], case: Mapping[str, Any]) -> None:
 @cache
 def sheets() -> tuple[Sheet, ...]:
     """The data files of layouts that ship with the package, by name."""
-    return tuple(parse(file, text) for file, text in shipped("mmaprobe.catalog", "data", "layouts").items())
+    return tuple(parse_layouts(file, text) for file, text in shipped("mmaprobe.catalog", "data", "layouts").items())
 
 
-def parse(file: str, text: str) -> Sheet:
+def parse_layouts(file: str, text: str) -> Sheet:
     """A data file of layouts; UsageError naming it where it is none."""
     data = parsed(file, text, SCHEMA)
     _known(data, _TABLES, file)

@@ -13,11 +13,12 @@ from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import MmaprobeError, UsageError
 
 SCHEMA = 1
+"""What a data file of instructions says its schema is."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Shelf:
+class DataFile:
     """One data file, which names of these architectures."""
 
     file: str
@@ -41,11 +42,11 @@ class Shelf:
 
 
 @cache
-def shelves() -> tuple[Shelf, ...]:
+def data_files() -> tuple[DataFile, ...]:
     """The data files that ship with the package, by name."""
-    return tuple(parse(file, text, every()) for file, text in shipped("mmaprobe.catalog", "data").items())
+    return tuple(parse_rows(file, text, every()) for file, text in shipped("mmaprobe.catalog", "data").items())
 
 
-def parse(file: str, text: str, known: Architectures) -> Shelf:
-    """The shelf that a TOML text describes; UsageError naming the file where it is wrong."""
-    return Shelf(file, parsed(file, text, SCHEMA), known)
+def parse_rows(file: str, text: str, known: Architectures) -> DataFile:
+    """The data file of a TOML text; UsageError naming it where it is wrong."""
+    return DataFile(file, parsed(file, text, SCHEMA), known)

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from mmaprobe.catalog import names
 from mmaprobe.catalog.architectures import every
-from mmaprobe.catalog.catalog import Catalog, Entry, Form
+from mmaprobe.catalog.catalog import Catalog, CatalogEntry, Form
 from mmaprobe.catalog.claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.instruction import Instruction, spell, split
 from mmaprobe.catalog.layouts import claims
-from mmaprobe.catalog.loader import shelves
+from mmaprobe.catalog.loader import data_files
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.modifiers import resolve, retyped, unmodified
 from mmaprobe.catalog.search import glob as glob_pattern
@@ -28,17 +28,17 @@ from mmaprobe.errors import UsageError, near
 T = TypeVar("T")
 
 MOST_COMPARED = 1000
-"""An unknown id is held against at most so many known ones."""
+"""Known ids that an unknown one is held against, the likest ones: an error must not keep a person waiting."""
 
 
 @cache
 def catalog() -> Catalog:
     """The catalog that ships with the package."""
-    return Catalog(shelves(), every())
+    return Catalog(data_files(), every())
 
 
 @lru_cache(maxsize=1 << 16)
-def _named(identifier: str) -> tuple[Entry, ...]:
+def _named(identifier: str) -> tuple[CatalogEntry, ...]:
     return tuple(catalog().named(identifier))
 
 
@@ -108,7 +108,7 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
     raise UsageError(f"unknown instruction {identifier!r}{_near(identifier, choices)}; see `mmaprobe instructions`")
 
 
-def _home(entries: tuple[Entry, ...], architecture: str | None) -> list[Entry]:
+def _home(entries: tuple[CatalogEntry, ...], architecture: str | None) -> list[CatalogEntry]:
     """The entries on an architecture, all where it has none of them."""
     try:
         bases = set(map(names.architecture_of, parts(architecture or "")))
@@ -117,7 +117,7 @@ def _home(entries: tuple[Entry, ...], architecture: str | None) -> list[Entry]:
     return [entry for entry in entries if bases & entry.ways.keys()] or list(entries)
 
 
-def _agreed(entries: Iterable[Entry]) -> Instruction:
+def _agreed(entries: Iterable[CatalogEntry]) -> Instruction:
     """The one instruction of these entries, the first where they compute alike; UsageError where they do not."""
     found = list(entries)
     kinds: dict[Instruction, list[str]] = defaultdict(list)
@@ -140,15 +140,15 @@ def _by_rule(identifier: str, architecture: str | None) -> Instruction | None:
     return None
 
 
-def _resolved(rows: list[Entry], given: tuple[tuple[str, str], ...]) -> Instruction:
+def _resolved(rows: list[CatalogEntry], given: tuple[tuple[str, str], ...]) -> Instruction:
     """The rows' instruction with these modifiers, of those that take them; UsageError where none does."""
-    made: list[Entry] = []
+    made: list[CatalogEntry] = []
     refusals: list[UsageError] = []
     for row in rows:
         base = row.instruction
         try:
             found = resolve(base, dict(pair for pair in given if pair not in base.modifiers))
-            made.append(Entry(found, row.ways))
+            made.append(CatalogEntry(found, row.ways))
         except UsageError as error:
             refusals.append(error)
     if not made:
@@ -156,7 +156,7 @@ def _resolved(rows: list[Entry], given: tuple[tuple[str, str], ...]) -> Instruct
     return _agreed(made)
 
 
-def _siblings(row: Entry) -> str:
+def _siblings(row: CatalogEntry) -> str:
     """The other forms of a row's opcode, which differ in modifiers that are no matter of rules."""
     here = catalog().forms(next(iter(row.ways)))
     ids = [form.first.id for form in here if form.first.opcode == row.instruction.opcode]

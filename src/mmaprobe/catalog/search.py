@@ -75,7 +75,7 @@ class Glob:
         return frozenset(found)
 
 
-class Exact(Glob):
+class ExactText(Glob):
     """A text that stands for itself."""
 
     @cached_property
@@ -116,30 +116,30 @@ def glob(text: str) -> Pattern:
 
 def exact(identifier: str) -> Pattern:
     """The id itself, and those with the same short form."""
-    return Pattern(Exact(identifier), Exact(short(identifier)))
+    return Pattern(ExactText(identifier), ExactText(short(identifier)))
 
 
 @dataclass(frozen=True)
-class Found:
+class Matches:
     """How many ids match, and of each axis the place, among the choices offered, of the first one's choice."""
 
     count: int
     first: Mapping[int, int]
 
 
-_NONE = Found(0, {})
+_NONE = Matches(0, {})
 Offers = tuple[Picks, ...]
 Ahead = tuple[tuple[str, ...], ...]
 
 
-class Search:
+class RowSearch:
     """A pattern on a row: what is known below each place is kept for the next question."""
 
     def __init__(self, row: Row, pattern: Pattern) -> None:
         self.row, self.segments, self.pattern = row, row.segments, pattern
-        self.branches = not isinstance(pattern.full, Exact)  # else one way at most goes on, and nothing is asked twice
+        self.branches = not isinstance(pattern.full, ExactText)  # else at most one way goes on: nothing is asked twice
         self.places = {axis: _places(row.segments, axis) for axis in range(len(row.axes))}
-        self.known: dict[object, Found] = {}
+        self.known: dict[object, Matches] = {}
         self.aheads: dict[object, Ahead] = {}
 
     def among(self, allowed: Sequence[Picks]) -> tuple[int, Picks]:
@@ -154,13 +154,13 @@ class Search:
 
     def _visit(
         self, place: int, states: tuple[States, States], offers: Offers, ahead: tuple[Ahead, ...], braced: bool
-    ) -> Found:
+    ) -> Matches:
         """The matching ids whose first ``place`` segments have led to ``states``."""
         if not (states[0] or states[1]):
             return _NONE
         if place == len(self.segments):
             ended = self.pattern.read(states, "}") if braced else states
-            return Found(1, {}) if self.pattern.accepts(ended) else _NONE
+            return Matches(1, {}) if self.pattern.accepts(ended) else _NONE
         part = self.segments[place]
         if isinstance(part, str):
             return self._visit(place + 1, self.pattern.read(states, part), offers, ahead, braced)
@@ -174,7 +174,7 @@ class Search:
     def _branch(
         self, part: Segment, place: int, states: tuple[States, States], offers: Offers, ahead: tuple[Ahead, ...],
         braced: bool,
-    ) -> Found:  # fmt: skip
+    ) -> Matches:  # fmt: skip
         offered = offers[part.axis] if part.axis >= 0 else (0,)
         groups = self.row.grouped(place, offered)
         last = part.axis >= 0 and self.places[part.axis][-1] == place
@@ -192,7 +192,7 @@ class Search:
             if below.count and not count:
                 first = {**below.first, part.axis: offsets[below.first.get(part.axis, 0)]}
             count += below.count * (len(offsets) if last else 1)
-        return Found(count, first)
+        return Matches(count, first)
 
     def _ahead(self, axis: int, place: int, options: Picks) -> Ahead:
         """What each choice on offer will still write: places with the same ahead have the same below."""

@@ -23,7 +23,9 @@ from mmaprobe.errors import UsageError
 Items = NDArray[np.unsignedinteger[Any]]
 
 _HALVES = (0x4, 0xE)
+"""The items of metadata that name the first and the second half of a chunk (PTX ISA, sparse mma of tf32)."""
 _ITEMS = 256
+"""Codes of an item of metadata: one byte."""
 
 
 def legal_items(chunk: int, unordered: bool = False) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ def shipped(package: str, *folders: str) -> dict[str, str]:
 
 
 MOST_LEVELS = 256
-"""Tables and lists within each other; a datapath of the deepest legal tree has fewer."""
+"""Levels of tables and lists within each other: a datapath of the deepest legal tree (``MOST_DEPTH``) has fewer."""
 
 
 def read_toml(text: str, name: str) -> dict[str, Any]:

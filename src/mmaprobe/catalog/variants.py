@@ -12,7 +12,7 @@ from mmaprobe.catalog.row import Choice, Picks, Row
 from mmaprobe.errors import UsageError
 
 MIDDLE = 64
-"""The N asked beside the smallest and the largest."""
+"""The N asked beside the smallest and the largest, which every family has."""
 
 
 def variants(form: Form, architecture: str) -> tuple[Instruction, ...]:

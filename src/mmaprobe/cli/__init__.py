@@ -12,14 +12,15 @@ import sys
 
 import typer
 
-from mmaprobe.cli import ask, derive, files, kernels, look, trees
+# in the order in which --help lists them
+from mmaprobe.cli import run, probe, validate, derive, kernels, files, tree, instructions, this_machine  # isort: skip
 from mmaprobe.cli.terminal import app, typed
-from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, plain
-from mmaprobe.evidence.ending import interrupting, unforeseen
+from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
+from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
+from mmaprobe.exit_codes import INTERRUPTED
 
-__all__ = ["ask", "derive", "files", "kernels", "look", "main", "trees"]
+__all__ = ["derive", "files", "instructions", "kernels", "main", "probe", "run", "this_machine", "tree", "validate"]
 
-INTERRUPTED = 130
 FULL = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Why a stream takes no more."""
 
@@ -67,5 +68,5 @@ def _cannot_print(error: OSError) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(plain(f"mmaprobe: {message}"), file=sys.stderr)
+    print(printable(f"mmaprobe: {message}"), file=sys.stderr)
     return code

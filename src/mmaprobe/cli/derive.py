@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
-from mmaprobe.cli import words
-from mmaprobe.cli.terminal import Device, Json, Seed, app, emit, out, path, refuse
-from mmaprobe.cli.writing import changes_of
+from mmaprobe.cli import argument_checks
+from mmaprobe.cli.parameter_changes import changes_of
+from mmaprobe.cli.terminal import DeviceOption, JsonOption, SeedOption, app, emit, out, path, refuse
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmaprobe.devices.base import Device as AnyDevice
+    from mmaprobe.devices.base import Device
 
 
 @app.command()
-@words.words_first(words.derive)
+@argument_checks.arguments_first(argument_checks.derive)
 def derive(
     context: typer.Context,
     what: Annotated[str, typer.Argument(metavar="WHAT", help="Instruction id, glob, or the device's architecture.")],
-    device: Device = "cpu",
-    seed: Seed = 0,
+    device: DeviceOption = "cpu",
+    seed: SeedOption = 0,
     check: Annotated[
         bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file, or --write's would change.")
     ] = False,
@@ -40,11 +40,11 @@ def derive(
         Path | None,
         typer.Option("--ask", parser=path, help="File for the vectors that a recording lacks, to be run by others."),
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Derive datapaths from the device's answers alone: each distinct one once, the rest shown equal to it."""
     if recorded or (device or "").startswith("replay:"):
-        from mmaprobe.cli.recordings import derive_recorded
+        from mmaprobe.cli.derive_recorded import derive_recorded
 
         refuse(context, ("certificate", *(("device",) if recorded else ())), "goes without recordings (--from)")
         return derive_recorded(what, recorded or [str(device)], seed, check, write, ask, as_json)
@@ -72,7 +72,7 @@ def derive(
     return code if code == 5 or not (check and lines) else 1
 
 
-def _pattern(device: AnyDevice, what: str) -> str | None:
+def _pattern(device: Device, what: str) -> str | None:
     """The glob of what is meant; None for a single instruction."""
     from mmaprobe.catalog.lookup import is_glob, parts
     from mmaprobe.catalog.names import architecture_of
@@ -96,7 +96,7 @@ def _one(
     from mmaprobe.catalog import lookup
     from mmaprobe.report.tables import findings
     from mmaprobe.survey.comparison import compare_with_shipped
-    from mmaprobe.survey.rows import alone
+    from mmaprobe.survey.survey_rows import alone
 
     derivation = mmaprobe.derive(device, what, seed=seed)
     architecture = device.info().get("architecture", "")

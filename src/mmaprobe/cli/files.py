@@ -7,16 +7,26 @@ from typing import Annotated
 
 import typer
 
-from mmaprobe.cli.terminal import Json, corpus_app, emit, evidence_app, out, parameters_app, path, show, vectors_app
+from mmaprobe.cli.terminal import (
+    JsonOption,
+    corpus_app,
+    emit,
+    evidence_app,
+    out,
+    parameters_app,
+    path,
+    show,
+    vectors_app,
+)
 
-Corpus = Annotated[Path, typer.Argument(metavar="PATH", parser=path, help="Folder of the corpus.")]
+CorpusArgument = Annotated[Path, typer.Argument(metavar="PATH", parser=path, help="Folder of the corpus.")]
 
 
 @vectors_app.command("show")
 def vectors_show(
     recipe: Annotated[str, typer.Argument(help="As a mismatch prints it.")],
     architecture: Annotated[str | None, typer.Option(help="Whose instruction, where formats differ.")] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print the vector that a recipe names."""
     from mmaprobe.report.tables import listing
@@ -32,11 +42,11 @@ def evidence_group() -> None:
 @evidence_app.command("verify")
 def evidence_verify(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Evidence, corpora, recordings, packs.")],
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Hold files against their digests, counts and shapes; exit as the run should have, 2 where one was altered."""
-    from mmaprobe.report.rows import PRECEDENCE
-    from mmaprobe.report.tables.evidence import BAD, verdict, verify
+    from mmaprobe.exit_codes import PRECEDENCE, USAGE
+    from mmaprobe.report.tables.evidence import verdict, verify
     from mmaprobe.report.tables.listing import table
 
     found = [verify(path) for path in paths]
@@ -48,7 +58,7 @@ def evidence_verify(
         for line in verdict(each):
             out().print(line, markup=False, soft_wrap=True)
     codes = {each.exit_code for each in found}
-    return next(code for code in (BAD, *PRECEDENCE) if code in codes)
+    return next(code for code in (USAGE, *PRECEDENCE) if code in codes)
 
 
 @corpus_app.command("import")
@@ -62,7 +72,7 @@ def corpus_import(
 
 
 @corpus_app.command("list")
-def corpus_list(corpus: Corpus, as_json: Json = False) -> int:
+def corpus_list(corpus: CorpusArgument, as_json: JsonOption = False) -> int:
     """List the recorded sets of a corpus."""
     from mmaprobe.report.tables import listing
 
@@ -70,7 +80,7 @@ def corpus_list(corpus: Corpus, as_json: Json = False) -> int:
 
 
 @corpus_app.command("check")
-def corpus_check(corpus: Corpus, as_json: Json = False) -> int:
+def corpus_check(corpus: CorpusArgument, as_json: JsonOption = False) -> int:
     """Hold every recorded set against the model of its architecture."""
     from mmaprobe.report.tables import listing
 
@@ -94,7 +104,7 @@ def corpus_answer(
 
 
 @parameters_app.command("show")
-def parameters_show(architecture: str, as_json: Json = False) -> int:
+def parameters_show(architecture: str, as_json: JsonOption = False) -> int:
     """Print what is known of an architecture's primitives, with the basis of each."""
     from mmaprobe.report.datapath import known
 

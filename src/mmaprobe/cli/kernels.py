@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mmaprobe.cli import words
-from mmaprobe.cli.terminal import Glob, Json, app, emit, out, path
+from mmaprobe.cli import argument_checks
+from mmaprobe.cli.terminal import GlobOption, JsonOption, app, emit, out, path
 from mmaprobe.vendors import compilers
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ ENDS = (("changed", 1), ("unread", 4), ("refused", 3), ("compiled", 0))
 
 
 @app.command("compile")
-@words.words_first(words.kernels)
+@argument_checks.arguments_first(argument_checks.kernels)
 def compile_kernels(
     architecture: Architecture,
-    instruction: Glob = "*",
+    instruction: GlobOption = "*",
     folder: Annotated[
         Path | None, typer.Option("--out", "-o", parser=path, help="Pack to put the kernels into.")
     ] = None,
@@ -47,7 +47,7 @@ def compile_kernels(
     compiler: CompilerName = "",
     campaign: Campaign = False,
     variants: Variants = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Compile kernels for an architecture, hold their disassembly against the catalog, and put them into a pack."""
     from mmaprobe.toolchain.pack import check_pack, write_pack
@@ -74,13 +74,13 @@ def compile_kernels(
 
 
 @app.command("pack")
-@words.words_first(words.kernels)
+@argument_checks.arguments_first(argument_checks.kernels)
 def pack(
     architecture: Architecture,
     bundle: Annotated[
         Path, typer.Option("--bundle", "-b", parser=path, help="Folder for wheels, kernels and install script.")
     ],
-    instruction: Glob = "*",
+    instruction: GlobOption = "*",
     source: Annotated[str, typer.Option(help="Checkout or wheel of mmaprobe; default: where it came from.")] = "",
     jobs: Jobs = 0,
     campaign: Campaign = False,

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
-from mmaprobe.errors import UsageError, plain
-from mmaprobe.report.console import Plain
+from mmaprobe.errors import UsageError, printable
+from mmaprobe.report.console import PlainConsole
 from mmaprobe.vendors import gpus, vendor_called
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
 
 MOST_SEED = 2**63 - 1
+"""The largest seed: a signed 64-bit integer, which every reader of JSON and TOML takes."""
 
 
 def path(text: str) -> Path:
@@ -43,19 +44,21 @@ def path(text: str) -> Path:
     return Path(text)
 
 
-Device = Annotated[str | None, typer.Option("--device", "-d", help="cpu, model:ARCH, replay:PATH, process:CMD, ...")]
-Pack = Annotated[
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", "-d", help="cpu, model:ARCH, replay:PATH, process:CMD, ...")
+]
+PackOption = Annotated[
     Path | None,
     typer.Option("--pack", parser=path, help=f"Kernels from this pack, for {gpus('N', ' or ')}; no compiler needed."),
 ]
-Glob = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
-Seed = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0, max=MOST_SEED)]
-DrawnSeed = Annotated[
+GlobOption = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
+SeedOption = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0, max=MOST_SEED)]
+DrawnSeedOption = Annotated[
     int | None,
     typer.Option("--seed", help="Names the vectors; without one it is drawn and printed.", min=0, max=MOST_SEED),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
-Vectors = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to compare.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+VectorsOption = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to compare.")]
 
 
 typed: list[str] = []
@@ -64,7 +67,7 @@ typed: list[str] = []
 
 def out() -> Console:
     """Standard output; wide enough for ids when it is not a terminal."""
-    return Plain(width=None if sys.stdout.isatty() else 160)
+    return PlainConsole(width=None if sys.stdout.isatty() else 160)
 
 
 def emit(value: Any) -> None:
@@ -81,7 +84,7 @@ def drawn(seed: int | None) -> int:
         return known
     seed = seed_of(None)
     again = shlex.join(["mmaprobe", *typed[:1], "--seed", str(seed), *typed[1:]])
-    print(plain(f"seed {seed}; the same vectors again: {again}"), file=sys.stderr)
+    print(printable(f"seed {seed}; the same vectors again: {again}"), file=sys.stderr)
     return seed
 
 

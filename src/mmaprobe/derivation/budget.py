@@ -14,22 +14,29 @@ from numpy.typing import NDArray
 
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.program import program
-from mmaprobe.models.rows import COLUMNS
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
 ALLOWANCE = 1_300_000_000
-"""So many units of work, each about 20 ns of a core: a lane in a narrow sum."""
-WIDE, REFUSED = 4, 200
-"""What a lane costs in a sum wider than one word, and where the engine cannot hold the sum."""
+"""Units of work of one derivation, each about 20 ns of a core (a lane in a narrow sum), so half a minute; tuned by
+``tests/recovery``: what ships and random architectures are derived within it."""
+WIDE = 4
+"""Units of work of a lane in a sum wider than one word; measured."""
+REFUSED = 200
+"""Units of work of a lane where the engine cannot hold the sum; measured."""
 CALL = 250_000
-"""What a call costs where the engine cannot hold the sum."""
-RECORD, COMBINATION, DATAPATH = 6_500, 250, 3_500
-"""What it costs to make a program from a datapath, to make one of a grid, and what a datapath costs that is evaluated:
-about every other one was made before."""
+"""Units of work of a call where the engine cannot hold the sum; measured."""
+RECORD = 6_500
+"""Units of work of making a program from a datapath; measured."""
+COMBINATION = 250
+"""Units of work of making a program of a grid; measured."""
+DATAPATH = 3_500
+"""Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
 NEIGHBOUR = 1_700
-"""What it costs to change one node's field, for each node of the tree."""
+"""Units of work of changing one node's field, for each node of the tree; measured."""
 _WORD = 64
+"""Bits of the narrowest sum of the engine."""
 _WIDTH = COLUMNS["header"].index("width")
 
 

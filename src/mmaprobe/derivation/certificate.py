@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import expm1, log1p
 from typing import Literal
 
 from mmaprobe.equivalence.checker import Argument
@@ -18,7 +19,7 @@ Grounds = Witness | Argument | None
 
 
 @dataclass(frozen=True)
-class Pool:
+class SearchedVectors:
     """Vectors that neighbours were held against: the generators that made them, their seed, how many."""
 
     generators: tuple[str, ...]
@@ -31,7 +32,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Entry:
+class NeighbourVerdict:
     """The verdict on one neighbour.
 
     ``refuted``: ``witness`` is a vector on which the device contradicts it.
@@ -47,12 +48,48 @@ class Entry:
     searched: int = 0
 
 
+RULE_OF_THREE = 3
+"""N vectors without a fault exclude, at 95 %, one that shows on 3 in N or more of such vectors: 0.95 = 1 - e**-3."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What else the device was held to, and got right: ``fresh`` vectors that the search never saw; ``pairs`` in which
+    every pair ``of`` codes or significands met in every lane (none: too many); ``answers`` in all, each that was asked
+    twice counted twice."""
+
+    fresh: int = 0
+    of: str = ""
+    pairs: int = 0
+    answers: int = 0
+
+    @property
+    def excluded(self) -> int:
+        """A fault on 1 in so many of the fresh vectors, or more, is excluded at 95 %."""
+        return one_in(self.fresh)
+
+    def seen(self, rate: float) -> float:
+        """How likely it was to see a device that answers wrongly, by chance, at this rate."""
+        return -expm1(self.answers * log1p(-rate))
+
+    def form(self) -> dict[str, object]:
+        """As evidence keeps it."""
+        pairs = {"pairs_of": self.of, "pairs": self.pairs} if self.of else {}
+        return {"fresh": self.fresh, **pairs, "answers": self.answers, "excluded_one_in": self.excluded}
+
+
+def one_in(vectors: int) -> int:
+    """A fault on 1 in so many of such vectors, or more, is excluded at 95 % by this many without one."""
+    return vectors // RULE_OF_THREE
+
+
 @dataclass(frozen=True)
 class Certificate:
     """All verdicts; ``open_fields`` are what a report must not state as a number, after a search in ``pools``."""
 
-    entries: tuple[Entry, ...]
-    pools: tuple[Pool, ...] = ()
+    entries: tuple[NeighbourVerdict, ...]
+    pools: tuple[SearchedVectors, ...] = ()
+    coverage: Coverage = Coverage()
 
     @property
     def refuted(self) -> int:
@@ -63,7 +100,9 @@ class Certificate:
         return sum(entry.verdict == "equivalent" for entry in self.entries)
 
     @classmethod
-    def of(cls, grounds: Mapping[Key, Grounds], searched: Mapping[Key, int], pools: Iterable[Pool] = ()) -> Certificate:
+    def of(
+        cls, grounds: Mapping[Key, Grounds], searched: Mapping[Key, int], pools: Iterable[SearchedVectors] = ()
+    ) -> Certificate:
         """The verdict on each neighbour from what was found about it, among so many vectors ``searched``."""
         return cls(tuple(_verdict(*key, found, searched[key]) for key, found in grounds.items()), tuple(pools))
 
@@ -79,6 +118,7 @@ class Certificate:
             "equivalent": self.equivalent,
             "open": {name: list(values) for name, values in self.open_fields.items()},
             "searched": [pool.form() for pool in self.pools] if self.open_fields else [],
+            "coverage": self.coverage.form(),
         }
 
     @property
@@ -91,10 +131,10 @@ class Certificate:
         return {name: tuple(values) for name, values in found.items()}
 
 
-def _verdict(field: str, value: str, found: Grounds, searched: int) -> Entry:
+def _verdict(field: str, value: str, found: Grounds, searched: int) -> NeighbourVerdict:
     if isinstance(found, Witness):
-        return Entry(field, value, "refuted", found, searched=searched)
-    return Entry(field, value, "open" if found is None else "equivalent", argument=found, searched=searched)
+        return NeighbourVerdict(field, value, "refuted", found, searched=searched)
+    return NeighbourVerdict(field, value, "open" if found is None else "equivalent", argument=found, searched=searched)
 
 
 def witnesses_against(keys: Iterable[Key], table: Bits, answers: Bits, vectors: Batch) -> dict[Key, Witness]:

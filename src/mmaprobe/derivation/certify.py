@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from mmaprobe.derivation.budget import NEIGHBOUR, price
-from mmaprobe.derivation.certificate import Certificate, Key, Pool, witnesses_against
+from mmaprobe.derivation.certificate import Certificate, Coverage, Key, SearchedVectors, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import OutsideError
 from mmaprobe.derivation.survivors import Indices, several
-from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors
+from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors, rule_families
+from mmaprobe.derivation.vectors.pairs import EveryPair, every_pair, in_blocks
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
-from mmaprobe.devices.base import run_vectors
+from mmaprobe.devices.base import run_tiles, run_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.generators import families_for
+from mmaprobe.generators.tiles import vector_at
+from mmaprobe.models import engine
+from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
@@ -28,11 +34,15 @@ from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 
 POOL = 1500
-ROUNDS, MOVES = 6, 24
-"""How often fresh vectors may disagree, and how often a neighbour may take the place of what is believed: a number
-walks one step at a time."""
+"""Vectors of the first pool against neighbours; those of later ones are multiples.  Tuned by ``tests/recovery``, as are
+the sizes below."""
+ROUNDS = 6
+"""How often fresh vectors may disagree."""
+MOVES = 24
+"""How often a neighbour may take the place of what is believed, between two sets of fresh vectors: a number walks one
+step at a time."""
 FAR = 48
-"""How far a number may be from its true value and still be repaired at once."""
+"""Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
 ATTEMPTS = 5
 """Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
 LAST_POOL = 40_000
@@ -61,6 +71,25 @@ class Told(NamedTuple):
     table: Bits
 
 
+PAIRS = 18
+"""Vectors that make all pairs of codes or significands, at most, for each fresh one: a tile has M N of them where it
+has the smaller of M and N fresh ones; 2**21 at 120,000."""
+WRONG = 8
+"""Fresh vectors with a wrong answer that the search goes on with."""
+FEW = 8
+"""Vectors of all pairs that are wrong, at most, where that is a fault of a circuit and no rule."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Fresh vectors on which device and datapath differ, with the device's answers; ``few`` says how few there are of
+    pairs that were all asked."""
+
+    vectors: Batch
+    answers: Bits
+    few: str = ""
+
+
 class Settlement:
     """What happens to the datapath that a search came up with."""
 
@@ -80,21 +109,22 @@ class Settlement:
             certificate = (
                 self._refute(turn) if self.state.relative_of is None else self._refute_relatives(self.state.relative_of)
             )
-            disagreement = self._validate(fresh, turn)
-            if disagreement is None:
+            pairs = self._pairs(fresh)
+            wrong = (None if pairs is None else self._wrong_pairs(pairs)) or self._validate(fresh, turn)
+            if wrong is None:
                 self.state.session.check_stable()
-                return certificate
+                return replace(certificate, coverage=self._coverage(fresh, pairs))
             self.state.session.say("a fresh vector disagrees: searching on")
-            self.state.session.confirm(*disagreement)
+            self.state.session.confirm(wrong.vectors, wrong.answers)
             if not self.state.move(self.state.others):
                 self.state.relative_of = None
-                self._repair()
+                self._repair(few=wrong.few)
         raise OutsideError("fresh vectors kept disagreeing", self.state.current)
 
     def _refute(self, turn: int) -> Certificate:
         """Every neighbour of the current datapath: a witness against it, an argument, or open."""
         for sweep in range(MOVES):
-            pools: list[Pool] = []
+            pools: list[SearchedVectors] = []
             self.met.clear()
             near = neighbourhood(self.state.current)
             self.state.allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
@@ -106,7 +136,7 @@ class Settlement:
                     break
                 seed = self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt
                 pool, names = self._pool(left, seed, attempt)
-                pools.append(Pool(names, seed, pool.size))
+                pools.append(SearchedVectors(names, seed, pool.size))
                 left, moved = self._attack(left, pool)
                 if moved:
                     break
@@ -135,7 +165,7 @@ class Settlement:
 
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
         """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
-        every = (*families_for(self.instruction), *OWN_KINDS)
+        every = (*rule_families(self.instruction), *OWN_KINDS)
         if attempt == ATTEMPTS - 1:
             return mixed_vectors(self.instruction, seed, max(min(LAST_POOL, self._share(left)), POOL)), every
         if attempt == 0 or not can_attack(self.instruction):
@@ -197,21 +227,15 @@ class Settlement:
                 yield Told(list(compress(left, differs)), part[columns], base[columns], rows[:, columns])
                 left = [n for n, differ in zip(left, differs, strict=True) if not differ]
 
-    def _repair(self, more: list[Datapath] | None = None) -> None:
+    def _repair(self, more: list[Datapath] | None = None, few: str = "") -> None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
-        comes last, since one can imitate a wrong number for long."""
-        self.state.proofs.clear()
-        before = numbers(self.state.current)
-        near = [n.datapath for n in neighbours(self.state.current)]
-        values = [path for path in more or [] if path in set(near)]
-        for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
-            if self.state.move(list(candidates)):
-                self._simplify()
-                self._pin_down(
-                    {name for name, value in numbers(self.state.current).items() if value != before.get(name)}
-                )
-                return
+        comes last, since one can imitate a wrong number for long, and not at all where ``few`` says that hardly a pair
+        of operands is wrong: no structure explains that."""
+        if self._moved_near(more or []):
+            return
         closest = self.state.current
+        if few:
+            raise OutsideError(few, closest)
         if self.search.mended(closest) is not None:
             return
         try:
@@ -220,6 +244,20 @@ class Settlement:
             self.state.believed = closest
             if not (self.state.move(list(more or [])) or self.state.move(self._two_away())):
                 raise OutsideError("the last datapath standing was refuted", closest) from None
+
+    def _moved_near(self, more: list[Datapath]) -> bool:
+        """Move to a datapath near the current one that agrees with everything; False where there is none."""
+        self.state.proofs.clear()
+        before = numbers(self.state.current)
+        near = [n.datapath for n in neighbours(self.state.current)]
+        values = [path for path in more if path in set(near)]
+        for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
+            if self.state.move(list(candidates)):
+                self._simplify()
+                after = numbers(self.state.current)
+                self._pin_down({name for name, value in after.items() if value != before.get(name)})
+                return True
+        return False
 
     def _simplify(self) -> None:
         """Without a last conversion, where nothing asked so far speaks for one."""
@@ -249,7 +287,38 @@ class Settlement:
         near = sorted((n.datapath for n in neighbours(self.state.current)), key=self.state.session.all.mismatches)[:10]
         return list(dict.fromkeys(n[2] for datapath in near for n in neighbours(datapath)))
 
-    def _validate(self, fresh: int, turn: int) -> tuple[Batch, Bits] | None:
+    def _pairs(self, fresh: int) -> EveryPair | None:
+        """All pairs of codes or significands, where so many may be asked; not where the engine cannot hold the sum."""
+        found = every_pair(self.instruction) if PAIRS * fresh else None
+        if found is None or found.vectors > PAIRS * fresh or engine.refusal(self.state.current) is not None:
+            return None
+        return found
+
+    def _wrong_pairs(self, pairs: EveryPair) -> Wrong | None:
+        """The first pairs on which device and datapath differ, if any."""
+        session, total = self.state.session, 0
+        found: list[tuple[Batch, Bits]] = []
+        session.say(f"every pair of {pairs.what} in every lane: {pairs.vectors:,} vectors")
+        for tiles in pairs.tiles():
+            answers = run_tiles(session.device, self.instruction, in_blocks(self.instruction, tiles))
+            answers = answers.reshape(-1, *answers.shape[-2:])
+            places = np.argwhere(evaluate_tiles(partial(engine.evaluate, self.state.current), tiles) != answers)
+            total += len(places)
+            for place in places[: WRONG - len(found)].tolist():
+                found.append((vector_at(tiles, *place), answers[tuple(place)]))
+        if not found:
+            return None
+        vectors, given = zip(*found, strict=True)
+        said = f"wrong in {total} of {pairs.vectors:,} vectors in which every pair of {pairs.what} meets in every lane"
+        return Wrong(join(list(vectors)), np.array(given), said if total <= FEW else "")
+
+    def _coverage(self, fresh: int, pairs: EveryPair | None) -> Coverage:
+        session = self.state.session
+        if pairs is None:
+            return Coverage(fresh, answers=session.run + fresh)
+        return Coverage(fresh, pairs.what, pairs.vectors, session.run + fresh + pairs.vectors)
+
+    def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """The first fresh vectors on which device and datapath differ, with the device's answers, if any."""
         seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 3
         families = hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own)
@@ -257,4 +326,4 @@ class Settlement:
         vectors = join([families, mixed.slice(mixed.size - own, mixed.size)])
         answers = run_vectors(self.state.session.device, self.instruction, vectors)
         wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
-        return (take(vectors, wrong[:8]), answers[wrong[:8]]) if wrong.size else None
+        return Wrong(take(vectors, wrong[:WRONG]), answers[wrong[:WRONG]]) if wrong.size else None

@@ -30,6 +30,7 @@ from mmaprobe.operands.batch import Batch, Bits, Witness
 Words = NDArray[np.uint64]
 
 _SEED = 0x5BA25E
+"""The seed of the factors of a hash: no answer depends on it."""
 _ITEM, _PICK, _PICKS = np.uint64(32), np.uint64(3), 8
 """The upper half of a chunk's word chooses its item, three bits below each lane's hostile code."""
 
@@ -77,7 +78,7 @@ def lifted(instruction: Instruction, vectors: Batch, unordered: bool = False) ->
     return placed(instruction, vectors, metadata, hostile(instruction.b)[picks].reshape(vectors.size, instruction.k))
 
 
-def plain(instruction: Instruction, vectors: Batch) -> Batch:
+def simplest_sparse(instruction: Instruction, vectors: Batch) -> Batch:
     """Dense vectors as the simplest sparse ones: the first legal item everywhere, zeros in the other lanes of B."""
     first = legal_items(instruction.chunk)[0]
     metadata = np.full((vectors.size, instruction.k // instruction.chunk), first, np.uint8)
@@ -168,6 +169,6 @@ class KeptLanes:
 
     def simplest(self, witness: Witness) -> Witness:
         """A witness as the simplest sparse vector where that has the same answer, else as the one that was asked."""
-        vector = plain(self.sparse, as_vectors(self.dense, [witness]))
+        vector = simplest_sparse(self.sparse, as_vectors(self.dense, [witness]))
         same = int(run_vectors(self.device, self.sparse, vector)[0]) == witness.d
         return Witness.of(vector, witness.d, witness.note) if same else self.witness(witness)

@@ -30,7 +30,7 @@ from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, who
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
 
-Status = Literal["exact", "bounded", "inconclusive"]
+DerivationStatus = Literal["exact", "bounded", "inconclusive"]
 
 
 def _is_findings(value: object) -> bool:
@@ -39,7 +39,7 @@ def _is_findings(value: object) -> bool:
 
 FRESH = 120_000
 """Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 10,000
-escapes them six times in a million."""
+escapes them six times in a million: (1 - 1e-4)**120,000."""
 OPTIONS: dict[str, Rule] = {
     "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": whole(0), "allowance": whole(0),
     "findings": or_none(Rule("findings by question, as probe gives them", _is_findings)),
@@ -47,7 +47,7 @@ OPTIONS: dict[str, Rule] = {
 }  # fmt: skip
 """Options of ``derive``; a seed is whatever ``seeds.fixed`` takes."""
 LEFT = 16
-"""Hypotheses that are given where the allowance ran out."""
+"""Hypotheses that are given where the allowance ran out; a person compares no more."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Derivation:
     """
 
     instruction: str
-    status: Status
+    status: DerivationStatus
     datapath: Datapath | None
     certificate: Certificate
     findings: dict[str, Finding]
@@ -163,7 +163,7 @@ def _derived(
     search = Search(state)
     try:
         certificate = Settlement(search).run(search.run(start), fresh)
-        status: Status = "bounded" if certificate.open_fields else "exact"
+        status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
         outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
     except OutsideError as error:
         outcome = _outside(state, f"no datapath of the grammar fits: {error.stage}", error.closest)

@@ -16,12 +16,17 @@ Pool = Callable[[int, int], Batch]
 """Vectors from a seed, so many."""
 
 SAMPLE = 64
-"""Hypotheses evaluated on a whole pool; all of them, or as many as make so many evaluations, when the sample agrees."""
+"""Hypotheses evaluated on a whole pool first.  Tuned by ``tests/recovery``, as are the sizes below."""
 EVALUATIONS = 500_000
+"""Evaluations of a datapath on a vector where the sample agrees: all hypotheses, or as many as make so many."""
 POOL = 256
-LEAST, MOST = 8, 32
-"""Vectors of a round: those of a tile, within these bounds."""
+"""Candidates of the first pool; after each that tells nothing apart twice as many."""
+LEAST = 8
+"""Vectors of a round at least, where a tile has fewer."""
+MOST = 32
+"""Vectors of a round at most, where a tile has more."""
 ROUNDS = 40
+"""Rounds of an elimination at most; one that finds a vector drops a hypothesis."""
 
 
 def telling(

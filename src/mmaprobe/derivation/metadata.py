@@ -27,7 +27,7 @@ Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectionProof:
     """What directed vectors say: nothing (``reason`` is empty), or the smallest vector that contradicts the rule."""
 
     tiles: int
@@ -37,7 +37,7 @@ class Selection:
     counterexample: Witness | None = None
 
 
-def prove_selection(view: KeptLanes) -> Selection:
+def prove_selection(view: KeptLanes) -> SelectionProof:
     """Hold the catalog's rule against the device: one launch, a second one before it is contradicted.
 
     UnstableError where that gets other answers.
@@ -59,11 +59,11 @@ def prove_selection(view: KeptLanes) -> Selection:
     if blind.size:
         shown = Witness.of(take(whole, blind[:1]), int(full[blind[0]]), "the same answer with zeros in this chunk of B")
         why = f"stored element {blind[0]} of A shows in no answer, so that nothing tells which lane of B it meets"
-        return Selection(*cost, why, shown)
+        return SelectionProof(*cost, why, shown)
     if wrong.size:
         at = wrong[0]
-        return Selection(*cost, *_contradiction(made, take(directed, [at]), meant[at], int(answers[at]), full))
-    return Selection(*cost)
+        return SelectionProof(*cost, *_contradiction(made, take(directed, [at]), meant[at], int(answers[at]), full))
+    return SelectionProof(*cost)
 
 
 def _contradiction(made: Instruction, vector: Batch, element: int, answer: int, whole: Bits) -> tuple[str, Witness]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.recorded_hypotheses import end_variants, zero_variants
 from mmaprobe.derivation.recording import Reading
 from mmaprobe.derivation.vectors.mixtures import hard_vectors, mixed_vectors
+from mmaprobe.evidence.missing_vectors_file import MissingVectors
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
@@ -20,34 +20,28 @@ from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.neighbours import neighbours
 
 WIDTH = 48
-"""So many vectors at most for one kind of rivals."""
+"""Vectors for one kind of rivals at most, of two kinds twice as many: a file stays below 600."""
 POOL = 3000
+"""Candidates of each kind."""
 SPECIALS = 96
 """Vectors of special operands that are asked in any case: no list of rivals foresees a NaN's code."""
 NAMED = 4
-"""So many rivals are named for an answer."""
+"""Rivals that are named for an answer; of the others their number."""
 PLAIN = ("cancel", "ulp", "tie", "clustered")
 ENDS = ("subnormals", "tiny", "conly", "zeros", "zlad", "extremes", "cancel")
 
 Rivals = list[tuple[str, Datapath]]
 
 
-@dataclass(frozen=True)
-class Questions:
-    """Vectors to run, and for each the answers that are possible with what each would mean."""
-
-    vectors: Batch
-    rivals: tuple[dict[int, tuple[str, ...]], ...]
-
-
-def questions(reading: Reading, seed: int = 0) -> Questions | None:
+def missing_vectors(reading: Reading, seed: int = 0) -> MissingVectors | None:
     """Vectors that tell apart what the recording leaves open; None where it leaves nothing open or nothing at all.
 
     Rivals are the survivors, and of the believed one every zero exponent, every
     policy at the ends of the range, and the neighbours that are not refuted;
     of each kind few vectors are taken that together tell most of it apart.
     """
-    if not reading.survivors or not reading.derivation.certificate.open_fields:
+    open_fields = reading.derivation.certificate.open_fields
+    if not reading.survivors or not open_fields:
         return None
     made = reading.instruction
     ends = hard_vectors(made, ENDS, seed + 61, POOL)
@@ -69,7 +63,7 @@ def questions(reading: Reading, seed: int = 0) -> Questions | None:
     if formats.get(made.d).is_float:
         chosen.append(hard_vectors(made, ("specials",), seed + 63, SPECIALS))
     vectors = _distinct(join(chosen))
-    return Questions(vectors, tuple(_answers(reading, [*left, *near], vectors)))
+    return MissingVectors(made, vectors, tuple(open_fields), tuple(_answers(reading, [*left, *near], vectors)))
 
 
 def _survivors(reading: Reading) -> Iterator[tuple[str, Datapath]]:

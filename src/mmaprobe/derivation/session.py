@@ -31,9 +31,10 @@ Which = Callable[[Batch, Bits], Mask]
 Seen = tuple[Batch, Bits]
 
 KEPT = 300
-"""So many of the hypotheses that agree so far are kept as rivals."""
+"""Hypotheses that agree so far and are kept as rivals.  Tuned by ``tests/recovery``."""
 TIMES = 6
-"""So often a vector is asked, in changing order, before its answer counts as repeated."""
+"""How often a vector is asked, in changing order, before its answer counts as repeated: of answers that are wrong half
+the time one in 32 passes."""
 
 
 class OutsideError(Exception):

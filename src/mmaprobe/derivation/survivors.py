@@ -21,7 +21,7 @@ Loss = Callable[[Bits, Indices], Losses]
 Keep = Callable[[Losses], NDArray[np.bool_]]
 """Which are kept, from their losses so far."""
 FIRST = 4
-"""Vectors that meet all hypotheses where one wrong answer tells."""
+"""Vectors that meet all hypotheses where one wrong answer tells: few are left for the others."""
 
 
 class Space(Protocol):

@@ -17,8 +17,10 @@ from typing import IO
 
 from mmaprobe.errors import DeviceError, NotHereError
 
-_TAIL = 600  # characters of standard error that a message carries
-_LAST_BREATH = 30.0  # seconds that a killed child may take: a driver ends what it has on the device first
+_TAIL = 600
+"""Characters of standard error that a message carries."""
+_LAST_BREATH = 30.0
+"""Seconds that a killed child may take: a driver ends what it has on the device first."""
 
 
 class LateError(DeviceError):
@@ -30,7 +32,7 @@ class EndlessError(DeviceError):
 
 
 MOST_HELLO = 1 << 20
-"""Bytes of a first line, with the ids of every instruction."""
+"""Bytes of a first line at most, with the ids of every instruction."""
 _STARTING = threading.Lock()
 _STOPPING: list[bool] = []
 _RUNNING: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()

@@ -41,7 +41,7 @@ from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.operands.edge import from_bits, held_as, to_host
 
 MOST_ELEMENTS = 1 << 20
-"""Of one operand or result: a batch has many."""
+"""Elements of one operand or result at most: a batch has many of them."""
 OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "result", "subscripts")
 
 

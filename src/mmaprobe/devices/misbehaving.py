@@ -32,6 +32,7 @@ from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.parameters.lookup import in_control_state
 
 EXIT_STATUS = 70
+"""The exit status of a device that ends its process."""
 OPTIONS = ("of", "p", "seed", "seconds", "after", "n")
 
 

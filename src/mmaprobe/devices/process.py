@@ -24,7 +24,8 @@ from mmaprobe.operands.batch import Batch, Bits, check_batch
 
 PROTOCOL = "1"
 FRAMINGS = ("text", "binary")
-CHUNK = 65536  # items of the batch an exchange, so that the time limit bounds a bounded amount of work
+CHUNK = 65536
+"""Items of a batch in one exchange, so that the time limit bounds a bounded amount of work."""
 
 
 def open_process(argument: str) -> Process:

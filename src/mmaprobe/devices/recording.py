@@ -25,7 +25,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import CannotWriteError, UsageError, brief
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.evidence.documents import witness_from_json, witness_to_json
-from mmaprobe.evidence.files import Field, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
+from mmaprobe.evidence.files import FileValue, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import generate
 from mmaprobe.operands.batch import Batch, Bits
@@ -36,6 +36,7 @@ KIND = "mmaprobe recording"
 MOST_BYTES = 12 << 20
 """An archive is no larger; without its witnesses where it would be."""
 MOST_UNPACKED = 256 << 20
+"""Bytes of an archive unpacked at most, told before they are: twenty times ``MOST_BYTES``."""
 MOST_VECTORS = 1 << 20
 """Vectors of a set: more is no recording of ours."""
 MOST_OPERANDS = 1 << 30
@@ -77,7 +78,7 @@ class Recorded:
     @classmethod
     def from_json(cls, instruction: str, entry: Mapping[str, Any], where: Path) -> Recorded:
         """What ``to_json`` wrote."""
-        field = Field(where, instruction, dict(entry))
+        field = FileValue(where, instruction, dict(entry))
         try:
             outputs = bytes.fromhex(field["d"].text)
             d = np.frombuffer(outputs, f"<u{field['bytes'].one_of(1, 2, 4, 8)}")
@@ -201,7 +202,7 @@ def unit_of(identity: Mapping[str, str], device: str) -> str:
     return identity.get("gpu") or identity.get("model_name") or identity.get("name") or device
 
 
-def _set(entry: Field, made: Instruction, rest: bytes, checked: bool, room: int) -> tuple[Batch, Bits, bytes]:
+def _set(entry: FileValue, made: Instruction, rest: bytes, checked: bool, room: int) -> tuple[Batch, Bits, bytes]:
     """A set's operands, of at most ``room`` bytes, and outputs, and the bytes behind these; ``checked``: against the
     digest of the outputs, too."""
     shares = _shares(entry["shares"])
@@ -225,7 +226,7 @@ def _set(entry: Field, made: Instruction, rest: bytes, checked: bool, room: int)
     return vectors, np.ascontiguousarray(d, dtype), rest[size:]
 
 
-def _batch(field: Field, made: Instruction, witnesses: Sequence[Witness]) -> tuple[Batch, Bits]:
+def _batch(field: FileValue, made: Instruction, witnesses: Sequence[Witness]) -> tuple[Batch, Bits]:
     """Witnesses as vectors with their answers."""
     types = {role: fmt.dtype for role, fmt in made.formats().items()} | {"metadata": np.dtype(np.uint8)}
     try:
@@ -264,7 +265,7 @@ def _members(path: Path) -> dict[str, bytes]:
     return found
 
 
-def _document(path: Path, members: Mapping[str, bytes], name: str) -> Field:
+def _document(path: Path, members: Mapping[str, bytes], name: str) -> FileValue:
     return parse_json(path / name, members[name])
 
 
@@ -272,7 +273,7 @@ def _shares_form(shares: Sequence[Share]) -> list[list[object]]:
     return [[each.family, each.version, each.seed, each.start, each.count] for each in shares]
 
 
-def _shares(field: Field) -> tuple[Share, ...]:
+def _shares(field: FileValue) -> tuple[Share, ...]:
     found = []
     for each in field:
         parts = list(each)

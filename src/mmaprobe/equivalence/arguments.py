@@ -8,7 +8,7 @@ from functools import lru_cache
 from mmaprobe.equivalence.bounds import accumulator_span, trace
 from mmaprobe.equivalence.checker import RULES, Argument, Fact, numbers, refute
 from mmaprobe.equivalence.record_rules import IDENTITIES
-from mmaprobe.equivalence.spans import Span, Trace
+from mmaprobe.equivalence.spans import DatapathSpans, Span
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.neighbours import Neighbour
 
@@ -37,7 +37,7 @@ def _candidates(datapath: Datapath, field: str) -> Iterator[Argument]:
 
 
 @lru_cache(maxsize=64)
-def _spans(datapath: Datapath) -> Trace:
+def _spans(datapath: Datapath) -> DatapathSpans:
     return trace(datapath, accumulator_span(datapath))
 
 

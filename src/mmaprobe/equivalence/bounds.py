@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mmaprobe.equivalence.headroom import aligned_width
-from mmaprobe.equivalence.spans import FAR, NOTHING, Span, Trace, encoded, operand_span, product_span, scaled
+from mmaprobe.equivalence.spans import FAR, NOTHING, DatapathSpans, Span, encoded, operand_span, product_span, scaled
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -25,9 +25,9 @@ from mmaprobe.parameters.datapath import (
 )
 
 
-def trace(datapath: Datapath, accumulator: Span) -> Trace:
+def trace(datapath: Datapath, accumulator: Span) -> DatapathSpans:
     """Every span of a step whose accumulator lies in ``accumulator``; the step's result is at ``tree``."""
-    found = Trace()
+    found = DatapathSpans()
     product = found.note("product.exact", product_span(datapath))
     limit = datapath.product.overflow_exponent
     if limit is not None:
@@ -65,7 +65,7 @@ def accumulator_span(datapath: Datapath) -> Span:
     return widest
 
 
-def _node(datapath: Datapath, node: Node, path: str, found: Trace, above: Encode | None) -> Span:
+def _node(datapath: Datapath, node: Node, path: str, found: DatapathSpans, above: Encode | None) -> Span:
     """The span of a node, noted with those of its parts; ``above`` is the Encode that encloses it."""
     if isinstance(node, Accumulator):
         return found.note(path, found.spans["c"])
@@ -96,7 +96,7 @@ def _node(datapath: Datapath, node: Node, path: str, found: Trace, above: Encode
     return _finish(scaled(datapath, total) if node.scaled else total, to, path, found)
 
 
-def _fma(datapath: Datapath, node: Fma, path: str, found: Trace) -> Span:
+def _fma(datapath: Datapath, node: Fma, path: str, found: DatapathSpans) -> Span:
     acc = _node(datapath, node.acc, f"{path}.acc", found, node.to)
     for _ in node.lanes:
         found.note(f"{path}.chain", acc)
@@ -104,7 +104,7 @@ def _fma(datapath: Datapath, node: Fma, path: str, found: Trace) -> Span:
     return acc
 
 
-def _finish(total: Span, to: Encode | None, path: str, found: Trace, highest_label: int | None = None) -> Span:
+def _finish(total: Span, to: Encode | None, path: str, found: DatapathSpans, highest_label: int | None = None) -> Span:
     if highest_label is not None:
         total = replace(total, label_high=highest_label)
     if to is not None:

@@ -9,7 +9,7 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, numbers
 
 WALK = 64
-"""How far a class is followed to either side."""
+"""Values over which a class is followed to either side."""
 
 
 def number_classes(datapath: Datapath) -> dict[str, str]:

@@ -19,8 +19,9 @@ from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
 MOST = 20_000
-"""Choices that are evaluated at most."""
+"""Choices of operands that are evaluated at most: those of five operands."""
 KINDS = 6
+"""Kinds of an operand: zero, one, either infinity, a quiet and a signalling NaN."""
 
 
 @lru_cache(maxsize=64)

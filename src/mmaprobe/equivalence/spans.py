@@ -8,6 +8,7 @@ from mmaprobe import formats
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
 
 FAR = 1 << 20
+"""An exponent beyond all that a datapath can name (``parameters.datapath.MOST_BITS``)."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ NOTHING = Span(FAR, FAR, -FAR, 0, FAR, -FAR, False)
 
 
 @dataclass
-class Trace:
+class DatapathSpans:
     """The spans of one datapath by dotted path: nodes, terms, and what enters every Encode (``tree.to``)."""
 
     spans: dict[str, Span] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, highest, never_cuts, trace
-from mmaprobe.equivalence.spans import Span, Trace
+from mmaprobe.equivalence.spans import DatapathSpans, Span
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -29,7 +29,7 @@ from mmaprobe.parameters.datapath import (
 )
 
 LONGEST = 64
-"""Chains of more lanes stay as they are."""
+"""Lanes of a chain that is looked at as a sum without order; longer ones stay as they are."""
 
 
 def same_sum(old: Datapath, new: Datapath) -> bool:
@@ -135,7 +135,7 @@ def _lossless(datapath: Datapath) -> Node:
     return _open(datapath.tree, "tree", trace(datapath, accumulator_span(datapath)))
 
 
-def _open(node: Node, path: str, found: Trace, above: int | None = None) -> Node:
+def _open(node: Node, path: str, found: DatapathSpans, above: int | None = None) -> Node:
     """``above``: the exponent that the sum above shows for a zero here."""
     if isinstance(node, Fused):
         parts = [found.spans[f"{path}.terms.{i}.of"] for i in range(len(node.terms))]

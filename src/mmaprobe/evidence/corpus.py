@@ -208,7 +208,7 @@ def _read_manifest(path: Path) -> tuple[list[Set], dict[str, str] | None]:
     return sets, digests
 
 
-def _read_set(record: files.Field) -> Set:
+def _read_set(record: files.FileValue) -> Set:
     texts = {name: record[name].text for name in ("key", "gpu", "api", "a", "b", "c", "d", "instruction")}
     optional = record.typed(dict)
     found = Set(

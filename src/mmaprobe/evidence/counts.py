@@ -5,13 +5,14 @@ What a device did wrong is no count: it is kept as ``error`` with its ``error_co
 
 from __future__ import annotations
 
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
+from mmaprobe.exit_codes import CANNOT_WRITE, DEVICE_FAILED, INCONCLUSIVE, INTERNAL, MISMATCH, NOT_HERE, USAGE
 
-ERRORS = (1, 2, 3, 4, 5, 6, 70)
+ERRORS = (MISMATCH, USAGE, NOT_HERE, INCONCLUSIVE, DEVICE_FAILED, CANNOT_WRITE, INTERNAL)
 """The exit codes that an error of an instruction can have."""
 
 
-def check_counts(document: Field) -> None:
+def check_counts(document: FileValue) -> None:
     """UsageError where the counts of a part's document do not add up: families, runs, totals, mismatches shown."""
     validation = document["validation"]
     said = validation.typed(dict)
@@ -31,7 +32,7 @@ def check_counts(document: Field) -> None:
         raise document["status"].wrong("is 'finished', but the comparison ended with a mismatch or an error")
 
 
-def _summed(run: Field, name: str) -> int:
+def _summed(run: FileValue, name: str) -> int:
     """The sum over the families of a run, which must be what the run says."""
     counts = [run["families"][family] for family in run["families"].typed(dict)]
     for count in counts:

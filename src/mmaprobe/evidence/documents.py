@@ -9,14 +9,14 @@ from typing import Any, get_args
 import numpy as np
 
 from mmaprobe.errors import UsageError
-from mmaprobe.evidence.files import Field
-from mmaprobe.evidence.records import Finding, Mismatch, Status, Witness
+from mmaprobe.evidence.files import FileValue
+from mmaprobe.evidence.records import Finding, FindingStatus, Mismatch, Witness
 
 Json = dict[str, Any]
 _LISTS = ("a", "b", "scale_a", "scale_b", "metadata")
 
 
-def plain(value: Any, where: str = "value") -> Any:
+def json_value(value: Any, where: str = "value") -> Any:
     """``value`` as JSON holds it: tuples become lists, NumPy scalars Python ones.
 
     Raises UsageError naming ``where`` for anything that JSON cannot hold.
@@ -26,9 +26,9 @@ def plain(value: Any, where: str = "value") -> Any:
     if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: plain(item, f"{where}.{key}") for key, item in value.items()}
+        return {key: json_value(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return [json_value(item, f"{where}[{index}]") for index, item in enumerate(value)]
     raise UsageError(f"{where}: a {type(value).__name__} does not go into evidence: {value!r:.60}")
 
 
@@ -43,7 +43,7 @@ def witness_to_json(witness: Witness) -> Json:
     return {**lists, **scalars, "d": f"{witness.d:#x}", "note": witness.note}
 
 
-def witness_from_json(field: Field) -> Witness:
+def witness_from_json(field: FileValue) -> Witness:
     """The witness that ``witness_to_json`` wrote."""
     given = field.typed(dict)
     lists = {name: tuple(item.bits for item in field[name]) for name in _LISTS if name in given}
@@ -58,7 +58,7 @@ def finding_to_json(finding: Finding) -> Json:
     return {
         "question": finding.question,
         "status": finding.status,
-        "answer": plain(finding.answer, f"the answer to {finding.question}"),
+        "answer": json_value(finding.answer, f"the answer to {finding.question}"),
         "text": finding.text,
         "witnesses": [witness_to_json(witness) for witness in finding.witnesses],
         "tiles": int(finding.tiles),
@@ -66,11 +66,11 @@ def finding_to_json(finding: Finding) -> Json:
     }
 
 
-def finding_from_json(field: Field) -> Finding:
+def finding_from_json(field: FileValue) -> Finding:
     """The finding that ``finding_to_json`` wrote; tuples in its answer have become lists."""
     return Finding(
         question=field["question"].text,
-        status=field["status"].one_of(*get_args(Status)),
+        status=field["status"].one_of(*get_args(FindingStatus)),
         answer=field["answer"].value,
         text=field["text"].text,
         witnesses=tuple(witness_from_json(item) for item in field["witnesses"]),
@@ -94,7 +94,7 @@ def mismatch_to_json(mismatch: Mismatch) -> Json:
     return out
 
 
-def mismatch_from_json(field: Field) -> Mismatch:
+def mismatch_from_json(field: FileValue) -> Mismatch:
     """The mismatch that ``mismatch_to_json`` wrote."""
     given = field.typed(dict)
     return Mismatch(

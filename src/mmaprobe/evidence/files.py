@@ -152,7 +152,7 @@ def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {SEAL: digest_of(json_text(rest).encode("utf-8", "surrogatepass"))}
 
 
-def check_seal(document: Field, schema: int) -> bool:
+def check_seal(document: FileValue, schema: int) -> bool:
     """Whether the document has a seal, which must be right; one of this ``schema`` or a later one must have one."""
     given = document.typed(dict)
     if SEAL not in given and document["schema"].whole < schema:
@@ -175,7 +175,7 @@ def write_json(
 
 
 @dataclass(frozen=True)
-class Field:
+class FileValue:
     """A value read from a file, with the key that leads to it; every access checks and names both."""
 
     file: Path
@@ -186,16 +186,16 @@ class Field:
         """The error that this value is wrong for ``reason``."""
         return UsageError(f"{self.file}: {'key ' + self.key if self.key else 'the file'} {reason}")
 
-    def __getitem__(self, name: str) -> Field:
+    def __getitem__(self, name: str) -> FileValue:
         table = self.typed(dict)
         key = f"{self.key}.{name}" if self.key else name
         if name not in table:
-            raise Field(self.file, key, None).wrong("is missing")
-        return Field(self.file, key, table[name])
+            raise FileValue(self.file, key, None).wrong("is missing")
+        return FileValue(self.file, key, table[name])
 
-    def __iter__(self) -> Iterator[Field]:
+    def __iter__(self) -> Iterator[FileValue]:
         for index, value in enumerate(self.typed(list)):
-            yield Field(self.file, f"{self.key}[{index}]", value)
+            yield FileValue(self.file, f"{self.key}[{index}]", value)
 
     def typed(self, kind: type) -> Any:
         """The value, which must be of ``kind`` (a bool is not an int)."""
@@ -229,7 +229,7 @@ class Field:
 _SPOKEN = {dict: "a table", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
 
 
-def read_json(path: Path) -> Field:
+def read_json(path: Path) -> FileValue:
     """The JSON document at ``path``; UsageError naming the file (and line) where it is not one."""
     try:
         return parse_json(path, path.read_bytes())
@@ -237,7 +237,7 @@ def read_json(path: Path) -> Field:
         raise UsageError(f"{path}: {error.strerror}") from error
 
 
-def parse_json(path: Path, content: bytes) -> Field:
+def parse_json(path: Path, content: bytes) -> FileValue:
     """The JSON document in ``content``, which came from ``path``; a key that occurs twice makes it none."""
     try:
         document = json.loads(content, object_pairs_hook=_table, parse_constant=_constant)
@@ -246,7 +246,7 @@ def parse_json(path: Path, content: bytes) -> Field:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not a JSON text: {error!s:.80}") from error
     check_levels(document, str(path))
-    return Field(path, "", document)
+    return FileValue(path, "", document)
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from mmaprobe.operands.batch import Witness as Witness
 
-Status = Literal["exact", "bounded", "inconclusive", "contradictory"]
+FindingStatus = Literal["exact", "bounded", "inconclusive", "contradictory"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Finding:
     """
 
     question: str
-    status: Status
+    status: FindingStatus
     answer: Any
     text: str
     witnesses: tuple[Witness, ...] = ()

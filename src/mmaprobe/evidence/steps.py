@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from mmaprobe.evidence import documents
 from mmaprobe.evidence.documents import Json
-from mmaprobe.evidence.files import Field
+from mmaprobe.evidence.files import FileValue
 
-Status = Literal["finished", "partial", "not begun"]
+StepStatus = Literal["finished", "partial", "not begun"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Slice:
         """As the manifest holds it."""
         return {
             "seconds": round(self.seconds, 3),
-            "before": documents.plain(dict(self.before), "reading"),
-            "after": documents.plain(dict(self.after), "reading"),
+            "before": documents.json_value(dict(self.before), "reading"),
+            "after": documents.json_value(dict(self.after), "reading"),
             "notes": list(self.notes),
         }
 
@@ -38,7 +38,7 @@ class StepRecord:
 
     name: str
     purpose: str
-    status: Status = "not begun"
+    status: StepStatus = "not begun"
     text: str = ""
     slices: tuple[Slice, ...] = ()
     result: Json = field(default_factory=dict)
@@ -58,7 +58,7 @@ class StepRecord:
         }
 
 
-def step_from_json(name: str, entry: Field, result: Json) -> StepRecord:
+def step_from_json(name: str, entry: FileValue, result: Json) -> StepRecord:
     """The step that a manifest's entry and the step's own file tell of."""
     return StepRecord(
         name,
@@ -70,7 +70,7 @@ def step_from_json(name: str, entry: Field, result: Json) -> StepRecord:
     )
 
 
-def _slice(entry: Field) -> Slice:
+def _slice(entry: FileValue) -> Slice:
     seconds = entry["seconds"].value
     if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
         raise entry["seconds"].wrong(f"must be a number, not {seconds!r:.60}")

@@ -26,14 +26,13 @@ from mmaprobe.evidence.counts import ERRORS, check_counts
 from mmaprobe.evidence.documents import Json
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.steps import StepRecord, step_from_json
+from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
 
 SCHEMA = 2
 """Schema 1 had no digests: it is read, and no run goes on in it."""
 KIND = "mmaprobe evidence"
 MANIFEST = "manifest.json"
 PartStatus = Literal["finished", "partial"]
-MISMATCH, INCONCLUSIVE, FAILED = 1, 4, 5
-"""Exit codes."""
 
 
 def execution() -> dict[str, str]:
@@ -71,7 +70,7 @@ class Header:
             "version": self.version,
             "seed": self.seed,
             "toolchain": dict(self.toolchain),
-            "settings": documents.plain(dict(self.settings), "settings"),
+            "settings": documents.json_value(dict(self.settings), "settings"),
             "run": self.run,
         } | ({"execution": dict(self.execution)} if self.execution else {})
 
@@ -101,14 +100,14 @@ class Part:
         """From the counts: 0 equal, 1 mismatch, 4 nothing compared or derived, 5 answers that change; or an error's."""
         if "error" in self.validation:
             code = self.validation.get("error_code")
-            return int(code) if code in ERRORS else FAILED
+            return int(code) if code in ERRORS else DEVICE_FAILED
         if any(not example.stable for example in self.mismatches):
-            return FAILED
+            return DEVICE_FAILED
         if self.mismatch_count:
             return MISMATCH
         if self.datapath is not None and not self.datapath.get("datapath"):
-            return INCONCLUSIVE if self.datapath.get("again") is None else FAILED
-        return 0 if self.vectors else INCONCLUSIVE
+            return INCONCLUSIVE if self.datapath.get("again") is None else DEVICE_FAILED
+        return EQUAL if self.vectors else INCONCLUSIVE
 
     def to_json(self, run: str) -> Json:
         """The part as its file holds it."""
@@ -119,9 +118,9 @@ class Part:
             "instruction": self.instruction,
             "status": self.status,
             "findings": [documents.finding_to_json(item) for item in self.findings],
-            "datapath": documents.plain(self.datapath, "datapath"),
-            "comparison": documents.plain(self.comparison, "comparison"),
-            "validation": documents.plain(self.validation, "validation"),
+            "datapath": documents.json_value(self.datapath, "datapath"),
+            "comparison": documents.json_value(self.comparison, "comparison"),
+            "validation": documents.json_value(self.validation, "validation"),
             "vectors": int(self.vectors),
             "mismatch_count": int(self.mismatch_count),
             "mismatches": [documents.mismatch_to_json(item) for item in self.mismatches],
@@ -294,7 +293,7 @@ class Named:
     """What a manifest says is in its folder: parts and steps by name, and of each file the digests that it may have."""
 
     folder: Path
-    manifest: files.Field
+    manifest: files.FileValue
     header: Header
     finished: bool
     sealed: bool
@@ -332,7 +331,7 @@ class Named:
     def _announced(self, file: str) -> bool:
         return len(self.accepted.get(file, ())) > 1
 
-    def _document(self, file: str) -> files.Field:
+    def _document(self, file: str) -> files.FileValue:
         path = self.folder / file
         try:
             content = path.read_bytes()
@@ -400,7 +399,7 @@ def _check_digest(path: Path, content: bytes, accepted: tuple[str, ...]) -> str:
     return found
 
 
-def _checked(path: Path, content: bytes) -> files.Field:
+def _checked(path: Path, content: bytes) -> files.FileValue:
     document = files.parse_json(path, content)
     document["kind"].one_of(KIND)
     schema = document["schema"]
@@ -410,7 +409,7 @@ def _checked(path: Path, content: bytes) -> files.Field:
     return document
 
 
-def _part_of(document: files.Field, instruction: str) -> Part:
+def _part_of(document: files.FileValue, instruction: str) -> Part:
     if document["instruction"].text != instruction:
         raise document["instruction"].wrong(f"is not {instruction!r}")
     datapath = document["datapath"]

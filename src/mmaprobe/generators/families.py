@@ -9,13 +9,14 @@ import numpy as np
 from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
-from mmaprobe.generators import reference
-from mmaprobe.generators.space import target
+from mmaprobe.generators import families_circuit, reference
+from mmaprobe.generators.domain import domain
 from mmaprobe.operands.batch import Batch
 
 VERSIONS: dict[str, int] = {
     "uniform": 1, "clustered": 3, "cancel": 1, "ulp": 1, "tie": 1, "zlad": 1, "tiny": 1, "subnormals": 1,
     "extremes": 1, "conly": 1, "zeros": 1, "specials": 1,
+    "codes": 1, "multiplier": 1, "carries": 1,
 }  # fmt: skip
 """Every family with the version of its rule; a recipe names both.  The order numbers the families: append only."""
 
@@ -27,13 +28,18 @@ FAMILIES: tuple[str, ...] = tuple(VERSIONS)
 MIX: dict[str, int] = {
     "cancel": 19, "ulp": 14, "tie": 15, "clustered": 14, "zlad": 10, "subnormals": 9, "extremes": 5, "conly": 3,
     "zeros": 3, "tiny": 3, "specials": 5, "uniform": 3,
+    "codes": 8, "multiplier": 8, "carries": 6,
 }  # fmt: skip
 """Share of each family in a validation, in parts of their sum (a judgement that mutants must confirm)."""
 
 MOST_LANES = 512
-"""Lanes beyond which the NumPy reference takes over from the native generator."""
+"""Lanes that the native generator has room for (``csrc/cpu/bindings/generators.cpp``); of more, the NumPy reference
+makes the vectors."""
 
 INTEGER_FAMILIES = ("uniform", "extremes", "specials")
+
+CIRCUIT_FAMILIES = tuple(families_circuit.CIRCUIT_FAMILIES)
+"""What aims at one fault of a circuit, not at the rules that a datapath follows."""
 
 
 def families_for(instruction: Instruction) -> tuple[str, ...]:
@@ -41,16 +47,18 @@ def families_for(instruction: Instruction) -> tuple[str, ...]:
 
     Integers know uniform bits, extremes and specials (boundary values mixed
     in); ``conly`` needs an operand C, ``cancel`` two terms, ``subnormals``
-    operand formats that have them.
+    operand formats that have them, ``codes`` pairs of codes that are few,
+    ``multiplier`` floats of which they are many, ``carries`` two terms.
     """
-    t = target(instruction)
+    t = domain(instruction)
+    narrow = t.a.bits + t.b.bits <= families_circuit.NARROW
     if not t.a.is_float:
-        return INTEGER_FAMILIES
-    missing = set()
+        return (*INTEGER_FAMILIES, *["codes"] * narrow)
+    missing = {"multiplier" if narrow else "codes"}
     if not t.c.is_float:
         missing.add("conly")
     if t.space.live + t.c.is_float < 2:
-        missing |= {"cancel", "tie", "ulp"}
+        missing |= {"cancel", "tie", "ulp", "carries"}
     if not (t.a.implicit and t.b.implicit):
         missing.add("subnormals")
     return tuple(name for name in FAMILIES if name not in missing)
@@ -92,7 +100,7 @@ def generate(
         raise UsageError(f"{family} has no version {version}; this package makes {known}")
     if not 0 <= seed < 1 << 64 or not 0 <= start <= start + count <= 1 << 64:
         raise UsageError(f"seed {seed} and vectors {start}+{count} must fit 64 bits without sign")
-    if target(instruction).space.k > MOST_LANES:
+    if domain(instruction).space.k > MOST_LANES:
         return reference_batch(instruction, family, seed, start, count, version)
     return native_batch(instruction, family, seed, start, count, "", version)
 
@@ -102,7 +110,7 @@ def native_batch(
     version: int | None = None,
 ) -> Batch:  # fmt: skip
     """``generate`` by the native module, GIL released; ``build`` names one instruction set's code, else the best."""
-    t = target(instruction)
+    t = domain(instruction)
     arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in vector_shapes(instruction, count).items()}
     outputs = [arrays.get(name) for name in ("a", "b", "c", "scale_a", "scale_b", "metadata")]
     stream = stream_number(family, version)
@@ -112,7 +120,7 @@ def native_batch(
 
 def vector_shapes(instruction: Instruction, count: int) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Shape and type of each operand of ``count`` separate vectors."""
-    s = target(instruction).space
+    s = domain(instruction).space
     items: dict[str, tuple[int, ...]] = {
         "a": (s.live,),
         "b": (s.k,),
@@ -130,7 +138,7 @@ def reference_batch(
     instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
 ) -> Batch:
     """``generate`` by NumPy alone, in pieces that keep memory small."""
-    t, stream = target(instruction), stream_number(family, version)
+    t, stream = domain(instruction), stream_number(family, version)
     size = max(1, (1 << 17) // instruction.k)
     pieces = [
         reference.generate_codes(t, family, stream, seed, at, min(size, start + count - at))

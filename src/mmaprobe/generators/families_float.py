@@ -1,6 +1,6 @@
 """The floating families: what each vector aims at.  The reference; ``csrc/model/families.hpp`` repeats it bit for bit.
 
-Every family is a function (target, draws) -> (lanes, addend).  ``v`` are the
+Every family is a function (domain, draws) -> (lanes, addend).  ``v`` are the
 words of the vector, ``w[0]`` is the word that each lane decides its role with;
 the remaining words become significands.  m is the anchor, the exponent of the
 largest term; terms lie t below it.
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from mmaprobe.generators.domain import FULL, GRAZE_A, GRAZE_B, LOWBIT, ONES, POW2, TOP2, UPPER, Domain
 from mmaprobe.generators.operands import Addend, Draws, Lanes, pick, pick16
-from mmaprobe.generators.space import FULL, GRAZE_A, GRAZE_B, LOWBIT, ONES, POW2, TOP2, UPPER, Target
 
 DENSITY = np.array([32, 64, 192, 256])
 """Of 256 lanes so many are alive, by two bits of the vector."""
@@ -26,7 +26,7 @@ TOPS = np.array([ONES, FULL, POW2, TOP2])
 ALONE = np.array([FULL, POW2, ONES, LOWBIT])
 
 
-def anchor(t: Target, word: Any, near_top: Any) -> Any:
+def anchor(t: Domain, word: Any, near_top: Any) -> Any:
     """An anchor exponent: anywhere in its range, or within 8 of its top."""
     count = t.space.anchor_top - t.space.anchor_low + 1
     return t.space.anchor_top - np.where(near_top, pick(word, min(count, 8)), pick(word, count))
@@ -39,7 +39,7 @@ def three_lanes(word: Any, extra: Any, count: int) -> tuple[Any, Any, Any]:
     return i, j, (j + 1 + pick16(extra, count - 1)) % count
 
 
-def clustered(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def clustered(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """All exponents within a random width (0 to 45) below a random anchor."""
     v, w = d.v, d.w
     m = anchor(t, v[1], False)
@@ -50,7 +50,7 @@ def clustered(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     return lanes, Addend(m - pick(c, width), (c & 1) != 0, ((c >> 1) & 15) == 0)
 
 
-def cancel(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def cancel(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """Two equal terms of opposite sign (lanes, or a lane and C); others t below: anywhere, or around one t."""
     v, s = d.v, t.space
     style, role = v[0], d.w[0]
@@ -84,7 +84,7 @@ def cancel(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     return lanes, Addend(m - below(c), sign(c) != 0, zero, FILLERS[(style >> 9) & 3], mirror, delta)
 
 
-def ulp(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def ulp(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """One big term (C or a lane); the others near its last place, or around one t below it."""
     v, s, role = d.v, t.space, d.w[0]
     style = v[0]
@@ -116,7 +116,7 @@ def ulp(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     )  # fmt: skip
 
 
-def tie(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def tie(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """A sum half way between two results (one half, or two quarters), and a sticky term far below, or none.
 
     The big term has no more bits than the result.  Where C is big the half is
@@ -153,7 +153,7 @@ def tie(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     return lanes, Addend(np.where(c_big, m, sticky), (style >> 14) & 1 != 0, ~c_big & ~c_sticky, pattern)
 
 
-def zlad(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def zlad(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """Zero-exponent ladders: results at the last place, one lane far below, all else zero (or tiny).
 
     A quarter is the other question: zeros beside partners of every size, with few ordinary terms.
@@ -186,7 +186,7 @@ def zlad(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     )
 
 
-def tiny(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def tiny(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """One to three lanes near the lowest result, C near it or zero.
 
     A quarter straddles the lowest normal result: it, or the largest subnormal,
@@ -219,7 +219,7 @@ def tiny(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     )  # fmt: skip
 
 
-def subnormals(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def subnormals(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """Subnormal a, b or both against normal partners, product sizes around one target; C subnormal, zero or near."""
     v, s, role = d.v, t.space, d.w[0]
     style = v[0]
@@ -240,7 +240,7 @@ def subnormals(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     return lanes, Addend(exponent, (c >> 2) & 1 != 0, kind == 1)
 
 
-def extremes(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def extremes(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """Terms within 3 of the top, C too; exact cancellation of the largest products; overflow on the way."""
     v, s, role = d.v, t.space, d.w[0]
     style = v[0]
@@ -264,7 +264,7 @@ def extremes(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     return lanes, Addend(t.c.top - pick16(c >> 16, 4), (c & 1) != 0, (c & 6) == 0, TOPS[(c >> 4) & 3], mirror, 0)
 
 
-def conly(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def conly(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """All products zero; C subnormal, at the top, near the result's lowest, zero, or anything."""
     v, s = d.v, t.space
     c = v[10]
@@ -278,7 +278,7 @@ def conly(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     return lanes, Addend(np.choose(c & 7, choices), (c >> 3) & 1 != 0, (c & 7) == 5, ALONE[(c >> 4) & 3])
 
 
-def zeros(t: Target, d: Draws) -> tuple[Lanes, Addend]:
+def zeros(t: Domain, d: Draws) -> tuple[Lanes, Addend]:
     """Signed zeros: all products -0 (40 %) or mixed, sometimes the smallest product beside them; C zero or lowest."""
     v, s, role = d.v, t.space, d.w[0]
     style = v[0]
@@ -292,7 +292,7 @@ def zeros(t: Target, d: Draws) -> tuple[Lanes, Addend]:
     return lanes, Addend(t.c.low, np.where(style & 4, all_negative, (c & 1) != 0), (c & 6) != 0, POW2)
 
 
-FLOAT_FAMILIES: dict[str, Callable[[Target, Draws], tuple[Lanes, Addend]]] = {
+FLOAT_FAMILIES: dict[str, Callable[[Domain, Draws], tuple[Lanes, Addend]]] = {
     "cancel": cancel, "ulp": ulp, "tie": tie, "clustered": clustered, "zlad": zlad, "tiny": tiny,
     "subnormals": subnormals, "extremes": extremes, "conly": conly, "zeros": zeros, "specials": clustered,
 }  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators import philox
+from mmaprobe.generators.domain import Domain, Layout
 from mmaprobe.generators.operands import Codes, Draws, Ints, pick16, raw_code, with_sign
-from mmaprobe.generators.space import Layout, Target
 
 
 def special_code(f: Layout, kind: Any, high: Any, low: Any) -> Codes:
@@ -41,7 +41,7 @@ def special_code(f: Layout, kind: Any, high: Any, low: Any) -> Codes:
     return coded
 
 
-def overlay_specials(t: Target, d: Draws, found: dict[str, Codes]) -> None:
+def overlay_specials(t: Domain, d: Draws, found: dict[str, Codes]) -> None:
     """Replace codes by special values: one slot, two slots (infinities and NaNs only), or a quarter of all operands;
     sometimes a scale."""
     s, style = t.space, d.v[0]
@@ -90,7 +90,7 @@ def near_limit(f: Layout, word: Any, distance: Any) -> Codes:
     return np.where(word & 1, limit + away, limit - away) & ones
 
 
-def integers(t: Target, d: Draws, share: int) -> dict[str, Codes]:
+def integers(t: Domain, d: Draws, share: int) -> dict[str, Codes]:
     """Boundary values in ``share`` of 4 operands, raw bits in the others; half of the vectors repeat one pair in all
     lanes where every operand is a boundary; C close to its limits."""
     v, w = d.v, d.w
@@ -110,7 +110,7 @@ def integers(t: Target, d: Draws, share: int) -> dict[str, Codes]:
     return found
 
 
-def widen_integer(t: Target, d: Draws, b: Codes, where: Ints) -> Codes:
+def widen_integer(t: Domain, d: Draws, b: Codes, where: Ints) -> Codes:
     """b of all K elements: the live ones in place, raw bits where A is not kept."""
     words = d.lanes(philox.IDLE, t.space.k)
     full = raw_code(t.b, words[1], 0)

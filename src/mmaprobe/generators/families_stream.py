@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators import philox
+from mmaprobe.generators.domain import Domain, Layout
 from mmaprobe.generators.operands import Codes, Ints, pick16, split, with_sign
-from mmaprobe.generators.space import Layout, Target
 
 EVERY = ~np.uint64(0)
 """A mask that keeps every bit."""
@@ -21,7 +21,7 @@ UNIFORM_ORDER = ("a", "b", "c", "scale_a", "scale_b")
 CLUSTERED_ORDER = ("c", "a", "b", "scale_a", "scale_b")
 
 
-def operand_bytes(t: Target, order: tuple[str, ...], offset: int, grain: int) -> tuple[list[tuple[str, int, int]], int]:
+def operand_bytes(t: Domain, order: tuple[str, ...], offset: int, grain: int) -> tuple[list[tuple[str, int, int]], int]:
     """(operand, items, first byte) of each operand in a vector's stream from ``offset`` on, and the stream's length in
     bytes; operands begin at multiples of ``grain`` and of their items' size (grain 1: one close behind the other)."""
     s = t.space
@@ -38,13 +38,13 @@ def operand_bytes(t: Target, order: tuple[str, ...], offset: int, grain: int) ->
     return spans, offset
 
 
-def operand_layouts(t: Target) -> dict[str, Layout]:
+def operand_layouts(t: Domain) -> dict[str, Layout]:
     """The layout of each operand."""
     return {"a": t.a, "b": t.b, "c": t.c, "scale_a": t.scale, "scale_b": t.scale}
 
 
 def cut(
-    t: Target,
+    t: Domain,
     seed: int,
     stream: int,
     index: Any,
@@ -66,7 +66,7 @@ def cut(
     return found
 
 
-def uniform(t: Target, seed: int, stream: int, index: Any) -> dict[str, Codes]:
+def uniform(t: Domain, seed: int, stream: int, index: Any) -> dict[str, Codes]:
     """Raw bits: a, b, c and the scales one close behind the other."""
     return cut(t, seed, stream, index, UNIFORM_ORDER, 0, 1)
 
@@ -95,7 +95,7 @@ def cluster(f: Layout, code: Codes, top: Any, width: Any, zeros: Any, fractions:
     return with_sign(f, (code & np.uint64(f.sign)) != 0, made)
 
 
-def clustered(t: Target, seed: int, stream: int, index: Any) -> dict[str, Codes]:
+def clustered(t: Domain, seed: int, stream: int, index: Any) -> dict[str, Codes]:
     """Exponents within a random width (1 to 46) below a random anchor m: those of a within ``width_a`` below their
     share of m, those of b within ``width_b`` below the other, so that every pair of a row and a column of a tile is
     clustered; C within the width below m.  The first three words (with scales four) aim, the raw operands follow.

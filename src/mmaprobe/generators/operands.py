@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.generators import philox
-from mmaprobe.generators.space import FULL, GRAZE_A, GRAZE_B, POW2, Layout, Target, fraction_masks
+from mmaprobe.generators.domain import FULL, GRAZE_A, GRAZE_B, POW2, Domain, Layout, fraction_masks
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint64]
@@ -45,7 +45,7 @@ class Draws:
         return [word.astype(np.int64) for word in words]
 
 
-def draws(t: Target, seed: int, stream: int, start: int, count: int) -> Draws:
+def draws(t: Domain, seed: int, stream: int, start: int, count: int) -> Draws:
     """The words that every floating family starts from: 12 a vector, 4 a live lane."""
     index = np.arange(count, dtype=np.uint64) + np.uint64(start)
     found = Draws(seed, stream, index, [], [])
@@ -131,7 +131,7 @@ def split(a: Layout, b: Layout, exponent: Any, half: Any) -> tuple[Any, Any]:
     return exponent_a, exponent - exponent_a
 
 
-def products(t: Target, d: Draws, lanes: Lanes, scale_exponent: Any) -> tuple[Codes, Codes]:
+def products(t: Domain, d: Draws, lanes: Lanes, scale_exponent: Any) -> tuple[Codes, Codes]:
     """Codes of a and b of the live lanes: (n, live) each."""
     wide = d.lanes(philox.WIDE, t.space.live) if max(t.a.fraction, t.b.fraction) > 31 else [np.int64(0)] * 2
     shared = np.asarray(lanes.shared)
@@ -193,7 +193,7 @@ def bit_length(value: Codes) -> Ints:
     return np.where(high > 0, formats.bit_length(high) + 32, formats.bit_length(low))
 
 
-def addend(t: Target, d: Draws, aim: Addend, a: Codes, b: Codes, scale_exponent: Any) -> Codes:
+def addend(t: Domain, d: Draws, aim: Addend, a: Codes, b: Codes, scale_exponent: Any) -> Codes:
     """Codes of C: (n,)."""
     if not t.c.is_float:
         return raw_code(t.c, d.v[8], d.v[9])[:, 0]
@@ -201,17 +201,21 @@ def addend(t: Target, d: Draws, aim: Addend, a: Codes, b: Codes, scale_exponent:
     plain = np.where(aim.zero, with_sign(t.c, aim.negative, 0), plain)
     at = np.maximum(np.broadcast_to(aim.mirror, plain.shape), 0)
     code_a, code_b = np.take_along_axis(a, at, 1), np.take_along_axis(b, at, 1)
-    (x, ex), (y, ey) = significand(t.a, code_a), significand(t.b, code_b)
-    top, exponent = normalised_product(x, y)
     if t.space.groups:
         scale_exponent = np.take_along_axis(scale_exponent, at, 1)
+    opposite = mirrored(t, code_a, code_b, scale_exponent, aim.delta)
+    return np.where(np.asarray(aim.mirror) >= 0, opposite, plain)[:, 0]
+
+
+def mirrored(t: Domain, code_a: Codes, code_b: Codes, scale_exponent: Any, delta: Any) -> Codes:
+    """Minus the product of two codes, cut to C's precision and moved by ``delta`` units in the last place."""
+    (x, ex), (y, ey) = significand(t.a, code_a), significand(t.b, code_b)
+    top, exponent = normalised_product(x, y)
     negative = ~(((code_a & np.uint64(t.a.sign)) != 0) ^ ((code_b & np.uint64(t.b.sign)) != 0))
     fraction = ((top << np.uint64(1)) >> np.uint64(1)) >> np.uint64(63 - t.c.fraction)
-    mirrored = encode(t.c, negative, exponent + ex + ey + scale_exponent, fraction) + np.asarray(
-        aim.delta, np.int64
-    ).astype(np.uint64) * np.uint64(1 << t.c.padding)
-    mirrored = np.where(top == 0, with_sign(t.c, negative, 0), mirrored)
-    return np.where(np.asarray(aim.mirror) >= 0, mirrored, plain)[:, 0]
+    moved = np.asarray(delta, np.int64).astype(np.uint64) * np.uint64(1 << t.c.padding)
+    found = encode(t.c, negative, exponent + ex + ey + scale_exponent, fraction) + moved
+    return np.where(top == 0, with_sign(t.c, negative, 0), found)
 
 
 def raw_code(f: Layout, high: Any, low: Any) -> Codes:
@@ -220,12 +224,12 @@ def raw_code(f: Layout, high: Any, low: Any) -> Codes:
     return word >> np.uint64(64 - f.bits)
 
 
-def scales(t: Target, d: Draws, lanes: Lanes) -> tuple[Codes, Codes, Ints]:
+def scales(t: Domain, d: Draws, lanes: Lanes) -> tuple[Codes, Codes, Ints]:
     """Codes of both scales (n, groups) and the sum of their exponents for every live lane (n, live).
 
     A scale block aims at its largest product; the operands make up the rest.
     Blocks with shared lanes take their choices from word 7 of the vector.  In
-    half of the vectors a term too small for its block becomes zero.
+    half of the vectors a term too small for its scale block becomes zero.
     """
     s = t.space
     n = len(d.index)
@@ -253,7 +257,7 @@ SINGLES = np.array([4, 14])
 """Legal 1-of-2 metadata (tf32): the kept element as two 16-bit halves."""
 
 
-def metadata(t: Target, d: Draws) -> tuple[Codes, Ints]:
+def metadata(t: Domain, d: Draws) -> tuple[Codes, Ints]:
     """Metadata items (n, K/chunk), and which element of b each live lane meets (n, live)."""
     s = t.space
     word = d.lanes(philox.METADATA, s.k // s.chunk)[0]
@@ -268,7 +272,7 @@ def metadata(t: Target, d: Draws) -> tuple[Codes, Ints]:
     return items.astype(np.uint64), np.stack(kept, axis=2).reshape(len(items), s.live)
 
 
-def widen(t: Target, d: Draws, b: Codes, where: Ints) -> Codes:
+def widen(t: Domain, d: Draws, b: Codes, where: Ints) -> Codes:
     """b of all K elements: the live ones in place, any finite value where A is not kept."""
     words = d.lanes(philox.IDLE, t.space.k)
     exponent = t.b.low + pick(words[0], t.b.top - t.b.low + 1)

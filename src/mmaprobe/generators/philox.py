@@ -12,10 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-ROUNDS, FEWER_ROUNDS = 10, 7
+ROUNDS = 10
+"""Rounds of Philox 4x32-10 (Salmon et al., SC 2011)."""
+FEWER_ROUNDS = 7
+"""Rounds of Philox 4x32-7, the fewest that pass BigCrush (the same paper)."""
 _MULTIPLIER = (0xD2511F53, 0xCD9E8D57)
+"""The multipliers of Philox 4x32 (the same paper)."""
 _WEYL = (0x9E3779B9, 0xBB67AE85)
+"""What is added to the two words of the key each round (the same paper)."""
 _MASK = np.uint64(0xFFFFFFFF)
+ALL = (1 << 64) - 1
+"""The bits of an index, and of a seed."""
 _HALF = np.uint64(32)
 
 Words = NDArray[np.uint64]
@@ -42,7 +49,7 @@ def philox(
 
 
 # What a block of random words is for: the upper half of counter word 2 (the lower half numbers the blocks).
-VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE = range(7)
+VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE, SHARED = range(8)
 
 
 def draw(

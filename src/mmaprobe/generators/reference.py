@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.generators import families_float, families_other, families_stream, operands
+from mmaprobe.generators import families_circuit, families_float, families_other, families_stream, operands
+from mmaprobe.generators.domain import Domain
 from mmaprobe.generators.operands import Codes
-from mmaprobe.generators.space import Target
 
 
-def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:
+def generate_codes(t: Domain, family: str, stream: int, seed: int, start: int, count: int) -> dict[str, Codes]:
     """Operand codes in one-vector shapes, as uint64; ``stream`` is counter word 3 (family number and version)."""
     streamed = {
         ("uniform", 1): families_stream.uniform,
@@ -25,6 +25,10 @@ def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, c
         if t.space.chunk:
             found["metadata"] = operands.metadata(t, operands.Draws(seed, stream, index, [], []))[0]
         return found
+    if family in families_circuit.CIRCUIT_FAMILIES:
+        index = np.arange(count, dtype=np.uint64) + np.uint64(start)
+        d = operands.Draws(seed, stream, index, [], [])
+        return _whole(t, d, families_circuit.circuit(t, family, seed, stream, index))
     d = operands.draws(t, seed, stream, start, count)
     found = {}
     if t.a.is_float:
@@ -39,6 +43,11 @@ def generate_codes(t: Target, family: str, stream: int, seed: int, start: int, c
             families_other.overlay_specials(t, d, found)
     else:
         found = families_other.integers(t, d, 4 if family == "extremes" else 1)
+    return _whole(t, d, found)
+
+
+def _whole(t: Domain, d: operands.Draws, found: dict[str, Codes]) -> dict[str, Codes]:
+    """With metadata and b of all K elements, where A is sparse."""
     if t.space.chunk:
         widen = operands.widen if t.b.is_float else families_other.widen_integer
         found["metadata"], where = operands.metadata(t, d)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models import stages
-from mmaprobe.models.budget import budget
+from mmaprobe.models.bit_budget import bit_budget
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
@@ -20,7 +20,7 @@ from mmaprobe.parameters.datapath import Datapath
 
 def refusal(datapath: Datapath) -> str | None:
     """Why the native engine cannot run a datapath (its exact path is then Python's); None where it can."""
-    return budget(datapath).reason
+    return bit_budget(datapath).reason
 
 
 def evaluate(datapath: Datapath, vectors: Batch) -> Bits:

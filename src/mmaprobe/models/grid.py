@@ -21,7 +21,7 @@ from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import run_programs
 from mmaprobe.models.program import Plain, Program, Rules, plain_program
-from mmaprobe.models.rows import COLUMNS
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode
 
@@ -33,9 +33,11 @@ Axis = tuple[NDArray[np.bool_], tuple[Indices, Program]]
 """Of each change of an axis whether the engine holds it; the places that they alter, and to what."""
 
 CHUNK = 128
+"""Combinations whose programs are made at a time."""
 _WIDTH = COLUMNS["header"].index("width")
 _ANCHORED, _GRID, _COUNT = (1 + COLUMNS["SUM"].index(name) for name in ("anchored", "grid", "count"))
 _ANCHOR = 1 << 40
+"""What lifts an anchored grid above every other, whose numbers are exponents."""
 
 
 @dataclass(frozen=True)

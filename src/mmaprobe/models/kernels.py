@@ -18,7 +18,7 @@ from mmaprobe.models.kernels_float import (
     pairs_rules,
     two_stage_rules,
 )
-from mmaprobe.models.rows import COLUMNS, encode_row
+from mmaprobe.models.program_rows import COLUMNS, encode_row
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Datapath,
@@ -41,8 +41,10 @@ FLOAT_RULES = {
     PAIRS: pairs_rules,
 }  # fmt: skip
 
-MOST_FRACTION_BITS = 28  # a cut product stays below 2^30
+MOST_FRACTION_BITS = 28
+"""Fraction bits of a cut product at most: it stays below 2**30."""
 LEAST_ZERO_EXPONENT = -4096
+"""Zero exponents of the kernels at least; one as low stands for none."""
 
 
 def kernel(datapath: Datapath) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.models.rows import NEVER
+from mmaprobe.models.program_rows import NEVER
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -34,10 +34,14 @@ Rules = dict[str, int | tuple[str, Operand]]
 """Values of a row by column; an operand to be placed by its format and policy."""
 
 MOST_LANES = 256
+"""Lanes of a vector at most (``MOST_K`` of ``csrc/cpu/kernels/fused_exact.hpp``)."""
 _MODES = ("RNE", "RZ", "RD", "RU")
 _GROUP = 16
-_DOUBLE = 53  # bits of a binary64 significand
-_BELOW = 8  # fraction bits that a sum of products keeps more than C
+"""Products of a group: the fewest that share a scale of NVIDIA's 4-bit formats."""
+_DOUBLE = 53
+"""Bits of a binary64 significand."""
+_BELOW = 8
+"""Fraction bits that a sum of products keeps more than C (CDNA3)."""
 _CARRY = ("f32", Operand())
 
 

@@ -19,6 +19,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 
 VECTORS_AT_A_TIME = 1 << 16
+"""Vectors of one call of the engine: so much memory the answers and their numbers take."""
 
 Evaluate = Callable[[Datapath, Batch], Bits]
 

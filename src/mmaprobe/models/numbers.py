@@ -114,7 +114,7 @@ def conditioned(fmt: Format, bits: Bits, operand: Operand) -> Bits:
     return bits if (mask, flip) == (-1, 0) else bits & bits.dtype.type(mask & every) ^ bits.dtype.type(flip)
 
 
-def read(fmt: Format, bits: Bits, operand: Operand, rule: NanRule) -> Numbers:
+def read_operands(fmt: Format, bits: Bits, operand: Operand, rule: NanRule) -> Numbers:
     """Operands as numbers: masked, their sign changed, decoded, subnormals flushed as ``operand`` says."""
     bits = conditioned(fmt, bits, operand)
     parts = decode(fmt, bits)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
-from mmaprobe.models.budget import addends, measure
+from mmaprobe.models.bit_budget import addends, measured_budget
 from mmaprobe.models.kernels import FLOAT_RULES, FUSED, INTERPRETER, KERNELS, LEAST_ZERO_EXPONENT, kernel
 from mmaprobe.models.nodes import lanes_below
-from mmaprobe.models.rows import (
+from mmaprobe.models.program_rows import (
     ABSENT,
     ADD,
     COLUMNS,
@@ -91,7 +91,7 @@ class _Builder:
     def __init__(self, datapath: Datapath, shared: bool = True) -> None:
         self.datapath = datapath
         self.shared = shared
-        self.budget = measure(datapath)
+        self.budget = measured_budget(datapath)
         self.words: list[int] = [0] * len(COLUMNS["header"])
         self.offsets: dict[tuple[int, ...], int] = {}
         self.free: list[int] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.formats import Bits, Format, bit_length, shift_right
-from mmaprobe.models.numbers import Numbers, read
+from mmaprobe.models.numbers import Numbers, read_operands
 from mmaprobe.models.special import Bools, NanRule, Nans
 from mmaprobe.parameters.datapath import Encode, Operand
 
@@ -33,7 +33,7 @@ def encode(x: Numbers, to: Encode, rule: NanRule) -> Encoded:
     code = np.where(tiny, code.dtype.type(0), code)
     code = _sign_zeros(code, x.negative, zero, to, fmt)
     code = np.where(x.infinite, _infinity(x.negative, to, fmt), code)
-    numbers = read(fmt, code, Operand(), rule)
+    numbers = read_operands(fmt, code, Operand(), rule)
     return Encoded(code, _with_nans(numbers, x.nan, rule), tiny)
 
 

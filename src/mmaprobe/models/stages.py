@@ -13,7 +13,7 @@ from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.models.nodes import Step, form_products, run
-from mmaprobe.models.numbers import Numbers, conditioned, read, zeros
+from mmaprobe.models.numbers import Numbers, conditioned, read_operands, zeros
 from mmaprobe.models.rounding import encode
 from mmaprobe.models.special import NanRule
 from mmaprobe.models.trace import Trace
@@ -59,11 +59,11 @@ def _check(datapath: Datapath, vectors: Batch, trace: Trace | None) -> None:
 def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
     d = formats.get(datapath.d)
     rule = NanRule(datapath.special, d)
-    a = read(formats.get(datapath.a), vectors.a, datapath.operand_a, rule)
-    b = read(formats.get(datapath.b), vectors.b, datapath.operand_b, rule)
+    a = read_operands(formats.get(datapath.a), vectors.a, datapath.operand_a, rule)
+    b = read_operands(formats.get(datapath.b), vectors.b, datapath.operand_b, rule)
     accumulator = zeros(vectors.size, rule)
     if datapath.c is not None and vectors.c is not None:
-        accumulator = read(formats.get(datapath.c), vectors.c, datapath.operand_c, rule)
+        accumulator = read_operands(formats.get(datapath.c), vectors.c, datapath.operand_c, rule)
     scales = _scales(datapath, vectors, rule)
     root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
     for index, lanes in enumerate(datapath.steps):
@@ -88,7 +88,7 @@ def _scales(datapath: Datapath, vectors: Batch, rule: NanRule) -> tuple[Numbers,
     if datapath.scale is None or vectors.scale_a is None or vectors.scale_b is None:
         return ()
     fmt = formats.get(datapath.scale.format)
-    return tuple(read(fmt, bits, Operand(), rule) for bits in (vectors.scale_a, vectors.scale_b))
+    return tuple(read_operands(fmt, bits, Operand(), rule) for bits in (vectors.scale_a, vectors.scale_b))
 
 
 def _step(

@@ -57,7 +57,7 @@ def element_type(code: int, bits: int, lanes: int) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-class Described(NamedTuple):
+class TensorDescription(NamedTuple):
     """What a capsule says of its tensor; ``strides`` count elements, None where they are those of a row-major one."""
 
     address: int
@@ -67,7 +67,7 @@ class Described(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def describe(capsule: Any) -> Described:
+def describe(capsule: Any) -> TensorDescription:
     """The tensor of a capsule, which must outlive what is done with it; UsageError for an unknown element type."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -75,10 +75,10 @@ def describe(capsule: Any) -> Described:
     dtype = element_type(tensor.code, tensor.bits, tensor.lanes)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
-    return Described((tensor.data or 0) + tensor.byte_offset, tensor.device_type, shape, strides, dtype)
+    return TensorDescription((tensor.data or 0) + tensor.byte_offset, tensor.device_type, shape, strides, dtype)
 
 
-def read(value: Any) -> NDArray[Any]:
+def read_tensor(value: Any) -> NDArray[Any]:
     """A copy of a tensor in host memory; its capsule stays unused and frees what it holds."""
     capsule = value.__dlpack__()
     address, device_type, shape, steps, dtype = describe(capsule)

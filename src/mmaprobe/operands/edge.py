@@ -65,7 +65,7 @@ def to_host(value: Any) -> NDArray[Any]:
             if callable(copy := getattr(value, method, None)):
                 return to_host(copy())
     if hasattr(value, "__dlpack__"):
-        return dlpack.read(value)
+        return dlpack.read_tensor(value)
     return np.asarray(value)
 
 

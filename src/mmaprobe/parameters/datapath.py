@@ -26,7 +26,7 @@ OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)[:3]
 
 
 MOST_DEPTH = 192
-"""Of nodes one below the other."""
+"""Nodes one below the other at most: what walks a tree calls itself for each."""
 MOST_BITS = 1 << 13
 """Bounds every number that counts bits or names an exponent: an exact product of two f64 spans 4,196."""
 

@@ -16,11 +16,12 @@ from mmaprobe import formats
 from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.operands.batch import Witness
-from mmaprobe.parameters.axes import expand
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.table import Table, from_table, to_table
 
 SCHEMA = 1
+"""What a parameter file says its schema is."""
 Basis = Literal["measured", "recorded", "published", "predicted"]
 BASES = ("measured", "recorded", "published", "predicted")
 CONTROLS = ("rounding", "ftz", "daz")
@@ -124,7 +125,7 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     return ParameterFile(data["architecture"], inherited | own, data.get("toolchain", ""), data.get("source", ""))
 
 
-def read(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
+def read_parameter_file(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
     """The parameter file at ``path``."""
     try:
         text = path.read_text("utf-8")

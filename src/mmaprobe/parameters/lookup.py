@@ -21,7 +21,7 @@ from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.parameters.exact_sums import compose_exact, is_exact_sum
-from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, alike, from_text, read
+from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, alike, from_text, read_parameter_file
 from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
@@ -185,7 +185,7 @@ def _map_encodes(value: Any, changes: Mapping[str, Any]) -> Any:
 
 def read_file(path: Path) -> ParameterFile:
     """The parameter file at ``path``, which may say ``same_as`` of the shipped ones."""
-    return read(path, _Shipped())
+    return read_parameter_file(path, _Shipped())
 
 
 @cache

@@ -31,7 +31,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.groupings import children_in_place, grouping, root_encode
 
-Named = Iterator[tuple[str, Datapath]]
+NamedDatapaths = Iterator[tuple[str, Datapath]]
 MOST_STEPS = 16
 """A datapath of more steps is not written out as one tree."""
 
@@ -55,7 +55,7 @@ def moved(datapath: Datapath, field: str, value: str) -> Datapath:
 # -- which lane is where in a step
 
 
-def _arrangement(datapath: Datapath) -> Named:
+def _arrangement(datapath: Datapath) -> NamedDatapaths:
     n = datapath.step_length
     if n > 1:
         lanes = range(n)
@@ -66,7 +66,7 @@ def _arrangement(datapath: Datapath) -> Named:
             yield from _relaned(datapath, "first and last exchanged", (n - 1, *lanes[1:-1], 0))
 
 
-def _relaned(datapath: Datapath, name: str, lanes: Any) -> Named:
+def _relaned(datapath: Datapath, name: str, lanes: Any) -> NamedDatapaths:
     with suppress(UsageError):  # a scaled sum of lanes of two scale blocks
         yield name, replace(datapath, tree=_mapped(datapath.tree, Accumulator(), tuple(lanes)))
 
@@ -91,7 +91,7 @@ def _mapped(node: Node, start: Node, lanes: tuple[int, ...]) -> Node:
 # -- where C enters
 
 
-def _accumulation(datapath: Datapath) -> Named:
+def _accumulation(datapath: Datapath) -> NamedDatapaths:
     tree, to = datapath.tree, root_encode(datapath)
     if not any(isinstance(node, Accumulator) for node in walk(tree)):
         return
@@ -166,7 +166,7 @@ def _into_first(node: Add) -> Node:
 # -- between steps, and products
 
 
-def _between(datapath: Datapath) -> Named:
+def _between(datapath: Datapath) -> NamedDatapaths:
     to, d = root_encode(datapath), formats.get(datapath.d)
     if not d.is_float:
         return
@@ -193,7 +193,7 @@ def floats() -> list[formats.Format]:
     return [fmt for fmt in map(formats.get, formats.FORMATS) if fmt.is_float and fmt.signed]
 
 
-def _rounded_products(datapath: Datapath) -> Named:
+def _rounded_products(datapath: Datapath) -> NamedDatapaths:
     """Products rounded to a format of the catalog as the result is."""
     own, to = datapath.product.to, root_encode(datapath)
     if not formats.get(datapath.d).is_float:
@@ -206,7 +206,7 @@ def _rounded_products(datapath: Datapath) -> Named:
 # -- NaN rules
 
 
-def _nan_rule(datapath: Datapath) -> Named:
+def _nan_rule(datapath: Datapath) -> NamedDatapaths:
     d = formats.get(datapath.d)
     if not d.is_float or d.nan_code is None:
         return
@@ -230,7 +230,7 @@ def _payload(own: Special, kind: Any, priority: tuple[str, ...]) -> Special:
     return replace(own, nan=kind, priority=priority)
 
 
-MOVES: dict[str, Callable[[Datapath], Named]] = {
+MOVES: dict[str, Callable[[Datapath], NamedDatapaths]] = {
     "arrangement": _arrangement,
     "grouping": grouping,
     "accumulation": _accumulation,

@@ -83,10 +83,10 @@ def _mutated(datapath: Datapath, field: str, value: int) -> Datapath | None:
         return None
 
 
-Change = tuple[str, str]
+FieldChange = tuple[str, str]
 
 
-def _changes(datapath: Datapath) -> Iterator[Change]:
+def _changes(datapath: Datapath) -> Iterator[FieldChange]:
     table = to_table(datapath, full=True)
     for path, holder in _tables(table, ""):
         if path == "operand_c." and datapath.c is None:
@@ -116,7 +116,7 @@ def _tables(table: Table, path: str) -> Iterator[tuple[str, Table]]:
                 yield from _tables(item, f"{path}{name}.")
 
 
-def _steps(datapath: Datapath) -> Iterator[Change]:
+def _steps(datapath: Datapath) -> Iterator[FieldChange]:
     size = datapath.step_length
     yield from (("step", str(step)) for step in (size // 2, size * 2) if step)
     pieces = datapath.steps

@@ -23,7 +23,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.described import descriptions
 
-Change = Callable[[Encode], Encode]
+EncodeChange = Callable[[Encode], Encode]
 ENDS = tuple(name for name, each in descriptions(Encode).items() if each.ends)
 """The rules of an Encode about the ends of the range: overflow, flushing, zeros."""
 
@@ -55,14 +55,14 @@ def _of(term: Term, node: Node) -> Term:
     return Term(node, term.fraction_bits, term.rounding, term.zero_exponent, term.cutoff)
 
 
-def with_encode(node: Node, change: Change) -> Node:
+def with_encode(node: Node, change: EncodeChange) -> Node:
     """The node with its own Encode changed; unchanged where it has none."""
     if isinstance(node, (Fma, Add, Fused, Exact)) and node.to is not None:
         return replace(node, to=change(node.to))
     return node
 
 
-def map_encodes(datapath: Datapath, change: Change) -> Datapath:
+def map_encodes(datapath: Datapath, change: EncodeChange) -> Datapath:
     """The datapath with ``change`` applied to every Encode, of products and of the result too."""
 
     def at(node: Node) -> Node:

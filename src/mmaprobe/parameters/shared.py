@@ -15,7 +15,7 @@ from functools import cache
 from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.axes import expand
+from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.files import SCHEMA, Entry, read_entry
 from mmaprobe.parameters.table import Table
 
@@ -28,7 +28,7 @@ def shared_entries(architecture: str, own: Mapping[str, Entry]) -> dict[str, Ent
     return found
 
 
-def parse(text: str, name: str) -> Table:
+def parse_shared(text: str, name: str) -> Table:
     """The rows of a file's text; UsageError for one that is broken, truncated or newer than this version."""
     data = parsed(name, text, SCHEMA)
     rows = len(data.get("primitive", []))
@@ -76,4 +76,4 @@ def _entries(row: Table, where: str, architecture: str, known: Mapping[str, Entr
 
 @cache
 def _shipped() -> dict[str, Table]:
-    return {name: parse(text, name) for name, text in shipped("mmaprobe.parameters", "data", "shared").items()}
+    return {name: parse_shared(text, name) for name, text in shipped("mmaprobe.parameters", "data", "shared").items()}

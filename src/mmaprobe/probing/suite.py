@@ -18,7 +18,7 @@ from mmaprobe.probing.session.bench import Bench
 from mmaprobe.probing.session.exact_values import ContradictionError, UnrepresentableError
 from mmaprobe.probing.session.probe import Experiment, Probe
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 QUESTIONS = tuple(PROBES)
 
@@ -73,7 +73,7 @@ def probe_one_hot_alone(device: Device, instruction: Instruction, seed: int = 0)
 
 def _alone(device: Device, instruction: Instruction, experiment: Experiment, seed: int) -> Finding:
     bench = Bench(device, instruction, seed)
-    found = bench.run(_carried_out(Session(bench, "layout"), experiment))
+    found = bench.run(_carried_out(ProbeSession(bench, "layout"), experiment))
     return replace(found, tiles=bench.tiles["layout"], launches=bench.launches["layout"])
 
 
@@ -81,7 +81,7 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
     """The range first, with the plainest sums; then every question."""
     if not names:
         return {}
-    opening = Session(bench, names[0])
+    opening = ProbeSession(bench, names[0])
     try:
         bench.facts["high"] = high = anchor_exponent(opening)
         lower, low, wrong = await together(lower_anchor(opening), unit_exponent(opening), fault(opening))
@@ -91,17 +91,17 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
             bench.facts["low"] = await unit_exponent(opening)
     except UnrepresentableError as why:
         text = f"the experiment cannot be built: {why}"
-        return {name: Session(bench, name).finding("inconclusive", None, text) for name in names}
+        return {name: ProbeSession(bench, name).finding("inconclusive", None, text) for name in names}
     except ContradictionError as why:
         wrong = str(why)
     bench.unstable = wrong or bench.unstable
-    sessions = [Session(bench, name) for name in names if wrong is None or PROBES[name].of_tiles]
+    sessions = [ProbeSession(bench, name) for name in names if wrong is None or PROBES[name].of_tiles]
     findings = await together(*(_ask(session, PROBES[session.question]) for session in sessions))
     asked = {session.question: finding for session, finding in zip(sessions, findings, strict=True)}
     return {n: asked.get(n) or replace(opening.finding("contradictory", None, wrong or ""), question=n) for n in names}
 
 
-async def _in_reach(opening: Session, anchor: int | None, wrong: str | None) -> None:
+async def _in_reach(opening: ProbeSession, anchor: int | None, wrong: str | None) -> None:
     """UnrepresentableError where the device answers as a unit does, out of the range of the experiments."""
     if wrong is not None and opening.is_float and (above := await lost_below(opening)) is not None:
         raise UnrepresentableError(f"numbers are lost beside zeros, at 2^{above} no more")
@@ -109,13 +109,13 @@ async def _in_reach(opening: Session, anchor: int | None, wrong: str | None) -> 
         raise UnrepresentableError("a power of two and its negative cancel nowhere")
 
 
-async def _ask(session: Session, probe: Probe) -> Finding:
+async def _ask(session: ProbeSession, probe: Probe) -> Finding:
     if not probe.applies(session.instruction):
         return session.finding("exact", *probe.otherwise)
     return await _carried_out(session, probe.experiment)
 
 
-async def _carried_out(session: Session, experiment: Experiment) -> Finding:
+async def _carried_out(session: ProbeSession, experiment: Experiment) -> Finding:
     try:
         return await experiment(session)
     except UnrepresentableError as why:

@@ -8,11 +8,11 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from mmaprobe.errors import plain
+from mmaprobe.errors import printable
 
 
-class Plain(Console):
-    """A console whose texts are ``plain`` and neither markup nor emoji: devices and files have a say in them."""
+class PlainConsole(Console):
+    """A console whose texts are ``printable`` and neither markup nor emoji: devices and files have a say in them."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
@@ -20,4 +20,4 @@ class Plain(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of what is printed, control characters in their texts as escapes."""
         for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else plain(text), style, control)
+            yield Segment(text if control else printable(text), style, control)

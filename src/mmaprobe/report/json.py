@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.evidence.files import write_json
-from mmaprobe.report.rows import Summary
+from mmaprobe.report.run_summary import RunSummary
 
 SCHEMA = 1
+"""What a run's summary says its schema is."""
 
 
-def to_json(summary: Summary) -> dict[str, Any]:
+def to_json(summary: RunSummary) -> dict[str, Any]:
     """The summary's fields, totals and exit code; times are in seconds, rounded to milliseconds."""
     rows = [{**asdict(row), "phrases": dict(row.phrases), "seconds": round(row.seconds, 3)} for row in summary.rows]
     return {
@@ -35,6 +36,6 @@ def to_json(summary: Summary) -> dict[str, Any]:
     } | ({"steps": [asdict(step) for step in summary.steps]} if summary.steps else {})
 
 
-def write(summary: Summary, path: str | Path) -> None:
+def write(summary: RunSummary, path: str | Path) -> None:
     """``to_json`` at ``path``; CannotWriteError where it cannot be written."""
     write_json(Path(path), to_json(summary), "choose another file with --json")

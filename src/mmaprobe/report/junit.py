@@ -7,12 +7,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from mmaprobe.evidence.files import write_bytes
-from mmaprobe.report.rows import NEW, InstructionRow, Summary
+from mmaprobe.report.run_summary import NEW, InstructionRow, RunSummary
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def to_junit(summary: Summary) -> str:
+def to_junit(summary: RunSummary) -> str:
     """The XML text.
 
     A mismatch, a change and, under ``check``, what is new or missing is a ``failure``; other outcomes that are not
@@ -55,7 +55,7 @@ def _element(row: InstructionRow) -> str:
     return "failure" if row.outcome in ("mismatch", "changed", "equal") else "error"
 
 
-def _ended(summary: Summary) -> list[str]:
+def _ended(summary: RunSummary) -> list[str]:
     """Why the run as a whole is no success."""
     ended = [summary.ended] * bool(summary.ended and (summary.failure or summary.unreached))
     few = f"{summary.compared} instructions were compared, at least {summary.least} must be"
@@ -81,6 +81,6 @@ def _clean(text: str) -> str:
     return _NOT_XML.sub("?", text)
 
 
-def write(summary: Summary, path: str | Path) -> None:
+def write(summary: RunSummary, path: str | Path) -> None:
     """``to_junit`` at ``path``; CannotWriteError where it cannot be written."""
     write_bytes(Path(path), to_junit(summary).encode(), "choose another file with --junit")

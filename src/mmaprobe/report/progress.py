@@ -7,19 +7,19 @@ from types import TracebackType
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from mmaprobe.errors import plain
-from mmaprobe.report.console import Plain
+from mmaprobe.errors import printable
+from mmaprobe.report.console import PlainConsole
 
 
 class _Line(TextColumn):
     """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it."""
 
     def render(self, task: Task) -> Text:
-        return Text(plain(task.description).replace("\n", r"\n").replace("\t", r"\t"))
+        return Text(printable(task.description).replace("\n", r"\n").replace("\t", r"\t"))
 
 
 def _bars() -> Progress:
-    console = Plain(stderr=True)
+    console = PlainConsole(stderr=True)
     return Progress(
         SpinnerColumn(),
         _Line(""),

@@ -29,12 +29,12 @@ from mmaprobe.options import (
     or_none,
     with_methods,
 )
-from mmaprobe.runs.room import Clock, Listener
+from mmaprobe.runs.run_state import Clock, RunListener
 from mmaprobe.validation import check_vectors
 from mmaprobe.vendors import every
 
 A_YEAR = 525_600
-"""Minutes."""
+"""The minutes of a year: no budget is larger."""
 OPTIONS: dict[str, Rule] = {
     "device": or_none(of_type("a device or its name", str, Device)), "instruction": TEXT, "budget": or_none(NUMBER),
     "out": or_none(of_type("a path", str, Path)), "resume": FLAG, "check": FLAG, "least": ANY_WHOLE,
@@ -61,7 +61,7 @@ class Options:
     resume: bool = False
     check: bool = False
     least: int = 0
-    listener: Listener | None = None
+    listener: RunListener | None = None
     clock: Clock = time.monotonic
 
     def __post_init__(self) -> None:

@@ -6,75 +6,76 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.evidence.files import Field
-from mmaprobe.runs.room import DEVICE_FAILED, Room, Work
+from mmaprobe.evidence.files import FileValue
+from mmaprobe.exit_codes import DEVICE_FAILED
+from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.runs.validating import EACH, validate_up_to
 from mmaprobe.survey.comparison import compare
-from mmaprobe.survey.kept_rows import row_from_json, row_to_json
-from mmaprobe.survey.rows import Row
+from mmaprobe.survey.rows_json import row_from_json, row_to_json
+from mmaprobe.survey.survey_rows import SurveyRow
 
 BRIEF = 10_000_000
 """Vectors of a main form's first validation."""
 DERIVING = ("main", "survey")
 
 
-def derive_main(room: Room) -> Work:
+def derive_main(run: RunState) -> Work:
     """Derive the main forms and validate each briefly."""
-    for made in room.sound().main:
-        yield from _survey(room, "main", [made])
+    for made in run.sound().main:
+        yield from _survey(run, "main", [made])
         for weight in (EACH, BRIEF):
-            yield from validate_up_to(room, made, weight, "main")
+            yield from validate_up_to(run, made, weight, "main")
 
 
-def survey_all(room: Room) -> Work:
+def survey_all(run: RunState) -> Work:
     """Derive every primitive once, and show the other instructions equal to what is derived."""
-    room.begin(sum(made not in room.surveyor.rows for made in room.plan.states))
-    for group in room.later(room.surveyor.ordered(room.plan.groups), lambda group: group[0]):
-        yield from _survey(room, "survey", group)
+    run.begin(sum(made not in run.surveyor.rows for made in run.plan.states))
+    for group in run.later(run.surveyor.ordered(run.plan.groups), lambda group: group[0]):
+        yield from _survey(run, "survey", group)
 
 
-def remember(room: Room) -> None:
+def remember(run: RunState) -> None:
     """Take in the rows that an earlier run wrote."""
-    known = {made.id: made for group in room.plan.groups for made in group}
-    known |= {made.id: made for made in room.device.instructions()}
+    known = {made.id: made for group in run.plan.groups for made in group}
+    known |= {made.id: made for made in run.device.instructions()}
     for step in DERIVING:
-        for name, row in room.result(step).get("rows", {}).items():
+        for name, row in run.result(step).get("rows", {}).items():
             made = known[name]
-            if made not in room.surveyor.rows:
-                where = Field(room.store.path / Path("steps", f"{step}.json"), f"result.rows.{name}", row)
-                room.surveyor.keep(row_from_json(made, where))
+            if made not in run.surveyor.rows:
+                where = FileValue(run.store.path / Path("steps", f"{step}.json"), f"result.rows.{name}", row)
+                run.surveyor.keep(row_from_json(made, where))
 
 
-def _survey(room: Room, step: str, group: Iterable[Instruction]) -> Work:
+def _survey(run: RunState, step: str, group: Iterable[Instruction]) -> Work:
     """Derive or recognise a group; its rows, and those of the primitives inside, go into the step's result."""
     states = list(group)
-    if all(state in room.surveyor.rows or room.left_out(state) for state in states):
+    if all(state in run.surveyor.rows or run.left_out(state) for state in states):
         return
-    result = room.result(step)
+    result = run.result(step)
     rows = result.setdefault("rows", {})
-    before = set(room.surveyor.rows)
-    with room.asking(states[0]):
-        room.surveyor.group(states)
-    for made, row in list(room.surveyor.rows.items()):
+    before = set(run.surveyor.rows)
+    with run.asking(states[0]):
+        run.surveyor.group(states)
+    for made, row in list(run.surveyor.rows.items()):
         if made not in before:
             rows[made.id] = row_to_json(row)
-            _keep(room, row)
+            _keep(run, row)
     result["text"] = _text(rows)
     yield states[0].id
 
 
-def _keep(room: Room, row: Row) -> None:
+def _keep(run: RunState, row: SurveyRow) -> None:
     """A row as the part of its instruction."""
     made, found = row.instruction, row.derivation
     form = found.form() if found else {"datapath": row_to_json(row)["datapath"], "reason": row.reason}
-    room.save(
+    run.save(
         made,
         datapath={**form, "outcome": row.outcome, "like": list(row.like), "compared": row.compared},
-        comparison=compare(room.architecture, made, row.datapath, room.seed).form(),
+        comparison=compare(run.architecture, made, row.datapath, run.seed).form(),
         witnesses=found.witnesses if found else (),
     )
     if row.outcome == "failed":
-        room.fail(made, row.reason, DEVICE_FAILED)
+        run.fail(made, row.reason, DEVICE_FAILED)
 
 
 def _text(rows: dict[str, dict[str, object]]) -> str:

@@ -11,30 +11,31 @@ from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.gpu.driver import TakenError, TooOldError
 from mmaprobe.devices.gpu.health import Watch
 from mmaprobe.errors import DeviceError, MmaprobeError
-from mmaprobe.evidence.ending import unforeseen
 from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.steps import StepRecord
+from mmaprobe.evidence.unexpected_ends import unforeseen
+from mmaprobe.exit_codes import DEVICE_FAILED, INTERNAL, INTERRUPTED, MISMATCH, NOT_HERE
 from mmaprobe.runs.asking import answers_of
 from mmaprobe.runs.beginning import Options, begun, best_device
 from mmaprobe.runs.deriving import remember
 from mmaprobe.runs.layouts import recall
 from mmaprobe.runs.plan import plan_of
 from mmaprobe.runs.publishing import write_results
-from mmaprobe.runs.result import INTERRUPTED, Report, Result, cpu_codes, spent
-from mmaprobe.runs.room import Room
-from mmaprobe.runs.rows import document_of
+from mmaprobe.runs.report_summary import document_of
+from mmaprobe.runs.result import Report, Result, cpu_codes, spent
+from mmaprobe.runs.run_state import RunState
 from mmaprobe.runs.selftest import lines
-from mmaprobe.runs.steps import SPENT, Step, Turns
+from mmaprobe.runs.steps import SPENT, RunStep, Turns
 from mmaprobe.runs.validating import ordinary
 
 SUMMARY = "summary.json"
-FAILURES = (70, 5, 1, 3)
+FAILURES = (INTERNAL, DEVICE_FAILED, MISMATCH, NOT_HERE)
 """Exit codes of what ends a run or is about no single instruction, the first that occurs first."""
 RESERVE = 10.0
 """Seconds of the budget kept for the report, or a twentieth of it where that is less."""
 
 
-def conduct(device: Device | str | None, taken: Sequence[Step], options: Options, whole: bool = True) -> Report:
+def conduct(device: Device | str | None, taken: Sequence[RunStep], options: Options, whole: bool = True) -> Report:
     """Take the steps on what an id or glob names of a device, and report; ``whole``: they are all there are.
 
     Raises UsageError, NotHereError, CannotWriteError; what the device does wrong is in the report.
@@ -46,30 +47,30 @@ def conduct(device: Device | str | None, taken: Sequence[Step], options: Options
     store = begun(opened, options, settings | ({"plan": "steps"} if recorded else {}))
     end = None if options.budget is None else begin + 60 * options.budget - min(RESERVE, 3 * options.budget)
     with closing(store):
-        room = Room(opened, store, plan, options.instruction, store.header.seed, options.vectors, options.clock,
+        run = RunState(opened, store, plan, options.instruction, store.header.seed, options.vectors, options.clock,
                     options.listener, end)  # fmt: skip
-        ended, code = _take(room, taken)
+        ended, code = _take(run, taken)
         if not ended and whole:
             store.finish()
-        room.notes += lines(room)
+        run.notes += lines(run)
         if code not in (0, INTERRUPTED):
-            room = replace(room, listener=None, parts={}, results={}, unsaved=set())  # without what is void
-            remember(room)
-        room.notes += write_results(room) + ordinary(room)
-        report = _report(room, taken, options, ended, code, begin)
+            run = replace(run, listener=None, parts={}, results={}, unsaved=set())  # without what is void
+            remember(run)
+        run.notes += write_results(run) + ordinary(run)
+        report = _report(run, taken, options, ended, code, begin)
         if recorded:
             store.attach(SUMMARY, json_text(document_of(report)).encode())
     return report
 
 
-def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int]:
+def _take(run: RunState, taken: Sequence[RunStep]) -> tuple[str, int]:
     """Take the steps; why that ended early, and its exit code."""
-    recall(room)
-    remember(room)
+    recall(run)
+    remember(run)
     try:
-        room.watch = Watch(room.device)
-        room.notes += room.watch.opening()
-        return Turns(room, taken, notes=list(room.notes)).run(), 0
+        run.watch = Watch(run.device)
+        run.notes += run.watch.opening()
+        return Turns(run, taken, notes=list(run.notes)).take(), 0
     except (DeviceError, TakenError, TooOldError) as error:
         return str(error), error.exit_code
     except KeyboardInterrupt:
@@ -77,26 +78,26 @@ def _take(room: Room, taken: Sequence[Step]) -> tuple[str, int]:
     except Exception as error:
         if isinstance(error, MmaprobeError):
             raise
-        said = unforeseen(error, room.store.path)
+        said = unforeseen(error, run.store.path)
         return str(said), said.exit_code
 
 
-def _report(room: Room, taken: Sequence[Step], options: Options, ended: str, code: int, begin: float) -> Report:
+def _report(run: RunState, taken: Sequence[RunStep], options: Options, ended: str, code: int, begin: float) -> Report:
     """What was found, whether it is what was asked, and why it ended: by an error's code, or the budget's."""
-    unreached, owed = 0, {made for step in taken for made in step.owes(room.plan)}
+    unreached, owed = 0, {made for step in taken for made in step.owes(run.plan)}
     if ended == SPENT and owed:
-        unreached = _below(room, owed)
-        ended = spent(unreached, len(owed), room.minimum)
-    steps, answers = room.store.steps, answers_of(room.store)
+        unreached = _below(run, owed)
+        ended = spent(unreached, len(owed), run.minimum)
+    steps, answers = run.store.steps, answers_of(run.store)
     codes = [code, *(answer.exit_code for answer in answers), *cpu_codes(steps)]
     return Report(
-        device=room.device,
-        results=tuple(_results(room)),
-        absent=room.plan.absent,
-        out=room.store.path,
-        run=room.store.header.run,
-        seed=room.seed,
-        seconds=room.clock() - begin,
+        device=run.device,
+        results=tuple(_results(run)),
+        absent=run.plan.absent,
+        out=run.store.path,
+        run=run.store.header.run,
+        seed=run.seed,
+        seconds=run.clock() - begin,
         ended=ended,
         interrupted=code == INTERRUPTED,
         check=options.check,
@@ -105,21 +106,21 @@ def _report(room: Room, taken: Sequence[Step], options: Options, ended: str, cod
         steps=tuple(steps.get(each.name) or StepRecord(each.name, each.purpose) for each in taken if each.recorded),
         failure=next((each for each in (INTERRUPTED, *FAILURES) if each in codes), 0),
         answers=tuple(answers),
-        notes=tuple(room.notes),
+        notes=tuple(run.notes),
     )
 
 
-def _below(room: Room, owed: Iterable[Instruction]) -> int:
+def _below(run: RunState, owed: Iterable[Instruction]) -> int:
     """How many instructions had less than the minimum of vectors, nothing being wrong with them."""
-    known = [room.part(made) for made in owed if not room.left_out(made)]
-    return sum(part.vectors < room.minimum and not part.mismatch_count for part in known)
+    known = [run.part(made) for made in owed if not run.left_out(made)]
+    return sum(part.vectors < run.minimum and not part.mismatch_count for part in known)
 
 
-def _results(room: Room) -> Iterator[Result]:
+def _results(run: RunState) -> Iterator[Result]:
     """What is known of every instruction, those of one form side by side."""
-    for group in room.plan.groups:
-        for made in (*group, *room.plan.others.get(group[0].id, ())):
-            if made in room.found:
-                yield room.found[made]
-            elif made.id in room.store.parts:
-                yield Result(made, resumed=room.store.parts[made.id], form=group[0])
+    for group in run.plan.groups:
+        for made in (*group, *run.plan.others.get(group[0].id, ())):
+            if made in run.found:
+                yield run.found[made]
+            elif made.id in run.store.parts:
+                yield Result(made, resumed=run.store.parts[made.id], form=group[0])

@@ -24,32 +24,32 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.probing import probe
 from mmaprobe.runs.result import Result
-from mmaprobe.runs.room import ENDS_THE_RUN, Room, Work, blamed
-from mmaprobe.runs.steps import LONGEST, Step
+from mmaprobe.runs.run_state import ENDS_THE_RUN, RunState, Work, blamed
+from mmaprobe.runs.steps import LONGEST, RunStep
 from mmaprobe.survey.comparison import compare, compare_with_shipped
 from mmaprobe.validation import validate
 
 VECTORS = 10_000_000
-"""Of each instruction, where nobody says how many."""
+"""Vectors of each instruction, where nobody says how many."""
 
 
-def take_each(room: Room) -> Work:
+def take_each(run: RunState) -> Work:
     """Every instruction of the plan in all its control states; those that an earlier run finished stay as they are.
 
     The others of an opcode begin with what the first one computes.
     """
-    device, known = serial(room.device), dict[str, Datapath]()
-    todo = [share for state, share in _shares(room) if not room.store.is_finished(state.id)]
-    room.begin(len(todo), sum(todo))
+    device, known = serial(run.device), dict[str, Datapath]()
+    todo = [share for state, share in _shares(run) if not run.store.is_finished(state.id)]
+    run.begin(len(todo), sum(todo))
     with ThreadPoolExecutor(1) as thread:
-        behind = _Behind(room, device, thread)
+        behind = _Behind(run, device, thread)
         try:
-            for state, share in _shares(room):
-                if room.spent():
-                    room.cut = True
+            for state, share in _shares(run):
+                if run.spent():
+                    run.cut = True
                     break
-                kept = room.store.is_finished(state.id)
-                result = _kept(room, state) if kept else _derived(room, device, state, known.get(state.opcode))
+                kept = run.store.is_finished(state.id)
+                result = _kept(run, state) if kept else _derived(run, device, state, known.get(state.opcode))
                 if result.datapath is not None:
                     known.setdefault(state.opcode, result.datapath)
                 behind.take(result, share)
@@ -63,43 +63,43 @@ def take_each(room: Room) -> Work:
 
 
 EACH_IN_TURN = (
-    Step("instructions", "each in turn: probed, derived, beside the shipped file, validated", LONGEST, take_each,
+    RunStep("instructions", "each in turn: probed, derived, beside the shipped file, validated", LONGEST, take_each,
          owes=lambda plan: plan.states, recorded=False),
 )  # fmt: skip
 """What a processor, a model or a program is asked."""
 
 
-def _shares(room: Room) -> Iterator[tuple[Instruction, int]]:
+def _shares(run: RunState) -> Iterator[tuple[Instruction, int]]:
     """Every control state, with its share of its instruction's vectors: never below the run's minimum."""
-    for group in room.plan.groups:
-        share = max((VECTORS if room.most is None else room.most) // len(group), room.minimum)
+    for group in run.plan.groups:
+        share = max((VECTORS if run.most is None else run.most) // len(group), run.minimum)
         yield from ((state, share) for state in group)
 
 
-def _kept(room: Room, state: Instruction) -> Result:
+def _kept(run: RunState, state: Instruction) -> Result:
     """What a part that an earlier run finished says, beside the file that ships now."""
-    part = room.part(state)
+    part = run.part(state)
     table = (part.datapath or {}).get("datapath")
-    datapath = from_table(table, f"{room.store.path}: {state.id}") if table else None
-    return Result(state, datapath, comparison=compare(room.architecture, state, datapath, room.seed), resumed=part)
+    datapath = from_table(table, f"{run.store.path}: {state.id}") if table else None
+    return Result(state, datapath, comparison=compare(run.architecture, state, datapath, run.seed), resumed=part)
 
 
-def _derived(room: Room, device: Device, state: Instruction, start: Datapath | None) -> Result:
+def _derived(run: RunState, device: Device, state: Instruction, start: Datapath | None) -> Result:
     """What an instruction computes; without a known relative to ``start`` from it is probed first."""
     begin, findings = time.monotonic(), dict[str, Finding]()
     try:
         if start is None and not state.chunk:
-            room.say(f"{state.id}: probing")
-            findings = probe(device, state, seed=room.seed)
+            run.say(f"{state.id}: probing")
+            findings = probe(device, state, seed=run.seed)
             _check_sound(findings)
-        derivation = derive(device, state, seed=room.seed, start=start, findings=findings,
-                            say=lambda stage: room.say(f"{state.id}: {stage}"))  # fmt: skip
-        comparison = compare_with_shipped(room.architecture, state, derivation, room.seed)
+        derivation = derive(device, state, seed=run.seed, start=start, findings=findings,
+                            say=lambda stage: run.say(f"{state.id}: {stage}"))  # fmt: skip
+        comparison = compare_with_shipped(run.architecture, state, derivation, run.seed)
     except Exception as error:
         probed = tuple(findings.values())
-        return _failed(room, Result(state, seconds=time.monotonic() - begin, findings=probed), error)
+        return _failed(run, Result(state, seconds=time.monotonic() - begin, findings=probed), error)
     finally:
-        room.derived(state)
+        run.derived(state)
     return Result(state, derivation.datapath, derivation, comparison, seconds=time.monotonic() - begin)
 
 
@@ -111,12 +111,12 @@ def _check_sound(findings: dict[str, Finding]) -> None:
         raise DeviceError(f"{first.question}: {first.text}")
 
 
-def _failed(room: Room, result: Result, error: Exception) -> Result:
+def _failed(run: RunState, result: Result, error: Exception) -> Result:
     """What went wrong with one instruction is its result, and the others go on; what ends the run its part says too."""
-    said, code = blamed(error, room.store.path)
+    said, code = blamed(error, run.store.path)
     result = replace(result, error=said, error_code=code)
     if isinstance(error, ENDS_THE_RUN):
-        room.keep(result)
+        run.keep(result)
         raise error
     return result
 
@@ -124,8 +124,8 @@ def _failed(room: Room, result: Result, error: Exception) -> Result:
 class _Behind:
     """Validates on a thread of its own, behind the derivations; ``stopping`` ends what is under way early."""
 
-    def __init__(self, room: Room, device: Device, thread: ThreadPoolExecutor) -> None:
-        self._room, self._device, self._thread = room, device, thread
+    def __init__(self, run: RunState, device: Device, thread: ThreadPoolExecutor) -> None:
+        self._room, self._device, self._thread = run, device, thread
         self._waiting = deque[Future[None]]()
         self.stopping = False
 
@@ -158,13 +158,13 @@ class _Behind:
         self._room.keep(replace(result, seconds=result.seconds + time.monotonic() - begin))
 
     def _validated(self, result: Result, reference: Datapath, vectors: int) -> Result:
-        room, made = self._room, result.instruction
-        model, seed = DatapathDevice(made, reference), room.seed + 1
+        run, made = self._room, result.instruction
+        model, seed = DatapathDevice(made, reference), run.seed + 1
         try:
-            summary = validate(self._device, model, made, vectors, seed, progress=room.compared, stop=self._stop)
+            summary = validate(self._device, model, made, vectors, seed, progress=run.compared, stop=self._stop)
         except Exception as error:
-            return result if self.stopping else _failed(room, result, error)
-        room.cut = room.cut or summary.stopped
+            return result if self.stopping else _failed(run, result, error)
+        run.cut = run.cut or summary.stopped
         return replace(result, summary=summary)
 
     def _stop(self) -> bool:

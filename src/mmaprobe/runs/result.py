@@ -13,14 +13,12 @@ from mmaprobe.devices.base import Device
 from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
+from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, INTERRUPTED, MISMATCH, demand_codes, run_code, worst
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.report.rows import EXIT_CODES, NEW, demand_codes, run_code, worst
-from mmaprobe.runs.questions.answers import Answer
+from mmaprobe.report.run_summary import EXIT_CODES, NEW
+from mmaprobe.runs.open_questions.answers import Answer
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
-
-INTERRUPTED = 130
-"""Exit code."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,10 @@ class Result:
             return self.error_code
         if self.resumed is not None:
             return self.resumed.exit_code
-        codes = [self.summary.exit_code if self.summary is not None else 4]
+        codes = [self.summary.exit_code if self.summary is not None else INCONCLUSIVE]
         if self.derivation is None or self.derivation.datapath is None:
-            codes.append(4 if self.derivation is None or self.derivation.again is None else 5)
+            doubtful = self.derivation is None or self.derivation.again is None
+            codes.append(INCONCLUSIVE if doubtful else DEVICE_FAILED)
         return worst(codes)
 
     @property
@@ -106,7 +105,7 @@ class Report:
     @property
     def exit_code(self) -> int:
         """The first of 70, 5, 1, 6, 4, 3, 0; 130 for an interrupt."""
-        codes = {result.exit_code for result in self.results} | {1 for result in self.results if result.changed}
+        codes = {result.exit_code for result in self.results} | {MISMATCH for result in self.results if result.changed}
         codes |= demand_codes(
             changed=any(result.standing == NEW for result in self.results) or not all(why for _, why in self.absent),
             check=self.check,
@@ -120,7 +119,7 @@ class Report:
 def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
     """The exit codes that the CPU's instructions make, from their counts and outcomes."""
     rows = steps["cpu"].result.get("summary", {}).get("instructions", []) if "cpu" in steps else []
-    return [1 if row["mismatches"] else EXIT_CODES[row["outcome"]] for row in rows]
+    return [MISMATCH if row["mismatches"] else EXIT_CODES[row["outcome"]] for row in rows]
 
 
 def spent(unreached: int, chosen: int, minimum: int) -> str:

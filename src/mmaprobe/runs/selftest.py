@@ -14,13 +14,14 @@ from mmaprobe.catalog.lookup import lowering
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.runs.plan import MAIN_FORMATS, kind, place
-from mmaprobe.runs.room import Room, Work
+from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.runs.validating import ORDINARY, prove
 from mmaprobe.survey.layouts import unsettled
-from mmaprobe.validation.fused import UnsteadyError
+from mmaprobe.validation.fused import UnsteadyLaunchError
 
 WELL = "well"
 ITEMS = 37
+"""Items of the known answer: more than a CTA's groups run at a time, and no multiple of them."""
 CAMPAIGN = "fused campaign"
 
 
@@ -28,45 +29,45 @@ class DeadError(DeviceError):
     """No kernel of the self-test came to a good end."""
 
 
-def test_itself(room: Room) -> Work:
+def test_itself(run: RunState) -> Work:
     """Ask the kernels one after another, in one piece; what breaks the device is left out of what follows.
 
     DeadError where all break it; a wrong answer does not, and is the next step's to explain.
     """
-    result = room.result("selftest")
+    result = run.result("selftest")
     said: dict[str, str] = result.setdefault("kernels", {})
-    every = kernels(room)
+    every = kernels(run)
     for made in every:
         if made.id not in said:
-            room.say(made.id)
-            with room.asking(made):
-                said[made.id] = _outcome(room, made)
-            if room.left_out(made):
-                said[made.id] = str(room.part(made).validation["error"]).removeprefix(f"{made.id}: ")
+            run.say(made.id)
+            with run.asking(made):
+                said[made.id] = _outcome(run, made)
+            if run.left_out(made):
+                said[made.id] = str(run.part(made).validation["error"]).removeprefix(f"{made.id}: ")
         result["text"] = _text(said)
-    if every and all(room.left_out(made) for made in every):
+    if every and all(run.left_out(made) for made in every):
         raise DeadError(
-            f"{room.device.name}: none of the self-test's {len(every)} kernels came to a good end; "
+            f"{run.device.name}: none of the self-test's {len(every)} kernels came to a good end; "
             "see: mmaprobe doctor; --steps layouts asks the other instructions all the same"
         )
     if CAMPAIGN not in said:
-        room.say(CAMPAIGN)
-        said[CAMPAIGN] = _campaign(room, [made for made in every if said[made.id] == WELL])
+        run.say(CAMPAIGN)
+        said[CAMPAIGN] = _campaign(run, [made for made in every if said[made.id] == WELL])
         result["text"] = _text(said)
     yield CAMPAIGN
 
 
-def lines(room: Room) -> list[str]:
+def lines(run: RunState) -> list[str]:
     """The kernels that did not go well and how, a line each."""
-    said = room.result("selftest").get("kernels", {})
+    said = run.result("selftest").get("kernels", {})
     return [f"self-test: {name}: {text}" for name, text in said.items() if _failed(text)]
 
 
-def kernels(room: Room) -> list[Instruction]:
+def kernels(run: RunState) -> list[Instruction]:
     """The instructions that are asked."""
-    plan, found = room.plan, dict[str, list[Instruction]]()
+    plan, found = run.plan, dict[str, list[Instruction]]()
     for made in plan.bases:
-        if not unsettled(room.device, made):
+        if not unsettled(run.device, made):
             found.setdefault(kind(made), []).append(made)
     main, covered, chosen = set(plan.main), set[str](), list[Instruction]()
     for each in found.values():
@@ -95,31 +96,31 @@ def _primitives(made: Instruction, architecture: str) -> tuple[str, ...]:
         return ()
 
 
-def _outcome(room: Room, made: Instruction) -> str:
+def _outcome(run: RunState, made: Instruction) -> str:
     """How a known answer goes."""
     try:
-        batch, expected = known_answer(made, ITEMS, room.seed)
+        batch, expected = known_answer(made, ITEMS, run.seed)
     except UsageError as error:
         return f"not asked: {error}"
     try:
-        right = answers(made, room.device.run(made, batch), expected)
+        right = answers(made, run.device.run(made, batch), expected)
     except WrongAnswerError as error:
         return str(error).removeprefix(f"{made.id}: ")
     return WELL if right else "wrong known answer"
 
 
-def _campaign(room: Room, well: list[Instruction]) -> str:
+def _campaign(run: RunState, well: list[Instruction]) -> str:
     """How a fused campaign of the first instruction that has one here proves itself."""
     for made in well:
         try:
-            found = prove(room, made)
-        except UnsteadyError as error:
-            room.flag(made, str(error))
+            found = prove(run, made)
+        except UnsteadyLaunchError as error:
+            run.flag(made, str(error))
             return f"{made.id}: {error}"
         if found is not None:
             return WELL if not found else f"{made.id}: proven; {found} of its vectors are not the shipped datapath's"
-        if ORDINARY in room.part(made).validation:
-            return f"{made.id}: {room.part(made).validation[ORDINARY]}"
+        if ORDINARY in run.part(made).validation:
+            return f"{made.id}: {run.part(made).validation[ORDINARY]}"
     return "not asked: no fused kernel is at hand (mmaprobe compile --campaign)"
 
 

@@ -12,18 +12,25 @@ from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
-from mmaprobe.runs.room import Room, Work
+from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyError, fused, instead
+from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyLaunchError, fused, instead
 
-EACH, DISTINCT, MAIN = 10**6, 10**9, 10**11
-"""Vectors of each form, of each distinct family, formats and K, and of each main form."""
+EACH = 10**6
+"""Vectors of each form."""
+DISTINCT = 10**9
+"""Vectors of each distinct family, formats and K."""
+MAIN = 10**11
+"""Vectors of each main form."""
 FIRST = 10**6
 """Vectors of the first call; the later ones are as many as take ``CALL_SECONDS``."""
-CALL_SECONDS, QUICKER = 5.0, 64
-"""Of a fused kernel's call most is overhead: the next one is ``QUICKER`` times as large, if that is more."""
+CALL_SECONDS = 5.0
+"""Seconds of one call, between which a step can be left."""
+QUICKER = 64
+"""Of a fused kernel's call most is overhead: the next one has so many times its vectors, if that is more."""
 RISING = (10**7, 10**8, DISTINCT)
 EXAMPLES = 4
+"""Mismatches that are kept of an instruction."""
 ORDINARY, GIVE_UP = "ordinary", 3
 """A validation's word on why no fused kernel compares the instruction; after so many of them none is asked, unless one
 went well."""
@@ -31,147 +38,147 @@ ALIKE = ("same", "equivalent")
 """Outcomes of a comparison with the shipped file in which no vector tells the two apart."""
 
 
-def validate_all(room: Room) -> Work:
+def validate_all(run: RunState) -> Work:
     """Every form to the least weight, then the distinct ones to the next, then the main ones to the last; then the
     other sizes and modifiers to the least.
 
     On a GPU the distinct and main ones that have no fused kernel come after all that, by weights that rise, so
     that none of them takes the time of the others.
     """
-    plan, waits = room.sound(), False
+    plan, waits = run.sound(), False
     others = tuple(made for made in plan.asked if made not in set(plan.bases))
     for weight, those, at_once in (
         (EACH, plan.bases, False), (DISTINCT, plan.distinct, True), (MAIN, plan.main, True), (EACH, others, False),
         *((weight, plan.distinct, False) for weight in RISING), (MAIN, plan.main, False),
     ):  # fmt: skip
         for made in those:
-            if made not in room.surveyor.rows and made in plan.bases and "survey" in room.open_steps:
+            if made not in run.surveyor.rows and made in plan.bases and "survey" in run.open_steps:
                 waits = True
-            elif not at_once or not isinstance(room.device, CampaignDevice) or _is_quick(room, made, weight):
-                yield from validate_up_to(room, made, weight, "validation")
+            elif not at_once or not isinstance(run.device, CampaignDevice) or _is_quick(run, made, weight):
+                yield from validate_up_to(run, made, weight, "validation")
     if waits:
         yield None
 
 
-def validate_up_to(room: Room, made: Instruction, weight: int, step: str) -> Work:
+def validate_up_to(run: RunState, made: Instruction, weight: int, step: str) -> Work:
     """Compare vectors of an instruction until ``weight`` are, or the run's most; a mismatch ends it."""
-    weight = weight if room.most is None else min(weight, room.most)
+    weight = weight if run.most is None else min(weight, run.most)
     count, quick, reference = FIRST, False, None
-    while room.part(made).vectors < weight and not room.part(made).mismatch_count and not room.left_out(made):
-        summary, before = None, room.part(made)
-        with room.asking(made):
-            reference = reference or _reference(room, made, weight)
+    while run.part(made).vectors < weight and not run.part(made).mismatch_count and not run.left_out(made):
+        summary, before = None, run.part(made)
+        with run.asking(made):
+            reference = reference or _reference(run, made, weight)
             if reference is None:
                 return
-            quick = weight > EACH and _has_campaign(room, made, reference)
+            quick = weight > EACH and _has_campaign(run, made, reference)
             count = min(max(count, LEAST if quick else 0), weight - before.vectors)
-            seed = room.seed + 1 + len(before.validation.get("runs", ()))
+            seed = run.seed + 1 + len(before.validation.get("runs", ()))
             summary = validate(
-                room.device, reference, made, count, seed, progress=room.compared, stop=room.late,
-                said=lambda why: room.merge(made, {ORDINARY: why}), campaign=campaigns(room, made),
+                run.device, reference, made, count, seed, progress=run.compared, stop=run.late,
+                said=lambda why: run.merge(made, {ORDINARY: why}), campaign=campaigns(run, made),
             )  # fmt: skip
-            _count(room, made, summary, weight)
+            _count(run, made, summary, weight)
         if summary is not None and summary.interrupted and not summary.stopped:
             raise KeyboardInterrupt
         if summary is None or (summary.vectors < count and not summary.stopped):
             return
         rate = summary.vectors / max(summary.seconds, 1e-3)
         count = int(max(FIRST, CALL_SECONDS * rate, QUICKER * summary.vectors if quick else 0))
-        room.result(step)["text" if step == "validation" else "validated"] = _text(room)
-        yield f"{made.id}: {room.part(made).vectors:,} vectors"
+        run.result(step)["text" if step == "validation" else "validated"] = _text(run)
+        yield f"{made.id}: {run.part(made).vectors:,} vectors"
 
 
-def _is_quick(room: Room, made: Instruction, weight: int) -> bool:
+def _is_quick(run: RunState, made: Instruction, weight: int) -> bool:
     """Whether a fused kernel compares the vectors; what goes wrong is the instruction's."""
     found = False
-    if not room.left_out(made):
-        with room.asking(made):
-            reference = _reference(room, made, weight)
-            found = reference is not None and _has_campaign(room, made, reference)
+    if not run.left_out(made):
+        with run.asking(made):
+            reference = _reference(run, made, weight)
+            found = reference is not None and _has_campaign(run, made, reference)
     return found
 
 
-def campaigns(room: Room, made: Instruction) -> bool:
+def campaigns(run: RunState, made: Instruction) -> bool:
     """Whether fused kernels are asked: not one that failed, and none at all where several did and none went well."""
-    if ORDINARY in room.part(made).validation:
+    if ORDINARY in run.part(made).validation:
         return False
-    failed = sum(ORDINARY in part.validation for part in room.parts.values())
-    return failed < GIVE_UP or any("multiprocessors" in run for part in room.parts.values()
-                                   for run in part.validation.get("runs", ()))  # fmt: skip
+    failed = sum(ORDINARY in part.validation for part in run.parts.values())
+    return failed < GIVE_UP or any("multiprocessors" in each for part in run.parts.values()
+                                   for each in part.validation.get("runs", ()))  # fmt: skip
 
 
-def prove(room: Room, made: Instruction) -> int | None:
+def prove(run: RunState, made: Instruction) -> int | None:
     """How many of a proof's vectors a fused kernel finds to differ from the shipped datapath; None where there is none.
 
-    What fails is kept with the instruction, for which no fused kernel is asked again; ENDS_ALL and UnsteadyError where
-    that is not the kernel's fault.
+    What fails is kept with the instruction, for which no fused kernel is asked again; ENDS_ALL and
+    UnsteadyLaunchError where that is not the kernel's fault.
     """
-    reference = _shipped(room, made)
-    if reference is None or not campaigns(room, made):
+    reference = _shipped(run, made)
+    if reference is None or not campaigns(run, made):
         return None
-    refused = _refused(room, made)
-    here = fused(room.device, reference, made, refused)
+    refused = _refused(run, made)
+    here = fused(run.device, reference, made, refused)
     if here is None:
         return None
     try:
-        return here.prove(families_for(made)[0], room.seed)
-    except (*ENDS_ALL, UnsteadyError):
+        return here.prove(families_for(made)[0], run.seed)
+    except (*ENDS_ALL, UnsteadyLaunchError):
         raise
     except (DeviceError, NotHereError) as error:
         refused(str(error))
         return None
 
 
-def ordinary(room: Room) -> list[str]:
+def ordinary(run: RunState) -> list[str]:
     """The instructions whose fused kernels failed and why, a line each."""
-    return [f"{name}: {part.validation[ORDINARY]}" for name, part in sorted(room.parts.items())
+    return [f"{name}: {part.validation[ORDINARY]}" for name, part in sorted(run.parts.items())
             if ORDINARY in part.validation]  # fmt: skip
 
 
-def _has_campaign(room: Room, made: Instruction, reference: Device) -> bool:
+def _has_campaign(run: RunState, made: Instruction, reference: Device) -> bool:
     """Whether a fused kernel is at hand and asked; what a compiler says against it is kept with the instruction."""
 
-    return campaigns(room, made) and fused(room.device, reference, made, _refused(room, made)) is not None
+    return campaigns(run, made) and fused(run.device, reference, made, _refused(run, made)) is not None
 
 
-def _refused(room: Room, made: Instruction) -> Callable[[str], None]:
+def _refused(run: RunState, made: Instruction) -> Callable[[str], None]:
     """What keeps why no fused kernel compares an instruction."""
-    return lambda why: room.merge(made, {ORDINARY: instead(why)})
+    return lambda why: run.merge(made, {ORDINARY: instead(why)})
 
 
-def _reference(room: Room, made: Instruction, weight: int) -> Device | None:
+def _reference(run: RunState, made: Instruction, weight: int) -> Device | None:
     """The derived datapath; what the lowering makes of the derived primitives; else what is shipped.
 
     Beyond ``EACH``, what is shipped if no vector tells it from what was derived: fused kernels of these are compiled
     beforehand.
     """
-    shipped = _shipped(room, made)
-    if weight > EACH and shipped is not None and (room.part(made).comparison or {}).get("outcome") in ALIKE:
+    shipped = _shipped(run, made)
+    if weight > EACH and shipped is not None and (run.part(made).comparison or {}).get("outcome") in ALIKE:
         return shipped
-    row = room.surveyor.rows.get(made)
+    row = run.surveyor.rows.get(made)
     path = row.datapath if row is not None else None
-    if path is None and (foreseen := room.surveyor.foreseen(made)) is not None:
+    if path is None and (foreseen := run.surveyor.foreseen(made)) is not None:
         path = foreseen[0]
     if path is not None:
         return DatapathDevice(made, path)
     return shipped
 
 
-def _shipped(room: Room, made: Instruction) -> Device | None:
+def _shipped(run: RunState, made: Instruction) -> Device | None:
     try:
-        shipped = ModelDevice(f"model:{room.architecture}", load(room.architecture))
+        shipped = ModelDevice(f"model:{run.architecture}", load(run.architecture))
     except UsageError:
         return None
     return shipped if shipped.supports(made) else None
 
 
-def _count(room: Room, made: Instruction, summary: Summary, weight: int) -> None:
+def _count(run: RunState, made: Instruction, summary: Summary, weight: int) -> None:
     """Add what was compared to the instruction's part."""
-    part = room.part(made)
+    part = run.part(made)
     runs = [*part.validation.get("runs", ()), summary.form()]
     vectors, mismatches = part.vectors + summary.vectors, part.mismatch_count + summary.mismatches
     said: dict[str, Any] = {"runs": runs, "vectors": vectors, "mismatches": mismatches}
-    room.save(
+    run.save(
         made,
         status="finished" if vectors >= min(weight, EACH) and not mismatches else "partial",
         validation={**part.validation, **said},
@@ -181,8 +188,8 @@ def _count(room: Room, made: Instruction, summary: Summary, weight: int) -> None
     )
 
 
-def _text(room: Room) -> str:
-    compared = [part for part in room.parts.values() if part.vectors]
+def _text(run: RunState) -> str:
+    compared = [part for part in run.parts.values() if part.vectors]
     vectors = sum(part.vectors for part in compared)
     wrong = sum(part.mismatch_count for part in compared)
     return f"{vectors:,} vectors of {len(compared)} instructions, {wrong:,} mismatches"

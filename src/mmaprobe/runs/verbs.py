@@ -18,23 +18,23 @@ from mmaprobe.runs.instructions import EACH_IN_TURN, VECTORS
 from mmaprobe.runs.layouts import find_layouts
 from mmaprobe.runs.recording import record_all, record_main, write_archive
 from mmaprobe.runs.result import Report
-from mmaprobe.runs.room import Clock, Listener
+from mmaprobe.runs.run_state import Clock, RunListener
 from mmaprobe.runs.selftest import test_itself
-from mmaprobe.runs.steps import Step, chosen
+from mmaprobe.runs.steps import RunStep, chosen
 from mmaprobe.runs.validating import validate_all
 
 STEPS = (
-    Step("selftest", "a kernel of each kind, and a fused campaign, in a child process first", 30, test_itself),
-    Step("layouts", "where the operands of every form go, at several sizes and every placement", 100, find_layouts),
-    Step("outputs", "the main forms' answers to vectors named by recipes", 10, record_main, write_archive),
-    Step("main", "the main forms: derived, beside the shipped file, validated briefly", 80, derive_main),
-    Step("questions", "what is open about this architecture", 60, ask_questions),
-    Step("survey", "every primitive derived once, the other instructions shown equal", 180, survey_all),
-    Step("probes", "every question of the probe suite, to each distinct primitive", 120, probe_primitives),
-    Step("validation", "vectors by weight: every form, every distinct one, the main ones", 180, validate_all,
+    RunStep("selftest", "a kernel of each kind, and a fused campaign, in a child process first", 30, test_itself),
+    RunStep("layouts", "where the operands of every form go, at several sizes and every placement", 100, find_layouts),
+    RunStep("outputs", "the main forms' answers to vectors named by recipes", 10, record_main, write_archive),
+    RunStep("main", "the main forms: derived, beside the shipped file, validated briefly", 80, derive_main),
+    RunStep("questions", "what is open about this architecture", 60, ask_questions),
+    RunStep("survey", "every primitive derived once, the other instructions shown equal", 180, survey_all),
+    RunStep("probes", "every question of the probe suite, to each distinct primitive", 120, probe_primitives),
+    RunStep("validation", "vectors by weight: every form, every distinct one, the main ones", 180, validate_all,
          owes=lambda plan: plan.bases),
-    Step("recording", "answers to vectors named by recipes", 60, record_all, write_archive),
-    Step("cpu", "this machine's own CPU", 60, run_cpu),
+    RunStep("recording", "answers to vectors named by recipes", 60, record_all, write_archive),
+    RunStep("cpu", "this machine's own CPU", 60, run_cpu),
 )  # fmt: skip
 """In this order, so that the first minutes answer the most, and their answers are there whatever breaks later."""
 
@@ -50,7 +50,7 @@ def run(
     resume: bool = False,
     check: bool = False,
     least: int = 0,
-    listener: Listener | None = None,
+    listener: RunListener | None = None,
 ) -> Report:
     """Probe, derive and validate every supported instruction that ``instruction`` (an id or glob) names.
 
@@ -81,7 +81,7 @@ def bring_up(
     check: bool = False,
     least: int = 0,
     steps: Sequence[str] = (),
-    listener: Listener | None = None,
+    listener: RunListener | None = None,
     clock: Clock = time.monotonic,
 ) -> Report:
     """Run the steps (all, or those named) on what an id or glob names of a device, within ``budget`` minutes.
@@ -108,6 +108,6 @@ def run_as_typed(device: Device, steps: str | None, options: Options) -> Report:
     return conduct(device, taken, options, whole=taken == STEPS)
 
 
-def typed_steps(names: str | None) -> tuple[Step, ...]:
+def typed_steps(names: str | None) -> tuple[RunStep, ...]:
     """The steps of these names with commas between them; all where there is none, or ``all``."""
     return chosen(STEPS, () if names in (None, "all") else str(names).split(","))

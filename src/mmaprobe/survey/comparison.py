@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.dense_view import dense_form, plain
+from mmaprobe.derivation.dense_view import dense_form, simplest_sparse
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.devices.model import DatapathDevice
@@ -23,7 +23,8 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.validation.shrink import shrink
 
 VECTORS = 20_000
-Outcome = Literal["same", "equivalent", "changed", "new", "not derived"]
+"""Vectors on which two datapaths are held against each other, at least."""
+Standing = Literal["same", "equivalent", "changed", "new", "not derived"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Comparison:
     ``lines``: every difference in words; ``decisive``: those of the fewest fields that make the shipped datapath
     answer as the derived one."""
 
-    outcome: Outcome
+    outcome: Standing
     shipped: Datapath | None = None
     lines: tuple[str, ...] = ()
     decisive: tuple[str, ...] = ()
@@ -116,7 +117,7 @@ def difference(instruction: Instruction, old: Datapath, new: Datapath, seed: int
         lambda tried: first.run_vectors(made, tried) != second.run_vectors(made, tried),
     )
     answers = [int(each.run_vectors(made, small)[0]) for each in (first, second)]
-    return Witness.of(plain(instruction, small) if instruction.chunk else small, answers[1]), answers[0]
+    return Witness.of(simplest_sparse(instruction, small) if instruction.chunk else small, answers[1]), answers[0]
 
 
 def alike(instruction: Instruction, x: Datapath, y: Datapath, seed: int) -> bool:

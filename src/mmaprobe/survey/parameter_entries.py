@@ -25,7 +25,7 @@ from mmaprobe.parameters.files import BASES, CONTROLS, Basis, Entry, ParameterFi
 from mmaprobe.parameters.lookup import in_control_state
 from mmaprobe.parameters.table import from_table
 from mmaprobe.survey.comparison import alike
-from mmaprobe.survey.rows import Row, Survey
+from mmaprobe.survey.survey_rows import Survey, SurveyRow
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _surveyed(survey: Survey) -> Iterator[Derived]:
             yield Derived(base, paths, _entry(survey, name, states[base.id]))
 
 
-def _entry(survey: Survey, name: str, row: Row) -> Entry:
+def _entry(survey: Survey, name: str, row: SurveyRow) -> Entry:
     assert row.datapath is not None
     search = _search(survey, row)
     basis = basis_of(survey.identity)
@@ -135,7 +135,7 @@ def basis_of(identity: Mapping[str, str]) -> Basis:
     return "predicted" if "parameters" in identity else "measured"
 
 
-def _search(survey: Survey, row: Row) -> Derivation | None:
+def _search(survey: Survey, row: SurveyRow) -> Derivation | None:
     """The derivation behind a row: its own, or that of the instruction it equals."""
     if row.derivation is not None:
         return row.derivation
@@ -151,7 +151,7 @@ def _evidence(survey: Survey) -> str:
     return hashlib.sha256(json_text(said).encode()).hexdigest()[:12]
 
 
-def _source(survey: Survey, row: Row, search: Derivation | None) -> str:
+def _source(survey: Survey, row: SurveyRow, search: Derivation | None) -> str:
     whence = f"from the answers of {survey.device} alone, seed {survey.seed}"
     if row.derivation is None:
         return f"{row.compared:,} vectors {whence}, agree with what {' and '.join(row.like)} computes"

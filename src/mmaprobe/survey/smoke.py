@@ -26,7 +26,9 @@ from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.validation.summary import FamilyCount, Summary
 
 POOL = 1500
+"""Candidates of each instruction; twice as many are aimed at its neighbours."""
 EXAMPLES = 4
+"""Mismatches that are shown of an instruction."""
 FAMILY = "witnesses"
 
 

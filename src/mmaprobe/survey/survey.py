@@ -24,13 +24,14 @@ from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.survey.rows import Row, Survey, outcome_of, survey_of
+from mmaprobe.survey.equality import Equality
+from mmaprobe.survey.survey_rows import Survey, SurveyRow, outcome_of, survey_of
 
-VECTORS = 1000
-"""So many vectors, of every family, must agree before an instruction is said to compute a datapath already known."""
+FIRST = 1000
+"""Vectors of every family that come first: what computes another datapath mostly shows it there."""
 
 
-class Listener(Protocol):
+class SurveyListener(Protocol):
     """Who is told how long work goes: what is to come (None: nobody knows how many vectors), what it is at with the
     seconds left of its budget (None where there is none), and what is done."""
 
@@ -45,15 +46,16 @@ def survey(
     absent: Sequence[tuple[str, str]] = (),
     *,
     seed: int = 0,
-    listener: Listener | None = None,
+    listener: SurveyListener | None = None,
 ) -> Survey:
     """Derive or recognise every instruction of ``groups`` (each the control states of one, the default first).
 
     Instructions that run one primitive as it is come first.  An instruction is
     held against what its lowering makes of the primitives already derived, then
     against every datapath of its formats and lanes already derived, the first
-    found first; one launch of ``VECTORS`` vectors and the witnesses.  Where
-    none agrees it is derived itself.
+    found first: ``FIRST`` vectors and the witnesses, and the first that agrees
+    then with directed vectors and as many fresh ones as a derivation takes.
+    Where none agrees it is derived itself.
     """
     begin = time.monotonic()
     work = Surveyor(device, seed)
@@ -82,13 +84,14 @@ class Surveyor:
     settled: Callable[[Instruction], None] = lambda made: None
     leaves_out: Callable[[Instruction], bool] = lambda made: False
     gives_up_on: tuple[type[Exception], ...] = ()
-    rows: dict[Instruction, Row] = field(default_factory=dict)
+    rows: dict[Instruction, SurveyRow] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     undecided: dict[object, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.architecture = self.device.info().get("architecture", "")
+        self.equality = Equality(self.architecture, self.seed)
 
     def _bare(self, instruction: Instruction) -> str | None:
         return bare_primitive(self.architecture, instruction)
@@ -121,7 +124,7 @@ class Surveyor:
             if wanted and self.device.supports(made) and not self.leaves_out(made):
                 self.keep(self._row(made, None))
 
-    def keep(self, row: Row) -> None:
+    def keep(self, row: SurveyRow) -> None:
         """Take a row in: what is known of its instruction."""
         self.rows[row.instruction] = row
         name = self._bare(row.instruction)
@@ -132,11 +135,11 @@ class Surveyor:
             self.undecided.setdefault(self._compiled(row.instruction), row.instruction.id)
         self.settled(row.instruction)
 
-    def _row(self, instruction: Instruction, start: Datapath | None) -> Row:
+    def _row(self, instruction: Instruction, start: Datapath | None) -> SurveyRow:
         begin = time.monotonic()
-        row = Row(instruction, "inconclusive")
+        row = SurveyRow(instruction, "inconclusive")
         try:
-            row = self._recognised(instruction)
+            row = self.recognised(instruction)
             twin = self.undecided.get(self._compiled(instruction))
             if row.outcome != "equal" and twin is not None:
                 row = replace(row, reason=f"compiles to what {twin} does, which is inconclusive")
@@ -150,7 +153,7 @@ class Surveyor:
             row = replace(row, outcome="failed", reason=str(error))
         return replace(row, seconds=time.monotonic() - begin)
 
-    def _derived(self, row: Row, start: Datapath | None) -> Row:
+    def _derived(self, row: SurveyRow, start: Datapath | None) -> SurveyRow:
         made = row.instruction
         self.say(f"{made.id}: deriving")
         found = derive(
@@ -175,20 +178,24 @@ class Surveyor:
         made = (instruction.a, instruction.b, instruction.c, instruction.d, instruction.k, instruction.modifiers)
         return made, way.kind, way.applications, way.unplaced, way.convert, way.convert_c, way.convert_d, way.add
 
-    def _recognised(self, instruction: Instruction) -> Row:
+    def recognised(self, instruction: Instruction) -> SurveyRow:
         """The row of an instruction that computes something already derived; else what asking has cost."""
         known = list(self._candidates(instruction))
         if not known:
-            return Row(instruction, "inconclusive")
+            return SurveyRow(instruction, "inconclusive")
         self.say(f"{instruction.id}: comparing with what is derived")
         vectors = self._vectors(instruction, [datapath for datapath, _ in known])
         answers = run_vectors(self.device, instruction, vectors)
         sorted_first = sorts(self.architecture, instruction)
-        cost = Row(instruction, "inconclusive", tiles=-(-vectors.size // vectors_per_tile(instruction)), launches=1)
+        row = _asked(SurveyRow(instruction, "inconclusive"), vectors)
         for datapath, like in known:
-            if np.array_equal(computed(instruction, datapath, vectors, sorted_first), answers):
-                return replace(cost, outcome="equal", datapath=datapath, like=like, compared=vectors.size)
-        return cost
+            if not np.array_equal(computed(instruction, datapath, vectors, sorted_first), answers):
+                continue
+            more, expected = self.equality.held(instruction, datapath, sorted_first)
+            row = _asked(row, more)
+            if np.array_equal(run_vectors(self.device, instruction, more), expected):
+                return replace(row, outcome="equal", datapath=datapath, like=like, compared=vectors.size + more.size)
+        return row
 
     def _candidates(self, instruction: Instruction) -> Iterator[tuple[Datapath, tuple[str, ...]]]:
         """What the instruction could compute, each with where it was derived."""
@@ -222,8 +229,14 @@ class Surveyor:
             if row.derivation is not None and row.derivation.witnesses and row.datapath in datapaths
             if _fits(instruction, row.derivation.datapath)
         ]
-        found = hard_vectors(instruction, families_for(instruction), self.seed + 1, VECTORS)
+        found = hard_vectors(instruction, families_for(instruction), self.seed + 1, FIRST)
         return join([found, *(asked(self.architecture, instruction, each) for each in proofs)])
+
+
+def _asked(row: SurveyRow, vectors: Batch) -> SurveyRow:
+    """The row with what it costs to ask these."""
+    tiles = -(-vectors.size // vectors_per_tile(row.instruction))
+    return replace(row, tiles=row.tiles + tiles, launches=row.launches + 1)
 
 
 def _fits(instruction: Instruction, datapath: Datapath | None) -> bool:

@@ -18,7 +18,7 @@ from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
 from mmaprobe.toolchain.vendors import compiler_for, disassembler, listed
 
-Status = Literal["compiled", "changed", "unread", "refused", "open"]
+BuildStatus = Literal["compiled", "changed", "unread", "refused", "open"]
 Pair = tuple[str, str]
 """Id of an instruction and an architecture."""
 
@@ -36,7 +36,7 @@ class Built:
 
     instruction: str
     architecture: str
-    status: Status
+    status: BuildStatus
     reason: str = ""
     kernel: Kernel | None = None
     opcodes: dict[str, int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ def _built(wanted: Instruction, architecture: str, make: Callable[[], Kernel]) -
     except NotHereError as error:
         return Built(name, architecture, "unread", f"not held against the catalog: {error}", made)
     seen = listed(wanted, architecture, made)
-    status: Status = "changed" if seen.differs else "compiled"
+    status: BuildStatus = "changed" if seen.differs else "compiled"
     return Built(
         name, architecture, status, "; ".join(seen.differs), made, seen.opcodes, seen.code, resources=seen.resources
     )

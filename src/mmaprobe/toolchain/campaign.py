@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.toolchain.compiled import compiled_model
 from mmaprobe.toolchain.fragments import CODES, METADATA_BITS, code_type
-from mmaprobe.toolchain.generator_forms import target_text
+from mmaprobe.toolchain.generator_forms import domain_text
 from mmaprobe.toolchain.source import Parts, Source, flattened, heading, template
 from mmaprobe.toolchain.tools import WARPS
 from mmaprobe.toolchain.vendors import family_of
@@ -15,8 +15,12 @@ from mmaprobe.toolchain.vendors import family_of
 GENERATORS, TEMPLATE = "model/vectors.hpp", "gpu/campaign.hpp"
 MOST_SHARED = 64 << 10
 """Bytes of shared memory of a CTA at most; every GPU has as many (CUDA C++ guide; LLVM, AMDGPU usage)."""
-ITEM, LINE, ARRAYS = 8, 80, 160
-"""Bytes of a decoded item and beside the items of a row or column, at most; of arrays' beginnings."""
+ITEM = 8
+"""Bytes of a decoded item at most."""
+LINE = 80
+"""Bytes beside the items of a row or column at most."""
+ARRAYS = 160
+"""Bytes that the beginnings of arrays are moved by at most."""
 
 
 def takes(instruction: Instruction) -> bool:
@@ -25,11 +29,11 @@ def takes(instruction: Instruction) -> bool:
 
 
 def campaign_source(
-    instruction: Instruction, architecture: str, target: Sequence[int], program: Sequence[int]
+    instruction: Instruction, architecture: str, domain: Sequence[int], program: Sequence[int]
 ) -> Source:
     """The campaign of an instruction that is taken: one kernel where its family has one and a tile fits, else stages.
 
-    ``target``: what the generators must know of it (``generators.space.Target.packed``); ``program``: the
+    ``domain``: what the generators must know of it (``generators.domain.Domain.packed``); ``program``: the
     datapath (``models.program``).
     """
     family = family_of(instruction)
@@ -40,7 +44,7 @@ def campaign_source(
         each = parts.matrices + memory
         groups = min((MOST_SHARED - parts.slack) // each, family.groups)  # dynamic memory begins anywhere
         if groups:
-            text = _text(instruction, architecture, target, program, parts, (groups, memory), family.fused)
+            text = _text(instruction, architecture, domain, program, parts, (groups, memory), family.fused)
             return Source(
                 instruction.id, architecture, text, threads=parts.threads, groups=groups,
                 items=parts.items * instruction.blocks, shared=(groups * each + parts.slack) * family.dynamic,
@@ -48,12 +52,12 @@ def campaign_source(
             )  # fmt: skip
     threads = parts.threads if parts is not None and parts.threads < 128 else 32
     alone = Parts(template("gpu/fragments.hpp"), "", threads=threads)
-    text = _text(instruction, architecture, target, program, alone, (WARPS, 0), family.staged)
+    text = _text(instruction, architecture, domain, program, alone, (WARPS, 0), family.staged)
     return Source(instruction.id, architecture, text, threads=threads, groups=WARPS, campaign="staged")
 
 
 def _text(
-    instruction: Instruction, architecture: str, target: Sequence[int], program: Sequence[int], parts: Parts,
+    instruction: Instruction, architecture: str, domain: Sequence[int], program: Sequence[int], parts: Parts,
     sizes: tuple[int, int], ends: Sequence[str],
 ) -> str:  # fmt: skip
     seen: set[str] = set()
@@ -62,7 +66,7 @@ def _text(
             heading(instruction, architecture),
             parts.movement,
             flattened(GENERATORS, seen),
-            target_text(target),
+            domain_text(domain),
             compiled_model(program, instruction.chunk, seen),
             _shape(instruction, parts, *sizes),
             *(flattened(name, seen) for name in (TEMPLATE, *ends)),

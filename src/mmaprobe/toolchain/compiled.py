@@ -11,6 +11,7 @@ from mmaprobe.toolchain.source import flattened
 COLUMNS = "model/program.hpp"
 MODEL = "model/compiled.hpp"
 _CHUNKS = (0, 2, 4, 8)
+"""Lanes of B that one item of metadata covers; 0 for a dense instruction."""
 
 
 def compiled_model(words: Iterable[int], chunk: int = 0, seen: set[str] | None = None) -> str:

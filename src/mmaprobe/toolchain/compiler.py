@@ -13,7 +13,7 @@ from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.source import Source
 
 SECONDS = 600
-"""How long a compiler may take."""
+"""Seconds that a compiler may take."""
 
 
 class RefusedError(MmaprobeError):

@@ -19,6 +19,7 @@ STRUCTS = {
 CODES = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int", 64: "unsigned long long"}
 WORDS = {32: "Word32", 64: "Word64"}
 METADATA_BITS = 8
+"""Bits of the code that holds an item of metadata."""
 
 _PLACE = "static MMAPROBE_DEVICE {type} {name}(int lane, int slot) {{ (void)lane; (void)slot; return {value}; }}"
 

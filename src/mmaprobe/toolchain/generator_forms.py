@@ -6,23 +6,27 @@ from collections.abc import Sequence
 
 from mmaprobe.errors import UsageError
 
-LAYOUTS, LAYOUT_NUMBERS, SPACE_NUMBERS = 5, 14, 15
-"""Of a target: formats (a, b, c, d, scale), the integers of each, and behind them those of its exponents and lanes."""
+LAYOUTS = 5
+"""Formats of a domain: a, b, c, d, scale."""
+LAYOUT_NUMBERS = 14
+"""Integers of each format."""
+SPACE_NUMBERS = 15
+"""Integers of the exponents and lanes, behind them."""
 
 _UNSIGNED = {5, 10, 11, 12}
 """Which integers of a format have 64 bits without sign."""
 
 
-def target_text(packed: Sequence[int], name: str = "TARGET") -> str:
-    """The constant of a target (its integers in the order of ``generators.space.Target``), for ``model/vectors.hpp``.
+def domain_text(packed: Sequence[int], name: str = "DOMAIN") -> str:
+    """The constant of a domain for ``model/vectors.hpp``: integers in the order of ``domain.Domain``.
 
-    UsageError where the numbers are no target.
+    UsageError where the numbers are no domain.
     """
     numbers = [int(number) for number in packed]
     if len(numbers) != LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS:
         raise UsageError(
-            f"a target has {LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS} integers (generators.space.Target.packed), "
-            f"not {len(numbers)}"
+            f"a domain has {LAYOUTS * LAYOUT_NUMBERS + SPACE_NUMBERS} integers "
+            f"(generators.domain.Domain.packed), not {len(numbers)}"
         )
     rows = [
         ", ".join(
@@ -35,6 +39,6 @@ def target_text(packed: Sequence[int], name: str = "TARGET") -> str:
     space = "mmaprobe::MMAPROBE_BUILD::generators"
     inner = ",\n".join(f"    {{{row}}}" for row in rows)
     return (
-        f"MMAPROBE_CONSTANT {space}::Target {name} = {{\n{inner}}};\n"
+        f"MMAPROBE_CONSTANT {space}::Domain {name} = {{\n{inner}}};\n"
         f'static_assert({space}::whole_items({name}), "operands across words of a vector\'s stream");\n'
     )

@@ -19,6 +19,7 @@ from mmaprobe.toolchain.vendors import compiler_for
 CACHE = "MMAPROBE_CACHE"
 """The environment's name for the cache's folder; empty: no cache."""
 DIGEST = 32
+"""Bytes of a SHA-256."""
 
 
 def folder() -> Path | None:

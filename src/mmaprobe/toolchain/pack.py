@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.errors import NotHereError, UsageError, near
-from mmaprobe.evidence.files import Field, Lock, check_seal, read_json, sealed, write_bytes, write_json
+from mmaprobe.evidence.files import FileValue, Lock, check_seal, read_json, sealed, write_bytes, write_json
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel, file_name
 from mmaprobe.toolchain.source import Geometry, Source
 
 SCHEMA = 3
+"""What ``pack.json`` says its schema is."""
 KIND = "mmaprobe pack"
 LIST = "pack.json"
 
@@ -141,11 +142,11 @@ def open_pack(folder: Path) -> Pack:
     return Pack(folder, root["architecture"].text, root["toolchain"].text, kernels, campaigns)
 
 
-def _rows(table: Field) -> Iterator[tuple[str, Field]]:
+def _rows(table: FileValue) -> Iterator[tuple[str, FileValue]]:
     return ((name, table[name]) for name in table.typed(dict))
 
 
-def _packed(name: str, row: Field, source: str = "") -> Packed:
+def _packed(name: str, row: FileValue, source: str = "") -> Packed:
     opcodes = {opcode: row["opcodes"][opcode].whole for opcode in row["opcodes"].typed(dict)}
     geometry = {each.name: row[each.name].whole for each in fields(Geometry)}
     return Packed(name, row["binary"].text, row["code"].text, opcodes, geometry, source)

@@ -16,14 +16,20 @@ import numpy as np
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import vectors_per_tile
 
-CHUNK, LARGEST = 1 << 15, 1 << 17
-"""Vectors of an ordinary batch at most, and of the largest: one of each family that has so many."""
+CHUNK = 1 << 15
+"""Vectors of an ordinary batch at most."""
+LARGEST = 1 << 17
+"""Vectors of the largest batch: one of each family that has so many."""
 MEMORY = 1 << 28
 """Bytes of operands beyond which no batch is larger than an ordinary one."""
-SMALL, SHARE, WIDEST = 192, 5000, 5
-"""Of so many vectors one small batch, of fewer than 2**5 tiles or vectors; so many of them at most (and 1 a family)."""
+SMALL = 192
+"""Small batches of a validation at most (and one a family)."""
+SHARE = 5000
+"""Vectors of a validation for each small batch."""
+WIDEST = 5
+"""Small batches have fewer tiles or vectors than two to this power."""
 TILES_OF = 4
-"""Of a tile instruction's vectors, three in four are the outputs of whole tiles; the others lie alone on diagonals."""
+"""Of four of a tile instruction's vectors three are outputs of whole tiles; the other is alone on a diagonal."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.validation.shrink import shrink
 
 RETESTS = 4
+"""How often a vector that differs is asked again."""
 Answer = Callable[[Batch], Bits]
 Unequal = Callable[[Bits, Bits], NDArray[np.bool_]]
 """Where two answers differ, by the rule of the comparison."""

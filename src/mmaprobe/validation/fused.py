@@ -20,11 +20,11 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.base import Device
-from mmaprobe.devices.gpu.campaign import MULTIPROCESSORS, Found, Order, Place
+from mmaprobe.devices.gpu.campaign import MULTIPROCESSORS, LaunchOrder, LaunchResult, MismatchPlace
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import Recipe, generate_tiles
+from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.generators.space import target
 from mmaprobe.models.model import run_tiles
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Bits
@@ -41,17 +41,23 @@ LEAST = 1 << 21
 ALONE = 1 << 12
 """Vectors of each family that take the ordinary way all the same: outputs alone on diagonals, and another kernel."""
 SECONDS = 0.5
-"""How long a launch should take."""
-PROOF, SABOTAGED = 48, 29
-"""Tiles of a proof, and the one whose first output is taken for wrong."""
-FIRST, MOST = 1 << 24, 1 << 37
-"""Vectors of the first launch, and of any."""
+"""Seconds that a launch should take."""
+PROOF = 48
+"""Tiles of a proof."""
+SABOTAGED = 29
+"""The tile of a proof whose first output is taken for wrong."""
+FIRST = 1 << 24
+"""Vectors of the first launch."""
+MOST = 1 << 37
+"""Vectors of any launch at most."""
 PRIME = 0x9E3779B1
+"""Makes odd numbers of places for the checksum: a prime near 2**32 by the golden ratio (Knuth), as in
+``csrc/gpu/campaign.hpp``."""
 KEPT = 64
-"""Mismatches that are named."""
+"""Mismatches whose place is kept."""
 
 
-class UnsteadyError(DeviceError):
+class UnsteadyLaunchError(DeviceError):
     """Launches of one order differ: no other way of comparing would fare better."""
 
 
@@ -75,7 +81,7 @@ class CampaignDevice(Protocol):
         """NotHereError where there is no kernel of this source."""
         ...
 
-    def run_campaign(self, source: Source, order: Order) -> Found:
+    def run_campaign(self, source: Source, order: LaunchOrder) -> LaunchResult:
         """What one launch found."""
         ...
 
@@ -92,7 +98,7 @@ def source_of(instruction: Instruction, architecture: str, datapath: Datapath) -
     words = program(datapath)
     if words is None:
         return None
-    return campaign_source(instruction, architecture, target(instruction).packed().tolist(), words.tolist())
+    return campaign_source(instruction, architecture, domain(instruction).packed().tolist(), words.tolist())
 
 
 def shipped_campaigns(names: Iterable[str], architecture: str) -> Iterator[Source]:
@@ -109,7 +115,7 @@ def shipped_campaigns(names: Iterable[str], architecture: str) -> Iterator[Sourc
 
 def fused(
     dut: Device, ref: Device, instruction: Instruction, refused: Callable[[str], None] | None = None
-) -> Fused | None:
+) -> FusedComparison | None:
     """The fused way between a GPU and a model; None where there is none here: no kernel, or none that compiles.
 
     ``refused`` is told what the compiler says against it.
@@ -128,11 +134,11 @@ def fused(
         if refused is not None:
             refused(str(error))
         return None
-    return Fused(dut, instruction, path, source)
+    return FusedComparison(dut, instruction, path, source)
 
 
 @dataclass
-class Fused:
+class FusedComparison:
     """Launches one after another, of a size that takes about ``SECONDS``."""
 
     device: CampaignDevice
@@ -185,14 +191,14 @@ class Fused:
         covered = int(np.count_nonzero(self.vectors))
         return Screening(self.device.multiprocessors, covered, wrong, tuple(self.first), self.device.multiprocessor)
 
-    def _named(self, family: str, seed: int, start: int, place: Place) -> tuple[str, int, int, int]:
+    def _named(self, family: str, seed: int, start: int, place: MismatchPlace) -> tuple[str, int, int, int]:
         """A mismatch by its recipe: where it was computed, both codes."""
         index = start + place.tile * max(self.instruction.m, self.instruction.n)
         recipe = Recipe.of(self.instruction, family, seed, index, (place.row, place.column))
         return str(recipe), place.multiprocessor, place.d, place.expected
 
-    def _run(self, family: str, seed: int, start: int, tiles: int, **changes: int) -> Found:
-        order = Order(FAMILIES.index(family), stream_number(family), seed, start, tiles, **changes)
+    def _run(self, family: str, seed: int, start: int, tiles: int, **changes: int) -> LaunchResult:
+        order = LaunchOrder(FAMILIES.index(family), stream_number(family), seed, start, tiles, **changes)
         return self.device.run_campaign(self.source, order)
 
     def _prove(self, family: str, seed: int) -> None:
@@ -213,17 +219,17 @@ class Fused:
         )
         again = self._run(family, seed, 0, PROOF), self._run(family, seed, 0, PROOF, sabotaged=SABOTAGED)
         if [_outcome(found) for found in again] != [_outcome(plain), _outcome(spoilt)]:
-            raise UnsteadyError(f"{said}, and then otherwise: the GPU's answers do not repeat")
+            raise UnsteadyLaunchError(f"{said}, and then otherwise: the GPU's answers do not repeat")
         raise DeviceError(f"{said}: it does not compare")
 
 
-def _outcome(found: Found) -> tuple[int, int]:
+def _outcome(found: LaunchResult) -> tuple[int, int]:
     """What is the same of two launches of one order."""
     return found.mismatches, found.checksum
 
 
 def checksum(expected: Bits) -> int:
-    """The sum of ``Found``: every code times an odd number made of the output's place, modulo 2**64."""
+    """The checksum of ``LaunchResult``: every code times an odd number made of the output's place, modulo 2**64."""
     flat = expected.reshape(-1).astype(np.uint64)
     places = np.arange(flat.size, dtype=np.uint32) * np.uint32(PRIME) | np.uint32(1)
     return int((flat * places.astype(np.uint64)).sum(dtype=np.uint64))

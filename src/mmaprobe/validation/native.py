@@ -15,8 +15,8 @@ from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import UsageError
+from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, MOST_LANES, stream_number
-from mmaprobe.generators.space import target
 from mmaprobe.models.program import Program, program
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.datapath import Datapath
@@ -54,7 +54,7 @@ class Pipeline:
         """
         m, n = (self.instruction.m, self.instruction.n) if tiles else (1, 0)
         number, stream = FAMILIES.index(family), stream_number(family)
-        packed, programs = target(self.instruction).packed(), list(self.programs)
+        packed, programs = domain(self.instruction).packed(), list(self.programs)
         try:
             bad, where = _native.pipeline(
                 packed, number, stream, seed, start, tiles or count, m, n, programs, answers, nan == "any", limit, isa()

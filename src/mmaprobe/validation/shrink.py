@@ -14,6 +14,7 @@ from mmaprobe.operands.batch import Batch, join
 
 Differ = Callable[[Batch], NDArray[np.bool_]]
 ROUNDS = 200
+"""Steps in which a vector is made simpler at most: each makes it strictly simpler, so few are ever taken."""
 
 
 def shrink(instruction: Instruction, vector: Batch, differ: Differ, rounds: int = ROUNDS) -> Batch:

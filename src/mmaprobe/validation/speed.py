@@ -17,8 +17,8 @@ from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.model import open_model
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
+from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.generators.space import target
 from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, TWO_STAGE, kernel
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.models.program import Program, program
@@ -26,12 +26,15 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.validation.native import Pipeline, has_kernel, isa
 
 STRIP = 16
+"""Vectors side by side in the engine's layout (``csrc/cpu/kernels``)."""
 SECONDS = 0.1
+"""Seconds of thread time that a measurement takes."""
 LAYOUT_RESULTS = 1 << 13
 """Results of one call on the engine's layout: operands and results stay in the second cache."""
 RESULTS = 1 << 17
 """Results of one Python call, and of one native comparison."""
 SMOKE_RESULTS = 1 << 10
+"""Results of one call where it is only to be seen that it runs."""
 
 ROOFS: dict[int, tuple[str, float, float]] = {
     FUSED: ("fused", 1, 45),
@@ -86,8 +89,8 @@ def forms(architecture: str, glob: str = "*") -> Iterator[tuple[Instruction, Dat
 def measure(made: Instruction, path: Datapath, threads: int = 1, smoke: bool = False) -> Speed:
     """The speed of one form: the best of several calls, by thread time (by the clock where there are several threads);
     ``smoke``: of one call with little."""
-    form = Form(made, path, "clustered" if "clustered" in families_for(made) else "uniform")
-    clock = Clock(threads, 0.0 if smoke else SECONDS)
+    form = TimedForm(made, path, "clustered" if "clustered" in families_for(made) else "uniform")
+    clock = Stopwatch(threads, 0.0 if smoke else SECONDS)
     results = SMOKE_RESULTS if smoke else RESULTS
     roof, names = roof_rate(path), (made.a, made.b, made.c, made.d, made.scale)
     engine = compared = None
@@ -104,7 +107,7 @@ Call = tuple[Callable[[], object], int]
 
 
 @dataclass(frozen=True)
-class Form:
+class TimedForm:
     """One instruction by one datapath; its calls come with the number of their results."""
 
     made: Instruction
@@ -127,7 +130,7 @@ class Form:
     def engine_call(self, results: int) -> Call:
         """The kernel on operands that lie in its layout."""
         count, m, n, made = self._count(results)
-        t, number = target(self.made), FAMILIES.index(self.family)
+        t, number = domain(self.made), FAMILIES.index(self.family)
         strips = -(-m // STRIP) * STRIP if n else STRIP
         units, columns = (count, n) if n else (-(-count // STRIP), STRIP)
         places = strips * columns if n else STRIP
@@ -169,7 +172,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Clock:
+class Stopwatch:
     """Measures calls that ``threads`` threads make at once, for ``seconds`` in all."""
 
     threads: int

@@ -27,18 +27,21 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.options import FLAG, FUNCTION, Rule, checked, one_of, or_none, whole
 from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, varied
 from mmaprobe.validation.examine import Example, examine
-from mmaprobe.validation.fused import ALONE, LEAST, Fused, UnsteadyError, fused, instead
+from mmaprobe.validation.fused import ALONE, LEAST, FusedComparison, UnsteadyLaunchError, fused, instead
 from mmaprobe.validation.native import Pipeline, pipeline
 from mmaprobe.validation.summary import Batches, FamilyCount, Summary
 
 NATIVE_CHUNK = 1 << 19
 """Vectors at a time where they never leave native code, which is fast enough to ask ``stop`` as often."""
 THREADS = 2
+"""Threads that make, run and compare batches, where nobody says how many."""
 EXAMPLES = 4
+"""Mismatches that are kept."""
 MOST = 10**18
 """Vectors of one validation: an index of theirs fits 64 bits in any order of tiles."""
 RECORDED = "recorded"
 MOST_THREADS = 1024
+"""Threads that may be asked for."""
 OPTIONS: dict[str, Rule] = {
     "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
     "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG,
@@ -63,7 +66,7 @@ class _Job:
     lock: threading.Lock = field(default_factory=threading.Lock)
     recorded: Batch | None = None
     native: Pipeline | None = None
-    fused: Fused | None = None
+    fused: FusedComparison | None = None
     fell_back: str = ""
     undone: list[Chunk] = field(default_factory=list)
     counts: dict[str, FamilyCount] = field(default_factory=dict)
@@ -300,13 +303,13 @@ def _counted(job: _Job, chunk: Chunk, bad: int) -> FamilyCount:
 def _by_fused(job: _Job, chunk: Chunk) -> tuple[int, NDArray[np.int64]] | None:
     """The same as ``_compare`` by the fused kernel; None where that fails, or failed before.
 
-    ``ENDS_ALL`` and UnsteadyError where it is not the kernel that fails.
+    ``ENDS_ALL`` and UnsteadyLaunchError where it is not the kernel that fails.
     """
     if job.fused is None or job.fell_back:
         return None
     try:
         return job.fused.compare(chunk.family, job.seed, chunk.start, chunk.tiles)
-    except (*ENDS_ALL, UnsteadyError):
+    except (*ENDS_ALL, UnsteadyLaunchError):
         raise
     except (DeviceError, NotHereError) as error:
         job.fall_back(str(error))

@@ -18,7 +18,7 @@ from mmaprobe.operands.batch import Batch, Bits
 
 Mask = NDArray[np.bool_]
 FROM_C = 0.7
-"""The share of vectors whose large term is c, where there is one."""
+"""The share of vectors whose large term is c, where there is one: one c stands against many lanes."""
 
 
 def reaches_lower(instruction: Instruction) -> bool:

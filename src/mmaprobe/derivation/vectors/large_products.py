@@ -10,7 +10,7 @@ from mmaprobe.derivation.vectors.plain import code, safe_vectors
 from mmaprobe.operands.batch import Batch
 
 FLIPPED = 32
-"""One product in so many has the other sign."""
+"""One product in so many has the other sign: one of a vector with the usual K of narrow formats."""
 
 
 def adds_up(instruction: Instruction) -> bool:

@@ -14,6 +14,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.vectors.plain import Ints, code, safe_vectors, split, unit
 from mmaprobe.generators import families_for, generate
+from mmaprobe.generators.families import CIRCUIT_FAMILIES
 from mmaprobe.operands.batch import Batch, Bits, join
 
 
@@ -22,6 +23,11 @@ def hard_vectors(instruction: Instruction, families: tuple[str, ...], seed: int,
     fitting = [name for name in families if name in families_for(instruction)] or list(families_for(instruction))
     each = -(-count // len(fitting))
     return join([generate(instruction, name, seed, 0, each) for name in fitting])
+
+
+def rule_families(instruction: Instruction) -> tuple[str, ...]:
+    """The families that fit and are about the rules of a datapath, which hypotheses differ in, not about circuits."""
+    return tuple(name for name in families_for(instruction) if name not in CIRCUIT_FAMILIES)
 
 
 def nan_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:
@@ -56,8 +62,9 @@ def plain(instruction: Instruction, vectors: Batch, answers: Bits) -> NDArray[np
 
 
 def mixed_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
-    """Every family that fits the instruction and, for floats, the search's own kinds: 7/4 of ``count`` vectors."""
-    pool = hard_vectors(instruction, families_for(instruction), seed, count)
+    """Every family that fits the instruction and is about rules and, for floats, the search's own kinds: 7/4 of
+    ``count`` vectors."""
+    pool = hard_vectors(instruction, rule_families(instruction), seed, count)
     if not formats.get(instruction.d).is_float:
         return pool
     own = (safe_vectors, special_vectors, edge_vectors)
@@ -130,6 +137,41 @@ def edge_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
             c = formats.get(instruction.c)
             mine = place == k
             operands["c"][mine] = _signed(code(rng, c, exponent), c, sign, plain)[mine]
+    for role in ("scale_a", "scale_b"):
+        if instruction.scale is not None:
+            operands[role] = np.full((count, k // instruction.scale_size), unit(instruction.scale))
+    return Batch(**operands)
+
+
+def cancelled_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
+    """Products that cancel exactly, one pair of lanes or more, and all that is left: C, subnormal in three of four
+    vectors and else the lowest normal, or without C, of an odd number of lanes, a small product.
+
+    The products that cancel have any exponents, half of them close to the lowest result.  The other lanes are zero.
+    """
+    rng = np.random.default_rng([seed, 0xCA2CE1])
+    a, b, d = (formats.get(name) for name in (instruction.a, instruction.b, instruction.d))
+    k, rows = instruction.k, np.arange(count)
+    operands = {name: np.zeros((count, k), fmt.dtype) for name, fmt in (("a", a), ("b", b))}
+    order = np.argsort(rng.random((count, k)), axis=1)
+    lowest, top = a.min_exponent + b.min_exponent, min(a.max_exponent + b.max_exponent, d.max_exponent) - 2
+    for first in range(0, k - 1, 2):
+        live = rows[(rng.random(count) < 0.3) | (first == 0)]
+        near = np.clip(d.min_exponent + rng.integers(-4, 20, len(live)), lowest, max(top, lowest))
+        anywhere = rng.integers(lowest, max(top, lowest) + 1, len(live))
+        e_a, e_b = split(rng, np.where(rng.integers(0, 2, len(live)) == 0, near, anywhere), a, b)
+        x, y = code(rng, a, e_a), code(rng, b, e_b)
+        for lane, sign in ((order[live, first], a.dtype.type(0)), (order[live, first + 1], a.dtype.type(a.sign_mask))):
+            operands["a"][live, lane], operands["b"][live, lane] = x ^ sign, y
+    if instruction.c is not None:
+        c = formats.get(instruction.c)
+        normal = 1 << c.fraction_bits
+        small = np.where(rng.integers(0, 4, count) > 0, rng.integers(min(1, normal - 1), normal, count), normal)
+        negative = np.where(rng.integers(0, 2, count) == 0, np.uint64(0), np.uint64(c.sign_mask))
+        operands["c"] = (small.astype(np.uint64) << np.uint64(c.padding) | negative).astype(c.dtype)
+    elif k % 2:
+        e_a, e_b = split(rng, np.clip(d.min_exponent + rng.integers(-8, 3, count), lowest, max(top, lowest)), a, b)
+        operands["a"][rows, order[:, -1]], operands["b"][rows, order[:, -1]] = code(rng, a, e_a), code(rng, b, e_b)
     for role in ("scale_a", "scale_b"):
         if instruction.scale is not None:
             operands[role] = np.full((count, k // instruction.scale_size), unit(instruction.scale))

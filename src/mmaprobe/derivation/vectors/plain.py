@@ -14,7 +14,7 @@ from mmaprobe.operands.batch import Batch, Bits
 
 Ints = NDArray[np.int64]
 SCALES = 2
-"""How far from 1 the scales of half of the plain vectors go, in powers of two; in the others they go anywhere."""
+"""Binades from 1 at which the scales of half of the plain vectors lie at most; those of the others lie anywhere."""
 
 
 def safe_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
@@ -127,7 +127,7 @@ def _room(instruction: Instruction, d: formats.Format, low: int, high: int) -> t
 
 
 def _scales(rng: np.random.Generator, name: str, count: int, blocks: int, room: tuple[int, int]) -> dict[str, Bits]:
-    """Scales of 1, near 1, and with the room given: the same in all blocks, or each block with its own."""
+    """Scales of 1, near 1, and with the room given: the same in all scale blocks, or each with its own."""
     fmt, kind = formats.get(name), rng.integers(0, 4, (count, 1))
     near = rng.integers(-SCALES, SCALES + 1, (count, blocks))
     far = np.where(kind == 3, rng.integers(room[0], room[1] + 1, (count, blocks)), 0)

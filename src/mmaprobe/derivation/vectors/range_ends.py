@@ -14,9 +14,9 @@ from mmaprobe.operands.batch import Batch, Bits
 
 Mask = NDArray[np.bool_]
 ABOVE = 4
-"""How far above the ends the terms go, in powers of two."""
+"""Binades above the ends that terms reach."""
 DEEP = 64
-"""How far below the lowest values some terms go, where a zero exponent may cut them."""
+"""Binades below the lowest values that some terms reach, where a zero exponent may cut them."""
 
 
 def near_vectors(instruction: Instruction, fmt: Format, seed: int, count: int, top: bool) -> Batch:

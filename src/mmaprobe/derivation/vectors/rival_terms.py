@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Places:
+class TermPlaces:
     """What the datapaths hold: distances below a term, and absolute exponents."""
 
     reach: tuple[int, ...]
@@ -29,7 +29,7 @@ class Places:
     highs: tuple[int, ...]
 
 
-def places_of(datapaths: Sequence[Datapath]) -> Places:
+def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
     """The places of all these datapaths together, each once."""
     reach: set[int] = set()
     zeros: set[int] = set()
@@ -47,7 +47,7 @@ def places_of(datapaths: Sequence[Datapath]) -> Places:
         for node in (node for node in walk(path.tree) if isinstance(node, Fused)):
             reach |= {n for term in node.terms for n in (term.fraction_bits, term.cutoff) if n is not None}
             zeros |= {term.zero_exponent for term in node.terms if term.zero_exponent is not None}
-    return Places(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)))
+    return TermPlaces(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)))
 
 
 class Terms:
@@ -56,7 +56,7 @@ class Terms:
     def __init__(
         self,
         instruction: Instruction,
-        places: Places,
+        places: TermPlaces,
         rng: np.random.Generator,
         count: int,
         steps: Sequence[Sequence[int]],

@@ -10,7 +10,7 @@ from mmaprobe.derivation.vectors.plain import Ints, unit
 from mmaprobe.operands.batch import Batch, Bits
 
 LIVE = (1.0, 0.85, 0.3)
-"""How often there is a first special operand, a second, a third."""
+"""How often there is a first special operand, a second, a third: one shows a code, two an order."""
 
 
 def nan_vectors(instruction: Instruction, seed: int, count: int) -> Batch:

@@ -15,8 +15,9 @@ Ints = NDArray[np.int64]
 ONE, NEXT, FULL, HALF, ANY, FEW = range(6)
 """Fractions: none, the last bit, all bits, the first bit, random, one or two powers of two added or taken away."""
 KINDS = 6
+"""Kinds of fractions, those of ``codes_of``."""
 ABSENT = -(1 << 40)
-"""The exponent of a zero."""
+"""The exponent of a zero: far below that of every value."""
 
 
 def codes_of(rng: np.random.Generator, fmt: formats.Format, exponent: Ints, negative: Any, kind: Any) -> Bits:

@@ -11,6 +11,7 @@ from mmaprobe.errors import DeviceError
 NO_DEVICE = (100, 101)
 """Statuses of a machine without a GPU: ROCm 5.2 starts with the second and counts with the first."""
 _OUT_OF_MEMORY = 2
+"""hipErrorOutOfMemory."""
 _LOST = {
     4: "the runtime was shut down",
     100: "the runtime sees no GPU any more",

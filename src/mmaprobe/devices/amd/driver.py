@@ -16,7 +16,7 @@ from functools import cached_property
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.devices.amd.calls import NO_DEVICE, Calls, status_name
 from mmaprobe.devices.amd.health import Readings
-from mmaprobe.devices.amd.machine import OVERRIDE, UNREAD, Machine, Node
+from mmaprobe.devices.amd.machine import OVERRIDE, UNREAD, ListedGpu, Machine
 from mmaprobe.devices.gpu.driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
@@ -30,12 +30,17 @@ from mmaprobe.vendors import AMD
 
 LOG = logging.getLogger("mmaprobe")
 _CANNOT_LOAD = (200, 209, 218)
+"""hipErrorInvalidImage, hipErrorNoBinaryForGpu, hipErrorInvalidKernelFile."""
 _FIRST = {6: (6, 3)}
 """The first ROCm that loads a version of code objects, where an older one is still met (LLVM, pull request 130963)."""
-_TO_DEVICE, _TO_HOST = 1, 2
+_TO_DEVICE = 1
+"""hipMemcpyHostToDevice."""
+_TO_HOST = 2
+"""hipMemcpyDeviceToHost."""
 _DEVICE_ORDINAL = 9
 """HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: a number, not a field of a structure; the same since ROCm 5.0."""
 _WITHOUT_TIMES = 2
+"""hipEventDisableTiming."""
 
 
 def open_driver(index: int, machine: Machine) -> HipDriver:
@@ -70,7 +75,7 @@ class HipDriver(Calls):
         super().__init__(hip, f"hip:{index}")
         self._index, self._machine = index, machine
         self.architecture = ""
-        self._node = Node("", "", 0, "")
+        self._node = ListedGpu("", "", 0, "")
         self._event = 0
         self._modules: list[int] = []
         self._memory: set[int] = set()

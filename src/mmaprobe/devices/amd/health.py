@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Iterator
 
-from mmaprobe.devices.amd.machine import Machine, Node
+from mmaprobe.devices.amd.machine import ListedGpu, Machine
 from mmaprobe.devices.gpu.driver import LostError
-from mmaprobe.devices.gpu.health import IDLE, Health, Process, is_ours
+from mmaprobe.devices.gpu.health import IDLE, GpuProcess, Health, is_ours
 
 PCI, PROCESSES = "/sys/bus/pci/devices", "/sys/class/kfd/kfd/proc"
 SEE = "amd-smi metric --ecc, rocm-smi --showrasinfo all"
@@ -23,7 +23,7 @@ _LEVEL = re.compile(r":\s*(\d+)\s*Mhz\s*\*", re.IGNORECASE)
 class Readings:
     """The files of the GPU ``name``, which the kernel's driver lists as ``node``."""
 
-    def __init__(self, machine: Machine, name: str, node: Node) -> None:
+    def __init__(self, machine: Machine, name: str, node: ListedGpu) -> None:
         self._machine, self._name, self._node = machine, name, node
         self._folder = f"{PCI}/{node.place}"
         self._there = machine.exists(self._folder)
@@ -70,9 +70,9 @@ class Readings:
         found = _LEVEL.search(self._text(name))
         return int(found[1]) if found else None
 
-    def _others(self, listed: list[str]) -> Iterator[Process]:
+    def _others(self, listed: list[str]) -> Iterator[GpuProcess]:
         """Processes that hold memory of this GPU, without this one and its children."""
         for entry in listed:
             size = self._machine.text(f"{PROCESSES}/{entry}/vram_{self._node.number}")
             if entry.isdecimal() and size.isdecimal() and int(size) and not is_ours(int(entry), self._machine.text):
-                yield Process(int(entry), self._machine.text(f"/proc/{entry}/comm"), int(size) >> 20)
+                yield GpuProcess(int(entry), self._machine.text(f"/proc/{entry}/comm"), int(size) >> 20)

@@ -42,7 +42,7 @@ def _entries(path: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Node:
+class ListedGpu:
     """A GPU as the kernel's driver lists it: architecture, place on the bus, compute units, number of the chip, and the
     ``number`` by which the driver calls it."""
 
@@ -92,7 +92,7 @@ class Machine:
             return f"{visible}={self.environment[visible]!r} names no GPU of this machine; see: rocminfo"
         return "the kernel's driver is here but has no GPU for computing; see: rocminfo, dmesg"
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ListedGpu]:
         """The GPUs that the kernel's driver lists."""
         found = []
         for entry in self.entries(NODES):
@@ -117,10 +117,10 @@ def _gfx(major: int, minor: int, stepping: int) -> str:
     return f"gfx{major}{minor:x}{stepping:x}"
 
 
-def _node(numbers: Mapping[str, int]) -> Node:
+def _node(numbers: Mapping[str, int]) -> ListedGpu:
     """Source: Linux, amdkfd's topology: 90402 is gfx942, 90010 gfx90a; location_id is bus, device and function."""
     version, location = numbers["gfx_target_version"], numbers.get("location_id", 0)
     place = f"{numbers.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7:x}"
     units = numbers.get("simd_count", 0) // max(numbers.get("simd_per_cu", 1), 1)
     chip = f"{numbers.get('unique_id', 0):016x}"
-    return Node(_gfx(version // 10000, version // 100 % 100, version % 100), place, units, chip)
+    return ListedGpu(_gfx(version // 10000, version // 100 % 100, version % 100), place, units, chip)

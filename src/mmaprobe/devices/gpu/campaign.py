@@ -19,12 +19,16 @@ from mmaprobe.devices.gpu.launch import OPERANDS, WAIT_RAN_OUT, batch_groups, me
 from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.kernel import Kernel
 
-EXAMPLES, MULTIPROCESSORS = 64, 1024
+EXAMPLES = 64
+"""Mismatches that a launch keeps; ``csrc/gpu/campaign.hpp`` states the same."""
+MULTIPROCESSORS = 1024
+"""Multiprocessors that are counted apart; ``csrc/gpu/campaign.hpp`` states the same."""
 MEASURE, MAKE, SPOIL, JUDGE = range(4)
 """What the kernel of a staged campaign does: tell where arrays lie, make vectors, spoil one output, judge."""
 NOWHERE = (1 << 64) - 1
+"""The tile that is spoilt where none is."""
 STAGED_BYTES = 4 << 30
-"""Memory of a staged campaign at most."""
+"""Bytes of memory of a staged campaign at most."""
 CTAS_EACH = 64
 """CTAs a multiprocessor: many more than run at once, so that all of them end together."""
 EXAMPLE = np.dtype(
@@ -39,7 +43,7 @@ FOUND = np.dtype(
 
 
 @dataclass(frozen=True)
-class Order:
+class LaunchOrder:
     """``tiles`` tiles of a family from vector ``start`` on; ``stream`` is counter word 3 of its random words.
 
     The first output of tile ``sabotaged`` is taken for wrong.
@@ -59,7 +63,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Place:
+class MismatchPlace:
     """A mismatch: tile of the launch, row and column, the multiprocessor that computed it, both codes."""
 
     tile: int
@@ -71,14 +75,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Found:
+class LaunchResult:
     """What a launch found; ``vectors`` and ``wrong`` by multiprocessor, the first ``places`` of the mismatches."""
 
     mismatches: int
     checksum: int
     vectors: NDArray[np.uint64]
     wrong: NDArray[np.uint64]
-    places: tuple[Place, ...]
+    places: tuple[MismatchPlace, ...]
 
 
 Loaded = tuple[Any, Kernel]
@@ -90,7 +94,7 @@ class Launches:
     """The launches of one order; ``found`` and ``done`` are addresses of results and of the count of tiles."""
 
     driver: Driver
-    order: Order
+    order: LaunchOrder
     seconds: float
     found: int
     done: int
@@ -121,7 +125,9 @@ class Launches:
         return made
 
 
-def run_order(driver: Driver, loaded: Loaded, batches: Loaded | None, order: Order, side: int, seconds: float) -> Found:
+def run_order(
+    driver: Driver, loaded: Loaded, batches: Loaded | None, order: LaunchOrder, side: int, seconds: float
+) -> LaunchResult:
     """Run an order by its fused kernel, or in stages around the kernel of ``batches``; DeviceError where one fails.
 
     ``side``: vectors of a tile.  In stages an order of many tiles is run in pieces that fit memory; their
@@ -151,13 +157,13 @@ def _places(launches: Launches, loaded: Loaded) -> tuple[list[int], int]:
     return places, size
 
 
-def _piece(order: Order, side: int, first: int, tiles: int) -> Order:
+def _piece(order: LaunchOrder, side: int, first: int, tiles: int) -> LaunchOrder:
     """Some of an order's tiles."""
     sabotaged = order.sabotaged - first if first <= order.sabotaged < first + tiles else NOWHERE
     return replace(order, start=order.start + first * side, tiles=tiles, sabotaged=sabotaged)
 
 
-def _in_stages(launches: Launches, loaded: Loaded, batches: Loaded, base: int) -> Found:
+def _in_stages(launches: Launches, loaded: Loaded, batches: Loaded, base: int) -> LaunchResult:
     driver, tiles = launches.driver, launches.order.tiles
     places, _ = _places(launches, loaded)
     launches.campaign(loaded, base, MAKE)
@@ -169,10 +175,10 @@ def _in_stages(launches: Launches, loaded: Loaded, batches: Loaded, base: int) -
     return read_found(driver.name, launches.results())
 
 
-def _together(results: list[Found], most: int) -> Found:
+def _together(results: list[LaunchResult], most: int) -> LaunchResult:
     """The results of pieces of ``most`` tiles."""
     places = [replace(p, tile=p.tile + n * most) for n, found in enumerate(results) for p in found.places]
-    return Found(
+    return LaunchResult(
         sum(found.mismatches for found in results),
         sum(found.checksum for found in results) % (1 << 64),
         np.sum([found.vectors for found in results], axis=0, dtype=np.uint64),
@@ -186,14 +192,14 @@ def _groups(driver: Driver, kernel: Kernel, tiles: int) -> int:
     return max(min(wanted, driver.multiprocessors * CTAS_EACH), 1)
 
 
-def read_found(name: str, found: np.void) -> Found:
+def read_found(name: str, found: np.void) -> LaunchResult:
     """The results as a record; DeviceError where the kernel's own counts contradict each other."""
     mismatches, wrong = int(found["mismatches"]), int(found["wrong"].sum())
     if mismatches != wrong:
         raise DeviceError(f"{name}: the kernel counts {mismatches} mismatches, and {wrong} by multiprocessor")
     places = tuple(
-        Place(int(e["tile"]), int(e["place"]) >> 16, int(e["place"]) & 0xFFFF, int(e["multiprocessor"]), int(e["d"]),
-              int(e["expected"]))
+        MismatchPlace(int(e["tile"]), int(e["place"]) >> 16, int(e["place"]) & 0xFFFF, int(e["multiprocessor"]),
+                      int(e["d"]), int(e["expected"]))
         for e in found["examples"][: min(mismatches, EXAMPLES)]
     )  # fmt: skip
-    return Found(mismatches, int(found["checksum"]), found["vectors"].copy(), found["wrong"].copy(), places)
+    return LaunchResult(mismatches, int(found["checksum"]), found["vectors"].copy(), found["wrong"].copy(), places)

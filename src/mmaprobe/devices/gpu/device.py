@@ -23,7 +23,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.devices.base import Support
-from mmaprobe.devices.gpu.campaign import Found, Order, run_order
+from mmaprobe.devices.gpu.campaign import LaunchOrder, LaunchResult, run_order
 from mmaprobe.devices.gpu.driver import Driver, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
@@ -44,7 +44,7 @@ LARGEST_LAUNCH = 1 << 30
 GO_ON = "what was recorded before stays valid; once the GPU is back, the same command with --resume goes on"
 """What to do after the GPU was lost; this process does not open it again."""
 
-Operands = Mapping[str, Bits | Resident]
+BatchOperands = Mapping[str, Bits | Resident]
 Kernels = Callable[[Instruction, str], Kernel]
 Sources = Callable[[Source], Kernel]
 
@@ -56,13 +56,13 @@ class Trial(Protocol):
         """DeviceError where it does not come to a good end."""
         ...
 
-    def check_campaign(self, source: Source, order: Order) -> None:
+    def check_campaign(self, source: Source, order: LaunchOrder) -> None:
         """The same of a fused campaign's first launch."""
         ...
 
 
 @dataclass(frozen=True)
-class Shelf:
+class KernelOrigin:
     """Where kernels come from: the ids of those ``held`` (None: any is compiled here), what made them, how to get one
     that is missing; ``sample``: one binary, where there is one; ``anew``: what to do once another toolchain is here."""
 
@@ -83,7 +83,7 @@ class GpuDevice:
         trial: Trial | None,
         seconds: float,
         sources: Sources = kernel_of,
-        shelf: Shelf | None = None,
+        origin: KernelOrigin | None = None,
     ) -> None:
         self.name = driver.name
         self.architecture = driver.architecture
@@ -91,7 +91,7 @@ class GpuDevice:
         self.multiprocessor = driver.multiprocessor
         self.layouts = OpenLayouts(driver.name, driver.architecture)
         self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
-        self._sources, self._shelf = sources, shelf or Shelf()
+        self._sources, self._origin = sources, origin or KernelOrigin()
         self._identity = driver.identity()
         self._made: dict[str, Kernel] = {}
         self._campaigns: dict[str, Kernel] = {}
@@ -115,13 +115,13 @@ class GpuDevice:
 
     def toolchain(self) -> dict[str, str]:
         """What made the kernels: part of what a run is."""
-        return dict(self._shelf.toolchain())
+        return dict(self._origin.toolchain())
 
     def holds(self, instruction: Instruction) -> Support:
         """Whether the kernel is at hand, or can be compiled here; else what makes it."""
-        held = self._shelf.held
+        held = self._origin.held
         kernels = self.layouts.claims(instruction) or (self.settled(instruction),)
-        return Support(held is None or any(each.id in held for each in kernels), self._shelf.advice)
+        return Support(held is None or any(each.id in held for each in kernels), self._origin.advice)
 
     def siblings(self) -> list[str]:
         """The names of all GPUs of this kind here."""
@@ -153,7 +153,7 @@ class GpuDevice:
             raise _too_large(instruction, batch.size) from None
         return self.run_operands(instruction, dict(ready.items()))
 
-    def run_operands(self, instruction: Instruction, given: Operands) -> Bits:
+    def run_operands(self, instruction: Instruction, given: BatchOperands) -> Bits:
         """D of checked operands, of which some may lie on this GPU already: they are read where they are."""
         self._refuse(instruction)
         instruction = self.settled(instruction)
@@ -176,7 +176,7 @@ class GpuDevice:
         if source.text not in self._campaigns:
             self._campaigns[source.text] = self._sources(source)
 
-    def run_campaign(self, source: Source, order: Order) -> Found:
+    def run_campaign(self, source: Source, order: LaunchOrder) -> LaunchResult:
         """What a launch of a fused campaign found, the first one of its source in a child process before.
 
         NotHereError where there is no kernel of this source (a pack may lack it) or the driver cannot
@@ -276,7 +276,7 @@ class GpuDevice:
             raise self._losing(error) from error
         self._tried.add(key)
 
-    def _checked(self, instruction: Instruction, given: Operands, d: Bits) -> None:
+    def _checked(self, instruction: Instruction, given: BatchOperands, d: Bits) -> None:
         self._driver.start()
         with self._driver.current():
             self._loaded(instruction.id, self._made[instruction.id])
@@ -294,7 +294,7 @@ class GpuDevice:
         if not answers(instruction, d, expected):
             raise WrongAnswerError(f"{self.name}: wrong known answer {when} the batch")
 
-    def _split(self, instruction: Instruction, given: Operands, d: Bits) -> None:
+    def _split(self, instruction: Instruction, given: BatchOperands, d: Bits) -> None:
         """Fill D of operands in launches that fit into memory, each half as large where one did not."""
         kernel, function = self._made[instruction.id], self._functions[instruction.id]
         each = item_bytes(instruction)

@@ -15,7 +15,10 @@ from mmaprobe.toolchain.kernel import Kernel
 
 NOT_READY = 600
 """What both vendors' drivers answer of a launch that has not ended."""
-_ANSWERS_LATE, _AT_ONCE = 0.002, 0.0002
+_ANSWERS_LATE = 0.002
+"""Seconds between two questions whether a launch has ended, once it is late."""
+_AT_ONCE = 0.0002
+"""The same before; and for so many nobody sleeps: most launches have ended."""
 
 
 class TakenError(NotHereError):

@@ -25,7 +25,7 @@ IDLE = "gpu_idle"
 NOT_LIMITS = (IDLE, "applications_clocks_setting", "display_clock_setting")
 """Reasons for a clock that are nobody's holding it down."""
 UNTOLD = 10
-"""Where nobody tells why, a clock that moves by less than this part of it is the GPU's own doing."""
+"""The part of a clock, one in so many, below which its change is the GPU's own doing where nobody tells why."""
 
 
 class VoidError(DeviceError):
@@ -33,7 +33,7 @@ class VoidError(DeviceError):
 
 
 @dataclass(frozen=True)
-class Change:
+class HealthChange:
     """What happened between two readings, in one line; ``void`` where the results between them are."""
 
     text: str
@@ -41,7 +41,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Process:
+class GpuProcess:
     """A process that computes on the GPU; its name and memory where the machine tells them."""
 
     pid: int
@@ -65,13 +65,13 @@ class Health:
 
     uncorrected: int | None = None
     corrected: int | None = None
-    reports: tuple[Change, ...] | None = None
+    reports: tuple[HealthChange, ...] | None = None
     clock_core_mhz: int | None = None
     clock_memory_mhz: int | None = None
     reasons: tuple[str, ...] | None = None
     temperature_c: int | None = None
     power_w: float | None = None
-    processes: tuple[Process, ...] | None = None
+    processes: tuple[GpuProcess, ...] | None = None
     own_unseen: bool = False
     see: str = field(default="", compare=False)
 
@@ -92,24 +92,26 @@ def is_ours(pid: int, text: Callable[[str], str]) -> bool:
     return str(os.getpid()) in (str(pid), *parent)
 
 
-def changes(before: Health, after: Health) -> list[Change]:
+def changes(before: Health, after: Health) -> list[HealthChange]:
     """What happened between two readings; nothing about what one of them does not tell."""
     reports = (after.reports or ())[len(before.reports or ()) :]
     return [*_errors(before, after), *reports, *_clocks(before, after), *_arrivals(before, after)]
 
 
-def _errors(before: Health, after: Health) -> Iterator[Change]:
+def _errors(before: Health, after: Health) -> Iterator[HealthChange]:
     for kind in ("uncorrected", "corrected"):
         old, new = getattr(before, kind), getattr(after, kind)
         if old is None or new is None or old == new:
             continue
         if new < old:
-            yield Change(f"the count of {kind} ECC errors began anew ({old} -> {new}): the GPU was reset", void=True)
+            yield HealthChange(
+                f"the count of {kind} ECC errors began anew ({old} -> {new}): the GPU was reset", void=True
+            )
         else:
-            yield Change(f"{kind} ECC errors rose by {new - old}, to {new}", void=kind == "uncorrected")
+            yield HealthChange(f"{kind} ECC errors rose by {new - old}, to {new}", void=kind == "uncorrected")
 
 
-def _clocks(before: Health, after: Health) -> Iterator[Change]:
+def _clocks(before: Health, after: Health) -> Iterator[HealthChange]:
     """Clocks of a GPU that works in both readings; one that idles lowers them by itself."""
     if IDLE in (before.reasons or ()) or IDLE in (after.reasons or ()):
         return
@@ -124,19 +126,19 @@ def _clocks(before: Health, after: Health) -> Iterator[Change]:
     ]
     if not told:
         if moved:
-            yield Change(f"clocks: {', '.join(moved)}")
+            yield HealthChange(f"clocks: {', '.join(moved)}")
     elif moved or before.limits != after.limits:
         held = f"held down by {', '.join(after.limits)}" if after.limits else "held down by nothing"
-        yield Change(f"clocks: {', '.join(moved) or 'as before'}; {held}")
+        yield HealthChange(f"clocks: {', '.join(moved) or 'as before'}; {held}")
 
 
-def _arrivals(before: Health, after: Health) -> Iterator[Change]:
+def _arrivals(before: Health, after: Health) -> Iterator[HealthChange]:
     if before.processes is None or after.processes is None or before.own_unseen != after.own_unseen:
         return
     there = {process.pid for process in before.processes}
     for process in after.processes:
         if process.pid not in there:
-            yield Change(f"another process uses the GPU now: {process}")
+            yield HealthChange(f"another process uses the GPU now: {process}")
 
 
 class Watch:

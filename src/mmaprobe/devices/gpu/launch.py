@@ -25,8 +25,11 @@ from mmaprobe.toolchain.kernel import Kernel
 OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")
 """The pointers of ``Operands`` in csrc/gpu/fragments.hpp, in order; D and the number of items come after them."""
 CANARIES = (0xA5, 0x5B)
+"""What D is filled with before each of two launches: no byte of one is that of the other."""
 MARGIN = 256
+"""Bytes behind D that no kernel may touch."""
 WAIT_RAN_OUT = 1 << 63
+"""The bit of the count of items that says that a wait inside of a kernel ran out."""
 CTAS_EACH = 8
 """CTAs a multiprocessor: enough to keep it busy; a kernel's groups go on from item to item."""
 

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from mmaprobe.devices.gpu.device import GpuDevice, Kernels, Shelf, Sources
+from mmaprobe.devices.gpu.device import GpuDevice, KernelOrigin, Kernels, Sources
 from mmaprobe.devices.gpu.driver import Driver, TooOldError
 from mmaprobe.devices.gpu.trial import ChildTrial
 from mmaprobe.devices.options import number, split_options
@@ -29,7 +29,7 @@ PACKS = Path(str(files("mmaprobe"))) / "packs"
 
 
 @dataclass(frozen=True)
-class Asked:
+class GpuRequest:
     """What a name asks for: GPU ``index``, its ``options`` as written, and the time limit in ``seconds``."""
 
     index: int
@@ -46,39 +46,39 @@ class Compiled:
     version: Callable[[], str]
 
 
-def asked(kind: str, argument: str) -> Asked:
+def asked(kind: str, argument: str) -> GpuRequest:
     """The parts of ``KIND:argument``; ``KIND`` alone is GPU 0.  UsageError for a wrong number or option."""
     target, options = split_options(argument, OPTIONS)
     if not (target or "0").isdecimal():
         raise UsageError(f"{kind}:{argument}: GPUs are named by number, such as {kind}:0; see: mmaprobe devices")
     if options.get("trial", "yes") not in ("yes", "no"):
         raise UsageError(f"{kind}:{argument}: option trial={options['trial']} must be yes or no")
-    return Asked(int(target or 0), options, number(options, "timeout", 60, 0.001, 1e6))
+    return GpuRequest(int(target or 0), options, number(options, "timeout", 60, 0.001, 1e6))
 
 
-def opened(driver: Driver, what: Asked, here: Compiled, command: Callable[[str], tuple[str, ...]]) -> GpuDevice:
+def opened(driver: Driver, what: GpuRequest, here: Compiled, command: Callable[[str], tuple[str, ...]]) -> GpuDevice:
     """The device of a driver; UsageError where the pack is for another architecture, TooOldError where the driver
     loads nothing that the compiler here makes, or made of the pack."""
     options = {**what.options, "trial": "no"}
     child = command(f"{driver.name}?" + "&".join(f"{key}={quote(value)}" for key, value in options.items()))
     tried = what.options.get("trial") != "no"
     trial = ChildTrial(driver.name, child, what.seconds + 30) if tried else None
-    kernels, sources, shelf = _kernels(what.options.get("pack", ""), driver.architecture, here)
-    _check_age(driver, shelf)
-    made = GpuDevice(driver, kernels, trial, what.seconds, sources, shelf)
+    kernels, sources, origin = _kernels(what.options.get("pack", ""), driver.architecture, here)
+    _check_age(driver, origin)
+    made = GpuDevice(driver, kernels, trial, what.seconds, sources, origin)
     if "layouts" in what.options:
         made.layouts.read(Path(what.options["layouts"]))
     return made
 
 
-def _check_age(driver: Driver, shelf: Shelf) -> None:
+def _check_age(driver: Driver, origin: KernelOrigin) -> None:
     """Hold the driver against what makes kernels before anything waits for one."""
     try:
-        toolchain = shelf.toolchain()["kernels"]
+        toolchain = origin.toolchain()["kernels"]
     except NotHereError:  # no compiler: said of the first kernel that is wanted
         return
-    if reason := driver.unserved(toolchain, shelf.sample()):
-        raise TooOldError(f"{reason}{shelf.anew}")
+    if reason := driver.unserved(toolchain, origin.sample()):
+        raise TooOldError(f"{reason}{origin.anew}")
 
 
 def _sample(held: Pack) -> bytes:
@@ -101,11 +101,11 @@ def _shipped(architecture: str, here: Compiled) -> str:
     return ""
 
 
-def _kernels(pack: str, architecture: str, here: Compiled) -> tuple[Kernels, Sources, Shelf]:
+def _kernels(pack: str, architecture: str, here: Compiled) -> tuple[Kernels, Sources, KernelOrigin]:
     """Those of a pack, or compiled here, or, without a compiler, of the pack that the package was built with."""
     pack = pack or _shipped(architecture, here)
     if not pack:
-        return here.kernel, here.of_source, Shelf(toolchain=lambda: {"kernels": here.version()})
+        return here.kernel, here.of_source, KernelOrigin(toolchain=lambda: {"kernels": here.version()})
     held = open_pack(Path(pack))
     if held.architecture != architecture:
         raise UsageError(
@@ -114,5 +114,5 @@ def _kernels(pack: str, architecture: str, here: Compiled) -> tuple[Kernels, Sou
         )
     advice = f"not in the pack {pack}; mmaprobe compile --arch {architecture} --variants --out {pack} adds it"
     anew = f"; then make the pack anew: mmaprobe compile --arch {architecture} --variants --out FOLDER"
-    shelf = Shelf(held.kernels, lambda: {"kernels": held.toolchain}, advice, lambda: _sample(held), anew)
-    return lambda instruction, _: held.kernel(instruction.id), held.campaign, shelf
+    origin = KernelOrigin(held.kernels, lambda: {"kernels": held.toolchain}, advice, lambda: _sample(held), anew)
+    return lambda instruction, _: held.kernel(instruction.id), held.campaign, origin

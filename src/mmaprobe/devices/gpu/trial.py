@@ -19,7 +19,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child, EndlessError, LateError
-from mmaprobe.devices.gpu.campaign import Order
+from mmaprobe.devices.gpu.campaign import LaunchOrder
 from mmaprobe.devices.gpu.device import KNOWN_ITEMS, GpuDevice
 from mmaprobe.devices.gpu.driver import (
     HungError,
@@ -32,7 +32,7 @@ from mmaprobe.devices.gpu.driver import (
 )
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_answer
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
-from mmaprobe.evidence.ending import unforeseen
+from mmaprobe.evidence.unexpected_ends import unforeseen
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 
@@ -66,7 +66,7 @@ class ChildTrial:
         """
         self._check(f"{instruction.id}: its first run", instruction.id)
 
-    def check_campaign(self, source: Source, order: Order) -> None:
+    def check_campaign(self, source: Source, order: LaunchOrder) -> None:
         """A launch of a fused campaign in the child; the errors of ``check``."""
         asked = json.dumps({"source": asdict(source), "order": asdict(order)})
         self._check(f"{source.instruction}: its fused kernel's first launch", f"{CAMPAIGN} {asked}")
@@ -144,7 +144,7 @@ def _try(device: Device, architecture: str, line: str) -> None:
     word, _, campaign = line.partition(" ")
     if word == CAMPAIGN and isinstance(device, GpuDevice):
         given = json.loads(campaign)
-        device.run_campaign(Source(**given["source"]), Order(**given["order"]))
+        device.run_campaign(Source(**given["source"]), LaunchOrder(**given["order"]))
         return
     made = instruction(line, architecture)
     batch, expected = known_answer(made, KNOWN_ITEMS, 1)

@@ -8,6 +8,7 @@ from mmaprobe.devices.gpu.driver import LostError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
 
 _OUT_OF_MEMORY = 2
+"""CUDA_ERROR_OUT_OF_MEMORY."""
 _LOST = {
     4: "the driver was shut down",
     46: "it is unavailable",

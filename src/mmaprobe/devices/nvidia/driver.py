@@ -29,7 +29,9 @@ from mmaprobe.toolchain.source import ENTRY
 from mmaprobe.vendors import NVIDIA
 
 _UNAVAILABLE = 46
+"""CUDA_ERROR_DEVICE_UNAVAILABLE."""
 _CANNOT_LOAD = (200, 209, 218, 222, 300)
+"""CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _INVALID_PTX, _UNSUPPORTED_PTX_VERSION, _INVALID_SOURCE."""
 _LEAST = {12: 525, 13: 580}
 """The oldest drivers of major versions of CUDA (NVIDIA, CUDA Compatibility, table 1)."""
 

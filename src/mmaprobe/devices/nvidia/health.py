@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mmaprobe.devices.gpu.driver import LostError
-from mmaprobe.devices.gpu.health import Change, Health, Process, is_ours
+from mmaprobe.devices.gpu.health import GpuProcess, Health, HealthChange, is_ours
 from mmaprobe.devices.nvidia.identity import handle_of, read_or
 from mmaprobe.devices.nvidia.machine import Machine
 
@@ -22,6 +22,7 @@ _VOID_XIDS = {
 }
 """The driver's errors after which results are not to be trusted (NVIDIA, Xid Errors, catalog); others are noted."""
 _MOST_REPORTS = 100
+"""Reports of the driver that are read at a time: a GPU that breaks sends them without end."""
 
 
 class Readings:
@@ -32,7 +33,7 @@ class Readings:
         self._nvml = machine.nvml()
         self._handle = handle_of(self._nvml, uuid)
         self._events = read_or(self._listen)
-        self._reports: list[Change] = []
+        self._reports: list[HealthChange] = []
 
     def _listen(self) -> Any:
         """A set of events that collects the driver's errors from now on."""
@@ -61,12 +62,12 @@ class Readings:
             see="nvidia-smi -q -d ECC",
         )
 
-    def _reported(self) -> tuple[Change, ...]:
+    def _reported(self) -> tuple[HealthChange, ...]:
         """The driver's errors since the first reading; NVML raises where there are no more of them now."""
         while len(self._reports) < _MOST_REPORTS and (event := self._get(self._next_event)) is not None:
             number = int(event.event_data)
             meaning = f" ({_VOID_XIDS[number]})" if number in _VOID_XIDS else ""
-            self._reports.append(Change(f"the driver reports XID {number}{meaning}", number in _VOID_XIDS))
+            self._reports.append(HealthChange(f"the driver reports XID {number}{meaning}", number in _VOID_XIDS))
         return tuple(self._reports)
 
     def _next_event(self) -> Any:
@@ -86,10 +87,10 @@ def _errors(nvml: Any, handle: Any, kind: Any) -> int:
     return int(nvml.device_get_total_ecc_errors(handle, kind, nvml.EccCounterType.VOLATILE_ECC))
 
 
-def _process(nvml: Any, info: Any) -> Process:
+def _process(nvml: Any, info: Any) -> GpuProcess:
     memory = int(info.used_gpu_memory)
     name = os.path.basename(read_or(lambda: str(nvml.system_get_process_name(info.pid)), ""))
-    return Process(int(info.pid), name, memory >> 20 if memory < _NOT_TOLD else None)
+    return GpuProcess(int(info.pid), name, memory >> 20 if memory < _NOT_TOLD else None)
 
 
 def _reasons(nvml: Any, handle: Any) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from mmaprobe.probing.tree import Leaf, Node, leaves_of
 
 
 @dataclass(frozen=True)
-class Place:
+class AnchorPlace:
     """Where a rounding is watched: the leaves that carry the anchor, the leaf with the small term, and
     the leaf that takes the anchor away again (None: the result shows the sum itself).  ``height``: the
     exponent of each anchor where it is not the session's."""
@@ -30,18 +30,18 @@ class Place:
         return answer if answer is None or self.away is not None else answer - anchor * len(self.anchors)
 
 
-def inner_place(tree: Node, leaf: Leaf) -> Place | None:
+def inner_place(tree: Node, leaf: Leaf) -> AnchorPlace | None:
     """A place at which ``leaf`` meets an anchor that is taken away later; None where none exists."""
     node = tree.parent_of(leaf)
     others = [child for child in node.children if child != leaf]
     beside = leaves_of(others[0])[0]
     if len(others) > 1:
-        return Place((beside,), leaf, leaves_of(others[1])[0])
+        return AnchorPlace((beside,), leaf, leaves_of(others[1])[0])
     outside = outside_leaf(tree, node)
-    return None if outside is None else Place((beside,), leaf, outside)
+    return None if outside is None else AnchorPlace((beside,), leaf, outside)
 
 
-def clean_place(tree: Node, shown: Node, leaf: Leaf) -> Place | None:
+def clean_place(tree: Node, shown: Node, leaf: Leaf) -> AnchorPlace | None:
     """``inner_place`` where no two of its leaves are in one group of the tree as ``shown``: what is added first
     is cut as one.  None where there are too few groups for it."""
     node = tree.parent_of(leaf)
@@ -51,7 +51,7 @@ def clean_place(tree: Node, shown: Node, leaf: Leaf) -> Place | None:
         if other not in taken:
             chosen.append(other)
             taken = taken | _mates(node, shown, other)
-    return Place((chosen[0],), leaf, chosen[1]) if len(chosen) > 1 else None
+    return AnchorPlace((chosen[0],), leaf, chosen[1]) if len(chosen) > 1 else None
 
 
 def _mates(node: Node, shown: Node, leaf: Leaf) -> set[Leaf]:

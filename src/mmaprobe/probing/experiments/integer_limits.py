@@ -10,11 +10,11 @@ import numpy as np
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of, values_of
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf
 
 
-async def integer_limits(session: Session) -> Finding:
+async def integer_limits(session: ProbeSession) -> Finding:
     """``wrap`` or ``saturate`` beyond either end of the range (None: the operands cannot reach it)."""
     answer: dict[str, Any] = {"positive": await end(session, 1), "negative": await end(session, -1)}
     text = ", ".join(f"{name} {value or 'out of reach'}" for name, value in answer.items())
@@ -23,7 +23,7 @@ async def integer_limits(session: Session) -> Finding:
     return session.finding("exact", answer, text)
 
 
-async def end(session: Session, sign: int) -> str | None:
+async def end(session: ProbeSession, sign: int) -> str | None:
     """The largest sum of this sign that the operands can make, if it lies beyond the range."""
     d = session.d
     limit = Fraction(d.largest) if sign > 0 else Fraction(-d.largest - 1 if d.signed else 0)
@@ -42,7 +42,7 @@ async def end(session: Session, sign: int) -> str | None:
     return "wrap" if code == int(total) & ((1 << d.bits) - 1) else "other"
 
 
-def _extreme(session: Session, sign: int) -> Fraction:
+def _extreme(session: ProbeSession, sign: int) -> Fraction:
     """The product of largest magnitude and this sign, 0 where there is none."""
     ends = []
     for name in ("a", "b"):
@@ -53,7 +53,7 @@ def _extreme(session: Session, sign: int) -> Fraction:
     return max(products) if sign > 0 else min(products)
 
 
-async def integer_order(session: Session) -> Finding:
+async def integer_order(session: ProbeSession) -> Finding:
     """Integers: exact sums have no order, unless saturation happens on the way."""
     answer = {"kind": "exact", "terms": list(session.leaves)}
     if set(await together(end(session, 1), end(session, -1))) <= {"wrap", None}:
@@ -68,7 +68,7 @@ async def integer_order(session: Session) -> Finding:
     return session.finding("exact", answer, "one exact integer sum: no order can be seen")
 
 
-async def _saturates_on_the_way(session: Session) -> bool:
+async def _saturates_on_the_way(session: ProbeSession) -> bool:
     """C at its limit, +x on lane i, -x on lane j: an exact sum returns to C for every pair of lanes."""
     if not session.instruction.c or session.k < 2:
         return False

@@ -7,11 +7,11 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.formats import Format
 from mmaprobe.probing.experiments.payloads import MANY, Position, nans
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 
-def invalid_vectors(session: Session) -> dict[str, tuple[Vector, set[str]]]:
+def invalid_vectors(session: ProbeSession) -> dict[str, tuple[Vector, set[str]]]:
     """Invalid operations: infinity times zero in each lane, infinities of both signs; with the operands they use."""
     a, b = session.formats["a"], session.formats["b"]
     out: dict[str, tuple[Vector, set[str]]] = {}
@@ -33,7 +33,7 @@ def invalid_vectors(session: Session) -> dict[str, tuple[Vector, set[str]]]:
     return out if b.is_float else {}
 
 
-async def invalid_codes(session: Session) -> dict[str, int]:
+async def invalid_codes(session: ProbeSession) -> dict[str, int]:
     """The result of each invalid operation."""
     cases = invalid_vectors(session)
     vectors = [vector for vector, _ in cases.values()]
@@ -60,7 +60,7 @@ def _watched(places: list[Position], used: set[str]) -> list[Position]:
     return [place for place in others if place in neighbours or place in (*others[:2], *others[-3:])]
 
 
-async def code_wins(session: Session, places: list[Position]) -> dict[str, str]:
+async def code_wins(session: ProbeSession, places: list[Position]) -> dict[str, str]:
     """For an invalid operation beside a NaN in each other position: which of the two the result shows."""
     cases = invalid_vectors(session)
     asked: list[tuple[str, Vector, Vector]] = []

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from mmaprobe.probing.session.exact_values import Value
 from mmaprobe.probing.session.rounds import Asking
-from mmaprobe.probing.session.session import Session, Terms
+from mmaprobe.probing.session.session import ProbeSession, Terms
 
 STRIDE = 8
-"""Every such step of a ladder is asked first, then those around the first bad one."""
+"""Steps of a ladder of which the first is asked at once, then those around the first bad one."""
 
 Judge = Callable[[list[int]], Asking[list[bool]]]
 """Asks some steps; says of each whether it is good."""
@@ -31,7 +31,7 @@ async def count_good(steps: Sequence[int], judge: Judge) -> int:
 
 
 async def climb(
-    session: Session, first: int, last: int, terms: Callable[[int], Terms], good: Callable[[int, Value], bool]
+    session: ProbeSession, first: int, last: int, terms: Callable[[int], Terms], good: Callable[[int, Value], bool]
 ) -> int:
     """The largest t such that the answers at first .. t are good; first - 1 where none is.
 

@@ -21,15 +21,18 @@ from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session.exact_values import UnrepresentableError, values_of
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 Ints = NDArray[np.int64]
 BASE = 4
+"""The digits in which k is written: small enough whole numbers for every format."""
 NOWHERE = -1
+"""Where a value is of which D does not say a place."""
 SHOWN = 3
+"""Places that a text names."""
 
 
-async def follow_one_hot(session: Session) -> Finding:
+async def follow_one_hot(session: ProbeSession) -> Finding:
     """Where values of A go (see the module)."""
     made = session.instruction
     if made.blocks > 1 or made.scale:
@@ -51,7 +54,7 @@ async def follow_one_hot(session: Session) -> Finding:
     return session.finding("contradictory", moved, text + "; ..." * (len(moved) > SHOWN))
 
 
-def _tiles(session: Session, planes: list[Ints], chosen: list[int]) -> Batch:
+def _tiles(session: ProbeSession, planes: list[Ints], chosen: list[int]) -> Batch:
     """For each kept value of A and each plane of B a tile; chunks whose number has the plane's bit keep last lanes."""
     made = session.instruction
     shapes = made.shapes(made.selected * len(planes))
@@ -70,7 +73,7 @@ def _tiles(session: Session, planes: list[Ints], chosen: list[int]) -> Batch:
     return Batch(**codes)
 
 
-def _decoded(session: Session, d: Bits) -> Ints:
+def _decoded(session: ProbeSession, d: Bits) -> Ints:
     """Magnitudes of D as whole numbers; NOWHERE for what is none."""
     codes, where = np.unique(d, return_inverse=True)
     whole = [NOWHERE if v is None or v.denominator != 1 else abs(int(v)) for v in values_of(session.d, codes)]
@@ -89,7 +92,7 @@ def _seen(d: Ints, digits: int, bits: int) -> tuple[int, int, int]:
     return int(reached[0]), k, sum(int(row[digits + bit, 0] > 0) << bit for bit in range(bits))
 
 
-def _named(session: Session) -> list[tuple[int, int, int]]:
+def _named(session: ProbeSession) -> list[tuple[int, int, int]]:
     """The same by the names of the values."""
     made = session.instruction
     if not made.chunk:

@@ -10,18 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.experiments.anchor_places import Place
+from mmaprobe.probing.experiments.anchor_places import AnchorPlace
 from mmaprobe.probing.experiments.ladders import climb
 from mmaprobe.probing.experiments.rounding import fraction_bits
 from mmaprobe.probing.experiments.tiny_terms import heads
 from mmaprobe.probing.experiments.tipping import tips
 from mmaprobe.probing.session.chosen_operands import beside
 from mmaprobe.probing.session.exact_values import power
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
 
 
-async def bits_of_c(session: Session, tree: Node) -> tuple[int, bool] | None:
+async def bits_of_c(session: ProbeSession, tree: Node) -> tuple[int, bool] | None:
     """(bits of C below the largest term, whether a lower one was lost); None where C does not meet one term alone."""
     if not session.instruction.c or len(tree.parent_of("c").children) > 2:
         return None
@@ -37,13 +37,13 @@ async def bits_of_c(session: Session, tree: Node) -> tuple[int, bool] | None:
     return bits, bits < last
 
 
-async def bits_shown(session: Session, tree: Node) -> int | None:
+async def bits_shown(session: ProbeSession, tree: Node) -> int | None:
     """Bits of a term that come out beside a larger one that stays; None where no such term can be built."""
     anchor, others = heads(tree)
-    return await fraction_bits(session, Place((anchor,), others[0], None), session.d.fraction_bits)
+    return await fraction_bits(session, AnchorPlace((anchor,), others[0], None), session.d.fraction_bits)
 
 
-async def nothing_aligned(session: Session, tree: Node, none: dict[str, Any]) -> Finding:
+async def nothing_aligned(session: ProbeSession, tree: Node, none: dict[str, Any]) -> Finding:
     """What a question about alignments answers of a tree without a fused sum."""
     found = await bits_of_c(session, tree)
     if found is not None and found[1]:

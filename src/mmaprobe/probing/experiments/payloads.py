@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from mmaprobe.formats import Format
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 MANY = 24
-"""Positions above which not all pairs are asked."""
+"""Positions above which not all pairs are asked, and as many at random."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Position:
     def name(self) -> str:
         return self.operand if self.operand == "c" else f"{self.operand}{self.lane}"
 
-    def put(self, session: Session, code: int, base: Vector | None = None) -> Vector:
+    def put(self, session: ProbeSession, code: int, base: Vector | None = None) -> Vector:
         """``base`` (every operand 1 where None) with this operand's code replaced."""
         base = base or ones(session)
         if self.operand == "c":
@@ -35,12 +35,12 @@ class Position:
         return replace(base, a=tuple(codes)) if self.operand == "a" else replace(base, b=tuple(codes))
 
 
-def ones(session: Session) -> Vector:
+def ones(session: ProbeSession) -> Vector:
     """Every operand 1."""
     return session.vector({}, 1)
 
 
-def positions(session: Session, infinite: bool = False) -> list[Position]:
+def positions(session: ProbeSession, infinite: bool = False) -> list[Position]:
     """Every operand whose format has a NaN (or an infinity)."""
     found = [Position(name, lane) for lane in range(session.k) for name in ("a", "b")]
     found += [Position("c")] if session.instruction.c else []
@@ -60,7 +60,7 @@ def nans(fmt: Format) -> dict[str, int]:
     return found
 
 
-async def single(session: Session, place: Position) -> dict[str, int]:
+async def single(session: ProbeSession, place: Position) -> dict[str, int]:
     """The result of each kind of NaN alone in one position."""
     kinds = nans(session.formats[place.operand])
     codes = await session.ask(vectors := [place.put(session, code) for code in kinds.values()])
@@ -79,7 +79,7 @@ def moved(source: Format, target: Format, code: int, quiet: bool) -> int:
     return infinity | sign | payload << target.padding | (target.quiet_bit if quiet else 0)
 
 
-def kept_payload(session: Session, place: Position, found: dict[str, int]) -> bool | None:
+def kept_payload(session: ProbeSession, place: Position, found: dict[str, int]) -> bool | None:
     """True where the results of ``single`` are payloads, quieted; False where as they were; None where neither."""
     fmt, d = session.formats[place.operand], session.d
     kinds = nans(fmt)
@@ -89,14 +89,14 @@ def kept_payload(session: Session, place: Position, found: dict[str, int]) -> bo
     return None
 
 
-def _two(session: Session, x: Position, y: Position, kinds: tuple[str, str]) -> Vector | None:
+def _two(session: ProbeSession, x: Position, y: Position, kinds: tuple[str, str]) -> Vector | None:
     """NaNs of two kinds in two positions."""
     first = nans(session.formats[x.operand]).get(kinds[0])
     second = nans(session.formats[y.operand]).get(kinds[1])
     return None if first is None or second is None else y.put(session, second, x.put(session, first))
 
 
-async def order(session: Session, places: list[Position]) -> tuple[list[str], bool, bool | None]:
+async def order(session: ProbeSession, places: list[Position]) -> tuple[list[str], bool, bool | None]:
     """Positions from winner to loser, whether one order explains every pair asked, and whether signalling wins first.
 
     All pairs are asked; of many positions every eighth one against all, those that these do not
@@ -121,7 +121,7 @@ async def order(session: Session, places: list[Position]) -> tuple[list[str], bo
 
 
 async def _duels(
-    session: Session, pairs: list[tuple[Position, Position]]
+    session: ProbeSession, pairs: list[tuple[Position, Position]]
 ) -> dict[tuple[Position, Position], bool] | None:
     """Who wins of each pair, a positive NaN in one and a negative one in the other; None where NaNs have no sign."""
     once = list(dict.fromkeys((x, y) if (x.lane, x.operand) < (y.lane, y.operand) else (y, x) for x, y in pairs))
@@ -135,7 +135,7 @@ async def _duels(
     return wins | {(y, x): not won for (x, y), won in wins.items()}
 
 
-async def _signalling_first(session: Session, ranked: list[Position]) -> bool | None:
+async def _signalling_first(session: ProbeSession, ranked: list[Position]) -> bool | None:
     """Whether a signalling NaN in the last position beats a quiet one (of the other sign) in the first."""
     if len(ranked) < 2:
         return None

@@ -8,10 +8,10 @@ import numpy as np
 
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 
-def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batch:
+def random_tiles(session: ProbeSession, rng: np.random.Generator, items: int) -> Batch:
     """``items`` tiles: even items uniform bits, odd ones near 1, every fourth with NaNs in lane 0 (floats)."""
     out: dict[str, Bits] = {}
     operand_formats = session.formats
@@ -34,7 +34,7 @@ def random_tiles(session: Session, rng: np.random.Generator, items: int) -> Batc
     return Batch(**out)
 
 
-def items_for(session: Session, outputs: int) -> int:
+def items_for(session: ProbeSession, outputs: int) -> int:
     """How many items carry about this many outputs: 4 to 128."""
     each = session.instruction.m * session.instruction.n * session.instruction.blocks
     return min(max(outputs // each, 4), 128)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mmaprobe.formats import ROUNDINGS
-from mmaprobe.probing.experiments.anchor_places import Place
+from mmaprobe.probing.experiments.anchor_places import AnchorPlace
 from mmaprobe.probing.experiments.ladders import climb
 from mmaprobe.probing.session.exact_values import Value, power
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 PLACES = tuple(Fraction(n, 4) for n in (1, 2, 3, 5, 6, 7, 9, 10, 11))
@@ -45,7 +45,7 @@ def round_to(value: Fraction, quantum: Fraction, rounding: str) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Case:
+class RoundingCase:
     """An anchor sum, a small term beside it, and what came out beside the anchor."""
 
     anchor: Fraction
@@ -55,7 +55,7 @@ class Case:
     code: int
 
 
-def fit(cases: Sequence[Case], quantum: Fraction) -> dict[str, list[str]]:
+def fit(cases: Sequence[RoundingCase], quantum: Fraction) -> dict[str, list[str]]:
     """The roundings that explain every case, acting on the ``term`` or on the ``sum``."""
     return {
         "term": [r for r in ROUNDINGS if all(c.got == round_to(c.term, quantum, r) for c in cases)],
@@ -64,7 +64,7 @@ def fit(cases: Sequence[Case], quantum: Fraction) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-async def fraction_bits(session: Session, place: Place, most: int) -> int | None:
+async def fraction_bits(session: ProbeSession, place: AnchorPlace, most: int) -> int | None:
     """Largest t <= most such that every 2**(m-s), s <= t, comes out whole beside an anchor of 1.5 * 2**m.
 
     ``m`` is the exponent of the anchor sum; None where not even the first place can be built.  With
@@ -79,7 +79,7 @@ async def fraction_bits(session: Session, place: Place, most: int) -> int | None
     return bits or None
 
 
-async def keeps(session: Session, place: Place, bits: int) -> bool:
+async def keeps(session: ProbeSession, place: AnchorPlace, bits: int) -> bool:
     """Whether a place keeps just so many fraction bits: the last one comes out whole, half of it does not."""
     anchor, m = anchor_of(session, place)
     terms = [power(m - t) for t in (bits, bits + 1) if m - t >= session.lowest(place.term)]
@@ -89,13 +89,13 @@ async def keeps(session: Session, place: Place, bits: int) -> bool:
 
 
 async def watch(
-    session: Session,
-    place: Place,
+    session: ProbeSession,
+    place: AnchorPlace,
     bits: int,
     least: int | None = None,
     places: Sequence[Fraction] = PLACES,
     anchors: Sequence[int] = (1, -1),
-) -> tuple[list[Case], Fraction]:
+) -> tuple[list[RoundingCase], Fraction]:
     """Cases around the last place of ``bits`` fraction bits, and that place.
 
     Terms with bits below 2**(m - least) are left out (``least`` fraction bits survive an alignment);
@@ -112,18 +112,18 @@ async def watch(
     codes = await session.ask([v for _, _, v in pairs])
     values = session.decode(codes)
     return [
-        Case(a * len(place.anchors), t, place.rest(value, a), v, code)
+        RoundingCase(a * len(place.anchors), t, place.rest(value, a), v, code)
         for (a, t, v), value, code in zip(pairs, values, codes, strict=True)
     ], quantum
 
 
-def anchor_of(session: Session, place: Place) -> tuple[Fraction, int]:
+def anchor_of(session: ProbeSession, place: AnchorPlace) -> tuple[Fraction, int]:
     """1.5 * 2**h for each anchor leaf, and the exponent of their sum; 1.5 keeps sums off a change of binade."""
     height = session.high - len(place.anchors).bit_length() + 1 if place.height is None else place.height
     return 3 * power(height - 1), height + len(place.anchors).bit_length() - 1
 
 
-def keep_evidence(session: Session, cases: Sequence[Case], count: int = 4) -> None:
+def keep_evidence(session: ProbeSession, cases: Sequence[RoundingCase], count: int = 4) -> None:
     """The first cases that were rounded, as witnesses."""
     telling = [case for case in cases if case.got != case.term] or list(cases)
     for case in telling[:count]:

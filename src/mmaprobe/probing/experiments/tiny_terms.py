@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from mmaprobe.probing.session.chosen_operands import with_operands
 from mmaprobe.probing.session.exact_values import power
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf, Node, leaves_of
 
@@ -19,7 +19,7 @@ def heads(tree: Node) -> tuple[Leaf, list[Leaf]]:
     return anchor, [head for head in heads if head != anchor]
 
 
-async def adds_up(session: Session, tree: Node, half: Fraction, sign: int, t: int) -> bool | None:
+async def adds_up(session: ProbeSession, tree: Node, half: Fraction, sign: int, t: int) -> bool | None:
     """Whether the tiny term counts as what it is, not as a place that it was rounded to: minus itself takes it
     away, and from twice as much leaves what tips as well.  None where there are too few leaves for it."""
     anchor, others = heads(tree)
@@ -38,7 +38,7 @@ async def adds_up(session: Session, tree: Node, half: Fraction, sign: int, t: in
     return cancelled == plain and less == tipped
 
 
-async def to_nearest(session: Session, tree: Node) -> bool:
+async def to_nearest(session: ProbeSession, tree: Node) -> bool:
     """Whether three quarters of a last place more, and less, change the result: then it is rounded to nearest."""
     anchor, others = heads(tree)
     m = session.low + session.d.fraction_bits + 2
@@ -49,7 +49,7 @@ async def to_nearest(session: Session, tree: Node) -> bool:
     return len(set(codes)) == len(codes) == len(terms)
 
 
-async def comes_out(session: Session, full: Vector, leaf: Leaf, tiny: Fraction) -> bool:
+async def comes_out(session: ProbeSession, full: Vector, leaf: Leaf, tiny: Fraction) -> bool:
     """Whether the operands of the tiny term, which block scales may have made subnormal, give it with zeros beside."""
     zero = session.vector({})
     if not isinstance(leaf, int):
@@ -59,7 +59,7 @@ async def comes_out(session: Session, full: Vector, leaf: Leaf, tiny: Fraction) 
     return await session.values([alone]) == [tiny]
 
 
-async def product_holds(session: Session, anchor: Leaf, other: Leaf, half: Fraction, sign: int, t: int) -> bool:
+async def product_holds(session: ProbeSession, anchor: Leaf, other: Leaf, half: Fraction, sign: int, t: int) -> bool:
     """Whether one product of half a place and the tiny term is not rounded before it is added."""
     m = session.low + t
     place, tiny = half * power(m - session.d.fraction_bits), sign * power(m - t)

@@ -19,12 +19,14 @@ from mmaprobe.probing.experiments.ladders import count_good
 from mmaprobe.probing.experiments.tiny_terms import adds_up, comes_out, heads, product_holds, to_nearest
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf, Node
 
-FIRST, MOST = 2, 160
-"""Places below C's first one at which the ladder begins, and at which it ends in a lower bound."""
+FIRST = 2
+"""Places below C's first one at which the ladder begins."""
+MOST = 160
+"""Places below C's first one at which it ends in a lower bound."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ Ways = dict[tuple[Fraction, int], Tipped | None]
 """By the half place beside the anchor, and the sign of the tiny term."""
 
 
-async def tips(session: Session, tree: Node) -> Tipped | None:
+async def tips(session: ProbeSession, tree: Node) -> Tipped | None:
     """Fraction bits of products in the last sum; None where no combination tips below the places that show anyway."""
     found = await tipped_by(session, tree)
     least = session.d.fraction_bits + 1
@@ -64,13 +66,13 @@ async def tips(session: Session, tree: Node) -> Tipped | None:
     return chosen if whole else replace(chosen, bits=chosen.bits - 1)
 
 
-async def tipped_by(session: Session, tree: Node) -> Ways:
+async def tipped_by(session: ProbeSession, tree: Node) -> Ways:
     """What each combination of a half place and a sign of the tiny term shows, found out once."""
     found: Ways = await session.fact("tipping", lambda asker: ladders_of(asker, tree))
     return found
 
 
-async def ladders_of(session: Session, tree: Node) -> Ways:
+async def ladders_of(session: ProbeSession, tree: Node) -> Ways:
     """What each combination shows of one sum, every leaf outside of it zero."""
     anchor, others = heads(tree)
     halves = (Fraction(0), Fraction(1, 2), *([Fraction(3, 2)] if len(others) == 1 else []))
@@ -79,7 +81,7 @@ async def ladders_of(session: Session, tree: Node) -> Ways:
     return dict(zip(ways, tried, strict=True))
 
 
-async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
+async def _ladder(session: ProbeSession, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int) -> Tipped | None:
     """From two places down: a term above the result's last place tips it trivially.
 
     A product that holds the half place too has few of the lower ones, those that are a product.
@@ -111,7 +113,7 @@ async def _ladder(session: Session, anchor: Leaf, others: list[Leaf], half: Frac
 
 
 def _pair(
-    session: Session, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int, t: int
+    session: ProbeSession, anchor: Leaf, others: list[Leaf], half: Fraction, sign: int, t: int
 ) -> tuple[Vector, Vector] | None:
     """The sum without and with the tiny term, m as low as the formats allow."""
     m = session.low + t

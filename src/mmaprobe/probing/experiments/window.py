@@ -8,20 +8,20 @@ from itertools import pairwise
 from mmaprobe.probing.experiments.ladders import count_good
 from mmaprobe.probing.session.exact_values import power, say
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf
 
 ENOUGH = 64
-"""Bits of window that no unit's precision needs more of."""
+"""Bits of window that no unit's precision needs more of: an f64 has 53."""
 
 GUARD = 3
 """Binades left above a lowered anchor."""
 
 HEIGHTS = (4, 8, 12, 16, 24, 32, 40)
-"""Exponents tried where 1 does not come out."""
+"""Exponents tried where 1 does not come out: beyond the widest window cut alike on all lanes."""
 
 
-def anchor_exponent(session: Session) -> int:
+def anchor_exponent(session: ProbeSession) -> int:
     """m: +-1.5 * 2**m exists as product and as C, and 4 such anchors do not overflow D; 0 for integers."""
     if not session.is_float:
         return 0
@@ -31,7 +31,7 @@ def anchor_exponent(session: Session) -> int:
     return min([*tops, session.formats["c"].max_exponent] if session.instruction.c else tops)
 
 
-async def lower_anchor(session: Session) -> int | None:
+async def lower_anchor(session: ProbeSession) -> int | None:
     """The largest m, not above the anchor's, at which 2**m on one leaf takes the same from another away,
     and 1.5 * 2**m alone comes out as itself; None where none was found.
 
@@ -64,7 +64,7 @@ async def lower_anchor(session: Session) -> int | None:
     return max(steps[over] - GUARD, low) if over < len(steps) else None
 
 
-async def unit_exponent(session: Session) -> int:
+async def unit_exponent(session: ProbeSession) -> int:
     """The lowest exponent e such that 2**e' comes through unharmed from every kind of leaf, e' >= e.
 
     Measured: where the normal numbers leave a window below ``ENOUGH`` bits it reaches into the
@@ -92,7 +92,7 @@ async def unit_exponent(session: Session) -> int:
     return steps[good - 1] if good else normal
 
 
-async def fault(session: Session) -> str | None:
+async def fault(session: ProbeSession) -> str | None:
     """Every leaf alone comes out as itself, and two neighbours as their sum; else what came instead."""
     one = Fraction(1)
     cases: list[tuple[dict[Leaf, Fraction], Fraction]] = [({leaf: one}, one) for leaf in session.leaves]
@@ -107,7 +107,7 @@ async def fault(session: Session) -> str | None:
     return None
 
 
-async def lost_below(session: Session) -> int | None:
+async def lost_below(session: ProbeSession) -> int | None:
     """The exponent (of HEIGHTS) at which numbers come out of every leaf where 1 is cut alike on all lanes:
     zeros then show an exponent far above 1.  None where they are not, or nothing comes out."""
     leaves, lanes = session.leaves, range(session.k)

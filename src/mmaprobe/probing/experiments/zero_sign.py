@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from mmaprobe.formats import Format
 from mmaprobe.probing.session.exact_values import code_of
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 
-def zeros(session: Session, negative: bool) -> Vector | None:
+def zeros(session: ProbeSession, negative: bool) -> Vector | None:
     """The vector of which every product and C is a zero of this sign; None where a format lacks it.
 
     A product is +0 * (+-1): an operand that turns -0 into +0 does not hide it.
@@ -35,7 +35,7 @@ def negative_zero(fmt: Format) -> int | None:
     return fmt.sign_mask if fmt.is_float and fmt.signed and fmt.nan != "negative_zero" and fmt.subnormal else None
 
 
-async def sign_shown(session: Session, put: Callable[[Vector], Vector], leaf: str = "lane") -> bool | None:
+async def sign_shown(session: ProbeSession, put: Callable[[Vector], Vector], leaf: str = "lane") -> bool | None:
     """True if the term that ``put`` places counts as a negative zero, False as a positive one.
 
     A background of zeros is used in which replacing lane 0 (or C) by +0 or -0

@@ -24,6 +24,7 @@ from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of,
 Terms = Mapping[int, Fraction]
 
 TRIES = 3
+"""Random choices of leaves on which something is tried that must hold of all."""
 ITEMS = 1 << 20
 """Elements of a and of b that one batch of calls holds."""
 

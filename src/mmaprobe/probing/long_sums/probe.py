@@ -8,18 +8,20 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError
-from mmaprobe.evidence.records import Finding, Status
+from mmaprobe.evidence.records import Finding, FindingStatus
 from mmaprobe.options import ANY, Rule, checked, whole
 from mmaprobe.probing.long_sums.masked_calls import MaskedCalls, NoTreeError, OverBudgetError
 from mmaprobe.probing.long_sums.proof import confirm
 from mmaprobe.probing.long_sums.reader import read_tree
 from mmaprobe.probing.long_sums.steps import arithmetic_json, measure_steps
-from mmaprobe.probing.long_sums.tree_arrays import Tree, to_json
+from mmaprobe.probing.long_sums.tree_arrays import TreeArrays, to_json
 from mmaprobe.probing.session.exact_values import UnrepresentableError
 
 QUESTION = "long_sum"
 BUDGET = 200_000
+"""Calls, where nobody says how many."""
 VECTORS = 1000
+"""Random vectors on which what was read is held against the library."""
 
 
 def _is_place(value: object) -> bool:
@@ -67,7 +69,7 @@ def probe_long_sum(
         return Finding(QUESTION, "inconclusive", None, str(error), tiles=calls.calls)
     text = f"{calls.leaves} leaves, read with 2^{calls.high} beside 2^{calls.low}"
     answer: dict[str, Any] = {"tree": to_json(tree, instruction.k), "steps": None, "program": None}
-    status: Status = "exact"
+    status: FindingStatus = "exact"
     if tree.unknown:
         text += _left_open(tree, budget)
         status = "bounded"
@@ -77,12 +79,12 @@ def probe_long_sum(
     return Finding(QUESTION, status, answer, text, tiles=calls.calls)
 
 
-def _left_open(tree: Tree, budget: int) -> str:
+def _left_open(tree: TreeArrays, budget: int) -> str:
     leaves = sum(len(tree.children(node)) for node in tree.unknown)
     return f"; {budget} calls left the order of {leaves} leaves open, in {len(tree.unknown)} sets"
 
 
-def _steps(calls: MaskedCalls, tree: Tree, vectors: int, answer: dict[str, Any]) -> tuple[str, Status]:
+def _steps(calls: MaskedCalls, tree: TreeArrays, vectors: int, answer: dict[str, Any]) -> tuple[str, FindingStatus]:
     """What each step does and the proof, put into the answer; words about them and the status."""
     try:
         steps = measure_steps(calls, tree)

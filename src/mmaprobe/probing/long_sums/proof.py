@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from mmaprobe.operands.edge import held_as
 from mmaprobe.probing.long_sums.masked_calls import ITEMS, MaskedCalls
 from mmaprobe.probing.long_sums.steps import Arithmetic
-from mmaprobe.probing.long_sums.tree_arrays import Tree
+from mmaprobe.probing.long_sums.tree_arrays import TreeArrays
 
 Floats = NDArray[np.float64]
 
 DOUBLE = 53
+"""Bits of a binary64 significand."""
 SPLITTER = float((1 << 27) + 1)
+"""Splits a binary64 significand in halves (Dekker, 1971)."""
 
 
-def confirm(calls: MaskedCalls, tree: Tree, steps: Arithmetic, count: int) -> int | None:
+def confirm(calls: MaskedCalls, tree: TreeArrays, steps: Arithmetic, count: int) -> int | None:
     """On how many of ``count`` normally distributed random vectors the program gives the device's bits.
 
     None where a step is not known, or is one that this program does not compute
@@ -39,7 +41,7 @@ def confirm(calls: MaskedCalls, tree: Tree, steps: Arithmetic, count: int) -> in
     return None if None in counts else sum(n for n in counts if n is not None)
 
 
-def _equal(calls: MaskedCalls, tree: Tree, steps: Arithmetic, count: int, rng: np.random.Generator) -> int | None:
+def _equal(calls: MaskedCalls, tree: TreeArrays, steps: Arithmetic, count: int, rng: np.random.Generator) -> int | None:
     """Of ``count`` vectors, those with equal bits."""
     k, formats = calls.instruction.k, calls.formats
     drawn = {name: rng.standard_normal((count, k) if name != "c" else count) for name in formats if name != "d"}
@@ -56,7 +58,9 @@ def _equal(calls: MaskedCalls, tree: Tree, steps: Arithmetic, count: int, rng: n
     return int(np.count_nonzero(rounded.view(formats["d"].dtype) == answers))
 
 
-def evaluate(tree: Tree, steps: Arithmetic, a: Floats, b: Floats, c: Floats | None, product_bits: int) -> Floats | None:
+def evaluate(
+    tree: TreeArrays, steps: Arithmetic, a: Floats, b: Floats, c: Floats | None, product_bits: int
+) -> Floats | None:
     """d of vectors a, b of shape (n, K) and c (n,): the value at the root; None for steps it does not compute.
 
     Products that are rounded first are rounded to ``product_bits``.

@@ -24,14 +24,14 @@ from itertools import groupby
 from typing import Any
 
 from mmaprobe.probing.long_sums.masked_calls import Ask, MaskedCalls, NoTreeError
-from mmaprobe.probing.long_sums.tree_arrays import Builder, Tree
+from mmaprobe.probing.long_sums.tree_arrays import Builder, TreeArrays
 
 Steps = Generator[list[Ask], Any, Any]
 """Work on one part: yields what it asks, is sent the counts, returns what it found."""
 
 
 @dataclass(eq=False)
-class Part:
+class LeafGroup:
     """Leaves that join the rest at one node; ``outside`` is a leaf on the other side of it (None: all leaves).
 
     ``paths``: the terms that join there (several: a fused node), None until they are known.
@@ -47,21 +47,21 @@ class Path:
     """A term: its pivot, and the parts that join on the way up from it."""
 
     pivot: int
-    parts: list[Part] = field(default_factory=list)
+    parts: list[LeafGroup] = field(default_factory=list)
 
 
-def read_tree(calls: MaskedCalls) -> Tree:
+def read_tree(calls: MaskedCalls) -> TreeArrays:
     """The tree; sets of leaves that the budget did not reach are ``unknown`` nodes.
 
     All sets that are known are split at the same time, each round one batch of
     calls, largest sets first.  NoTreeError where the answers fit no tree of
     rounded additions.
     """
-    order = [Part(list(range(calls.leaves)), None)]
-    at_work: list[tuple[Part, Steps]] = [(order[0], _paths(calls, order[0]))]
+    order = [LeafGroup(list(range(calls.leaves)), None)]
+    at_work: list[tuple[LeafGroup, Steps]] = [(order[0], _paths(calls, order[0]))]
     answers: list[list[list[int]] | None] = [None]
     while at_work:
-        asked, new = list[tuple[Part, Steps, list[Ask]]](), list[Part]()
+        asked, new = list[tuple[LeafGroup, Steps, list[Ask]]](), list[LeafGroup]()
         for (part, steps), answer in zip(at_work, answers, strict=True):
             try:
                 asked.append((part, steps, steps.send(answer)))
@@ -82,7 +82,7 @@ def read_tree(calls: MaskedCalls) -> Tree:
     return _assemble(order)
 
 
-def _within(asked: list[tuple[Part, Steps, list[Ask]]], budget: int) -> list[tuple[Part, Steps, list[Ask]]]:
+def _within(asked: list[tuple[LeafGroup, Steps, list[Ask]]], budget: int) -> list[tuple[LeafGroup, Steps, list[Ask]]]:
     """What can still be asked, largest sets first."""
     out = []
     for item in sorted(asked, key=lambda item: -len(item[0].leaves)):
@@ -93,7 +93,7 @@ def _within(asked: list[tuple[Part, Steps, list[Ask]]], budget: int) -> list[tup
     return out
 
 
-def _assemble(order: list[Part]) -> Tree:
+def _assemble(order: list[LeafGroup]) -> TreeArrays:
     """The tree of parts that come before the parts below them."""
     built = Builder()
     terms: dict[int, list[int]] = {}
@@ -112,7 +112,7 @@ def _assemble(order: list[Part]) -> Tree:
     return built.tree(terms[id(order[0])][0])
 
 
-def _paths(calls: MaskedCalls, part: Part) -> Steps:
+def _paths(calls: MaskedCalls, part: LeafGroup) -> Steps:
     """The terms of a part, each by a pivot; all of them only where the part was a single one or a fused node's."""
     paths = []
     rest = part.leaves
@@ -120,7 +120,7 @@ def _paths(calls: MaskedCalls, part: Part) -> Steps:
         pivot = rest[calls.random.randrange(len(rest))]
         members = [leaf for leaf in rest if leaf != pivot]
         sets, rest = yield from _split(calls, pivot, members, part.outside)
-        paths.append(Path(pivot, [Part(leaves, pivot) for leaves in sets]))
+        paths.append(Path(pivot, [LeafGroup(leaves, pivot) for leaves in sets]))
     return paths
 
 

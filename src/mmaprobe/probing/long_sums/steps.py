@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mmaprobe.probing.long_sums.masked_calls import MaskedCalls, Terms
-from mmaprobe.probing.long_sums.tree_arrays import Tree
+from mmaprobe.probing.long_sums.tree_arrays import TreeArrays
 from mmaprobe.probing.session.exact_values import power
 
 
@@ -47,7 +47,7 @@ class _Place:
     away: int | None
 
 
-def measure_steps(calls: MaskedCalls, tree: Tree) -> Arithmetic:
+def measure_steps(calls: MaskedCalls, tree: TreeArrays) -> Arithmetic:
     """Bits of every addition of two terms, and how each product enters; OverBudgetError where the calls run out."""
     places = [_place(tree, node) for node in range(tree.leaves, tree.root + 1) if len(tree.children(node)) == 2]
     inner = [place for place in places if place.away is not None]
@@ -63,7 +63,7 @@ def measure_steps(calls: MaskedCalls, tree: Tree) -> Arithmetic:
     return Arithmetic(tuple(bits.values()), unrounded, lanes - told)
 
 
-def _place(tree: Tree, node: int) -> _Place:
+def _place(tree: TreeArrays, node: int) -> _Place:
     one, other = tree.children(node)
     above = tree.parents[node]
     beside = next((child for child in tree.children(above) if child != node), None) if above >= 0 else None
@@ -106,7 +106,9 @@ def _kept(calls: MaskedCalls, asked: Sequence[tuple[_Place, int]]) -> list[bool]
     return [answer == calls.code(power(top - w)) for answer, (_, w) in zip(answers, asked, strict=True)]
 
 
-def _products(calls: MaskedCalls, tree: Tree, bits: dict[int, int | None]) -> tuple[frozenset[int], frozenset[int]]:
+def _products(
+    calls: MaskedCalls, tree: TreeArrays, bits: dict[int, int | None]
+) -> tuple[frozenset[int], frozenset[int]]:
     """Lanes whose product enters unrounded, and all lanes of which that was told."""
     lanes, vectors, marks = list[int](), list[Terms](), list[Fraction]()
     room = min(calls.formats["a"].fraction_bits, calls.formats["b"].fraction_bits)
@@ -128,7 +130,7 @@ def _products(calls: MaskedCalls, tree: Tree, bits: dict[int, int | None]) -> tu
     return whole, whole | none
 
 
-def arithmetic_json(tree: Tree, lanes: int, found: Arithmetic) -> dict[str, object]:
+def arithmetic_json(tree: TreeArrays, lanes: int, found: Arithmetic) -> dict[str, object]:
     """``bits`` of most additions; the others, each by leaves that meet there; lanes rounded first, and not told."""
     bits = Counter(found.bits).most_common(1)[0][0] if found.bits else None
     others = [

@@ -15,7 +15,7 @@ from mmaprobe.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Tree:
+class TreeArrays:
     """``nodes[i]`` are the children of node ``leaves + i``; the last node is the root.
 
     A node of more than two children is fused, or, where it is in ``unknown``,
@@ -105,7 +105,7 @@ class Tree:
         return [node, *reversed(terms)]
 
 
-def to_json(tree: Tree, lanes: int | None = None, node: int | None = None) -> Any:
+def to_json(tree: TreeArrays, lanes: int | None = None, node: int | None = None) -> Any:
     """The tree (or what is below ``node``) nested no deeper than log2 of its leaves; equal trees have equal forms.
 
     A lane number; ``"c"`` for the leaf after ``lanes`` lanes; or kind and
@@ -122,7 +122,7 @@ def to_json(tree: Tree, lanes: int | None = None, node: int | None = None) -> An
     return {"kind": "fused" if fused else "chain", "terms": [to_json(tree, lanes, term) for term in terms]}
 
 
-def from_json(form: Any, lanes: int) -> Tree:
+def from_json(form: Any, lanes: int) -> TreeArrays:
     """The tree whose JSON form this is; ``"c"`` is leaf ``lanes``.  UsageError for another form."""
     found = Builder()
     root = _read(form, lanes, found)
@@ -170,10 +170,10 @@ class Builder:
             out = self.node((out, term))
         return out
 
-    def tree(self, root: int) -> Tree:
+    def tree(self, root: int) -> TreeArrays:
         """The whole tree; ``root`` must be the node that was made last."""
         if self._nodes and root != -len(self._nodes):
             raise UsageError("the root is the node that is made last")
         n = self._leaves
         nodes = tuple(tuple(c if c >= 0 else n - c - 1 for c in children) for children in self._nodes)
-        return Tree(n, nodes, frozenset(n + i for i in self._unknown))
+        return TreeArrays(n, nodes, frozenset(n + i for i in self._unknown))

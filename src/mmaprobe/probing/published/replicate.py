@@ -10,7 +10,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.formats import Format
-from mmaprobe.probing.published.suites import Row, Suite, Table
+from mmaprobe.probing.published.suites import Suite, SuiteRow, Table
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
 
@@ -82,7 +82,7 @@ def _run(device: Device, suite: Suite, table: Table, instruction: Instruction) -
     return Replication(suite, table, instruction, tuple(words.get(number) for number in range(len(table.rows))))
 
 
-def _links(instruction: Instruction, row: Row) -> list[Vector]:
+def _links(instruction: Instruction, row: SuiteRow) -> list[Vector]:
     """The chain of vectors of an experiment; empty where a format lacks a value or a chain has no C to go through."""
     found, k = instruction.formats(), instruction.k
     a, b = (_codes(found[name], getattr(row, name)) for name in ("a", "b"))

@@ -17,7 +17,7 @@ Values = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
-class Row:
+class SuiteRow:
     """One experiment: operands as values, and the word published for each column of its table (None: not said)."""
 
     name: str
@@ -40,7 +40,7 @@ class Table:
     scale: str | None
     columns: tuple[str, ...]
     predicted: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SuiteRow, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Suite:
     shows: dict[str, str]
     tables: tuple[Table, ...]
 
-    def purpose(self, row: Row) -> str:
+    def purpose(self, row: SuiteRow) -> str:
         """What an experiment is for."""
         return self.shows.get(row.name.split()[0], "")
 
@@ -81,12 +81,12 @@ def _table(form: dict[str, Any]) -> Table:
     )  # fmt: skip
 
 
-def _row(form: dict[str, Any], columns: tuple[str, ...]) -> Row:
+def _row(form: dict[str, Any], columns: tuple[str, ...]) -> SuiteRow:
     given = form["d"]
     words = [given] * len(columns) if isinstance(given, str) else given
     if len(words) != len(columns):
         raise UsageError(f"experiment {form['name']}: {len(words)} words for {len(columns)} columns")
-    return Row(
+    return SuiteRow(
         form["name"], form.get("program", ""), values(form["a"]), values(form["b"]), value(form["c"]),
         values(form.get("scale_a", "")), values(form.get("scale_b", "")),
         tuple(None if word == "-" else int(word, 16) for word in words),

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.experiments.anchor_places import Place, inner_place
+from mmaprobe.probing.experiments.anchor_places import AnchorPlace, inner_place
 from mmaprobe.probing.experiments.pair_alignment import bits_of_c, bits_shown
 from mmaprobe.probing.experiments.rounding import fraction_bits, keeps
 from mmaprobe.probing.experiments.tipping import tips
@@ -31,11 +31,11 @@ from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
 
 
-async def probe_accumulator_precision(session: Session) -> Finding:
+async def probe_accumulator_precision(session: ProbeSession) -> Finding:
     """Fraction bits of products and of C beside the largest term (see the module)."""
     tree = await tree_of(session)
     if tree is None:
@@ -72,13 +72,13 @@ async def probe_accumulator_precision(session: Session) -> Finding:
     return session.finding("bounded" if limits else "exact", answer, _text(answer))
 
 
-async def kept_bits(session: Session) -> dict[Leaf, int]:
+async def kept_bits(session: ProbeSession) -> dict[Leaf, int]:
     """Fraction bits kept by each leaf that has an inner place, found out once for all questions."""
     found: dict[Leaf, int] = await session.fact("kept bits", _kept)
     return found
 
 
-async def _kept(session: Session) -> dict[Leaf, int]:
+async def _kept(session: ProbeSession) -> dict[Leaf, int]:
     """A ladder for C and for the first lane; the other lanes are held against the first."""
     tree = await tree_of(session)
     places = {} if tree is None else {leaf: inner_place(tree, leaf) for leaf in session.leaves}
@@ -95,11 +95,11 @@ async def _kept(session: Session) -> dict[Leaf, int]:
     return {leaf: out[leaf] for leaf in there if out[leaf] is not None}
 
 
-async def _ladder(session: Session, place: Place) -> int | None:
+async def _ladder(session: ProbeSession, place: AnchorPlace) -> int | None:
     return await fraction_bits(session, place, session.window_of(place.term))
 
 
-async def _show(session: Session, tree: Node, kept: dict[Leaf, int]) -> None:
+async def _show(session: ProbeSession, tree: Node, kept: dict[Leaf, int]) -> None:
     """Witnesses for C and lane 0: the last place kept, and half of it."""
     for leaf in [leaf for leaf in ("c", 0) if leaf in kept]:
         place = inner_place(tree, leaf)

@@ -15,18 +15,18 @@ from fractions import Fraction
 from typing import Any
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.experiments.anchor_places import Place, clean_place, inner_place
+from mmaprobe.probing.experiments.anchor_places import AnchorPlace, clean_place, inner_place
 from mmaprobe.probing.experiments.pair_alignment import nothing_aligned
-from mmaprobe.probing.experiments.rounding import FEW, PLACES, Case, fit, fraction_bits, keep_evidence, watch
+from mmaprobe.probing.experiments.rounding import FEW, PLACES, RoundingCase, fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.questions.accumulator_precision import collapse, kept_bits
 from mmaprobe.probing.questions.summation_tree import shown_tree, tree_of
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf
 
 
-async def probe_alignment_rounding(session: Session) -> Finding:
+async def probe_alignment_rounding(session: ProbeSession) -> Finding:
     """The rounding of aligned terms (see the module)."""
     none: dict[str, Any] = {"products": None, "c": None, "lanes": {}}
     tree = await tree_of(session)
@@ -51,7 +51,7 @@ async def probe_alignment_rounding(session: Session) -> Finding:
 
 
 async def _read(
-    session: Session, leaf: Leaf, place: Place | None, kept: dict[Leaf, int], whole: bool
+    session: ProbeSession, leaf: Leaf, place: AnchorPlace | None, kept: dict[Leaf, int], whole: bool
 ) -> list[str] | None:
     """The roundings that explain a leaf's cut; None where no cut lies within the window."""
     if place is None:
@@ -69,7 +69,7 @@ async def _read(
     return fit(cases, quantum)["term"] or fit(_not_dropped(cases), quantum)["term"]
 
 
-def _not_dropped(cases: list[Case]) -> list[Case]:
+def _not_dropped(cases: list[RoundingCase]) -> list[RoundingCase]:
     """The cases whose term is not below all that leave a trace: the others may be cut off (the question cutoff)."""
     least = min((abs(case.term) for case in cases if case.got), default=Fraction(0))
     return [case for case in cases if abs(case.term) >= least]

@@ -14,12 +14,12 @@ from typing import Any
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.chosen_operands import with_operands
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 TABLES: dict[tuple[int, ...], str] = {(0, 0, 0, 1): "and", (0, 1, 1, 0): "xor"}
 
 
-async def probe_bit_products(session: Session) -> Finding:
+async def probe_bit_products(session: ProbeSession) -> Finding:
     """The product of bits (see the module)."""
     zero = session.vector({})
     bits = [(x, y) for x in (0, 1) for y in (0, 1)]

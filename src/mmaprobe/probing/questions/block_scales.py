@@ -25,11 +25,11 @@ from mmaprobe.probing.experiments.ladders import climb
 from mmaprobe.probing.session.exact_values import code_of, power
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 
-async def probe_block_scales(session: Session) -> Finding:
+async def probe_block_scales(session: ProbeSession) -> Finding:
     """Block scales (see the module)."""
     fmt = session.formats["scale_a"]
     ignored = fmt.one | 1 << fmt.bits if fmt.ignored_high else None
@@ -47,11 +47,11 @@ async def probe_block_scales(session: Session) -> Finding:
     return session.finding("exact" if settled else "bounded", answer, text)
 
 
-def _blocks(session: Session) -> int:
+def _blocks(session: ProbeSession) -> int:
     return session.instruction.k // session.instruction.scale_size
 
 
-async def _lanes(session: Session) -> str:
+async def _lanes(session: ProbeSession) -> str:
     """Each lane 1 alone, with each block's scales 2 in turn: 4 in its own block, 1 in all others."""
     fmt, blocks = session.formats["scale_a"], _blocks(session)
     two = code_of(fmt, Fraction(2)) or 0
@@ -68,7 +68,7 @@ async def _lanes(session: Session) -> str:
     return "in order" if session.decode(codes) == expected else "other"
 
 
-async def _special(session: Session, code: int | None, value: Fraction | None) -> str | None:
+async def _special(session: ProbeSession, code: int | None, value: Fraction | None) -> str | None:
     """A scale code in block 0 of A (then of B), beside one lane of 1 in every block."""
     if code is None:
         return None
@@ -85,7 +85,7 @@ async def _special(session: Session, code: int | None, value: Fraction | None) -
     return "value" if value is not None and session.decode(codes) == [blocks - 1 + value] * 2 else "other"
 
 
-async def _where(session: Session) -> str | None:
+async def _where(session: ProbeSession) -> str | None:
     """Beside +-P on two lanes of one block, C's last place: does it follow P, or the scales alone?"""
     if not session.instruction.c:
         return None
@@ -101,7 +101,7 @@ async def _where(session: Session) -> str | None:
     return "group" if places[0] == places[1] else "product" if kept[0] == kept[1] else None
 
 
-async def _kept(session: Session, top: int) -> int | None:
+async def _kept(session: ProbeSession, top: int) -> int | None:
     """Fraction bits of C beside 2**top and its negative in lanes 0 and 1."""
 
     def at(t: int) -> dict[Any, Fraction]:

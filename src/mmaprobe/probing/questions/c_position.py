@@ -17,11 +17,11 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.questions.summation_tree import shown_tree
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, leaves_of
 
 
-async def probe_c_position(session: Session) -> Finding:
+async def probe_c_position(session: ProbeSession) -> Finding:
     """Where C enters (see the module)."""
     lanes: list[Any] = list(range(session.k))
     if not session.is_float:

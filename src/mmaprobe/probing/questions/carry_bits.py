@@ -16,11 +16,11 @@ from fractions import Fraction
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.exact_values import UnrepresentableError, power, top_exponent
 from mmaprobe.probing.session.probe import Probe, floats
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf
 
 
-async def probe_carry_bits(session: Session) -> Finding:
+async def probe_carry_bits(session: ProbeSession) -> Finding:
     """Room for carries (see the module)."""
     value = _largest(session)
     counts = range(1, len(session.leaves) + 1)
@@ -42,7 +42,7 @@ async def probe_carry_bits(session: Session) -> Finding:
     )
 
 
-def _largest(session: Session) -> Fraction:
+def _largest(session: ProbeSession) -> Fraction:
     """2 - 2**-n with the largest n that products and C have, near the middle of the range."""
     for bits in range(session.d.fraction_bits, -1, -1):
         value = (2 - power(-bits)) * power(min(0, session.high - 1))

@@ -19,10 +19,10 @@ from mmaprobe.probing.experiments.invalid_operations import is_nan
 from mmaprobe.probing.session.chosen_operands import with_operands
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 
-async def probe_container_bits(session: Session) -> Finding:
+async def probe_container_bits(session: ProbeSession) -> Finding:
     """Bits of the container below the format (see the module)."""
     answer: dict[str, Any] = {name: await _use(session, name) for name in ("a", "b")}
     answer["nan_payload"] = await _payload(session) if session.formats["a"].padding else None
@@ -30,13 +30,13 @@ async def probe_container_bits(session: Session) -> Finding:
     return session.finding("contradictory" if "other" in answer.values() else "exact", answer, text)
 
 
-def _put(session: Session, name: str, code: int) -> Any:
+def _put(session: ProbeSession, name: str, code: int) -> Any:
     """The code in lane 0 of one operand, against 1; all else zero."""
     a, b = session.formats["a"].one, session.formats["b"].one
     return with_operands(session.vector({}), 0, code if name == "a" else a, code if name == "b" else b)
 
 
-async def _use(session: Session, name: str) -> str:
+async def _use(session: ProbeSession, name: str) -> str:
     fmt = session.formats[name]
     if not fmt.padding:
         return "absent"
@@ -57,7 +57,7 @@ async def _use(session: Session, name: str) -> str:
     return "rounded" if all(size in (1, 1 + step) for size in sizes) else "other"
 
 
-async def _payload(session: Session) -> str | None:
+async def _payload(session: ProbeSession) -> str | None:
     """A NaN with no payload but the spare bits."""
     fmt: Format = session.formats["a"]
     if fmt.infinity_code is None:

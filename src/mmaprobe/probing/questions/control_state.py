@@ -17,11 +17,11 @@ from mmaprobe.probing.session.bench import Bench
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.rounds import Asking
-from mmaprobe.probing.session.session import Session, Terms
+from mmaprobe.probing.session.session import ProbeSession, Terms
 from mmaprobe.probing.session.vectors import Vector
 
 
-async def probe_control_state(session: Session) -> Finding:
+async def probe_control_state(session: ProbeSession) -> Finding:
     """Dependence on the control register (see the module)."""
     instruction = session.instruction
     vectors = [v for terms in _telling(session) if (v := session.try_vector(terms)) is not None]
@@ -40,7 +40,7 @@ async def probe_control_state(session: Session) -> Finding:
     return session.finding("exact" if "ignored" not in found.values() else "bounded", found, text)
 
 
-async def _in_state(session: Session, state: dict[str, str], vectors: list[Vector]) -> list[int]:
+async def _in_state(session: ProbeSession, state: dict[str, str], vectors: list[Vector]) -> list[int]:
     """The answers in one control state, on a bench of its own; its costs are this question's."""
     instruction = in_state(default_state(session.instruction), state)
     bench = session.bench
@@ -49,14 +49,14 @@ async def _in_state(session: Session, state: dict[str, str], vectors: list[Vecto
     if instruction == bench.instruction:
         return await session.ask(vectors)
     other = Bench(bench.device, instruction, bench.seed)
-    asked: Asking[list[int]] = Session(other, session.question).ask(vectors)
+    asked: Asking[list[int]] = ProbeSession(other, session.question).ask(vectors)
     codes = other.run(asked)
     bench.tiles.update(other.tiles)
     bench.launches.update(other.launches)
     return codes
 
 
-def _telling(session: Session) -> list[Terms]:
+def _telling(session: ProbeSession) -> list[Terms]:
     """Sums between two numbers of both signs, subnormal results, subnormal operands."""
     d, leaves = session.d, session.leaves
     x, y = leaves[0], leaves[-1]

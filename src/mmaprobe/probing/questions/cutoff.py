@@ -20,14 +20,14 @@ from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
 
 REACH = 12
 """Places below the last one kept that are tried one by one, and then the lowest."""
 
 
-async def probe_cutoff(session: Session) -> Finding:
+async def probe_cutoff(session: ProbeSession) -> Finding:
     """Terms that leave no trace (see the module)."""
     none: dict[str, Any] = {"products": None, "c": None}
     tree = await tree_of(session)
@@ -48,7 +48,7 @@ async def probe_cutoff(session: Session) -> Finding:
     return session.finding("exact", answer, f"no trace: {text}")
 
 
-async def _vanishes(session: Session, tree: Node, leaf: Leaf, bits: int) -> int | None:
+async def _vanishes(session: ProbeSession, tree: Node, leaf: Leaf, bits: int) -> int | None:
     place = inner_place(tree, leaf)
     if place is None:
         return None

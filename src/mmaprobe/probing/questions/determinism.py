@@ -15,12 +15,13 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.experiments.random_tiles import items_for, join, random_tiles
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 OUTPUTS = 512
+"""Outputs of one launch at least."""
 
 
-async def probe_determinism(session: Session) -> Finding:
+async def probe_determinism(session: ProbeSession) -> Finding:
     """Repeatability (see the module)."""
     rng = np.random.default_rng(session.bench.seed + 1)
     items = items_for(session, OUTPUTS)
@@ -49,7 +50,7 @@ async def probe_determinism(session: Session) -> Finding:
     return session.finding("bounded", answer, f"{len(seen)} runs of {items} tiles agree")
 
 
-def _failed(session: Session, runs: int, how: str) -> Finding:
+def _failed(session: ProbeSession, runs: int, how: str) -> Finding:
     session.bench.unstable = how
     return session.finding("contradictory", {"deterministic": False, "runs": runs}, how)
 
@@ -59,7 +60,7 @@ def _parts(d: Bits, launch: tuple[Batch, ...]) -> list[Bits]:
     return list(np.split(d, ends[:-1]))
 
 
-def _filled(session: Session, which: int) -> Batch:
+def _filled(session: ProbeSession, which: int) -> Batch:
     """A tile of nothing but largest values, NaNs or zeros, to leave behind whatever state there is."""
     out = {}
     for name, shape in session.instruction.shapes(1).items():

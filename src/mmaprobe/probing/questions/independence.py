@@ -17,13 +17,15 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.experiments.random_tiles import items_for, random_tiles
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 TRIALS = 4
+"""Launches with other outputs changed."""
 OUTPUTS = 512
+"""Outputs of one launch at least."""
 
 
-async def probe_independence(session: Session) -> Finding:
+async def probe_independence(session: ProbeSession) -> Finding:
     """Dependence on other outputs (see the module)."""
     rng = np.random.default_rng(session.bench.seed)
     items = items_for(session, OUTPUTS)

@@ -21,14 +21,14 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.formats import ROUNDINGS
-from mmaprobe.probing.experiments.anchor_places import Place, outside_leaf
+from mmaprobe.probing.experiments.anchor_places import AnchorPlace, outside_leaf
 from mmaprobe.probing.experiments.rounding import FEW, PLACES, fit, fraction_bits, keep_evidence, keeps, round_to, watch
 from mmaprobe.probing.questions.result_rounding import aligned_bits, last_place
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import Value, code_of, power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf, Node, leaves_of
 from mmaprobe.probing.trees.tree_json import to_json
@@ -37,7 +37,7 @@ WIDER = 40
 """Fraction bits by which a partial sum may be wider than the result and be measured."""
 
 
-async def probe_intermediate_rounding(session: Session) -> Finding:
+async def probe_intermediate_rounding(session: ProbeSession) -> Finding:
     """Rounding of products and of partial sums (see the module)."""
     tree = await tree_of(session)
     if tree is None:
@@ -60,16 +60,18 @@ async def probe_intermediate_rounding(session: Session) -> Finding:
     return session.finding("exact" if exact else "bounded", answer, text)
 
 
-async def _first(session: Session, tree: Node, inner: list[Node]) -> list[tuple[int | None, list[str]]]:
+async def _first(session: ProbeSession, tree: Node, inner: list[Node]) -> list[tuple[int | None, list[str]]]:
     """The partial sum next to the last one, at length; the others are then held against it."""
     return [await _read(session, tree, node) for node in inner[:1]]
 
 
-async def _read(session: Session, tree: Node, node: Node, expected: int | None = None) -> tuple[int | None, list[str]]:
+async def _read(
+    session: ProbeSession, tree: Node, node: Node, expected: int | None = None
+) -> tuple[int | None, list[str]]:
     """Fraction bits and the roundings that fit of one partial sum; no names where a cut hides its rounding."""
     top = last_place(node)
     away = outside_leaf(tree, node)
-    place = Place(top.anchors, top.term, away)
+    place = AnchorPlace(top.anchors, top.term, away)
     if away is None:
         return None, []
     bits, places = expected, FEW
@@ -105,7 +107,7 @@ class _Products:
         return f"rounded {' or '.join(self.rounding)} in lanes {', '.join(map(str, self.lanes))}"
 
 
-async def _products(session: Session, tree: Node) -> _Products:
+async def _products(session: ProbeSession, tree: Node) -> _Products:
     """Every lane's wide products, beside the negative of their upper part on the leaf that they meet first."""
     f = min(session.formats["a"].fraction_bits, session.formats["b"].fraction_bits)
     spare = 2 * f - session.d.fraction_bits
@@ -142,7 +144,7 @@ def _explains(
     )
 
 
-def _lane(session: Session, tree: Node, lane: int, f: int, spare: int) -> list[tuple[Vector, Fraction, Fraction]]:
+def _lane(session: ProbeSession, tree: Node, lane: int, f: int, spare: int) -> list[tuple[Vector, Fraction, Fraction]]:
     """Products +-(1 + i)(1 + j) whose lower part is a quarter, a half, three quarters of D's last place."""
     beside: Leaf = next(leaves_of(child)[0] for child in tree.parent_of(lane).children if child != lane)
     a, b = session.formats["a"], session.formats["b"]

@@ -29,20 +29,22 @@ from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session.exact_values import code_of, values_of
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 TILES = 6
+"""Random tiles that must be the products of their matrices."""
 FEW = 3
 """Products a sum, where sums of more are rounded."""
 
 WRONG = 1 << 40
+"""The number that stands for what is none, or none that such tiles make."""
 Ints = NDArray[np.int64]
 _SIGNS: dict[str, Callable[[Ints], Ints]] = {
     "keep": lambda x: x, "flip": lambda x: -x, "clear": np.abs, "set": lambda x: -np.abs(x)
 }  # fmt: skip
 
 
-async def probe_layout(session: Session) -> Finding:
+async def probe_layout(session: ProbeSession) -> Finding:
     """Placement of operands (see the module)."""
     rng = np.random.default_rng(session.bench.seed + 2)
     values: dict[str, Ints] = {
@@ -65,13 +67,13 @@ async def probe_layout(session: Session) -> Finding:
     return session.finding("contradictory", answer, "one by one right, together wrong")
 
 
-def _random(session: Session, rng: np.random.Generator, name: str, items: int) -> Ints:
+def _random(session: ProbeSession, rng: np.random.Generator, name: str, items: int) -> Ints:
     """0, 1 and, where the format has it, -1."""
     low = -1 if code_of(session.formats[name], Fraction(-1)) is not None else 0
     return rng.integers(low, 2, session.instruction.shapes(items)[name])
 
 
-def _tiles(session: Session, rng: np.random.Generator, values: dict[str, Ints], items: int) -> Batch:
+def _tiles(session: ProbeSession, rng: np.random.Generator, values: dict[str, Ints], items: int) -> Batch:
     """The values as codes, scales 1, metadata at random."""
     out: dict[str, Bits] = {}
     for name, shape in session.instruction.shapes(items).items():
@@ -94,7 +96,7 @@ def _decoded(fmt: Format, d: Bits) -> Ints:
     return np.array(whole, np.int64)[where].reshape(d.shape)
 
 
-def _products(session: Session, tiles: Batch, values: dict[str, Ints]) -> Ints:
+def _products(session: ProbeSession, tiles: Batch, values: dict[str, Ints]) -> Ints:
     """A times B plus C in whole numbers (x XOR y = x + y - 2xy), each with the sign that the modifiers give it."""
     signed = {name: _signed(session, name, value) for name, value in values.items()}
     a, b = signed["a"], signed["b"]
@@ -109,7 +111,7 @@ def _products(session: Session, tiles: Batch, values: dict[str, Ints]) -> Ints:
     return np.asarray(sums + signed.get("c", 0))
 
 
-def _signed(session: Session, name: str, value: Ints) -> Ints:
+def _signed(session: ProbeSession, name: str, value: Ints) -> Ints:
     """An operand as the unit multiplies or adds it: of A and B even and odd lanes may have signs of their own."""
     ways = operand_signs(session.instruction).get(name, ("keep", "keep"))
     even, odd = (_SIGNS[way](value) for way in ways)
@@ -119,7 +121,7 @@ def _signed(session: Session, name: str, value: Ints) -> Ints:
     return np.where(lanes if name == "a" else lanes[:, None], odd, even)
 
 
-async def _element_by_element(session: Session, rng: np.random.Generator, name: str) -> Any:
+async def _element_by_element(session: ProbeSession, rng: np.random.Generator, name: str) -> Any:
     """One 1 in one operand, ones in the other, C zero (or the other way round): where it comes out."""
     shape = session.instruction.shapes(1)[name][1:]
     count = int(np.prod(shape))

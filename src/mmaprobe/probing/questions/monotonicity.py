@@ -14,7 +14,7 @@ from fractions import Fraction
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe, floats
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf
 
@@ -22,7 +22,7 @@ REACH = 8
 """Places below the result's last one at which equal terms are tried."""
 
 
-async def probe_monotonicity(session: Session) -> Finding:
+async def probe_monotonicity(session: ProbeSession) -> Finding:
     """Decreases of the result where an operand grows (see the module)."""
     pairs = [
         pair
@@ -45,7 +45,7 @@ async def probe_monotonicity(session: Session) -> Finding:
     return session.finding("bounded", answer, f"no decrease in {len(pairs)} pairs of neighbours")
 
 
-def _pairs(session: Session, leaf: Leaf, sign: int) -> list[tuple[Vector, Vector]]:
+def _pairs(session: ProbeSession, leaf: Leaf, sign: int) -> list[tuple[Vector, Vector]]:
     """Vectors whose ``leaf`` grows from one neighbour to the next, over terms on all other leaves."""
     bits = session.d.fraction_bits
     lowest = session.low + bits + REACH

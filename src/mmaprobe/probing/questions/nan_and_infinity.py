@@ -20,10 +20,10 @@ from mmaprobe.probing.experiments.invalid_operations import code_wins, invalid_c
 from mmaprobe.probing.experiments.payloads import Position, kept_payload, order, positions, single
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 
-async def probe_nan_and_infinity(session: Session) -> Finding:
+async def probe_nan_and_infinity(session: ProbeSession) -> Finding:
     """The rule of NaN results (see the module)."""
     places = positions(session)
     if not places:
@@ -51,7 +51,7 @@ async def probe_nan_and_infinity(session: Session) -> Finding:
     return await _priority(session, places, answer)
 
 
-async def _priority(session: Session, places: list[Position], answer: dict[str, Any]) -> Finding:
+async def _priority(session: ProbeSession, places: list[Position], answer: dict[str, Any]) -> Finding:
     """Who wins among two NaNs, and beside an invalid operation."""
     (found, consistent, first), beside = await together(order(session, places), code_wins(session, places))
     answer["priority"] = found if consistent else None
@@ -73,7 +73,7 @@ def _infinity_text(answer: dict[str, Any]) -> str:
     return "" if answer["infinity"] in (True, None) else "; an infinite operand does not make an infinity"
 
 
-async def _infinities(session: Session) -> bool | None:
+async def _infinities(session: ProbeSession) -> bool | None:
     """Whether one infinite operand of each sign in each position makes the infinity of that sign."""
     d = session.d
     if d.infinity_code is None:

@@ -21,7 +21,7 @@ from mmaprobe.probing.questions.accumulator_precision import kept_bits
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe, floats
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
 
 FIVE = 5
@@ -34,7 +34,7 @@ def _leaves(node: Node) -> list[Leaf]:
     return [child for child in node.children if not isinstance(child, Node)]
 
 
-async def probe_normalisation(session: Session) -> Finding:
+async def probe_normalisation(session: ProbeSession) -> Finding:
     """When a fused sum is normalised (see the module)."""
     tree = await tree_of(session)
     if tree is None:

@@ -22,11 +22,11 @@ from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power, values_of
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, leaves_of
 
 
-async def probe_overflow(session: Session) -> Finding:
+async def probe_overflow(session: ProbeSession) -> Finding:
     """Overflow of results, partial sums and products (see the module)."""
     if not session.is_float:
         return await integer_limits(session)
@@ -38,7 +38,7 @@ async def probe_overflow(session: Session) -> Finding:
     return session.finding("exact" if reached else "bounded", answer, text or "out of reach in these formats")
 
 
-async def _beyond(session: Session, sign: int) -> str | None:
+async def _beyond(session: ProbeSession, sign: int) -> str | None:
     """The largest value (or its power of two) twice: on C and a lane, or on two lanes, or as one product."""
     d = session.d
     top = power(d.max_exponent)
@@ -56,7 +56,7 @@ async def _beyond(session: Session, sign: int) -> str | None:
     return name_of(session, code, sign)
 
 
-def name_of(session: Session, code: int, sign: int) -> str:
+def name_of(session: ProbeSession, code: int, sign: int) -> str:
     """``infinity``, ``largest`` or ``nan`` where the code is that of this sign; else ``other``."""
     d = session.d
     negative = d.sign_mask if sign < 0 else 0
@@ -68,7 +68,7 @@ def name_of(session: Session, code: int, sign: int) -> str:
     return "nan" if kind == formats.NAN else "other"
 
 
-async def _inner(session: Session) -> str | None:
+async def _inner(session: ProbeSession) -> str | None:
     """In each node below the last: twice the top power of two, less that power on the leaf that joins next."""
     tree = await tree_of(session)
     inner = [] if tree is None else tree.walk()[1:]
@@ -89,7 +89,7 @@ async def _inner(session: Session) -> str | None:
     return "finite" if all(finite) else "mixed" if any(finite) else "overflows"
 
 
-async def _product(session: Session) -> str | None:
+async def _product(session: ProbeSession) -> str | None:
     """One product of twice the top power of two and its opposite half, in two leaves that meet first."""
     a, b, d = session.formats["a"], session.formats["b"], session.d
     if a.max_exponent + b.max_exponent <= d.max_exponent:

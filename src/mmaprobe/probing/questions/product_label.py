@@ -25,7 +25,7 @@ from mmaprobe.probing.session.chosen_operands import fused_lanes, with_operands
 from mmaprobe.probing.session.exact_values import code_of, power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 REACH = 80
@@ -35,7 +35,7 @@ Anchor = tuple[int, int, int]
 """Codes of a and b, and b negated."""
 
 
-async def probe_product_label(session: Session) -> Finding:
+async def probe_product_label(session: ProbeSession) -> Finding:
     """The label of products (see the module)."""
     none: dict[str, Any] = {"label": None, "product_normalised": None, "subnormal_operands": None}
     tree = await tree_of(session)
@@ -55,7 +55,7 @@ async def probe_product_label(session: Session) -> Finding:
     return session.finding("exact" if answer["label"] else "bounded", answer, text)
 
 
-async def _wide(session: Session, lanes: list[int]) -> bool | None:
+async def _wide(session: ProbeSession, lanes: list[int]) -> bool | None:
     """1.5 * 1.5 against 1 * 1 at the same exponents: one bit less is kept where the product is normalised."""
     a, b = session.formats["a"], session.formats["b"]
     for e in _exponents(session, a, b):
@@ -68,7 +68,7 @@ async def _wide(session: Session, lanes: list[int]) -> bool | None:
     return None
 
 
-async def _subnormal(session: Session, lanes: list[int]) -> str | None:
+async def _subnormal(session: ProbeSession, lanes: list[int]) -> str | None:
     """A subnormal half of the lowest normal against a normal of the same value."""
     a, b = session.formats["a"], session.formats["b"]
     if not (a.subnormal and a.fraction_bits):
@@ -84,7 +84,7 @@ async def _subnormal(session: Session, lanes: list[int]) -> str | None:
     return None
 
 
-def _exponents(session: Session, a: Format, b: Format) -> list[int]:
+def _exponents(session: ProbeSession, a: Format, b: Format) -> list[int]:
     """Exponents of a (b at 0) from the top down, with the window below them."""
     top = min(a.max_exponent - 1, session.high - 2)
     return list(dict.fromkeys((top, 0)))
@@ -95,7 +95,7 @@ def _anchor(a: Format, b: Format, x: Fraction, y: Fraction) -> Anchor | None:
     return None if None in codes else (codes[0] or 0, codes[1] or 0, codes[2] or 0)
 
 
-async def _lowest(session: Session, lanes: list[int], anchor: Anchor, top: int) -> int | None:
+async def _lowest(session: ProbeSession, lanes: list[int], anchor: Anchor, top: int) -> int | None:
     """The exponent of the lowest term that comes out whole beside an anchor; None where all or none do."""
     x, y, z = lanes[0], lanes[1], lanes[-1]
     terms: dict[int, tuple[Vector, Vector]] = {}

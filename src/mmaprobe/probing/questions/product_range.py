@@ -22,11 +22,11 @@ from mmaprobe.probing.session.chosen_operands import beside, fused_lanes
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
 
 
-async def probe_product_range(session: Session) -> Finding:
+async def probe_product_range(session: ProbeSession) -> Finding:
     """Overflow and underflow of products (see the module)."""
     tree = await tree_of(session)
     if tree is None:
@@ -38,7 +38,7 @@ async def probe_product_range(session: Session) -> Finding:
     return session.finding("bounded" if None in answer.values() else "exact", answer, text)
 
 
-async def _overflow(session: Session, tree: Node) -> int | str | None:
+async def _overflow(session: ProbeSession, tree: Node) -> int | str | None:
     a, b, d = session.formats["a"], session.formats["b"], session.d
     top = a.max_exponent + b.max_exponent
     if top <= d.max_exponent:
@@ -62,12 +62,12 @@ async def _overflow(session: Session, tree: Node) -> int | str | None:
     return lowest
 
 
-async def _finite(session: Session, lane: Leaf, other: Leaf, exponents: list[int]) -> dict[int, bool]:
+async def _finite(session: ProbeSession, lane: Leaf, other: Leaf, exponents: list[int]) -> dict[int, bool]:
     values = await session.sums({lane: power(t), other: -power(t)} for t in exponents)
     return {t: value == 0 for t, value in zip(exponents, values, strict=True)}
 
 
-async def _small(session: Session, tree: Node) -> str | None:
+async def _small(session: ProbeSession, tree: Node) -> str | None:
     d = session.d
     lowest = power(d.min_exponent - d.fraction_bits)
     if session.formats["a"].min_exponent + session.formats["b"].min_exponent > d.min_exponent - d.fraction_bits - 2:

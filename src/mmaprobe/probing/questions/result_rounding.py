@@ -12,17 +12,17 @@ exact, none and ``at_least`` where no term below the f-th bit reaches the roundi
 from __future__ import annotations
 
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.experiments.anchor_places import Place
+from mmaprobe.probing.experiments.anchor_places import AnchorPlace
 from mmaprobe.probing.experiments.rounding import fit, fraction_bits, keep_evidence, watch
 from mmaprobe.probing.experiments.tipping import tips
 from mmaprobe.probing.questions.accumulator_precision import kept_bits
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.probe import Probe, floats
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Node, leaves_of
 
 
-async def probe_result_rounding(session: Session) -> Finding:
+async def probe_result_rounding(session: ProbeSession) -> Finding:
     """Fraction bits and rounding of the result (see the module)."""
     tree = await tree_of(session)
     if tree is None:
@@ -47,7 +47,7 @@ async def probe_result_rounding(session: Session) -> Finding:
     return session.finding("exact" if len(names) == 1 else "bounded", answer, text)
 
 
-async def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
+async def _where(session: ProbeSession, tree: Node) -> tuple[AnchorPlace, int | None]:
     """The place to watch, and the fraction bits below its anchor sum that an alignment leaves of the term.
 
     Where products reach too few exponents, C alone is the anchor, just high enough.
@@ -56,32 +56,32 @@ async def _where(session: Session, tree: Node) -> tuple[Place, int | None]:
     lanes = tree.lanes
     if session.window < bits + 3 and "c" in tree.children and lanes:
         tipped = await tips(session, tree)
-        place = Place(("c",), lanes[0], None, session.low + bits + 2)
+        place = AnchorPlace(("c",), lanes[0], None, session.low + bits + 2)
         return place, None if tipped is None else tipped.bits
     place = last_place(tree)
     least = await aligned_bits(session, tree, tree)
     return place, least if least is None else least + len(place.anchors).bit_length() - 1
 
 
-async def roundings_that_fit(session: Session) -> tuple[str, ...]:
+async def roundings_that_fit(session: ProbeSession) -> tuple[str, ...]:
     """The names that the question leaves, found out once for all questions; empty where none could be read."""
     names: tuple[str, ...] = await session.fact("result rounding", _names)
     return names
 
 
-async def _names(session: Session) -> tuple[str, ...]:
+async def _names(session: ProbeSession) -> tuple[str, ...]:
     answer = (await probe_result_rounding(session)).answer
     return tuple(answer["rounding"]) if answer else ()
 
 
-def last_place(node: Node) -> Place:
+def last_place(node: Node) -> AnchorPlace:
     """Anchors and term on leaves that meet only in this node; four anchors if it has that many terms."""
     heads = [leaves_of(child)[0] for child in sorted(node.children, key=lambda child: isinstance(child, Node))]
     count = 1 if not node.fused else 4 if len(heads) > 4 else 2
-    return Place(tuple(heads[1 : count + 1]), heads[0], None)
+    return AnchorPlace(tuple(heads[1 : count + 1]), heads[0], None)
 
 
-async def aligned_bits(session: Session, tree: Node, node: Node) -> int | None:
+async def aligned_bits(session: ProbeSession, tree: Node, node: Node) -> int | None:
     """Fraction bits that the term of ``last_place`` keeps beside an equal anchor in a fused node; None: all."""
     return (await kept_bits(session)).get(last_place(node).term) if node.fused else None
 

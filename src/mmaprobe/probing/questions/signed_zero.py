@@ -20,12 +20,12 @@ from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.chosen_operands import with_operands
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf
 
 
-async def probe_signed_zero(session: Session) -> Finding:
+async def probe_signed_zero(session: ProbeSession) -> Finding:
     """Signs of zero results (see the module)."""
     minus, plus = zeros(session, True), zeros(session, False)
     answer: dict[str, Any] = {
@@ -47,7 +47,7 @@ async def probe_signed_zero(session: Session) -> Finding:
     return session.finding("exact" if settled else "bounded", answer, text)
 
 
-async def _sign(session: Session, vectors: list[Vector], text: str) -> str | None:
+async def _sign(session: ProbeSession, vectors: list[Vector], text: str) -> str | None:
     """``-`` or ``+`` when every answer is a zero of that sign, else None."""
     codes = await session.ask(vectors)
     session.note(vectors[0], codes[0], text)
@@ -56,7 +56,7 @@ async def _sign(session: Session, vectors: list[Vector], text: str) -> str | Non
     return "-" if set(codes) == {session.d.sign_mask} else None
 
 
-async def _cancel(session: Session) -> str | None:
+async def _cancel(session: ProbeSession) -> str | None:
     """1 - 1 for the first and the last two leaves, in both orders."""
     leaves = session.leaves
     if len(leaves) < 2:
@@ -66,7 +66,7 @@ async def _cancel(session: Session) -> str | None:
     return await _sign(session, vectors, "1 - 1")
 
 
-async def _underflow(session: Session) -> str | None:
+async def _underflow(session: ProbeSession) -> str | None:
     """A negative quarter of D's last place in each lane, among zeros of either sign.
 
     ``positive`` only where some product meets the last rounding itself: the
@@ -89,7 +89,7 @@ async def _underflow(session: Session) -> str | None:
     return "signed" if sure else "positive" if last else None
 
 
-def _product(session: Session, value: Fraction) -> tuple[int, int]:
+def _product(session: ProbeSession, value: Fraction) -> tuple[int, int]:
     """Operands of lane 0 whose product is ``value``."""
     vector = session.vector({0: value})
     return vector.a[0], vector.b[0]

@@ -19,17 +19,17 @@ from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 
 MARKS = tuple(Fraction(n, 2) for n in (2, 4, 6, 8, 10, 12, 14, 16, -2, -4, -6, -8, 3, -3))
 """Values to tell lanes apart: every format has eight of them, none subnormal."""
 
-Case = tuple[int, int, int]
+SparseCase = tuple[int, int, int]
 """A metadata item, a chunk, a stored element of it."""
 
 
-async def probe_sparsity(session: Session) -> Finding:
+async def probe_sparsity(session: ProbeSession) -> Finding:
     """The selection of lanes (see the module)."""
     chunk = session.instruction.chunk
     marks = {value: code for value in MARKS if (code := code_of(session.formats["b"], value)) is not None}
@@ -58,7 +58,7 @@ def _only(lanes: set[int | None]) -> int | None:
     return next(iter(lanes)) if len(lanes) == 1 else None
 
 
-def _one_hot(session: Session, case: Case, codes: list[int]) -> Vector:
+def _one_hot(session: ProbeSession, case: SparseCase, codes: list[int]) -> Vector:
     """1 in one stored element of A; the chunk's lanes of B hold the marks; everything else zero."""
     item, at, place = case
     chunk = session.instruction.chunk
@@ -69,7 +69,7 @@ def _one_hot(session: Session, case: Case, codes: list[int]) -> Vector:
     return replace(session.vector({}), a=tuple(a), b=tuple(b), metadata=metadata)
 
 
-async def _unnamed(session: Session, items: tuple[int, ...]) -> str:
+async def _unnamed(session: ProbeSession, items: tuple[int, ...]) -> str:
     """The worst values in the lanes that are not named: whether any result changes."""
     fmt = session.formats["b"]
     loud = next(code for code in (fmt.nan_code, fmt.infinity_code, fmt.largest) if code is not None)

@@ -16,10 +16,10 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.experiments.tipping import tipped_by
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.probe import Probe, floats
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 
-async def probe_sticky_reach(session: Session) -> Finding:
+async def probe_sticky_reach(session: ProbeSession) -> Finding:
     """The lowest place that still tips a result (see the module)."""
     tree = await tree_of(session)
     if tree is None:

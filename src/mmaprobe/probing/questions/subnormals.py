@@ -33,12 +33,12 @@ from mmaprobe.probing.session.chosen_operands import beside
 from mmaprobe.probing.session.exact_values import Value, power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf, leaves_of
 
 
-async def probe_subnormals(session: Session) -> Finding:
+async def probe_subnormals(session: ProbeSession) -> Finding:
     """The subnormal policy of each place (see the module)."""
     a, b, result, product, inside = await together(
         _operand(session, "a"), _operand(session, "b"), _result_policy(session),
@@ -55,7 +55,7 @@ async def probe_subnormals(session: Session) -> Finding:
     return session.finding("bounded" if open_ones else "exact", answer, text)
 
 
-async def _operand(session: Session, name: str) -> str | None:
+async def _operand(session: ProbeSession, name: str) -> str | None:
     """Subnormals of operand a or b in lane 0 against the largest power of two that keeps the product in range."""
     fmt, other = session.formats[name], session.formats["b" if name == "a" else "a"]
     if not fmt.is_float or not fmt.subnormal or fmt.fraction_bits == 0:
@@ -93,7 +93,7 @@ def _lane(base: Vector, name: str, code: int, partner: int) -> Vector:
     return replace(base, a=(pair["a"], *base.a[1:]), b=(pair["b"], *base.b[1:]))
 
 
-async def _sign_of_flush(session: Session, name: str, negative: int, partner: int, fmt: Format) -> str:
+async def _sign_of_flush(session: ProbeSession, name: str, negative: int, partner: int, fmt: Format) -> str:
     """Whether a flushed negative subnormal still counts as a negative zero."""
     if not fmt.signed:
         return "zero"
@@ -101,7 +101,7 @@ async def _sign_of_flush(session: Session, name: str, negative: int, partner: in
     return {None: "flush", True: "signed_zero", False: "zero"}[shown]
 
 
-async def _c(session: Session, result: str | None) -> str | None:
+async def _c(session: ProbeSession, result: str | None) -> str | None:
     """C subnormal: alone; and where the result is flushed too, beside a product that lifts it."""
     fmt = session.formats["c"]
     sub = power(fmt.min_exponent - 1)
@@ -124,7 +124,7 @@ async def _c(session: Session, result: str | None) -> str | None:
     return {None: "flush", True: "signed_zero", False: "zero"}[shown]
 
 
-async def _lifted(session: Session, sub: Fraction) -> Value:
+async def _lifted(session: ProbeSession, sub: Fraction) -> Value:
     """C's subnormal beside twice as much on the lane that it meets first; None where no product is as much."""
     tree = await tree_of(session)
     lift: Leaf = 0 if tree is None else beside(tree, "c")
@@ -137,7 +137,7 @@ async def _lifted(session: Session, sub: Fraction) -> Value:
     return lifted if alone == 2 * sub else None
 
 
-async def _result_policy(session: Session) -> str | None:
+async def _result_policy(session: ProbeSession) -> str | None:
     """1.5 * 2**emin on one leaf, -2**emin on another: half the lowest normal remains."""
     low = power(session.d.min_exponent)
     tree = await tree_of(session)
@@ -149,7 +149,7 @@ async def _result_policy(session: Session) -> str | None:
     return await _flushed(session, terms)
 
 
-async def _flushed(session: Session, terms: list[dict[Leaf, Fraction]]) -> str | None:
+async def _flushed(session: ProbeSession, terms: list[dict[Leaf, Fraction]]) -> str | None:
     """Keep or flush, from vectors whose exact result is a subnormal (one positive, one negative)."""
     vectors = [v for t in terms if (v := session.try_vector(t)) is not None]
     if len(vectors) < len(terms):
@@ -166,7 +166,7 @@ async def _flushed(session: Session, terms: list[dict[Leaf, Fraction]]) -> str |
     return "signed_zero" if signs == [e < 0 for e in exact] else "zero" if not any(signs) else "mixed"
 
 
-async def _product_policy(session: Session) -> str | None:
+async def _product_policy(session: ProbeSession) -> str | None:
     """Each product below D's lowest normal, beside that normal on the leaf it meets first.
 
     A lane that starts a chain at zero is a partial sum at once (two lanes that
@@ -192,7 +192,7 @@ async def _product_policy(session: Session) -> str | None:
     return "mixed" if len(inside) > 1 else "keep" if True in inside else "flush"
 
 
-async def _sum_policy(session: Session) -> str | None:
+async def _sum_policy(session: ProbeSession) -> str | None:
     """A subnormal partial sum in every node below the last one, lifted by the term that joins next."""
     tree = await tree_of(session)
     inner = [] if tree is None else tree.walk()[1:]
@@ -217,7 +217,7 @@ async def _sum_policy(session: Session) -> str | None:
     return "flush" if all(value == low for value in values) else "mixed"
 
 
-async def _tininess(session: Session, result: str | None) -> str | None:
+async def _tininess(session: ProbeSession, result: str | None) -> str | None:
     """+-(2**emin less an eighth of the place below it): tiny before rounding, not after it (to nearest)."""
     if result == "keep":
         return "absent"

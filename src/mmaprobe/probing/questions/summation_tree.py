@@ -33,7 +33,7 @@ from mmaprobe.probing.experiments.integer_limits import integer_order
 from mmaprobe.probing.experiments.window import ENOUGH
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
 from mmaprobe.probing.trees.half_ulp_pairs import group_by_half_ulps
 from mmaprobe.probing.trees.inner_groups import with_groups
@@ -50,23 +50,23 @@ class Measured:
     reason: str = ""
 
 
-async def tree_of(session: Session) -> Node | None:
+async def tree_of(session: ProbeSession) -> Node | None:
     """The sums that swallow, None where they could not be read (or there is nothing to add)."""
     return (await _measured(session)).tree
 
 
-async def shown_tree(session: Session) -> Measured:
+async def shown_tree(session: ProbeSession) -> Measured:
     """The same with what its sums add first, which the mask experiment does not see."""
     found: Measured = await session.fact("what sums add first", _look_inside)
     return found
 
 
-async def _measured(session: Session) -> Measured:
+async def _measured(session: ProbeSession) -> Measured:
     found: Measured = await session.fact("summation tree", _measure)
     return found
 
 
-async def _measure(session: Session) -> Measured:
+async def _measure(session: ProbeSession) -> Measured:
     """A few rows in the widest window, then single units; half-ulp pairs where nothing vanished."""
     leaves = session.leaves
     if len(leaves) <= 2:
@@ -85,7 +85,7 @@ async def _measure(session: Session) -> Measured:
     return Measured(node if isinstance(node, Node) else None, "steps found by half-ulp pairs")
 
 
-async def _look_inside(session: Session) -> Measured:
+async def _look_inside(session: ProbeSession) -> Measured:
     found = await _measured(session)
     if found.tree is None or found.reason:
         return found
@@ -96,7 +96,7 @@ async def _look_inside(session: Session) -> Measured:
     return Measured(shown, "whether what is added last is aligned with the products does not show" if doubt else "")
 
 
-async def probe_summation_tree(session: Session) -> Finding:
+async def probe_summation_tree(session: ProbeSession) -> Finding:
     """The summation tree (see the module) with three witnesses of the mask experiment."""
     if not session.is_float:
         return await integer_order(session)
@@ -114,7 +114,7 @@ async def probe_summation_tree(session: Session) -> Finding:
     return session.finding("bounded" if found.reason else "exact", answer, text)
 
 
-async def _witness(session: Session) -> None:
+async def _witness(session: ProbeSession) -> None:
     m, leaves, window = session.high, session.leaves, session.window
     if len(leaves) <= 2:
         return

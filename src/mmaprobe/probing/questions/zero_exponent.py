@@ -27,7 +27,7 @@ from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.exact_values import power, top_exponent
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf, Node
 
@@ -38,7 +38,7 @@ GUARD = 8
 """Places between the tiny terms and what stands in for zeros."""
 
 
-async def probe_zero_exponent(session: Session) -> Finding:
+async def probe_zero_exponent(session: ProbeSession) -> Finding:
     """The zero exponent (see the module); exact and None where no sum aligns its terms."""
     none: dict[str, Any] = {"exponent": None, "at_most": None, "place": None, "c": None}
     tree = await tree_of(session)
@@ -80,7 +80,7 @@ def _lanes(node: Node) -> list[int]:
     return [leaf for leaf in node.children if isinstance(leaf, int)]
 
 
-def _bound(session: Session, kept: int, why: str) -> Finding:
+def _bound(session: ProbeSession, kept: int, why: str) -> Finding:
     """The lowest product comes out whole beside zeros (``window.unit_exponent``): they show no more than it does."""
     at_most = session.low + kept
     answer = {"exponent": None, "at_most": at_most, "place": None, "c": None}
@@ -88,23 +88,23 @@ def _bound(session: Session, kept: int, why: str) -> Finding:
     return session.finding("bounded", answer, text)
 
 
-def _last_place(session: Session) -> Fraction:
+def _last_place(session: ProbeSession) -> Fraction:
     return power(session.d.min_exponent - session.d.fraction_bits)
 
 
-def _filler(session: Session) -> Fraction | None:
+def _filler(session: ProbeSession) -> Fraction | None:
     """The smallest product of normal operands, if it is far below the result's last place."""
     smallest = power(session.formats["a"].min_exponent + session.formats["b"].min_exponent)
     return smallest if smallest < _last_place(session) * power(-GUARD) else None
 
 
-async def _lowest(session: Session, lanes: list[int], base: Fraction, filler: Fraction) -> int | None:
+async def _lowest(session: ProbeSession, lanes: list[int], base: Fraction, filler: Fraction) -> int | None:
     """The lowest exponent that tips a base, with the sign of the tiny term that tips and stops tipping."""
     found = await together(*(_ladder(session, lanes, base, filler, sign) for sign in (1, -1)))
     return max((place for place in found if place is not None), default=None)
 
 
-async def _ladder(session: Session, lanes: list[int], base: Fraction, filler: Fraction, sign: int) -> int | None:
+async def _ladder(session: ProbeSession, lanes: list[int], base: Fraction, filler: Fraction, sign: int) -> int | None:
     start = top_exponent(base * _last_place(session)) - 2
     stop = start - 2 * session.d.fraction_bits - 60
     stop = max(stop, top_exponent(filler) + GUARD) if filler else stop
@@ -131,7 +131,7 @@ async def _ladder(session: Session, lanes: list[int], base: Fraction, filler: Fr
     return steps[count - 1]
 
 
-def _sum(session: Session, lanes: list[int], base: Fraction, tiny: Fraction, filler: Fraction) -> Vector | None:
+def _sum(session: ProbeSession, lanes: list[int], base: Fraction, tiny: Fraction, filler: Fraction) -> Vector | None:
     """``base`` last places (on one or two lanes) and the tiny term on the last lane; the filler on all others."""
     whole, half = int(base), base - int(base)
     terms: dict[Leaf, Fraction] = dict.fromkeys(range(session.k), filler)

@@ -1,4 +1,4 @@
-"""The bench of one instruction on one device: it carries out what the questions of a round order."""
+"""The bench of one instruction on one device: it carries out what the questions of a round request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device, run_tiles, run_vectors, vectors_per_tile
 from mmaprobe.operands.batch import Batch
-from mmaprobe.probing.session.rounds import Asking, Order, T
+from mmaprobe.probing.session.rounds import Asking, Request, T
 from mmaprobe.probing.session.vectors import Vector, pack
 
 
@@ -43,21 +43,21 @@ class Bench:
         """The task's result, round after round."""
         try:
             while True:
-                orders = task.send(None)
-                self._run_vectors(orders)
-                self._run_tiles([order for order in orders if order.tiles is not None])
+                requests = task.send(None)
+                self._run_vectors(requests)
+                self._run_tiles([request for request in requests if request.tiles is not None])
         except StopIteration as done:
             result: T = done.value
             return result
         finally:
             task.close()
 
-    def _run_vectors(self, orders: list[Order]) -> None:
+    def _run_vectors(self, requests: list[Request]) -> None:
         owners: dict[Vector, str] = {}
-        for order in orders:
-            for vector in order.vectors:
+        for request in requests:
+            for vector in request.vectors:
                 if vector not in self.answers:
-                    owners.setdefault(vector, order.question)
+                    owners.setdefault(vector, request.question)
         if not owners:
             return
         vectors = list(owners)
@@ -75,16 +75,16 @@ class Bench:
         self.tiles.update(names[::each])
         self.launches[names[0]] += 1
 
-    def _run_tiles(self, orders: list[Order]) -> None:
-        if not orders:
+    def _run_tiles(self, requests: list[Request]) -> None:
+        if not requests:
             return
-        batches = [dict(order.tiles.items()) for order in orders if order.tiles is not None]
+        batches = [dict(request.tiles.items()) for request in requests if request.tiles is not None]
         joined = Batch(**{name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]})
         d = run_tiles(self.device, self.instruction, joined)
         start = 0
-        for order, batch in zip(orders, batches, strict=True):
+        for request, batch in zip(requests, batches, strict=True):
             size = len(batch["a"])
-            order.answer = d[start : start + size]
+            request.answer = d[start : start + size]
             start += size
-            self.tiles[order.question] += size
-        self.launches[orders[0].question] += 1
+            self.tiles[request.question] += size
+        self.launches[requests[0].question] += 1

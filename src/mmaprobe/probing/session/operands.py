@@ -53,7 +53,7 @@ def _scaled(instruction: Instruction, lanes: list[Fraction]) -> Operands:
         block = _block(found["a"], found["b"], found["scale_a"], values)
         if block is None:
             some = ", ".join(map(say, dict.fromkeys(values)))
-            raise UnrepresentableError(f"no scaled {instruction.a} x {instruction.b} block holds {some}")
+            raise UnrepresentableError(f"no scale block of {instruction.a} x {instruction.b} holds {some}")
         pairs += block[0]
         scales.append(block[1])
     return Operands(
@@ -62,11 +62,11 @@ def _scaled(instruction: Instruction, lanes: list[Fraction]) -> Operands:
     )  # fmt: skip
 
 
-Block = tuple[tuple[tuple[int, int], ...], tuple[int, int]]
+ScaleBlock = tuple[tuple[tuple[int, int], ...], tuple[int, int]]
 
 
 @lru_cache(maxsize=1 << 12)
-def _block(a: Format, b: Format, scale: Format, lanes: tuple[Fraction, ...]) -> Block | None:
+def _block(a: Format, b: Format, scale: Format, lanes: tuple[Fraction, ...]) -> ScaleBlock | None:
     """Codes of a scale block's lanes and of its two scales; of normal operands if there are any."""
     distinct = dict.fromkeys(lanes)
     some = [value for value in distinct if value]

@@ -9,9 +9,9 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.rounds import Asking
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
-Experiment = Callable[[Session], Asking[Finding]]
+Experiment = Callable[[ProbeSession], Asking[Finding]]
 """What asks a device in rounds until it has a finding."""
 
 

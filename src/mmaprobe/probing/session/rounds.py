@@ -1,6 +1,6 @@
 """Questions side by side: coroutines that ask in rounds; what is asked in one round goes out together.
 
-A coroutine that wants answers yields its orders and goes on when they have been
+A coroutine that wants answers yields its requests and goes on when they have been
 carried out.  ``together`` runs several as one, so that all of a suite's questions
 are one coroutine, and each of its rounds one launch.  Everything happens in a
 fixed order: the same device gets the same launches every time.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(eq=False)
-class Order:
+class Request:
     """What one question wants from the next launch: vectors, or whole tiles (``answer``: their D)."""
 
     question: str
@@ -29,32 +29,32 @@ class Order:
     answer: Bits | None = None
 
 
-Asking = Coroutine[list[Order], None, T]
+Asking = Coroutine[list[Request], None, T]
 """A computation that asks in rounds."""
 
 
 @coroutine
-def wait(orders: list[Order]) -> Generator[list[Order], None, None]:
-    """End the round; go on when the orders have been carried out."""
-    yield orders
+def wait(requests: list[Request]) -> Generator[list[Request], None, None]:
+    """End the round; go on when the requests have been carried out."""
+    yield requests
 
 
 @coroutine
-def _together(tasks: Sequence[Asking[T]]) -> Generator[list[Order], None, list[T]]:
+def _together(tasks: Sequence[Asking[T]]) -> Generator[list[Request], None, list[T]]:
     results: dict[int, T] = {}
     try:
         while True:
-            orders: list[Order] = []
+            requests: list[Request] = []
             for number, task in enumerate(tasks):
                 if number in results:
                     continue
                 try:
-                    orders += task.send(None)
+                    requests += task.send(None)
                 except StopIteration as done:
                     results[number] = done.value
             if len(results) == len(tasks):
                 return [results[number] for number in range(len(tasks))]
-            yield orders
+            yield requests
     finally:
         for task in tasks:
             task.close()

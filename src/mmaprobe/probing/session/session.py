@@ -12,7 +12,7 @@ import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import legal_items
-from mmaprobe.evidence.records import Finding, Status, Witness
+from mmaprobe.evidence.records import Finding, FindingStatus, Witness
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session.bench import Bench
@@ -25,7 +25,7 @@ from mmaprobe.probing.session.exact_values import (
     values_of,
 )
 from mmaprobe.probing.session.operands import Operands, operands_for
-from mmaprobe.probing.session.rounds import Asking, Order, wait
+from mmaprobe.probing.session.rounds import Asking, Request, wait
 from mmaprobe.probing.session.vectors import Vector, pack
 from mmaprobe.probing.tree import Leaf
 
@@ -33,7 +33,7 @@ Terms = Mapping[Leaf, Fraction | int]
 
 
 @dataclass
-class Session:
+class ProbeSession:
     """Asks vectors and whole tiles for one question, and keeps its witnesses.
 
     ``leaves`` are what a sum is made of: ``"c"`` where the instruction takes
@@ -130,7 +130,7 @@ class Session:
         """The device's codes; ContradictionError where a vector asked twice gave two."""
         known = self.bench.answers
         if any(vector not in known for vector in vectors):
-            await wait([Order(self.question, vectors)])
+            await wait([Request(self.question, vectors)])
         for vector in vectors:
             if vector in self.bench.conflicts:
                 other = self.bench.conflicts[vector]
@@ -152,12 +152,12 @@ class Session:
 
     async def run_tiles(self, tiles: Batch) -> Bits:
         """D of whole tiles, run once."""
-        order = Order(self.question, tiles=tiles)
-        await wait([order])
-        assert order.answer is not None
-        return order.answer
+        request = Request(self.question, tiles=tiles)
+        await wait([request])
+        assert request.answer is not None
+        return request.answer
 
-    async def fact(self, name: str, find: Callable[[Session], Asking[Any]]) -> Any:
+    async def fact(self, name: str, find: Callable[[ProbeSession], Asking[Any]]) -> Any:
         """What ``find`` finds out, once for all questions: those that come later wait for the first."""
         bench = self.bench
         while name not in bench.facts:
@@ -185,6 +185,6 @@ class Session:
         vector = self.vector(terms, rest)
         self.note(vector, (await self.ask([vector]))[0], text)
 
-    def finding(self, status: Status, answer: Any, text: str) -> Finding:
+    def finding(self, status: FindingStatus, answer: Any, text: str) -> Finding:
         """A finding with this question's witnesses; ``probe`` fills in the costs."""
         return Finding(self.question, status, answer, text, tuple(self.witnesses))

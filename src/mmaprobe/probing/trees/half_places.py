@@ -11,7 +11,7 @@ from mmaprobe.probing.experiments.ladders import climb
 from mmaprobe.probing.experiments.tipping import ladders_of
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
 
 Group = tuple[Leaf, ...]
@@ -23,7 +23,7 @@ THREE = 3
 """Lanes of one sum that the experiments take."""
 
 
-async def read_groups(session: Session, heads: Sequence[Leaf], lanes: Sequence[Leaf]) -> tuple[Group, ...]:
+async def read_groups(session: ProbeSession, heads: Sequence[Leaf], lanes: Sequence[Leaf]) -> tuple[Group, ...]:
     """The lanes by group, each group by its first lane: those that joined beside one pair of anchors or another.
 
     Three pairs: what is in a group with the first lane and the next is not in one with the last.
@@ -40,7 +40,7 @@ async def read_groups(session: Session, heads: Sequence[Leaf], lanes: Sequence[L
     return tuple(sorted(ordered, key=lambda group: lanes.index(group[0])))
 
 
-async def _partition(session: Session, anchors: tuple[Leaf, Leaf], lanes: Sequence[Leaf]) -> list[list[Leaf]]:
+async def _partition(session: ProbeSession, anchors: tuple[Leaf, Leaf], lanes: Sequence[Leaf]) -> list[list[Leaf]]:
     """Lanes that are added before they are cut beside the anchors: one against all, then the others in pairs.
 
     A lane in a group with one of the anchors may tell their sign; two of one group tell it alike.
@@ -71,7 +71,7 @@ async def _partition(session: Session, anchors: tuple[Leaf, Leaf], lanes: Sequen
 
 
 async def _joined(
-    session: Session, anchors: tuple[Leaf, Leaf], pairs: Sequence[tuple[Leaf, Leaf]], place: Fraction
+    session: ProbeSession, anchors: tuple[Leaf, Leaf], pairs: Sequence[tuple[Leaf, Leaf]], place: Fraction
 ) -> list[list[Leaf]]:
     """The pairs whose halves of a place are that place, whatever the signs of the anchors."""
     cases = []
@@ -82,11 +82,11 @@ async def _joined(
     return [[x, y] for (x, y), one, other in sums if one == other == place]
 
 
-def anchored(session: Session, anchors: Sequence[Leaf]) -> dict[Leaf, Fraction]:
+def anchored(session: ProbeSession, anchors: Sequence[Leaf]) -> dict[Leaf, Fraction]:
     return {anchors[0]: power(session.high), anchors[1]: -power(session.high)}
 
 
-async def kept_beside(session: Session, anchors: tuple[Leaf, Leaf], term: Leaf) -> int:
+async def kept_beside(session: ProbeSession, anchors: tuple[Leaf, Leaf], term: Leaf) -> int:
     """Places below the anchors at which a term still comes out whole."""
     return await climb(
         session, 1, session.window,
@@ -95,7 +95,7 @@ async def kept_beside(session: Session, anchors: tuple[Leaf, Leaf], term: Leaf) 
     )  # fmt: skip
 
 
-async def joins_later(session: Session, acc: Leaf, lanes: Sequence[Leaf]) -> bool | None:
+async def joins_later(session: ProbeSession, acc: Leaf, lanes: Sequence[Leaf]) -> bool | None:
     """Whether products are added up before C, or the sum so far, joins them; None where it does not show.
 
     A tiny term of a sign that leaves no trace beside lanes, further down than a tie of their

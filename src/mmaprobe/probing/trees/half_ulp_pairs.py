@@ -17,10 +17,10 @@ from itertools import combinations, permutations
 
 from mmaprobe.probing.experiments.ladders import climb
 from mmaprobe.probing.session.exact_values import UnrepresentableError, power
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 
 
-async def group_by_half_ulps(session: Session) -> list[tuple[int, ...]] | None:
+async def group_by_half_ulps(session: ProbeSession) -> list[tuple[int, ...]] | None:
     """Steps of lanes in the order in which they reach C; None where the experiment cannot be built or tells nothing."""
     if not session.instruction.c or session.k < 2:
         return None
@@ -41,7 +41,7 @@ async def group_by_half_ulps(session: Session) -> list[tuple[int, ...]] | None:
         return None
 
 
-async def _groups(session: Session, c: Fraction, half: Fraction) -> list[tuple[int, ...]] | None:
+async def _groups(session: ProbeSession, c: Fraction, half: Fraction) -> list[tuple[int, ...]] | None:
     groups: list[tuple[int, ...]] = []
     rest = tuple(range(session.k))
     met: dict[tuple[int, int], bool] = {}
@@ -61,7 +61,7 @@ async def _groups(session: Session, c: Fraction, half: Fraction) -> list[tuple[i
 
 
 async def _in_order(
-    session: Session, groups: list[tuple[int, ...]], c: Fraction, half: Fraction
+    session: ProbeSession, groups: list[tuple[int, ...]], c: Fraction, half: Fraction
 ) -> list[tuple[int, ...]] | None:
     """The groups by how many come before; None where those numbers are no order."""
     pairs = list(permutations(range(len(groups)), 2))

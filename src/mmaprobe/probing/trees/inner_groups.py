@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node, leaves_of
 from mmaprobe.probing.trees.half_places import THREE, WIDTHS, Group, anchored, joins_later, kept_beside, read_groups
 
@@ -28,7 +28,7 @@ FOUR = 4
 
 
 @dataclass(frozen=True)
-class Reading:
+class SumReading:
     """What one sum turned out to be: groups of its lanes, whether the rest joins their finished sum,
     the child whose terms are terms of this sum, whether that stayed open, and the last place kept."""
 
@@ -39,7 +39,7 @@ class Reading:
     place: int = 0
 
 
-async def with_groups(session: Session, tree: Node) -> tuple[Node, bool]:
+async def with_groups(session: ProbeSession, tree: Node) -> tuple[Node, bool]:
     """The tree with the groups of its sums; whether something about them stays open."""
     kinds: dict[tuple[int, int], list[Node]] = {}
     for node in tree.walk():
@@ -53,10 +53,10 @@ async def with_groups(session: Session, tree: Node) -> tuple[Node, bool]:
     return (shown if isinstance(shown, Node) else tree), any(reading.doubt for reading in found.values())
 
 
-def _rebuilt(part: Part, found: dict[int, Reading]) -> Part:
+def _rebuilt(part: Part, found: dict[int, SumReading]) -> Part:
     if not isinstance(part, Node):
         return part
-    reading = found.get(id(part), Reading())
+    reading = found.get(id(part), SumReading())
     children: list[Part] = []
     for child in part.children:
         inner = _rebuilt(child, found)
@@ -71,10 +71,10 @@ def _rebuilt(part: Part, found: dict[int, Reading]) -> Part:
     return Node((*others, *groups), part.lossless, part.fused)
 
 
-async def _alike(session: Session, nodes: Sequence[Node]) -> list[Reading]:
+async def _alike(session: ProbeSession, nodes: Sequence[Node]) -> list[SumReading]:
     """Sums of as many lanes each: the first is read; the others are when they do not do as it did."""
     if len(nodes) < FOUR:
-        readings: list[Reading] = await together(*(_read(session, node) for node in nodes))
+        readings: list[SumReading] = await together(*(_read(session, node) for node in nodes))
         return readings
     first = await _read(session, nodes[0])
     if not first.place or len(first.groups) < len(nodes[0].lanes):
@@ -83,7 +83,7 @@ async def _alike(session: Session, nodes: Sequence[Node]) -> list[Reading]:
     return [first, *others]
 
 
-async def _held(session: Session, node: Node, first: Reading) -> Reading:
+async def _held(session: ProbeSession, node: Node, first: SumReading) -> SumReading:
     """What was read of another sum without groups, where half places on all lanes are as many times one."""
     lanes = node.lanes
     base, half = anchored(session, (_heads(node)[0], lanes[0])), power(session.high - first.place - 1)
@@ -91,31 +91,31 @@ async def _held(session: Session, node: Node, first: Reading) -> Reading:
     whole, one = await session.sums([base | dict.fromkeys(inner, half), base | {inner[0]: half}])
     if whole is None or one is None or whole != len(inner) * one:
         return await _read(session, node)
-    return Reading(tuple((lane,) for lane in lanes), first.later, place=first.place)
+    return SumReading(tuple((lane,) for lane in lanes), first.later, place=first.place)
 
 
 def _heads(node: Node) -> list[Leaf]:
     return [*(leaves_of(child)[0] for child in node.children if not isinstance(child, int)), *node.lanes]
 
 
-async def _read(session: Session, node: Node) -> Reading:
+async def _read(session: ProbeSession, node: Node) -> SumReading:
     lanes, heads = node.lanes, _heads(node)
     others = len(heads) > len(lanes)
     if len(lanes) >= THREE and len(heads) >= FOUR:
         tasks = [read_groups(session, heads, lanes), kept_beside(session, (heads[0], heads[1]), lanes[-1])]
         groups, place, *later = await together(*tasks, *([joins_later(session, heads[0], lanes)] if others else []))
-        return Reading(groups, bool(later and later[0]), place=place if others else 0)
+        return SumReading(groups, bool(later and later[0]), place=place if others else 0)
     if len(node.children) > 2:
-        return Reading()
+        return SumReading()
     doubt = False
     for child, other in (node.children, node.children[::-1]):
         inner = child.lanes if isinstance(child, Node) else []
         if isinstance(child, Node) and len(inner) >= THREE and not child.lossless:
             last = await joins_later(session, leaves_of(other)[0], inner)
             if last is False:
-                return Reading(opened=child)
+                return SumReading(opened=child)
             doubt = doubt or last is None
         elif isinstance(child, Node) and len(inner) == len(child.children) == 2:
             kept = await kept_beside(session, (inner[0], leaves_of(other)[0]), inner[1])
             doubt = doubt or (kept > session.d.fraction_bits and kept not in WIDTHS)
-    return Reading(doubt=doubt)
+    return SumReading(doubt=doubt)

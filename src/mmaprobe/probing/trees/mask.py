@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaprobe.probing.session.exact_values import Value, power
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Loss, Lost
 
 Pair = tuple[Leaf, Leaf]
@@ -14,7 +14,7 @@ SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
 """Of M on the first leaf and of the units: of what one leaves a trace in a directed rounding, another is swallowed."""
 
 
-async def mask(session: Session, pairs: Sequence[Pair]) -> Loss | None:
+async def mask(session: ProbeSession, pairs: Sequence[Pair]) -> Loss | None:
     """Surviving units of the lowest kind beside each pair of leaves; None where an answer is no count of units.
 
     Pairs that give none are asked again with other signs.
@@ -31,7 +31,7 @@ async def mask(session: Session, pairs: Sequence[Pair]) -> Loss | None:
     return counts if all(pair in counts for pair in pairs) else None
 
 
-async def lost_leaves(session: Session, pairs: Sequence[Pair], among: Sequence[Leaf] | None = None) -> Lost | None:
+async def lost_leaves(session: ProbeSession, pairs: Sequence[Pair], among: Sequence[Leaf] | None = None) -> Lost | None:
     """For each of the pairs the leaves that vanish (the two included): the mask with one unit at a time.
 
     ``among``: the leaves that hold the unit in turn, all where None.  A unit that leaves a

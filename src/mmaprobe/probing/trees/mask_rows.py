@@ -18,15 +18,15 @@ from itertools import combinations
 from mmaprobe.probing.experiments.ladders import climb
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Loss, Node, build
 from mmaprobe.probing.trees.mask import Pair, lost_leaves, mask
 
 FEW = 8
-"""So many leaves of one node are asked in pairs."""
+"""Leaves of one node of which all pairs are asked; of more, one row of them."""
 
 
-async def read_branches(session: Session) -> Node | None:
+async def read_branches(session: ProbeSession) -> Node | None:
     """The tree in the session's window; None where something did not fit: single units must tell."""
     leaves = session.leaves
     pivot, second, last = leaves[0], leaves[1], leaves[-1]
@@ -54,7 +54,7 @@ async def read_branches(session: Session) -> Node | None:
     return await _agreed(session, loss, measured, rows + checks[: len(leaves) - 2])
 
 
-async def _agreed(session: Session, loss: Loss, measured: Loss, rows: list[Pair]) -> Node | None:
+async def _agreed(session: ProbeSession, loss: Loss, measured: Loss, rows: list[Pair]) -> Node | None:
     """The tree of ``loss`` if everything measured agrees; lossless sums that leave a choice are asked unit by unit."""
     if any(loss[pair] != size for pair, size in measured.items()):
         return None
@@ -69,18 +69,18 @@ async def _agreed(session: Session, loss: Loss, measured: Loss, rows: list[Pair]
     return tree
 
 
-async def _counts(session: Session) -> bool:
+async def _counts(session: ProbeSession) -> bool:
     """Whether the result can count as many units as there are leaves."""
     unit = power(session.low)
     return await session.sums([{}], unit) == [len(session.leaves) * unit]
 
 
-async def _losses(session: Session, pairs: list[Pair]) -> Loss | None:
+async def _losses(session: ProbeSession, pairs: list[Pair]) -> Loss | None:
     counts = await mask(session, pairs)
     return None if counts is None else {pair: len(session.leaves) - count for pair, count in counts.items()}
 
 
-async def _inside(session: Session, size: int, group: Sequence[Leaf]) -> Loss | None:
+async def _inside(session: ProbeSession, size: int, group: Sequence[Leaf]) -> Loss | None:
     """The losses among leaves that join the first leaf at the same node, of this size."""
     first, *others = group
     if len(group) > FEW:
@@ -90,7 +90,7 @@ async def _inside(session: Session, size: int, group: Sequence[Leaf]) -> Loss | 
     return await _losses(session, list(combinations(group, 2)))
 
 
-async def _flat(session: Session, group: Sequence[Leaf]) -> bool:
+async def _flat(session: ProbeSession, group: Sequence[Leaf]) -> bool:
     """Whether none of ``group`` meet before their node, the first of them known to meet none.
 
     Beside +-M, units on all others are as many times what a unit on one gives, at every height

@@ -17,22 +17,22 @@ from itertools import combinations, pairwise
 
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.rounds import together
-from mmaprobe.probing.session.session import Session
+from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node, leaves_of
 from mmaprobe.probing.trees.mask import lost_leaves
 
 Part = Node | Leaf
 FEW = 8
-"""Of so many leaves all triples are held against the tree; of more, so many times as many."""
+"""Leaves of which all triples are held against the tree; of more leaves, so many times their number."""
 
 
-async def read_units(session: Session) -> Node | None:
+async def read_units(session: ProbeSession) -> Node | None:
     """The tree that every set agrees with; None where there is none."""
     tree = await _read(session, session.leaves)
     return tree if isinstance(tree, Node) and await _holds(session, tree) else None
 
 
-async def _holds(session: Session, tree: Node) -> bool:
+async def _holds(session: ProbeSession, tree: Node) -> bool:
     """Whether single units beside other pairs vanish as the tree says: all of them, or many at random."""
     leaves = session.leaves
     cases = [(i, j, k) for i, j in combinations(leaves, 2) for k in leaves if k not in (i, j)]
@@ -48,7 +48,7 @@ async def _holds(session: Session, tree: Node) -> bool:
     return told and set(bare) == {0}
 
 
-async def _read(session: Session, leaves: Sequence[Leaf]) -> Part | None:
+async def _read(session: ProbeSession, leaves: Sequence[Leaf]) -> Part | None:
     """The tree of these leaves, which are one sum."""
     first, *others = leaves
     if not others:
@@ -82,7 +82,7 @@ async def _read(session: Session, leaves: Sequence[Leaf]) -> Part | None:
     return here if fits else None
 
 
-async def _split(session: Session, outside: Leaf, members: Sequence[Leaf]) -> list[list[Leaf]]:
+async def _split(session: ProbeSession, outside: Leaf, members: Sequence[Leaf]) -> list[list[Leaf]]:
     """The terms of a node among its members: two of one term meet without a leaf that is outside of both."""
     pairs = list(combinations(members, 2))
     lost = await lost_leaves(session, pairs, (outside,)) if pairs else {}

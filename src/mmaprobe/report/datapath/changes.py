@@ -13,7 +13,7 @@ from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.survey.comparison import compare, difference
-from mmaprobe.survey.rows import Survey
+from mmaprobe.survey.survey_rows import Survey
 
 
 def change_lines(old: ParameterFile, new: ParameterFile, runs: Mapping[str, Instruction], seed: int) -> list[str]:

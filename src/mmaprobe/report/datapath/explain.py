@@ -26,7 +26,7 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
-from mmaprobe.report.console import Plain
+from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.naming import alike, describe, encoding, headline, term_names, term_notes
 from mmaprobe.report.hexfloat import difference, shown
 
@@ -34,7 +34,7 @@ from mmaprobe.report.hexfloat import difference, shown
 def text(datapath: Datapath, vector: Batch, width: int = 120) -> str:
     """The explanation as plain text."""
     out = io.StringIO()
-    Plain(file=out, width=width, color_system=None).print(render(datapath, vector))
+    PlainConsole(file=out, width=width, color_system=None).print(render(datapath, vector))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 

@@ -17,7 +17,7 @@ from mmaprobe.report.datapath.meaning import meaning
 
 EDITED = "edited: these are not the parameters that ship with mmaprobe"
 NAMED = 3
-"""So many names are written out where primitives of one opcode stand together; so many witnesses of an entry."""
+"""Names written out where primitives of one opcode stand together, and witnesses of an entry."""
 
 
 def parameter_rows(architecture: str) -> list[dict[str, Any]]:

@@ -8,13 +8,17 @@ from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Finding
-from mmaprobe.probing.long_sums.tree_arrays import Tree, from_json
+from mmaprobe.probing.long_sums.tree_arrays import TreeArrays, from_json
 from mmaprobe.report.datapath.tree import Branch
 from mmaprobe.report.pictures.notation import Piece, Run, notation
 from mmaprobe.report.pictures.tree import draw
 
-ACROSS, DOWN, BOXES = 6, 6, 36
-"""Unlike terms of one sum, levels, and boxes without further ones below that a picture shows, at most."""
+ACROSS = 6
+"""Unlike terms of one sum that a picture shows at most."""
+DOWN = 6
+"""Levels that a picture shows at most."""
+BOXES = 36
+"""Boxes without further ones below that a picture shows at most."""
 
 SHOWN = 2000
 """Characters of the notation; a tree without repetition is long, and whole in the JSON form."""
@@ -33,7 +37,7 @@ def lines(instruction: Instruction, found: Finding, device: str) -> list[str]:
     return [*head, f"tree: {text}", f"additions on the way of a term: {depths(tree)}", *more]
 
 
-def depths(tree: Tree) -> str:
+def depths(tree: TreeArrays) -> str:
     """The fewest and the most additions between a leaf and the result."""
     every = tree.depths[: tree.leaves]
     low, high = min(every), max(every)

@@ -1,6 +1,6 @@
 """Summation trees of thousands of leaves in few words: repeated structure said once.
 
-``pairwise(32 by 128) of pairwise(8 by 1) of chain(16 by 8)``: 32 blocks that
+``pairwise(32 by 128) of pairwise(8 by 1) of chain(16 by 8)``: 32 units that
 start 128 lanes apart are added pairwise; each is 8 sums that start 1 apart,
 added pairwise; each of these is 16 products 8 apart, added one after another.
 
@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mmaprobe.probing.long_sums.tree_arrays import Builder, Tree, to_json
+from mmaprobe.probing.long_sums.tree_arrays import Builder, TreeArrays, to_json
 
 PERIODS = (1, 2, 4, 8, 16, 32, 64)
+"""Numbers of terms after which a sum may repeat itself."""
 TREES = ("pairwise", "folded")
 
 
@@ -72,7 +73,7 @@ def _part(run: Run) -> str:
     return f"{_span(run)} from p{run.pattern[0]}" + (f" of {run.piece}" if run.piece.runs else "")
 
 
-def notation(tree: Tree) -> Piece:
+def notation(tree: TreeArrays) -> Piece:
     """The tree with its repetitions named."""
     return _Reader(tree).piece(tree.root)
 
@@ -80,7 +81,7 @@ def notation(tree: Tree) -> Piece:
 class _Reader:
     """``key[node]`` is equal for two nodes where one is the other, moved by some lanes."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: TreeArrays) -> None:
         self.tree = tree
         known: dict[Any, int] = {}
         self.key = [0] * tree.leaves
@@ -107,43 +108,43 @@ class _Reader:
                 if self.key[child] not in seen and size % sizes[child] == 0:
                     seen[self.key[child]] = child
                 todo.append(child)
-        for key, block in sorted(seen.items(), key=lambda item: sizes[item[1]]):
-            found = self._tiled(node, key, sizes[block])
+        for key, unit in sorted(seen.items(), key=lambda item: sizes[item[1]]):
+            found = self._tiled(node, key, sizes[unit])
             if found is not None:
-                return Piece(found[0], (Run(*found[1], self.piece(block)),))
+                return Piece(found[0], (Run(*found[1], self.piece(unit)),))
         return None
 
     def _tiled(self, node: int, key: int, size: int) -> tuple[str, tuple[tuple[int, ...], int, int]] | None:
-        """Shape and lanes of a node made of blocks of this key only."""
-        tree, blocks, inner = self.tree, list[int](), list[int]()
+        """Shape and lanes of a node made of units of this key only."""
+        tree, units, inner = self.tree, list[int](), list[int]()
         todo = [node]
         while todo:
             here = todo.pop()
             if self.key[here] == key:
-                blocks.append(here)
+                units.append(here)
             elif tree.sizes[here] <= size or here in tree.unknown:
                 return None
             else:
                 inner.append(here)
                 todo.extend(tree.children(here))
-        firsts = sorted(tree.firsts[block] - tree.firsts[node] for block in blocks)
+        firsts = sorted(tree.firsts[unit] - tree.firsts[node] for unit in units)
         steps = {b - a for a, b in itertools.pairwise(firsts)}
-        if len(inner) == 1 and len(blocks) > 2 and len(steps) == 1:
-            return "fused", ((0,), steps.pop(), len(blocks))
+        if len(inner) == 1 and len(units) > 2 and len(steps) == 1:
+            return "fused", ((0,), steps.pop(), len(units))
         if any(len(tree.children(here)) > 2 for here in inner):
             return None
-        terms = tree.chain(node)[1 - len(blocks) :]
-        first = set(blocks).difference(terms)
+        terms = tree.chain(node)[1 - len(units) :]
+        first = set(units).difference(terms)
         if len(first) == 1:
             order = [tree.firsts[term] - tree.firsts[node] for term in (*first, *terms)]
             taken, lanes = _longest(order, True)
             return ("chain" if taken > 2 else "pair", lanes) if taken == len(order) else None
-        if len(steps) != 1 or len(blocks) & (len(blocks) - 1):
+        if len(steps) != 1 or len(units) & (len(units) - 1):
             return None
-        place = {block: (tree.firsts[block] - tree.firsts[node]) // (firsts[1] - firsts[0]) for block in blocks}
+        place = {unit: (tree.firsts[unit] - tree.firsts[node]) // (firsts[1] - firsts[0]) for unit in units}
         form = to_json(_top(tree, inner, place))
-        shape = next((name for name in TREES if form == _reference(name, len(blocks))), None)
-        return None if shape is None else (shape, ((0,), firsts[1] - firsts[0], len(blocks)))
+        shape = next((name for name in TREES if form == _reference(name, len(units))), None)
+        return None if shape is None else (shape, ((0,), firsts[1] - firsts[0], len(units)))
 
     def _mixed(self, node: int) -> Piece:
         """Unlike terms: what is regular at the bottom of the chain, then runs of like terms."""
@@ -189,10 +190,10 @@ def _longest(order: list[int], start: bool) -> tuple[int, tuple[tuple[int, ...],
     return best
 
 
-def _top(tree: Tree, inner: Sequence[int], place: dict[int, int]) -> Tree:
-    """The nodes above blocks, as a tree whose leaves are the blocks' places."""
+def _top(tree: TreeArrays, inner: Sequence[int], place: dict[int, int]) -> TreeArrays:
+    """The nodes above units, as a tree whose leaves are the units' places."""
     built = Builder()
-    new = {block: built.leaf(index) for block, index in place.items()}
+    new = {unit: built.leaf(index) for unit, index in place.items()}
     for node in sorted(inner):
         new[node] = built.node([new[child] for child in tree.children(node)])
     return built.tree(new[max(inner)])

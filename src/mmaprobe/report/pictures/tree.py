@@ -29,8 +29,18 @@ FILL = {
     "zero": "#f1f3f5",
     "step": "#f1f3f5",
 }
-ROW, LEAF, GAP, NODE_HEIGHT, LEAF_HEIGHT = 1.2, 0.4, 0.09, 0.56, 0.38  # inches
+ROW = 1.2
+"""Inches from one row of boxes to the next."""
+LEAF = 0.4
+"""Inches that a leaf is wide at least."""
+GAP = 0.09
+"""Inches between two boxes."""
+NODE_HEIGHT = 0.56
+"""Inches that a node's box is high."""
+LEAF_HEIGHT = 0.38
+"""Inches that a leaf's box is high."""
 STRIP = 2.9
+"""Inches of the strip below that shows how deep each lane lies."""
 LANES_SHOWN = 20
 """Trees of more lanes show groups of products as one leaf."""
 

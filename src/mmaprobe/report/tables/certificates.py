@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from mmaprobe.derivation import Derivation
-from mmaprobe.derivation.certificate import Entry
+from mmaprobe.derivation.certificate import Coverage, NeighbourVerdict
 from mmaprobe.equivalence.checker import Argument, span_of
 from mmaprobe.equivalence.spans import FAR, Span
 from mmaprobe.parameters.diff import in_words
@@ -28,6 +28,8 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
         value = f" = {own[field]}" if field in own else ""
         yield f"{field}{value} ({in_words(field)})"
         yield from _field(list(some))
+    if certificate.coverage.fresh:
+        yield coverage_line(certificate.coverage)
     if open_ and certificate.pools:
         yield "open ones were searched in"
         yield from (
@@ -35,7 +37,20 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
         )
 
 
-def _field(entries: list[Entry]) -> Iterator[str]:
+def coverage_line(coverage: Coverage) -> str:
+    """What was right beyond the certificate, and which faults so many vectors cannot exclude."""
+    if coverage.of:
+        right = f"every pair of {coverage.of} right in every lane ({coverage.pairs:,} vectors); of other faults"
+    else:
+        right = "of faults such as one pair of significands in one lane"
+    seen = ", ".join(f"once in {many:,} with {coverage.seen(1 / many):.0%}" for many in (100_000, 1_000_000))
+    return (
+        f"beyond the certificate: {right}, no black box of {coverage.fresh:,} vectors excludes those on fewer than 1 "
+        f"in {coverage.excluded:,} of them (95 %); answers wrong by chance {seen} would have shown"
+    )
+
+
+def _field(entries: list[NeighbourVerdict]) -> Iterator[str]:
     for vector, values in _refuted(entries):
         yield f"  not {_listed(values)}: {vector}"
     for argument, values in _argued(entries):
@@ -46,7 +61,7 @@ def _field(entries: list[Entry]) -> Iterator[str]:
             yield f"  open: {entry.value}: no difference in {entry.searched:,} vectors"
 
 
-def _refuted(entries: Iterable[Entry]) -> Iterator[tuple[str, list[str]]]:
+def _refuted(entries: Iterable[NeighbourVerdict]) -> Iterator[tuple[str, list[str]]]:
     """A vector, with the device's answer, once for all the values that it refutes."""
     found: dict[str, list[str]] = {}
     for entry in entries:
@@ -56,7 +71,7 @@ def _refuted(entries: Iterable[Entry]) -> Iterator[tuple[str, list[str]]]:
     yield from found.items()
 
 
-def _argued(entries: Iterable[Entry]) -> Iterator[tuple[Argument, list[str]]]:
+def _argued(entries: Iterable[NeighbourVerdict]) -> Iterator[tuple[Argument, list[str]]]:
     """Arguments that hold of several values are said once."""
     found: dict[Argument, list[str]] = {}
     for entry in entries:

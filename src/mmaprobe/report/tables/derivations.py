@@ -10,9 +10,9 @@ from rich.console import Console
 
 from mmaprobe.parameters.table import to_table
 from mmaprobe.report.tables.listing import table
-from mmaprobe.survey.rows import Outcome, Row, Survey
+from mmaprobe.survey.survey_rows import Survey, SurveyOutcome, SurveyRow
 
-UNSETTLED: tuple[Outcome, ...] = ("inconclusive", "refused", "failed")
+UNSETTLED: tuple[SurveyOutcome, ...] = ("inconclusive", "refused", "failed")
 
 
 def print_survey(console: Console, survey: Survey) -> None:
@@ -48,11 +48,16 @@ def summary_lines(survey: Survey) -> list[str]:
         said = ", ".join(f"{name} {each['median']:,g} ({each['most']:,g})" for name, each in cost.items())
         lines.append(f"a derivation, median (most): {said}")
     if equal:
-        lines.append(f"an equal one: {median(row.compared for row in equal):,g} vectors compared, 1 launch")
+        least = min(row.excluded for row in equal)
+        lines.append(
+            f"an equal one: {median(row.compared for row in equal):,g} vectors compared, "
+            f"{median(row.launches for row in equal):g} launches; a fault on 1 in {least:,} of such vectors, or more, "
+            "is excluded (95 %)"
+        )
     return lines
 
 
-def _cost(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+def _cost(rows: Sequence[SurveyRow]) -> dict[str, dict[str, float]]:
     values: dict[str, list[float]] = {
         "tiles": [row.tiles for row in rows],
         "launches": [row.launches for row in rows],
@@ -77,9 +82,10 @@ def survey_json(survey: Survey) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: SurveyRow) -> dict[str, Any]:
     form: dict[str, Any] = {
         "instruction": row.instruction.id, "outcome": row.outcome, "like": list(row.like), "compared": row.compared,
+        **({"excluded_one_in": row.excluded} if row.outcome == "equal" else {}),
         "tiles": row.tiles, "launches": row.launches, "seconds": round(row.seconds, 3), "reason": row.reason,
     }  # fmt: skip
     if row.derivation is not None:

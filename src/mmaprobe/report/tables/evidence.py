@@ -15,22 +15,20 @@ from mmaprobe.evidence.corpus import Corpus
 from mmaprobe.evidence.files import LOCK, digest_of, read_json
 from mmaprobe.evidence.records import Witness
 from mmaprobe.evidence.store import KIND, MANIFEST, Named, Part, digest_named, part_name, read_manifest, step_name
+from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH, PRECEDENCE, USAGE
 from mmaprobe.parameters.table import from_table
-from mmaprobe.report.rows import PRECEDENCE
 from mmaprobe.survey.comparison import compare
 from mmaprobe.toolchain.kernel import file_name
 from mmaprobe.toolchain.pack import LIST, open_pack
 
-BAD, INCONCLUSIVE, FAILED = 2, 4, 5
-"""Exit codes."""
 VERDICTS = {
-    0: "equal", 1: "mismatch", BAD: "not what was written", INCONCLUSIVE: "inconclusive, unfinished or unsealed",
-    FAILED: "the device failed",
+    EQUAL: "equal", MISMATCH: "mismatch", USAGE: "not what was written",
+    INCONCLUSIVE: "inconclusive, unfinished or unsealed", DEVICE_FAILED: "the device failed",
 }  # fmt: skip
 """What an exit code means."""
 FETCH = "Fetch the folder from where it was written"
 NAMED = 6
-"""So many files that are not what was written are named below the table."""
+"""Files that are not what was written and are named below the table; of others their number."""
 CPU = "cpu"
 UNNAMED = "not named by the manifest: no part of the run"
 UNSEALED = "without digests: written by an older mmaprobe, nothing shows that it is what was written"
@@ -60,7 +58,7 @@ class Verified:
     def exit_code(self) -> int:
         """2 where anything is wrong, else what its counts make: that of the run which wrote it."""
         if any(each.wrong for each in self.files):
-            return BAD
+            return USAGE
         return next((code for code in PRECEDENCE if code in self.codes), 0)
 
     def check(self, name: str, read: Callable[[], str]) -> None:
@@ -95,7 +93,7 @@ def verdict(told: Verified) -> list[str]:
         return [f"{told.path}: {told.kind}: {said}{text}"]
     names = ", ".join(wrong[:NAMED]) + (f" and {len(wrong) - NAMED} more" if len(wrong) > NAMED else "")
     counted = f"{len(wrong)} of {len(told.files)} files" if len(told.files) > 1 else "1 file"
-    lines = [f"{told.path}: {told.kind}: {words[BAD]}: {counted}: {names}"]
+    lines = [f"{told.path}: {told.kind}: {words[USAGE]}: {counted}: {names}"]
     if told.kind == "evidence":
         left = f"The other files: {told.text}.  " if told.text else ""
         lines.append(f"{left}{FETCH}, or run anew: mmaprobe run --out ANOTHER_FOLDER")
@@ -185,7 +183,7 @@ def _evidence(path: Path) -> Verified:
     _beside(told, named)
     told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE]
     told.codes += [_standing(named, part) for part in parts.values()]
-    told.codes += [FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
+    told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
     told.text = f"{'finished' if named.finished else 'partial'}, {len(parts)} instructions, {vectors:,} vectors, "
     told.text += f"{wrong:,} mismatches" + ("" if named.sealed else f"; {UNSEALED}")

@@ -12,13 +12,14 @@ from mmaprobe.evidence.documents import finding_to_json, mismatch_to_json
 from mmaprobe.evidence.records import Finding, Mismatch
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.datapath.tree import datapath_text
-from mmaprobe.report.tables.certificates import certificate_lines
+from mmaprobe.report.tables.certificates import certificate_lines, coverage_line
 from mmaprobe.report.tables.listing import table
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
 MOST_REPAIRS = 5
+"""Repairs that are printed; evidence has all."""
 
 
 def findings_json(findings: Mapping[str, Finding]) -> dict[str, Any]:
@@ -72,6 +73,8 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     )
     for name, values in certificate.open_fields.items():
         console.print(f"  open: {name} could also be {', '.join(values)} (no vector found that tells)")
+    if certificate.coverage.fresh:
+        console.print(coverage_line(certificate.coverage), soft_wrap=True)
     print_comparison(console, comparison)
 
 

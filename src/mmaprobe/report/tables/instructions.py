@@ -19,7 +19,7 @@ from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.parameters.files import BASES
 from mmaprobe.parameters.lookup import basis_for, datapath_for
 
-Row = dict[str, Any]
+FormRow = dict[str, Any]
 NO_MODEL = "none"
 SELECTED = {**{basis: (basis,) for basis in BASES}, "modelled": BASES, NO_MODEL: (NO_MODEL,)}
 """What ``--basis`` selects."""
@@ -29,7 +29,7 @@ COUNTS = ("forms", "ids", *KINDS, *BASES, NO_MODEL)
 
 
 @dataclass(frozen=True)
-class Selection:
+class FormFilter:
     """Which forms to list: a glob on ids, a family, an operand's or the result's format, kinds, a basis."""
 
     glob: str = "*"
@@ -43,7 +43,7 @@ class Selection:
             if value is not None and value not in known:
                 raise UsageError(f"--{name} {value!r}; it is one of {', '.join(known)}")
 
-    def takes(self, row: Row) -> bool:
+    def takes(self, row: FormRow) -> bool:
         """Whether a row of ``form_rows`` is asked for."""
         return (
             self._of_family(row["family"])
@@ -55,7 +55,7 @@ class Selection:
     def _of_family(self, name: str) -> bool:
         return self.family in (None, name, name.partition(".")[0]) or fnmatchcase(name, self.family or "")
 
-    def refuse_absent(self, rows: Sequence[Row], where: str) -> None:
+    def refuse_absent(self, rows: Sequence[FormRow], where: str) -> None:
         """UsageError for a family or a format that none of these rows has, with near ones."""
         families = dict.fromkeys(name for row in rows for name in (row["family"], row["family"].partition(".")[0]))
         if not any(map(self._of_family, families)):
@@ -65,11 +65,11 @@ class Selection:
             raise UsageError(f"no instruction of {where} has operands of {self.format!r}{near(self.format, known)}")
 
 
-def _formats(row: Row) -> list[str]:
+def _formats(row: FormRow) -> list[str]:
     return [row[name] for name in ("a", "b", "c", "d", "scale") if row[name]]
 
 
-def form_rows(architecture: str, chosen: Selection) -> list[Row]:
+def form_rows(architecture: str, chosen: FormFilter) -> list[FormRow]:
     """The forms of an architecture that are asked for: what they are, what they lower to, what is known of them.
 
     UsageError where the glob names nothing there, or no form of it is of the family or has the format.
@@ -90,7 +90,7 @@ def _named(architecture: str, identifier: str) -> tuple[Form, ...]:
     return found or tuple(form for form in lookup.forms(architecture) if form.first.opcode == base.opcode)[:1]
 
 
-def _row(form: Form, architecture: str) -> Row:
+def _row(form: Form, architecture: str) -> FormRow:
     made = form.first
     basis = _basis(form, architecture)
     return {
@@ -112,7 +112,7 @@ def _basis(form: Form, architecture: str) -> str:
         return NO_MODEL
 
 
-def add_here(rows: Sequence[Row], architecture: str) -> bool:
+def add_here(rows: Sequence[FormRow], architecture: str) -> bool:
     """Whether the rows are of this machine's CPU; if so each says whether it runs here."""
     try:
         cpu: Device = open_device("cpu")
@@ -126,7 +126,7 @@ def add_here(rows: Sequence[Row], architecture: str) -> bool:
     return True
 
 
-def count(rows: Iterable[Row]) -> Row:
+def count(rows: Iterable[FormRow]) -> FormRow:
     """How many forms and ids there are, by kind and by basis."""
     found = list(rows)
     kinds, bases = Counter(row["kind"] for row in found), Counter(row["basis"] for row in found)
@@ -134,9 +134,9 @@ def count(rows: Iterable[Row]) -> Row:
     return numbers | {kind: kinds[kind] for kind in KINDS} | {basis: bases[basis] for basis in (*BASES, NO_MODEL)}
 
 
-def family_counts(rows: Iterable[Row]) -> list[Row]:
+def family_counts(rows: Iterable[FormRow]) -> list[FormRow]:
     """The same for each family (without the types that its name may end in), and in all."""
-    groups: dict[str, list[Row]] = defaultdict(list)
+    groups: dict[str, list[FormRow]] = defaultdict(list)
     for row in rows:
         groups[row["family"].rpartition(".")[0] or row["family"]].append(row)
     parts = [{"family": name} | count(found) for name, found in groups.items()]
@@ -144,12 +144,12 @@ def family_counts(rows: Iterable[Row]) -> list[Row]:
     return [*parts, every] if len(parts) > 1 else parts
 
 
-def architecture_counts(chosen: Selection) -> list[Row]:
+def architecture_counts(chosen: FormFilter) -> list[FormRow]:
     """The same for each architecture that has anything of what is asked for, and in all.
 
     UsageError where the glob names nothing, or nothing that it names is of the family or has the format.
     """
-    parts: list[Row] = []
+    parts: list[FormRow] = []
     every: Counter[str] = Counter()
     glob = chosen.glob
     if not lookup.is_glob(glob):

@@ -12,19 +12,19 @@ from rich.text import Text
 from mmaprobe.catalog import lookup
 from mmaprobe.devices.base import open_device, pad_lanes, run_vectors, schemes
 from mmaprobe.devices.replay import record
-from mmaprobe.errors import MmaprobeError, UsageError, plain
+from mmaprobe.errors import MmaprobeError, UsageError, printable
 from mmaprobe.evidence import importing
 from mmaprobe.evidence.corpus import Corpus, write_corpus
-from mmaprobe.evidence.questions import as_corpus, read_questions
+from mmaprobe.evidence.missing_vectors_file import as_corpus, read_missing_vectors
 from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.parameters.diff import diff
-from mmaprobe.parameters.files import ParameterFile, read
+from mmaprobe.parameters.files import ParameterFile, read_parameter_file
 from mmaprobe.report.hexfloat import code_value
 
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 
 
-def table(rows: Sequence[Row], columns: Iterable[str], title: str = "") -> Table:
+def table(rows: Sequence[TableRow], columns: Iterable[str], title: str = "") -> Table:
     """A plain table of these columns of the rows; ids fold rather than being cut."""
     drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for name in columns:
@@ -40,7 +40,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else plain(str(value))  # before it is measured
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))  # before it is measured
 
 
 SETS = ("set", "gpu", "architecture", "instruction", "lanes", "vectors")
@@ -125,7 +125,7 @@ def corpus_rows(path: Path) -> list[dict[str, Any]]:
 
 def answer_questions(questions: Path, destination: Path, device: str | None) -> list[dict[str, Any]]:
     """Put the answers to a file of questions into a corpus: a device's, or those that the file holds."""
-    unit, architecture, asked = read_questions(questions)
+    unit, architecture, asked = read_missing_vectors(questions)
     if device is not None:
         corpus = record(open_device(device), [(each.instruction, each.vectors) for each in asked])
     else:
@@ -153,7 +153,7 @@ def check_corpus(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def check_code(rows: Sequence[Row]) -> int:
+def check_code(rows: Sequence[TableRow]) -> int:
     """1 with a mismatch, 4 where nothing was compared, else 0."""
     if any(row["mismatches"] for row in rows):
         return 1
@@ -162,5 +162,5 @@ def check_code(rows: Sequence[Row]) -> int:
 
 def file_changes(path: Path, new: ParameterFile) -> list[str]:
     """What a parameter file would say anew; the whole of it where there is none yet."""
-    old = read(path) if path.exists() else ParameterFile(new.architecture)
+    old = read_parameter_file(path) if path.exists() else ParameterFile(new.architecture)
     return [str(change) for change in diff(old, new)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mmaprobe.derivation.certificate import Entry
+from mmaprobe.derivation.certificate import NeighbourVerdict
 from mmaprobe.derivation.recording import Reading
 from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.table import flatten, to_table
@@ -69,7 +69,7 @@ def structure_lines(reading: Reading) -> Iterator[str]:
             yield f"also left: {name}" + (f" with {'; '.join(said)}" if said else "")
 
 
-def state(entries: Sequence[Entry]) -> str:
+def state(entries: Sequence[NeighbourVerdict]) -> str:
     """What the verdicts on the values of one field amount to."""
     verdicts = {entry.verdict for entry in entries}
     if "open" in verdicts:

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mmaprobe.report.datapath.phrases import COLUMNS
-from mmaprobe.report.rows import MEANING, InstructionRow, StepRow, Summary
+from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
 
 WIDE = 150
-"""Columns from which on every phrase has a column of its own."""
+"""Columns of a terminal from which on every phrase has a column of its own."""
 
 _HEADINGS = {
     "order": "summation order",
@@ -23,8 +23,10 @@ _HEADINGS = {
     "subnormals": "subnormals",
     "specials": "special values",
 }
-REASONS, NAMES = 3, 6
-"""Why instructions do not run: so many reasons, and instructions of each, are named."""
+REASONS = 3
+"""Reasons why instructions do not run that are named."""
+NAMES = 6
+"""Instructions of each that are named."""
 _NUMBERS = {"vectors": 10, "mismatches": 12, "time": 7}
 """Headings of the numbers and the least width of each."""
 
@@ -34,7 +36,7 @@ _STYLES = {"equal": "green", "mismatch": "bold red", "changed": "yellow", "faile
 class SummaryTable:
     """Rich renderable of a summary; ``Console().print(SummaryTable(summary))``."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: RunSummary) -> None:
         self.summary = summary
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -110,7 +112,7 @@ def short_count(count: int) -> str:
     return f"{count:,}"
 
 
-def _footer(summary: Summary) -> list[RenderableType]:
+def _footer(summary: RunSummary) -> list[RenderableType]:
     unequal = sum(row.outcome != "equal" for row in summary.rows)
     verdict = (
         f"{len(summary.rows)} instructions, {summary.vectors:,} vectors compared, {summary.mismatches:,} mismatches"

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from mmaprobe.catalog.lookup import short
 from mmaprobe.probing.published.replicate import Replication
-from mmaprobe.probing.published.suites import Row
+from mmaprobe.probing.published.suites import SuiteRow
 from mmaprobe.report.tables.listing import table
 
 
@@ -63,7 +63,7 @@ def suite_json(replications: list[Replication]) -> dict[str, Any]:
     }
 
 
-def _row(one: Replication, row: Row, word: int | None) -> dict[str, Any]:
+def _row(one: Replication, row: SuiteRow, word: int | None) -> dict[str, Any]:
     published = {c: _word(one, said) for c, said in zip(one.table.columns, row.words, strict=True) if said is not None}
     return {
         "experiment": row.name, "edition": row.program, "device": None if word is None else _word(one, word),

@@ -14,7 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-REFUSED, ABSENT = 10, 11
+REFUSED = 10
+"""The exit status where the compiler refused."""
+ABSENT = 11
+"""The exit status where there is no hiprtc."""
 
 
 def opened(libraries: list[str]) -> Any:

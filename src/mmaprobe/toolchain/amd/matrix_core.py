@@ -11,7 +11,7 @@ from mmaprobe.toolchain.source import Parts, Source, device_only, heading, templ
 
 OPERANDS, KERNEL = "hip/matrix.hpp", "hip/wave_batch.hpp"
 WAVES = 4
-"""Waves of a workgroup."""
+"""Waves of a workgroup: one for each SIMD of a compute unit."""
 
 
 def parts(instruction: Instruction, architecture: str) -> Parts:

@@ -8,8 +8,10 @@ LANGUAGE = ("-std=c++17", "-O2", "-ffp-contract=off")
 """Every compiler: a product and a sum that the source rounds one by one stay two operations."""
 DEVICE = ("-x", "hip", "-nogpuinc", "-nogpulib", "-c", "--cuda-device-only", "--no-gpu-bundle-output")
 """clang, which would else make a program of host and device."""
-USUAL, GENERIC = 5, 6
-"""Versions of code objects: the older one, which older ROCm loads too, wherever a target has it."""
+USUAL = 5
+"""The version of code objects that older ROCm loads too, wherever a target has it."""
+GENERIC = 6
+"""The version of code objects of other targets."""
 
 
 def target(architecture: str, usual: int | None = None) -> tuple[str, ...]:

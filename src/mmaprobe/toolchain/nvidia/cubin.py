@@ -13,8 +13,12 @@ from collections.abc import Iterator
 from mmaprobe.errors import DeviceError
 
 EM_CUDA = 190
+"""The machine of an ELF file for an NVIDIA GPU."""
 _SHIFTS = {7: 0, 8: 8}
-_SIZED, _REGISTERS = 4, 0x2F
+_SIZED = 4
+"""EIFMT_SVAL: an attribute whose value follows, with its size."""
+_REGISTERS = 0x2F
+"""EIATTR_REGCOUNT."""
 
 
 def architecture_number(cubin: bytes) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from mmaprobe.catalog.descriptors import Descriptor, Field
+from mmaprobe.catalog.descriptors import BitField, Descriptor
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.shared import SharedMatrix, matrix
 from mmaprobe.errors import UsageError
@@ -16,6 +16,7 @@ MATRICES = {"a": "MatrixA", "b": "MatrixB"}
 ALIGNMENT = 1024
 """Bytes on which the pattern of the widest swizzle starts: then the descriptor's base offset is 0."""
 SWIZZLES = (128, 64, 32, 16)
+"""Bytes of the swizzles of a matrix descriptor, the last of which is none (PTX ISA)."""
 UNUSED_LBO = 16
 """What CuTe writes where a descriptor's leading dimension has no meaning."""
 
@@ -45,7 +46,7 @@ def constant_fields(of: SharedMatrix, descriptor: Descriptor) -> int:
 
 def start_field(descriptor: Descriptor) -> str:
     """The start address's field as C in ``start``."""
-    field: Field = next(field for field in descriptor.fields if field.name == "start")
+    field: BitField = next(field for field in descriptor.fields if field.name == "start")
     return f"Word64(start % {1 << field.window}u / {field.unit}u) << {field.low}"
 
 

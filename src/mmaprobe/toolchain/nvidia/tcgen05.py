@@ -19,12 +19,13 @@ from mmaprobe.toolchain.source import Source, device_only, heading, template
 
 TEMPLATE = "cuda/tcgen05.cuh"
 THREADS = 128
+"""Threads of a CTA: a warpgroup, whose warps reach all lanes of tensor memory (PTX ISA)."""
 COLUMNS = 512
-"""Tensor memory has so many columns; they are allocated in powers of two from 32 on."""
+"""Columns of tensor memory; they are allocated in powers of two from 32 on (PTX ISA)."""
 SHARED_MEMORY = 228 * 1024
 """Bytes of shared memory of a multiprocessor (CUDA programming guide, 10.0 to 11.0; of sm_107a the same is assumed)."""
 APART = 16
-"""Operands in tensor memory start at multiples of so many columns (CuTe wants 4 for metadata)."""
+"""Columns whose multiples operands in tensor memory start at (CuTe wants 4 for metadata)."""
 
 
 def primed(instruction: Instruction) -> bool:
@@ -33,7 +34,7 @@ def primed(instruction: Instruction) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Placement:
     """Where the operands of one instruction go: matrices in shared memory, fragments in tensor memory."""
 
     instruction: Instruction
@@ -78,13 +79,15 @@ class Plan:
         return max(self.starts()["end"] + ALIGNMENT, SHARED_MEMORY // (resident + 1))
 
 
-def plan(instruction: Instruction, architecture: str) -> Plan:
+def plan(instruction: Instruction, architecture: str) -> Placement:
     """The plan of an instruction; UsageError where a layout of it is open, or no descriptor describes it."""
     in_tensor_memory = instruction.modifier.get("a") == "tmem"
     shared = [name for name in MATRICES if name == "b" or not in_tensor_memory]
     matrices = {name: placed(instruction, name) for name in shared}
     rest = [name for name in operands(instruction) if name not in shared]
-    return Plan(instruction, architecture, matrices, {name: layout(instruction, architecture, name) for name in rest})
+    return Placement(
+        instruction, architecture, matrices, {name: layout(instruction, architecture, name) for name in rest}
+    )
 
 
 def source(instruction: Instruction, architecture: str) -> Source:
@@ -105,13 +108,13 @@ def source(instruction: Instruction, architecture: str) -> Source:
     return Source(instruction.id, architecture, text, threads=THREADS, groups=1, cluster=made.ctas, shared=made.shared)
 
 
-def _matrix(made: Plan, name: str) -> str:
+def _matrix(made: Placement, name: str) -> str:
     if name not in made.matrices:
         return absent_matrix(name)
     return matrix_struct(made.instruction, name, made.matrices[name], descriptor("tcgen05.matrix"))
 
 
-def _constants(made: Plan) -> str:
+def _constants(made: Placement) -> str:
     starts, columns = made.starts(), made.columns()
     signalled = ".multicast::cluster.b64 [%0], %1" if made.ctas > 1 else ".b64 [%0]"
     cluster = f"__cluster_dims__({made.ctas}, 1, 1)" if made.ctas > 1 else ""
@@ -152,7 +155,7 @@ def instruction_descriptor(instruction: Instruction, architecture: str) -> int:
     return descriptor("tcgen05.instruction.mxf4").encode(**fields)
 
 
-def multiply(made: Plan) -> str:
+def multiply(made: Placement) -> str:
     """``multiply`` and, where a collector is used, ``prime``, which fills it and leaves D undefined."""
     opcode = re.sub(r"\.m\d+n\d+k\d+\..*", "", made.instruction.opcode)
     text = [_function("multiply", made, opcode, int(made.instruction.c is not None))]
@@ -163,7 +166,7 @@ def multiply(made: Plan) -> str:
     return "\n\n".join(text)
 
 
-def _function(name: str, made: Plan, opcode: str, enable: int) -> str:
+def _function(name: str, made: Placement, opcode: str, enable: int) -> str:
     """One function; operands in the order of the PTX text.
 
     ``[d], a | [a], b, [metadata], instruction, [scale_a], [scale_b], {disabled lanes}, enable_input_d, scale_input_d,

@@ -15,6 +15,7 @@ from mmaprobe.toolchain.source import Parts, Source, device_only, heading, templ
 TEMPLATE = "cuda/wgmma.cuh"
 BATCH = "cuda/wgmma_batch.cuh"
 THREADS = 128
+"""Threads of a warpgroup (PTX ISA)."""
 WITH_C = ("setp.ne.b32 scale_d, 1, 0;",)
 WITHOUT_C = (".reg .b32 none; mov.b32 none, %%ctaid.z;", "setp.ne.b32 scale_d, none, 0;")
 """Grids have no third dimension, which the compiler does not know: it cannot replace the accumulator by zero."""

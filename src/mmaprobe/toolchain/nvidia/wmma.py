@@ -16,6 +16,7 @@ from mmaprobe.toolchain.source import Source, device_only, heading, template
 TEMPLATE = "cuda/wmma.cuh"
 OPERANDS = ("a", "b", "c", "d")
 WARPS = 4
+"""Warps of a CTA."""
 ALIGNMENT = 32
 """Bytes on which a matrix starts: the largest fragment that a lane may have of one line."""
 LINE = 16

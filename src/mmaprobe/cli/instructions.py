@@ -1,0 +1,96 @@
+"""Commands that say what is known of instructions: which there are, where operands lie, one sum step by step."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import mmaprobe
+from mmaprobe.cli.terminal import GlobOption, JsonOption, app, emit, out, show
+from mmaprobe.errors import UsageError
+
+
+@app.command()
+def instructions(
+    architecture: Annotated[str | None, typer.Argument(help="Architecture; without it, totals of all.")] = None,
+    instruction: GlobOption = "*",
+    family: Annotated[str | None, typer.Option("--family", "-f", help="Family or glob: mma, mma.sp.*, wgmma.")] = None,
+    operand_type: Annotated[str | None, typer.Option("--type", "-t", help="A format of A, B, C, D or scales.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", "-k", help="native, split or emulated.")] = None,
+    basis: Annotated[str | None, typer.Option("--basis", "-b", help="A basis, modelled, or none.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List an architecture's instructions: formats, lowering, what is known of them, and how many of what."""
+    from mmaprobe.catalog import lookup
+    from mmaprobe.report.tables import instructions as report
+    from mmaprobe.report.tables.listing import table
+
+    chosen = report.FormFilter(instruction, family, operand_type, kind, basis)
+    if architecture is None:
+        counts = report.architecture_counts(chosen)
+        return show(counts, as_json, ("architecture", *report.COUNTS))
+    rows = report.form_rows(architecture, chosen)
+    here = ("here",) if report.add_here(rows, architecture) else ()
+    counts = report.family_counts(rows)
+    if as_json:
+        emit({"architecture": lookup.parts(architecture), "forms": rows, "counts": counts})
+        return 0
+    brief = [row | {"instruction": lookup.short(row["instruction"])} for row in rows]
+    out().print(table(brief, (*report.COLUMNS, *here)))
+    out().print(
+        "\n".join(["", *report.option_lines(rows), *report.unknown_lines(rows, architecture), ""]),
+        markup=False,
+        soft_wrap=True,
+    )
+    out().print(table(counts, ("family", *report.COUNTS)))
+    return 0
+
+
+@app.command()
+def layout(
+    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    architecture: Annotated[str | None, typer.Option("--arch", "-a", help="Default: the first that has it.")] = None,
+    operand: Annotated[str | None, typer.Option("--operand", "-o", help="a, b, c, d, metadata, scale_a, ...")] = None,
+    registers: Annotated[str | None, typer.Option(help="FIRST:LAST; default: the first 8.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Where an instruction's operands lie: every operand, or one as a table of lanes and registers."""
+    from mmaprobe.catalog.layouts import layout as fragment_of
+    from mmaprobe.report.tables import layouts
+
+    if operand is None and registers is not None:
+        raise UsageError("--registers are those of one operand: --operand NAME")
+    wanted, home = layouts.find(instruction, architecture)
+    if operand is None:
+        columns = ("operand", "where", "lanes", "registers", "element", "copies", "holds", "status")
+        return show(layouts.operand_rows(wanted, home), as_json, columns)
+    found = fragment_of(wanted, home, operand)
+    first, last = layouts.span(registers, found) if registers else (0, min(layouts.SHOWN, found.registers))
+    rows = layouts.grid_rows(found, first, None if as_json and not registers else last)
+    if not as_json:
+        out().print("\n".join(layouts.heading(found)), markup=False)
+        if last - first < found.registers:
+            out().print(f"  registers {first} to {last - 1} of {found.registers}; others: --registers FIRST:LAST")
+    return show(rows, as_json, tuple(rows[0]))
+
+
+@app.command("explain", context_settings={"ignore_unknown_options": True})
+def explain_command(
+    architecture: Annotated[str, typer.Argument(help="Architecture, such as sm_90a.")],
+    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    operands: Annotated[list[str], typer.Argument(help="K of a, K of b, c: hex codes (0x3c00) or numbers (1.5).")],
+) -> int:
+    """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
+    from mmaprobe.catalog import lookup
+    from mmaprobe.operands import literal
+    from mmaprobe.report.datapath import explain
+
+    wanted = lookup.instruction(instruction, architecture)
+    found = mmaprobe.model(architecture, wanted)
+    vector = literal.parse_vector(wanted, operands)
+    dense = found.dense(vector)
+    if vector.metadata is not None:
+        out().print(explain.selection(wanted, vector.metadata))
+    out().print(explain.render(found.datapath, dense))
+    return 0

@@ -1,0 +1,143 @@
+"""The summary of a run: one row an instruction, from which every report is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mmaprobe.exit_codes import (
+    CANNOT_WRITE,
+    DEVICE_FAILED,
+    EQUAL,
+    INCONCLUSIVE,
+    INTERNAL,
+    MISMATCH,
+    demand_codes,
+    run_code,
+)
+
+RowOutcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
+
+EXIT_CODES: dict[RowOutcome, int] = {
+    "equal": EQUAL,
+    "mismatch": MISMATCH,
+    "changed": MISMATCH,
+    "inconclusive": INCONCLUSIVE,
+    "failed": DEVICE_FAILED,
+    "unwritten": CANNOT_WRITE,
+    "internal": INTERNAL,
+}
+"""What each outcome of an instruction makes the command return; ``changed``: a vector tells the derived datapath from
+the shipped one."""
+NEW = "new"
+"""How an instruction stands to the shipped parameters where they say nothing of it."""
+
+MEANING = (
+    "Equal means: every vector compared gave the same bits on the device and in the model derived from it. "
+    "It is evidence for those vectors, not a proof for all."
+)
+
+
+@dataclass(frozen=True)
+class InstructionRow:
+    """What a run found out about one instruction.
+
+    ``phrases`` are those of ``report.datapath.phrases.describe`` (empty where nothing
+    was derived); ``parameters`` says how the derived datapath compares with the
+    shipped one, ``changes`` in which fields it differs; ``detail`` is the reason or the first mismatch, for a person.
+    """
+
+    instruction: str
+    outcome: RowOutcome
+    phrases: Mapping[str, str] = field(default_factory=dict)
+    vectors: int = 0
+    mismatches: int = 0
+    seconds: float = 0.0
+    parameters: str = ""
+    detail: str = ""
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A step of a run: how far it is, its seconds, what it found in a line."""
+
+    name: str
+    status: str
+    seconds: float
+    text: str
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A whole run; ``not_here`` pairs each instruction that this device lacks with the reason, which may be none.
+
+    ``ended``: why it ended early, ``failure`` that reason's exit code, where it is one.  ``check``: what is missing
+    without a reason, or new, is a failure.  ``least``: so many instructions must be compared.  ``unreached``:
+    instructions and control states that had less than the run's minimum of vectors when the budget was spent.
+    """
+
+    device: str
+    identity: Mapping[str, str]
+    run: str
+    version: str
+    seed: int
+    rows: tuple[InstructionRow, ...]
+    not_here: tuple[tuple[str, str], ...] = ()
+    evidence: str = ""
+    seconds: float = 0.0
+    check: bool = False
+    steps: tuple[StepRow, ...] = ()
+    ended: str = ""
+    failure: int = 0
+    least: int = 0
+    unreached: int = 0
+
+    @property
+    def vectors(self) -> int:
+        """Vectors compared in all."""
+        return sum(row.vectors for row in self.rows)
+
+    @property
+    def mismatches(self) -> int:
+        """Vectors that differed in all."""
+        return sum(row.mismatches for row in self.rows)
+
+    @property
+    def compared(self) -> int:
+        """Instructions of which vectors were compared."""
+        return sum(bool(row.vectors) for row in self.rows)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Instructions that are not here and of which nobody says why."""
+        return tuple(name for name, reason in self.not_here if not reason)
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """Instructions of which nothing is shipped."""
+        return tuple(row.instruction for row in self.rows if row.parameters == NEW)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """In plain lines what makes the run end otherwise than its vectors alone would."""
+        lines = [
+            f"{row.instruction} is not what is shipped: {'; '.join(row.changes)}" for row in self.rows if row.changes
+        ]
+        lines += [f"new, nothing is shipped for it: {name}" for name in self.new]
+        lines += [f"missing, and nobody says why: {name}" for name in self.missing]
+        lines += [f"{self.compared} instructions were compared, fewer than --least {self.least}"] * (
+            self.compared < self.least
+        )
+        return tuple(lines)
+
+    @property
+    def exit_code(self) -> int:
+        """The first of 70, 5, 1, 6, 4, 3, 0 among the rows' and the demands'; 4 where nothing was compared, 3 where
+        nothing is here."""
+        codes = {EXIT_CODES[row.outcome] for row in self.rows} | demand_codes(
+            changed=bool(self.new or self.missing), check=self.check, least=self.least, compared=self.compared,
+            unreached=self.unreached,
+        )  # fmt: skip
+        return run_code(codes, self.vectors, self.failure, bool(self.not_here))

@@ -1,0 +1,150 @@
+"""The report as rows for a person: one an instruction, its control states taken together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import Any
+
+import mmaprobe
+from mmaprobe.catalog.states import default_state
+from mmaprobe.evidence.records import Mismatch
+from mmaprobe.evidence.store import Part
+from mmaprobe.exit_codes import INTERRUPTED, MISMATCH, worst
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.table import from_table
+from mmaprobe.report.datapath.phrases import describe
+from mmaprobe.report.json import to_json
+from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary, StepRow
+from mmaprobe.report.vectors import vector_text
+from mmaprobe.runs.open_questions.answers import answer_to_json
+from mmaprobe.runs.result import Report, Result, mismatches_of, vectors_of
+
+OUTCOMES: dict[int, RowOutcome] = {
+    0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
+}  # fmt: skip
+FEW_PLACES = 4
+"""Multiprocessors that a row names one by one; of more their number."""
+NOTHING, SPENT = "nothing was compared", "not reached before the run ended"
+PARAMETERS = ("changed", "new", "not derived", "equivalent", "same")
+"""How states compare with the shipped file; a group is what the first of these that occurs says."""
+
+
+def summary_of(report: Report) -> RunSummary:
+    """The report as the summary that tables, JSON and JUnit are made from."""
+    groups = groupby(report.results, key=lambda result: result.row)
+    return RunSummary(
+        device=report.device.name,
+        identity=report.device.info(),
+        run=report.run,
+        version=mmaprobe.__version__,
+        seed=report.seed,
+        rows=tuple(_row(name, list(states)) for name, states in groups),
+        not_here=report.absent,
+        evidence=str(report.out),
+        seconds=report.seconds,
+        check=report.check,
+        steps=tuple(StepRow(step.name, step.status, step.seconds, step.text) for step in report.steps),
+        ended=report.ended,
+        failure=INTERRUPTED if report.interrupted else report.failure,
+        least=report.least,
+        unreached=report.unreached,
+    )
+
+
+def document_of(report: Report) -> dict[str, Any]:
+    """The report as JSON; of recorded steps with the answers to the open questions."""
+    more = {"questions": [answer_to_json(each) for each in report.answers], "notes": list(report.notes)}
+    return to_json(summary_of(report)) | (more if report.steps else {})
+
+
+def _row(name: str, states: list[Result]) -> InstructionRow:
+    codes = [state.exit_code for state in states]
+    changed = next((state for state in states if state.changed), None)
+    outcome = OUTCOMES.get(worst(codes if changed is None else [*codes, MISMATCH]), "inconclusive")
+    if outcome == "mismatch" and MISMATCH not in codes:
+        outcome = "changed"
+    datapath = _datapath(states[0])
+    return InstructionRow(
+        instruction=name if len(states) == 1 else f"{name} ({_counted(states)})",
+        outcome=outcome,
+        phrases=describe(datapath) if datapath is not None else {},
+        vectors=sum(vectors_of(state) for state in states),
+        mismatches=sum(mismatches_of(state) for state in states),
+        seconds=sum(state.seconds for state in states),
+        parameters=next((word for word in PARAMETERS if word in {state.standing for state in states}), ""),
+        changes=_changes(changed) if changed is not None else (),
+        detail=next((text for state in states if (text := _detail(state))), ""),
+    )
+
+
+def _counted(states: list[Result]) -> str:
+    """How many instructions a row tells of."""
+    alike = len({default_state(state.instruction) for state in states})
+    return f"{len(states)} control states" if alike == 1 else f"{len(states)} sizes and modifiers"
+
+
+def _datapath(result: Result) -> Datapath | None:
+    if result.datapath is not None or result.resumed is None or not result.resumed.datapath:
+        return result.datapath
+    table = result.resumed.datapath.get("datapath")
+    return from_table(table) if table else None
+
+
+def _changes(changed: Result) -> tuple[str, ...]:
+    """The fields in which what was derived differs from what is shipped."""
+    if changed.comparison is not None:
+        return changed.comparison.decisive
+    kept = changed.resumed.comparison if changed.resumed is not None else {}
+    return tuple(map(str, kept.get("decisive") or kept.get("differences", ())))
+
+
+def _detail(result: Result) -> str:
+    """Why the result is not plainly equal: the error, the reason, the first mismatch, or the changed parameters."""
+    state = result.instruction
+    where = "" if state == default_state(state) else f"{state.id}: "
+    if result.error:
+        return result.error
+    if result.resumed is not None:
+        return _kept_detail(result.resumed, where)
+    if result.summary is not None and result.summary.examples:
+        return where + _mismatch(result.summary.examples[0])
+    if result.summary is not None and not result.summary.vectors:
+        return where + (SPENT if result.summary.stopped else NOTHING)
+    if result.derivation is not None and result.derivation.datapath is None:
+        return f"{where}{result.derivation.reason}"
+    if result.comparison is not None and result.comparison.changed:
+        proof = result.comparison.witness
+        lines = "; ".join(result.comparison.decisive)
+        return f"{where}{lines}" + (f"; {vector_text(proof)} gives {proof.d:#x}, {proof.note}" if proof else "")
+    return ""
+
+
+def _kept_detail(part: Part, where: str) -> str:
+    """The same of a part that was read."""
+    if part.validation.get("error"):
+        return f"{part.instruction}: {part.validation['error']}" if where else str(part.validation["error"])
+    if part.mismatches:
+        return where + _mismatch(part.mismatches[0]) + _places(part)
+    if part.datapath and not part.datapath.get("datapath"):
+        return f"{where}{part.datapath.get('reason') or 'no datapath was derived'}"
+    return "" if part.vectors else where + (SPENT if part.validation.get("interrupted") else NOTHING)
+
+
+def _places(part: Part) -> str:
+    """Where a fused campaign found mismatches: the multiprocessors, where they are few."""
+    wrong: Counter[str] = Counter()
+    called = "multiprocessor"
+    for screened in (run.get("multiprocessors", {}) for run in part.validation.get("runs", ())):
+        wrong.update(screened.get("wrong", {}))
+        called = screened.get("called", called)
+    if len(wrong) > FEW_PLACES:
+        return f"; on {len(wrong)} {called}s"
+    return "".join(f"; {count:,} wrong on {called} {number}" for number, count in sorted(wrong.items()))
+
+
+def _mismatch(example: Mismatch) -> str:
+    vector, expected = example.vector, example.expected
+    if example.shrunk is not None and example.shrunk_expected is not None:
+        vector, expected = example.shrunk, example.shrunk_expected
+    return f"{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"
