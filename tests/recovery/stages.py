@@ -23,7 +23,7 @@ from shards import seeds_of
 from mmaprobe.derivation.budget import SpentError
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import OutsideError, Session, State
+from mmaprobe.derivation.session import Ended, Session, State
 from mmaprobe.parameters.datapath import (
     Add,
     Datapath,
@@ -103,18 +103,17 @@ def stages(seed: int, limit: float = LIMIT, settled: bool = False) -> Outcome:
         with limited(limit):
             start = replace(handed_over(truth, seed), special=Special())
             found = search.mended(start)
-            if found is None:
-                raise OutsideError("the ends of the range", start)
-            if settled:
-                certificate = Settlement(search).run(found, 20_000)
+            certificate = Settlement(search).run(found, 20_000) if settled and found is not None else None
+        if found is None or isinstance(certificate, Ended):
+            verdict, reason = "inconclusive", certificate.stage if certificate else "the ends of the range"
+        else:
+            if certificate is not None:
                 found, status = state.current, "bounded" if certificate.open_fields else "exact"
-        size, differing = compared(instruction, truth, found)
-        changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
-        verdict = "wrong" if differing else "recovered"
+            size, differing = compared(instruction, truth, found)
+            changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
+            verdict = "wrong" if differing else "recovered"
     except SpentError as spent:
         verdict, reason = "inconclusive", str(spent)
-    except OutsideError as error:
-        verdict, reason = "inconclusive", error.stage
     except LateError as late:
         verdict, reason = "stopped", str(late)
     seconds = round(time.thread_time() - began, 3)

@@ -16,7 +16,7 @@ from mmaprobe.derivation.certificate import Certificate, Coverage, Key, Searched
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import OutsideError
+from mmaprobe.derivation.session import Ended
 from mmaprobe.derivation.survivors import Indices, several
 from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors, rule_families
 from mmaprobe.derivation.vectors.pairs import EveryPair, every_pair, in_blocks
@@ -100,7 +100,7 @@ class Settlement:
         self.met: Counter[Key] = Counter()
         """Vectors of pools that told a neighbour of the current datapath from nothing."""
 
-    def run(self, datapath: Datapath, fresh: int) -> Certificate:
+    def run(self, datapath: Datapath, fresh: int) -> Certificate | Ended:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
         self.state.believed = datapath
         self.state.session.begin("neighbours and fresh vectors")
@@ -109,6 +109,8 @@ class Settlement:
             certificate = (
                 self._refute(turn) if self.state.relative_of is None else self._refute_relatives(self.state.relative_of)
             )
+            if isinstance(certificate, Ended):
+                return certificate
             pairs = self._pairs(fresh)
             wrong = (None if pairs is None else self._wrong_pairs(pairs)) or self._validate(fresh, turn)
             if wrong is None:
@@ -118,10 +120,12 @@ class Settlement:
             self.state.session.confirm(wrong.vectors, wrong.answers)
             if not self.state.move(self.state.others):
                 self.state.relative_of = None
-                self._repair(few=wrong.few)
-        raise OutsideError("fresh vectors kept disagreeing", self.state.current)
+                ended = self._repair(few=wrong.few)
+                if ended is not None:
+                    return ended
+        return Ended("fresh vectors kept disagreeing", self.state.current)
 
-    def _refute(self, turn: int) -> Certificate:
+    def _refute(self, turn: int) -> Certificate | Ended:
         """Every neighbour of the current datapath: a witness against it, an argument, or open."""
         for sweep in range(MOVES):
             pools: list[SearchedVectors] = []
@@ -130,7 +134,7 @@ class Settlement:
             self.state.allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
             reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(near)}
             left = [n for n in near if reasons.get(n[:2], "refuted") is None]
-            moved = False
+            moved: bool | Ended = False
             for attempt in range(ATTEMPTS):
                 if not left:
                     break
@@ -138,6 +142,8 @@ class Settlement:
                 pool, names = self._pool(left, seed, attempt)
                 pools.append(SearchedVectors(names, seed, pool.size))
                 left, moved = self._attack(left, pool)
+                if isinstance(moved, Ended):
+                    return moved
                 if moved:
                     break
             if not moved:
@@ -145,7 +151,7 @@ class Settlement:
                 asked = self.state.session.all.count
                 return Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, pools)
             self.state.proofs.clear()
-        raise OutsideError("neighbours kept replacing each other", self.state.current)
+        return Ended("neighbours kept replacing each other", self.state.current)
 
     def _unseen(self, near: list[Neighbour]) -> list[Neighbour]:
         """Those that nothing the device has answered so far refutes; the others get that answer as their witness."""
@@ -187,8 +193,9 @@ class Settlement:
         self.state.proofs |= found
         return Certificate.of({key: found.get(key) for key in keys}, dict.fromkeys(keys, vectors.size))
 
-    def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool]:
-        """Ask the device about the vectors that tell neighbours from the current datapath."""
+    def _attack(self, left: list[Neighbour], pool: Batch) -> tuple[list[Neighbour], bool | Ended]:
+        """Ask the device about the vectors that tell neighbours from the current datapath: those left, and whether
+        another one is believed now."""
         pool = take(pool, np.random.default_rng(pool.size).permutation(pool.size))  # every family in every part
         prices: dict[int, list[Neighbour]] = {}
         for n in left:
@@ -200,8 +207,7 @@ class Settlement:
         asked = take(pool, columns)
         answers = self.state.session.ask(asked)
         if (answers != np.concatenate([each.base for each in told])).any():
-            self._repair([n.datapath for n in left])
-            return left, True
+            return left, self._repair([n.datapath for n in left]) or True
         for each in told:
             keys = [n[:2] for n in each.neighbours]
             self.state.proofs |= witnesses_against(keys, each.table, each.base, take(pool, each.columns))
@@ -227,23 +233,21 @@ class Settlement:
                 yield Told(list(compress(left, differs)), part[columns], base[columns], rows[:, columns])
                 left = [n for n, differ in zip(left, differs, strict=True) if not differ]
 
-    def _repair(self, more: list[Datapath] | None = None, few: str = "") -> None:
+    def _repair(self, more: list[Datapath] | None = None, few: str = "") -> Ended | None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
         comes last, since one can imitate a wrong number for long, and not at all where ``few`` says that hardly a pair
         of operands is wrong: no structure explains that."""
         if self._moved_near(more or []):
-            return
+            return None
         closest = self.state.current
         if few:
-            raise OutsideError(few, closest)
-        if self.search.mended(closest) is not None:
-            return
-        try:
-            self.search.next_structure()
-        except OutsideError:
-            self.state.believed = closest
-            if not (self.state.move(list(more or [])) or self.state.move(self._two_away())):
-                raise OutsideError("the last datapath standing was refuted", closest) from None
+            return Ended(few, closest)
+        if self.search.mended(closest) is not None or not isinstance(self.search.next_structure(), Ended):
+            return None
+        self.state.believed = closest
+        if self.state.move(list(more or [])) or self.state.move(self._two_away()):
+            return None
+        return Ended("the last datapath standing was refuted", closest)
 
     def _moved_near(self, more: list[Datapath]) -> bool:
         """Move to a datapath near the current one that agrees with everything; False where there is none."""

@@ -16,7 +16,7 @@ from mmaprobe.derivation.outside import Explanation, Repair, explain
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import (
     ContradictedError,
-    OutsideError,
+    Ended,
     Say,
     Session,
     State,
@@ -162,11 +162,13 @@ def _derived(
     state = State(session, dict(findings))
     search = Search(state)
     try:
-        certificate = Settlement(search).run(search.run(start), fresh)
-        status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
-        outcome: dict[str, Any] = {"datapath": state.current, "certificate": certificate, "status": status}
-    except OutsideError as error:
-        outcome = _outside(state, f"no datapath of the grammar fits: {error.stage}", error.closest)
+        path = search.run(start)
+        certificate = path if isinstance(path, Ended) else Settlement(search).run(path, fresh)
+        if isinstance(certificate, Ended):
+            outcome = _outside(state, f"no datapath of the grammar fits: {certificate.stage}", certificate.closest)
+        else:
+            status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
+            outcome = {"datapath": state.current, "certificate": certificate, "status": status}
     except ContradictedError as error:
         outcome = _outside(state, str(error), None)
         if outcome.get("again") is None:

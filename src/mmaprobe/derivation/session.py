@@ -37,13 +37,12 @@ TIMES = 6
 the time one in 32 passes."""
 
 
-class OutsideError(Exception):
-    """No hypothesis of the grammar agrees with all observations; ``closest`` is the one with the least wrong."""
+@dataclass(frozen=True)
+class Ended:
+    """No hypothesis of the grammar agrees with everything asked: where that showed, and the one with the least wrong."""
 
-    def __init__(self, stage: str, closest: Datapath | None) -> None:
-        super().__init__(stage)
-        self.stage = stage
-        self.closest = closest
+    stage: str
+    closest: Datapath | None
 
 
 class ContradictedError(Exception):
@@ -311,14 +310,11 @@ class State:
     @property
     def current(self) -> Datapath:
         """The datapath believed now."""
-        if self.believed is None:
-            raise OutsideError("nothing was found yet", None)
+        assert self.believed is not None, "nothing was found yet"
         return self.believed
 
     def choose(self, alive: Living) -> Datapath:
-        """Believe the first of these; the rest are kept.  OutsideError where there is none."""
-        if not len(alive):
-            raise OutsideError("no rival agrees with everything asked", self.believed)
+        """Believe the first of these, of which there is one at least; the rest are kept."""
         self.believed, *rest = alive.first(KEPT)
         self.others = rest + self.others
         return self.believed

@@ -16,7 +16,7 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.session import OutsideError, Session
+from mmaprobe.derivation.session import Session
 from mmaprobe.derivation.vectors.mixtures import nan_operands
 from mmaprobe.derivation.vectors.specials import ones, put, quiet_codes
 from mmaprobe.models.engine import evaluate_many
@@ -43,18 +43,19 @@ class NanOrder:
         pairs = combinations_with_replacement(sides, 2) if self.instruction.k > 1 else combinations(sides, 2)
         self.alike = any(self.signs(x, y) is None for x, y in pairs)
 
-    def places(self, guess: Sequence[str] | None) -> dict[str, int]:
+    def places(self, guess: Sequence[str] | None) -> dict[str, int] | None:
         """The place of each name in the order, the winner's first; names that no answer tells apart share one.
 
-        A guess is only confirmed.  OutsideError where an answer is neither of two NaNs, or the answers are no order.
+        A guess is only confirmed.  None where an answer is neither of two NaNs, or the answers are no order.
         """
         if guess is not None and self._confirms(guess):
             return self._placed([[name] for name in guess if name in self.names])
-        place = self._placed(self._around_c() if self.alike else [[name] for name in self._sorted()])
+        parts = self._around_c() if self.alike else self._sorted()
+        if parts is None:
+            return None
+        place = self._placed(parts)
         near = [pair for pair in self._asked if abs(place[pair[0]] - place[pair[1]]) == 1]
-        if any(self._asked[x, y] != (place[x] < place[y]) for x, y in near):
-            raise OutsideError("special values: NaN operands have no order", self.path)
-        return place
+        return None if any(self._asked[x, y] != (place[x] < place[y]) for x, y in near) else place
 
     def _placed(self, parts: list[list[str]]) -> dict[str, int]:
         if self.alike and "c" in self.names:
@@ -80,28 +81,33 @@ class NanOrder:
         answers = self.session.ask(vectors)
         return bool((answers == first).all())
 
-    def _sorted(self) -> tuple[str, ...]:
-        parts = [self.names]
+    def _sorted(self) -> list[list[str]] | None:
+        parts: list[list[str]] = [self.names]
         while any(len(part) > 1 for part in parts):
             first = self._winners([pair for part in parts for pair in _pairs(part)])
-            parts = [each for part in parts for each in _divided(part, first)]
-        return tuple(name for part in parts for name in part)
+            divided = [None if first is None else _divided(part, first) for part in parts]
+            if any(each is None for each in divided):
+                return None
+            parts = [part for each in divided for part in each or []]
+        return parts
 
-    def _around_c(self) -> list[list[str]]:
+    def _around_c(self) -> list[list[str]] | None:
         """The order where NaNs of a and b are all the same: those that win over c, c, the others."""
         others = [name for name in self.names if name != "c"]
         first = self._winners([(name, "c") for name in others if "c" in self.names and self.signs(name[0], "c")])
+        if first is None:
+            return None
         after = [name for name in others if not first.get((name, "c"), True)]
         return [[name for name in others if name not in after], ["c"] * ("c" in self.names), after]
 
-    def _winners(self, pairs: Sequence[Pair]) -> dict[Pair, bool]:
-        """Of each pair, whether the first name wins."""
+    def _winners(self, pairs: Sequence[Pair]) -> dict[Pair, bool] | None:
+        """Of each pair, whether the first name wins; None where an answer is neither of the two."""
         if not pairs:
             return {}
         vectors, first, second = self._vectors(pairs)
         answers = self.session.ask(vectors)
         if ((answers != first) & (answers != second)).any():
-            raise OutsideError("special values: an answer is neither of two NaN operands", self.path)
+            return None
         found = dict(zip(pairs, (answers == first).tolist(), strict=True))
         self._asked |= found
         return found
@@ -152,17 +158,17 @@ def _pairs(part: Sequence[str]) -> Iterator[Pair]:
     yield from ((name, pivot) for name in part if name not in pivots for pivot in pivots)
 
 
-def _divided(part: list[str], first: Mapping[Pair, bool]) -> list[list[str]]:
-    """The list in order, as far as the answers say: by how many each name wins against."""
+def _divided(part: list[str], first: Mapping[Pair, bool]) -> list[list[str]] | None:
+    """The list in order, as far as the answers say: by how many each name wins against; None where that is no order."""
     compared = part if len(part) <= SHORT else _pivots(part)
     wins = {name: sum(_beats(name, other, first) for other in compared if other != name) for name in part}
     if len(part) <= SHORT:
         if sorted(wins.values()) != list(range(len(part))):
-            raise OutsideError("special values: NaN operands have no order", None)
+            return None
         return [[name] for name in sorted(part, key=lambda name: -wins[name])]
     ranked = sorted(compared, key=lambda name: -wins[name])
     if [wins[name] for name in ranked] != list(range(PIVOTS))[::-1]:
-        raise OutsideError("special values: NaN operands have no order", None)
+        return None
     parts: list[list[str]] = []
     for number in range(PIVOTS + 1):
         parts.append([name for name in part if name not in compared and wins[name] == PIVOTS - number])

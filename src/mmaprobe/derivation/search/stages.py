@@ -28,7 +28,7 @@ from mmaprobe.derivation.search.lane_orders import Places, Shape, ordered, shape
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.nan_order import NanOrder, nan_codes
 from mmaprobe.derivation.search.single_terms import Alone, fit_alone
-from mmaprobe.derivation.session import ContradictedError, Mask, OutsideError, State, View, blind, one_nan
+from mmaprobe.derivation.session import ContradictedError, Ended, Mask, State, View, blind, one_nan
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.derivation.vectors.below_range import faint_vectors, reaches_lower
 from mmaprobe.derivation.vectors.few import few_vectors
@@ -99,15 +99,13 @@ class Search:
 
     # --- the way through
 
-    def run(self, start: Datapath | None) -> Datapath:
+    def run(self, start: Datapath | None) -> Datapath | Ended:
         """Through the stages to the simplest datapath that agrees with everything asked."""
         if not formats.get(self.instruction.d).is_float:
             pool = self.pools.hard("uniform", "extremes", "specials")
             hypotheses = self._several(grammar.integer_hypotheses(self.instruction))
             alive = self._told_apart("integer sums", hypotheses, pool)
-            if not len(alive):
-                raise OutsideError("integer sums", self._least(hypotheses))
-            return self.state.choose(alive)
+            return self.state.choose(alive) if len(alive) else Ended("integer sums", self._least(hypotheses))
         if start is not None:
             every = self._several(grammar.control_variants(start))
             alive = self._told_apart("a known relative", every, self.pools.whole, 2)
@@ -117,24 +115,21 @@ class Search:
         self.paths = self._structures()
         return self.next_structure()
 
-    def next_structure(self) -> Datapath:
-        """The next datapath that agrees with everything asked; OutsideError where there is none."""
-        failure = OutsideError("structures", self.closest)
+    def next_structure(self) -> Datapath | Ended:
+        """The next datapath that agrees with everything asked."""
+        ended = Ended("structures", None)
         for path in self.paths:
-            try:
-                return self.state.choose(self._nans(self._several([path])))
-            except OutsideError as error:
-                failure = error
-        raise failure if failure.closest else OutsideError("structures", self.closest)
+            alive = self._nans(path)
+            if len(alive):
+                return self.state.choose(alive)
+            ended = Ended("special values", path)
+        return ended if ended.closest else Ended("structures", self.closest)
 
     def mended(self, path: Datapath) -> Datapath | None:
         """The datapath brought back to all answers; None where no way downhill leads there."""
-        for found in self.finished(path):
-            try:
-                return self.state.choose(self._nans(self._several([found])))
-            except OutsideError:
-                continue
-        return None
+        every = (self._nans(found) for found in self.finished(path))
+        alive = next((each for each in every if len(each)), None)
+        return None if alive is None else self.state.choose(alive)
 
     @property
     def closest(self) -> Datapath | None:
@@ -389,18 +384,14 @@ class Search:
 
     # --- NaNs
 
-    def _nans(self, alive: Living) -> Living:
-        """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off."""
-        for _ in range(2):  # a NaN of an invalid operation may only be seen on the way
-            codes = nan_codes(self.instruction, *self.session.all.seen())
-            try:
-                return self._nan_rules(alive, codes)
-            except OutsideError as error:
-                failure = error
-        raise failure
+    def _nans(self, path: Datapath) -> Living:
+        """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off.  None is left
+        where no rule agrees."""
+        found = self._nan_rules(path)
+        return found if len(found) else self._nan_rules(path)  # a NaN may only have been seen on the way
 
-    def _nan_rules(self, alive: Living, codes: list[int]) -> Living:
-        path = next(iter(alive))
+    def _nan_rules(self, path: Datapath) -> Living:
+        codes = nan_codes(self.instruction, *self.session.all.seen())
         one = [replace(path, special=Special("canonical", code)) for code in codes]
         found = self._told_apart("special values", self._several(one), self.pools.special)
         if len(found):
@@ -410,11 +401,8 @@ class Search:
             nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
             simple = self._several(grammar.simple_rules(path, codes)).agreeing(take(vectors, nans), answers[nans])
             self.places = NanOrder(self.session, path).places(next(map(preferred, simple), None))
-        rules = self._several(dict.fromkeys(rules_of_order(path, self.places, codes)))
-        found = self._told_apart("the order of NaNs", rules, self.pools.special)
-        if not len(found):
-            raise OutsideError("the order of NaNs", path)
-        return found
+        ordered = [] if self.places is None else rules_of_order(path, self.places, codes)
+        return self._told_apart("the order of NaNs", self._several(dict.fromkeys(ordered)), self.pools.special)
 
     # --- told apart
 
