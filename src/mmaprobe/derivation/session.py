@@ -39,7 +39,7 @@ the time one in 32 passes."""
 
 @dataclass(frozen=True)
 class Ended:
-    """No hypothesis of the grammar agrees with everything asked: where that showed, and the one with the least wrong."""
+    """No hypothesis of the grammar agrees with everything asked: where that showed, and the nearest one."""
 
     stage: str
     closest: Datapath | None
