@@ -19,7 +19,7 @@ FIRST = {
     "catalog": "instruction.py", "cli": "__init__.py", "derivation": "deriving.py", "devices": "base.py",
     "equivalence": "checker.py", "evidence": "store.py", "formats": "layout.py", "generators": "families.py",
     "models": "stages.py", "operands": "batch.py", "parameters": "datapath.py", "probing": "suite.py",
-    "report": "run_summary.py", "runs": "verbs.py", "survey": "survey.py", "toolchain": "kernels.py",
+    "report": "run_summary.py", "runs": "verbs.py", "survey": "survey.py", "toolchain": "kernel_cache.py",
     "validation": "stream.py",
 }  # fmt: skip
 """The file of a room to read first, where it has several."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog.descriptors import descriptor, descriptors
-from mmaprobe.catalog.shared import shared_matrix
+from mmaprobe.catalog.shared_memory import shared_matrix
 from mmaprobe.errors import UsageError
 
 SUMS = [

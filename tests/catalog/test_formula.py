@@ -10,7 +10,7 @@ import pytest
 
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
-from mmaprobe.catalog.shared import shared_matrix
+from mmaprobe.catalog.shared_memory import shared_matrix
 from mmaprobe.errors import UsageError
 from second_source.layout_rows import fragments
 

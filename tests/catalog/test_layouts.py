@@ -14,7 +14,7 @@ import pytest
 from mmaprobe.catalog import layouts, lookup
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.shared import matrix
+from mmaprobe.catalog.shared_memory import matrix
 from mmaprobe.errors import UsageError
 from second_source.layout_rows import AMD, NVIDIA, amd, fragments, nvidia
 

@@ -23,7 +23,7 @@ from mmaprobe.report.tables.doctor import doctor_rows
 from mmaprobe.runs.beginning import best_device
 from mmaprobe.toolchain import bundle
 from mmaprobe.toolchain.kernel import file_name
-from mmaprobe.toolchain.kernels import CACHE, kernel_of
+from mmaprobe.toolchain.kernel_cache import CACHE, kernel_of
 from mmaprobe.toolchain.source import Source
 from mmaprobe.toolchain.vendors import compiler_for, disassembler, named_compiler
 from stand_ins.pretend import PRETEND

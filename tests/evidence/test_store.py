@@ -17,7 +17,7 @@ import pytest
 
 from cases.sealing import replaced, reseal
 from mmaprobe.errors import CannotWriteError, UsageError
-from mmaprobe.evidence import documents, files
+from mmaprobe.evidence import files, records_json
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.store import Header, Part, Store, execution
@@ -40,23 +40,23 @@ def through_text(value: Any) -> FileValue:
 
 @pytest.mark.parametrize("witness", [WITNESS, BARE])
 def test_records_survive_a_round_trip(witness: Witness) -> None:
-    assert documents.witness_from_json(through_text(documents.witness_to_json(witness))) == witness
+    assert records_json.witness_from_json(through_text(records_json.witness_to_json(witness))) == witness
     mismatch = Mismatch(witness, 1, "r")
-    assert documents.mismatch_from_json(through_text(documents.mismatch_to_json(mismatch))) == mismatch
+    assert records_json.mismatch_from_json(through_text(records_json.mismatch_to_json(mismatch))) == mismatch
 
 
 def test_findings_and_mismatches_survive_a_round_trip() -> None:
-    assert documents.finding_from_json(through_text(documents.finding_to_json(FINDING))) == FINDING
-    assert documents.mismatch_from_json(through_text(documents.mismatch_to_json(MISMATCH))) == MISMATCH
+    assert records_json.finding_from_json(through_text(records_json.finding_to_json(FINDING))) == FINDING
+    assert records_json.mismatch_from_json(through_text(records_json.mismatch_to_json(MISMATCH))) == MISMATCH
 
 
 def test_answers_become_plain_json_or_are_refused() -> None:
-    assert documents.json_value({"a": (np.int64(1), [np.True_])}) == {"a": [1, [True]]}
+    assert records_json.json_value({"a": (np.int64(1), [np.True_])}) == {"a": [1, [True]]}
     for bad in (float("nan"), object(), {1: 2}):
         with pytest.raises(UsageError, match="value: a"):
-            documents.json_value(bad)
+            records_json.json_value(bad)
     with pytest.raises(UsageError, match=r"the answer to tree\.x: a set"):
-        documents.finding_to_json(Finding("tree", "exact", {"x": {1}}, ""))
+        records_json.finding_to_json(Finding("tree", "exact", {"x": {1}}, ""))
 
 
 def test_a_saved_run_opens_equal_and_is_deterministic_text(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import open_device
-from mmaprobe.evidence.documents import finding_to_json
+from mmaprobe.evidence.records_json import finding_to_json
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products
 from mmaprobe.probing import QUESTIONS, probe

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from emulator.wave import WaveUnit, run_wave
-from mmaprobe.catalog.claims import claimed
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layout_claims import claimed
 from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.devices.amd.driver import open_driver
 from mmaprobe.devices.amd.machine import KFD, NODES, Machine

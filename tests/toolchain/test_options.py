@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.toolchain import kernels
+from mmaprobe.toolchain import kernel_cache
 from mmaprobe.toolchain.amd import clang, options
 from mmaprobe.toolchain.amd.clang import Clang
 from mmaprobe.toolchain.amd.hiprtc import Hiprtc
@@ -60,21 +60,21 @@ class Counted:
 def test_a_changed_option_gets_no_old_binary_back(
     inner: Compiler, source: Source, home: Any, name: str, other: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(kernels.CACHE, str(tmp_path))
+    monkeypatch.setenv(kernel_cache.CACHE, str(tmp_path))
     compiler = Counted(inner, [])
     for times in (1, 2):
-        kernels.kernel_of(source, compiler)
-        kernels.kernel_of(source, compiler)
+        kernel_cache.kernel_of(source, compiler)
+        kernel_cache.kernel_of(source, compiler)
         assert len(compiler.compiled) == len([*tmp_path.glob("*/*")]) == times
         monkeypatch.setattr(home, name, other)
 
 
 @pytest.mark.parametrize("inner", [Clang("x"), Hiprtc("x")])
 def test_waves_and_targets_are_told_apart(inner: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.CACHE, str(tmp_path))
+    monkeypatch.setenv(kernel_cache.CACHE, str(tmp_path))
     compiler = Counted(inner, [])
     for source in (SOURCE, replace(SOURCE, threads=32), GENERIC, SOURCE):
-        kernels.kernel_of(source, compiler)
+        kernel_cache.kernel_of(source, compiler)
     assert compiler.compiled == [SOURCE, replace(SOURCE, threads=32), GENERIC]
 
 

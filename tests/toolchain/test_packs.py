@@ -9,7 +9,7 @@ import pytest
 
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.files import Lock, sealed
-from mmaprobe.toolchain import bundle, kernels
+from mmaprobe.toolchain import bundle, kernel_cache
 from mmaprobe.toolchain.build import build_all
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.pack import LIST, open_pack, write_pack
@@ -20,7 +20,7 @@ FP8 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
 
 @pytest.fixture(autouse=True)
 def _no_shared_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(kernel_cache.CACHE, str(tmp_path / "cache"))
 
 
 @pytest.mark.needs("cuda")

@@ -14,7 +14,7 @@ from mmaprobe.catalog.layouts import open_reason
 from mmaprobe.catalog.lookup import instruction, instructions, lowering
 from mmaprobe.cli import main
 from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.toolchain import compiler, kernels
+from mmaprobe.toolchain import compiler, kernel_cache
 from mmaprobe.toolchain.build import build
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.nvidia import nvdisasm, nvrtc
@@ -37,7 +37,7 @@ SASS = """
 
 @pytest.fixture(autouse=True)
 def _no_shared_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(kernel_cache.CACHE, str(tmp_path / "cache"))
 
 
 def test_matrix_opcodes_are_counted_as_primitives_spell_them() -> None:
@@ -129,7 +129,7 @@ def test_the_disassembly_holds_what_the_catalog_states(name: str, architecture: 
 def test_a_compiler_that_makes_other_code_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source of a neighbour under this name: the lowering that the catalog states is not there."""
     other = render(instruction("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"), "sm_90a")
-    monkeypatch.setattr(kernels, "render", lambda *_: other)
+    monkeypatch.setattr(kernel_cache, "render", lambda *_: other)
     built = build((F16, "sm_90a"))
     assert built.status == "changed"
     assert built.reason == "opcodes HMMA.1688.F32, the catalog says HMMA.16816.F32"
@@ -170,14 +170,14 @@ def test_the_cache_is_used_and_never_believed(tmp_path: Path, monkeypatch: pytes
 
     real = nvrtc.compile_source
     monkeypatch.setattr(nvrtc, "compile_source", compiled)
-    first = kernels.kernel(wanted, "sm_80")
-    assert kernels.kernel(wanted, "sm_80") == first
+    first = kernel_cache.kernel(wanted, "sm_80")
+    assert kernel_cache.kernel(wanted, "sm_80") == first
     assert len(runs) == 1
     (kept,) = (tmp_path / "cache").rglob("*.cubin")
     kept.write_bytes(kept.read_bytes()[:-1] + b"x")
-    assert kernels.kernel(wanted, "sm_80") == first
+    assert kernel_cache.kernel(wanted, "sm_80") == first
     assert len(runs) == 2
-    kernels.kernel(wanted, "sm_86")
+    kernel_cache.kernel(wanted, "sm_86")
     assert len(runs) == 3
 
 
@@ -187,8 +187,8 @@ def test_without_room_for_the_cache_kernels_are_compiled_all_the_same(
 ) -> None:
     (tmp_path / "file").write_text("")
     for where in ("", str(tmp_path / "file" / "below")):
-        monkeypatch.setenv(kernels.CACHE, where)
-        assert kernels.kernel(instruction(F16), "sm_80").binary
+        monkeypatch.setenv(kernel_cache.CACHE, where)
+        assert kernel_cache.kernel(instruction(F16), "sm_80").binary
 
 
 @pytest.mark.needs("cuda")

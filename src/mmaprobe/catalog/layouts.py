@@ -4,7 +4,7 @@ A fragment record applies where each of its predicates holds: an instruction's
 opcode, shape, formats and the operand's width against a value, a list of
 values or a glob, its architecture against names and groups of ``catalog.architectures``.
 One record may apply to an operand; where it is open several, each by the name
-of its claim (``catalog.claims``).
+of its claim (``catalog.layout_claims``).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.catalog.architectures import every
-from mmaprobe.catalog.claims import claim_of, claimed
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layout_claims import claim_of, claimed
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
@@ -208,7 +208,7 @@ def layout(instruction: Instruction, architecture: str, operand: str) -> Fragmen
     """The fragment of one operand (``a b c d metadata scale_a scale_b``) of an instruction.
 
     Raises UsageError where it is open or opaque (one line that says why), and
-    where the operand lies in shared memory (``catalog.shared`` has those).
+    where the operand lies in shared memory (``catalog.shared_memory`` has those).
     """
     known = facts(instruction, architecture, operand)
     refuse_absent(instruction, known)
@@ -221,7 +221,7 @@ def layout(instruction: Instruction, architecture: str, operand: str) -> Fragmen
     if found:
         raise UsageError(f"{instruction.id}: {operand} has the layouts {', '.join(f.name for f in found)} at once")
     if operand in ("a", "b") and instruction.opcode.startswith(("wgmma.", "tcgen05.")):
-        raise UsageError(f"{instruction.id}: {operand} lies in shared memory; ask catalog.shared.matrix for it")
+        raise UsageError(f"{instruction.id}: {operand} lies in shared memory; ask catalog.shared_memory.matrix for it")
     raise UsageError(f"{instruction.id}: no layout of {operand} is known on {architecture}")
 
 

@@ -14,8 +14,8 @@ from typing import TypeVar
 from mmaprobe.catalog import names
 from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.catalog import Catalog, CatalogEntry, Form
-from mmaprobe.catalog.claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.instruction import Instruction, spell, split
+from mmaprobe.catalog.layout_claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.layouts import claims
 from mmaprobe.catalog.loader import data_files
 from mmaprobe.catalog.lowering import Lowering

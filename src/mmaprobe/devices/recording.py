@@ -24,9 +24,9 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import CannotWriteError, UsageError, brief
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
-from mmaprobe.evidence.documents import witness_from_json, witness_to_json
 from mmaprobe.evidence.files import FileValue, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
 from mmaprobe.evidence.records import Witness
+from mmaprobe.evidence.records_json import witness_from_json, witness_to_json
 from mmaprobe.generators import generate
 from mmaprobe.operands.batch import Batch, Bits
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mmaprobe.evidence import documents
-from mmaprobe.evidence.documents import Json
+from mmaprobe.evidence import records_json
 from mmaprobe.evidence.files import FileValue
+from mmaprobe.evidence.records_json import Json
 
 StepStatus = Literal["finished", "partial", "not begun"]
 
@@ -26,8 +26,8 @@ class Slice:
         """As the manifest holds it."""
         return {
             "seconds": round(self.seconds, 3),
-            "before": documents.json_value(dict(self.before), "reading"),
-            "after": documents.json_value(dict(self.after), "reading"),
+            "before": records_json.json_value(dict(self.before), "reading"),
+            "after": records_json.json_value(dict(self.after), "reading"),
             "notes": list(self.notes),
         }
 

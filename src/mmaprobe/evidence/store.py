@@ -21,10 +21,10 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from mmaprobe.errors import UsageError
-from mmaprobe.evidence import documents, files
+from mmaprobe.evidence import files, records_json
 from mmaprobe.evidence.counts import ERRORS, check_counts
-from mmaprobe.evidence.documents import Json
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
+from mmaprobe.evidence.records_json import Json
 from mmaprobe.evidence.steps import StepRecord, step_from_json
 from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
 
@@ -70,7 +70,7 @@ class Header:
             "version": self.version,
             "seed": self.seed,
             "toolchain": dict(self.toolchain),
-            "settings": documents.json_value(dict(self.settings), "settings"),
+            "settings": records_json.json_value(dict(self.settings), "settings"),
             "run": self.run,
         } | ({"execution": dict(self.execution)} if self.execution else {})
 
@@ -117,14 +117,14 @@ class Part:
             "run": run,
             "instruction": self.instruction,
             "status": self.status,
-            "findings": [documents.finding_to_json(item) for item in self.findings],
-            "datapath": documents.json_value(self.datapath, "datapath"),
-            "comparison": documents.json_value(self.comparison, "comparison"),
-            "validation": documents.json_value(self.validation, "validation"),
+            "findings": [records_json.finding_to_json(item) for item in self.findings],
+            "datapath": records_json.json_value(self.datapath, "datapath"),
+            "comparison": records_json.json_value(self.comparison, "comparison"),
+            "validation": records_json.json_value(self.validation, "validation"),
             "vectors": int(self.vectors),
             "mismatch_count": int(self.mismatch_count),
-            "mismatches": [documents.mismatch_to_json(item) for item in self.mismatches],
-            "witnesses": [documents.witness_to_json(item) for item in self.witnesses],
+            "mismatches": [records_json.mismatch_to_json(item) for item in self.mismatches],
+            "witnesses": [records_json.witness_to_json(item) for item in self.witnesses],
         }
 
 
@@ -416,14 +416,14 @@ def _part_of(document: files.FileValue, instruction: str) -> Part:
     part = Part(
         instruction=instruction,
         status=document["status"].one_of("finished", "partial"),
-        findings=tuple(documents.finding_from_json(item) for item in document["findings"]),
+        findings=tuple(records_json.finding_from_json(item) for item in document["findings"]),
         datapath=None if datapath.value is None else datapath.typed(dict),
         comparison=document["comparison"].value,
         validation=document["validation"].typed(dict),
         vectors=document["vectors"].whole,
         mismatch_count=document["mismatch_count"].whole,
-        mismatches=tuple(documents.mismatch_from_json(item) for item in document["mismatches"]),
-        witnesses=tuple(documents.witness_from_json(item) for item in document["witnesses"]),
+        mismatches=tuple(records_json.mismatch_from_json(item) for item in document["mismatches"]),
+        witnesses=tuple(records_json.witness_from_json(item) for item in document["witnesses"]),
     )
     check_counts(document)
     return part

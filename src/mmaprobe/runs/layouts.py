@@ -8,8 +8,8 @@ from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError
-from mmaprobe.evidence.documents import finding_to_json
 from mmaprobe.evidence.records import Finding
+from mmaprobe.evidence.records_json import finding_to_json
 from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE
 from mmaprobe.probing.suite import probe_layout_alone
 from mmaprobe.runs.run_state import RunState, Work

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
-from mmaprobe.catalog.claims import KEY
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layout_claims import KEY
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.certificate import Certificate, NeighbourVerdict, Verdict
 from mmaprobe.derivation.deriving import Derivation, DerivationStatus
-from mmaprobe.evidence.documents import witness_from_json, witness_to_json
 from mmaprobe.evidence.files import FileValue
+from mmaprobe.evidence.records_json import witness_from_json, witness_to_json
 from mmaprobe.parameters.table import from_table, to_table
 from mmaprobe.survey.survey_rows import SurveyOutcome, SurveyRow
 

@@ -13,7 +13,7 @@ from mmaprobe.catalog.lookup import instruction, lowering
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.toolchain.compiler import Compiler, RefusedError
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.kernels import kernel, kernel_of
+from mmaprobe.toolchain.kernel_cache import kernel, kernel_of
 from mmaprobe.toolchain.render import render
 from mmaprobe.toolchain.source import Source
 from mmaprobe.toolchain.vendors import compiler_for, disassembler, listed

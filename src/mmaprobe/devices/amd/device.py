@@ -10,7 +10,7 @@ from mmaprobe.devices.amd.machine import Machine
 from mmaprobe.devices.gpu.device import GpuDevice
 from mmaprobe.devices.gpu.opening import Compiled, asked, opened
 from mmaprobe.devices.gpu.trial import command
-from mmaprobe.toolchain.kernels import kernel, kernel_of
+from mmaprobe.toolchain.kernel_cache import kernel, kernel_of
 from mmaprobe.toolchain.vendors import compiler_for
 
 

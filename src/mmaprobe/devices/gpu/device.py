@@ -33,7 +33,7 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.kernel import Kernel
-from mmaprobe.toolchain.kernels import kernel_of
+from mmaprobe.toolchain.kernel_cache import kernel_of
 from mmaprobe.toolchain.source import Source
 
 KNOWN_ITEMS = 37

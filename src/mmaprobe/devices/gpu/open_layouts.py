@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmaprobe.catalog.claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layout_claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.layouts import claims, open_reason
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.modifiers import unmodified

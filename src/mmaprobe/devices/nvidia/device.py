@@ -10,7 +10,7 @@ from mmaprobe.devices.gpu.opening import Compiled, asked, opened
 from mmaprobe.devices.gpu.trial import command
 from mmaprobe.devices.nvidia.driver import open_driver
 from mmaprobe.devices.nvidia.machine import Machine
-from mmaprobe.toolchain.kernels import kernel, kernel_of
+from mmaprobe.toolchain.kernel_cache import kernel, kernel_of
 from mmaprobe.toolchain.nvidia import nvrtc
 
 

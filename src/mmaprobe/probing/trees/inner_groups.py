@@ -20,7 +20,15 @@ from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node, leaves_of
-from mmaprobe.probing.trees.half_places import THREE, WIDTHS, Group, anchored, joins_later, kept_beside, read_groups
+from mmaprobe.probing.trees.below_last_place import (
+    THREE,
+    WIDTHS,
+    Group,
+    anchored,
+    joins_later,
+    kept_beside,
+    read_groups,
+)
 
 Part = Node | Leaf
 FOUR = 4

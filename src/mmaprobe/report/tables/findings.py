@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from mmaprobe.derivation import Derivation
-from mmaprobe.evidence.documents import finding_to_json, mismatch_to_json
 from mmaprobe.evidence.records import Finding, Mismatch
+from mmaprobe.evidence.records_json import finding_to_json, mismatch_to_json
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.datapath.tree import datapath_text
 from mmaprobe.report.tables.certificates import certificate_lines, coverage_line

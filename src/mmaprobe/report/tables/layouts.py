@@ -10,7 +10,7 @@ import numpy as np
 from mmaprobe.catalog import layouts, lookup
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.shared import matrix
+from mmaprobe.catalog.shared_memory import matrix
 from mmaprobe.errors import UsageError
 
 SHOWN = 8

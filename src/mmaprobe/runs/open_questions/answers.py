@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from mmaprobe.evidence.documents import witness_from_json, witness_to_json
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Witness
+from mmaprobe.evidence.records_json import witness_from_json, witness_to_json
 
 AnswerState = Literal["settled", "open", "not here", "failed"]
 

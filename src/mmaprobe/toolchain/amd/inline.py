@@ -8,9 +8,9 @@ LLVM 22, GCNHazardRecognizer (gfx1250: at most nine).
 
 from __future__ import annotations
 
-from mmaprobe.catalog.claims import KEY
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layout_claims import KEY
 
 IDLE = 16
 """v_nop behind the instruction."""

@@ -6,7 +6,7 @@ from math import gcd
 
 from mmaprobe.catalog.descriptors import BitField, Descriptor
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.shared import SharedMatrix, matrix
+from mmaprobe.catalog.shared_memory import SharedMatrix, matrix
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.fragments import code_type
 

@@ -10,7 +10,7 @@ from mmaprobe.catalog.descriptors import descriptor
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
-from mmaprobe.catalog.shared import SharedMatrix
+from mmaprobe.catalog.shared_memory import SharedMatrix
 from mmaprobe.toolchain.fragments import structs
 from mmaprobe.toolchain.nvidia.assembly import Assembly
 from mmaprobe.toolchain.nvidia.shared_matrices import ALIGNMENT, MATRICES, absent_matrix, matrix_struct, placed
