@@ -160,10 +160,7 @@ class Search:
         if known:
             self.session.begin("structures that a probe reads")
             near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
-            if finding.status == "exact":
-                near = self._further(near, seen)
-            if near[0].loss == 0:
-                yield from self._taken_on(near)
+            yield from self._one_by_one(near, seen, finding.status == "exact")
         self.session.begin("all structures")
         alone, seen, equal = self._ask_plain(MORE)
         every = self._shapes(skeletons.all_structures(self.instruction), equal)
@@ -171,6 +168,19 @@ class Search:
         if near and near[0].loss == 0:
             yield from self._taken_on(near)
         yield from self._taken_on(self._further(near, seen))
+
+    def _one_by_one(self, near: list[Near], seen: Graded, further: bool) -> Iterator[Datapath]:
+        """Those that agree with the plain answers taken on; where the structure is known, then the next nearest as
+        well, by moves that add and remove and in the light of what was asked meanwhile."""
+        for _ in range(ODD_TURNS):
+            near = self._further(near, seen) if further else near
+            if not near or near[0].loss:
+                return
+            yield from self._taken_on(near)
+            seen = self._plain_seen()
+            taken = {each.name for each in near if each.loss <= ALIKE}
+            left = (Near(each.path, seen.total(each.path), each.name) for each in near if each.name not in taken)
+            near = self._lowered(sorted(left, key=_loss), seen)
 
     def _ask_plain(self, times: int) -> tuple[Alone, Graded, Graded]:
         """One launch: single terms, equal lanes, few terms, all; what single terms are, and all plain answers; of equal
@@ -190,7 +200,10 @@ class Search:
         )
         self.alone = alone
         both = join([single, equal]), answers[: single.size + equal.size]
-        return alone, Graded.of(made, [self.plain.seen()], allowance), Graded.of(made, [both], allowance)
+        return alone, self._plain_seen(), Graded.of(made, [both], allowance)
+
+    def _plain_seen(self) -> Graded:
+        return Graded.of(self.instruction, [self.plain.seen()], self.session.allowance)
 
     def _ranked(self, starts: skeletons.Named, seen: Graded) -> list[Near]:
         """The nearest of these, a sweep downhill."""
