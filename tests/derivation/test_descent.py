@@ -14,8 +14,8 @@ from mmaprobe.derivation.search.descent import Group, descend, descent, race
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
+from mmaprobe.models.combinations import Combinations
 from mmaprobe.models.engine import evaluate
-from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products
 
 FORM = Instruction("test.f16", "test.f16", "test", 16, 8, 8, "f16", "f16", "f32", "f32")
@@ -85,11 +85,13 @@ def test_every_answer_counts_or_the_normal_ones() -> None:
 
 
 def test_halving_drops_nothing_without_loss() -> None:
-    grid = Grid(TRUTH, [field_choices.fraction_bits(True), field_choices.alignment(), field_choices.rounding()])
+    every = Combinations(
+        TRUTH, [field_choices.fraction_bits(True), field_choices.alignment(), field_choices.rounding()]
+    )
     seen = graded(every=True)
-    found = seen.least(Living.of([grid], Allowance()))
+    found = seen.least(Living.of([every], Allowance()))
     assert found == (TRUTH, 0)
-    every = Living.of([grid], Allowance()).agreeing(seen.vectors, seen.answers)
-    wrong = np.array([(evaluate(path, seen.vectors) != seen.answers).any() for path in every])
+    right = Living.of([every], Allowance()).agreeing(seen.vectors, seen.answers)
+    wrong = np.array([(evaluate(path, seen.vectors) != seen.answers).any() for path in right])
     assert not wrong.any()
-    assert TRUTH in list(every)
+    assert TRUTH in list(right)

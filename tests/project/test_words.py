@@ -13,8 +13,6 @@ MAKERS = {"amd": "MAKER", "nvidia": "MAKER"}
 """Folders that hold the same things, each of its maker of GPUs; who names them names the maker."""
 SEARCH = ("derivation/search/", "derivation/recorded_")
 """Whose numbers are tuned together and explained together."""
-OF_THE_SEARCH = {"Numbers", "Space"}
-"""What hypotheses are numbered by, and the numbers of one of their kinds."""
 
 
 def test_no_two_records_share_a_name() -> None:
@@ -23,7 +21,7 @@ def test_no_two_records_share_a_name() -> None:
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].add("/".join(MAKERS.get(part, part) for part in file.split("/")))
-    assert {name: some for name, some in homes.items() if len(some) > 1 and name not in OF_THE_SEARCH} == {}
+    assert {name: some for name, some in homes.items() if len(some) > 1} == {}
 
 
 def test_a_number_has_a_line_that_says_what_it_bounds() -> None:

@@ -16,7 +16,7 @@ from mmaprobe.derivation.deriving import LEFT
 from mmaprobe.derivation.hypotheses.nan_rules import local_order, preferred
 from mmaprobe.derivation.search.nan_order import NanOrder
 from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import Session, State, View, blind
+from mmaprobe.derivation.session import Session, State, View
 from mmaprobe.derivation.vectors.mixtures import plain
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.engine import evaluate_many
@@ -79,12 +79,15 @@ def test_a_view_asks_on_behalf_of_what_it_is_a_view_of() -> None:
     drawn = case(20)
     instruction = drawn.instruction
     session = Session(BlackBox(instruction, drawn.datapath), instruction)
-    view = View(session, blind=True)
-    vectors = Pools(instruction).range(1, 400)
+    view = View(session, lambda vectors, _: vectors.a[:, 0] % 2 == 0)
+    others, vectors = (Pools(instruction).range(seed, 400) for seed in (1, 2))
+    session.ask(others)
+    taken = view.count
+    assert 0 < taken < others.size
     _, shown = view.ask(vectors)
-    assert session.launches == 1
-    assert (session.all.seen()[1] != shown).any()
-    assert (blind(instruction.d, session.all.seen()[1]) == shown).all()
+    assert session.launches == 2
+    assert (session.all.seen()[1][others.size :] == shown).all()
+    assert view.count == len(view.seen()[1]) == taken + vectors.size
     assert view.mismatches(drawn.datapath) == session.all.mismatches(drawn.datapath) == 0
 
 

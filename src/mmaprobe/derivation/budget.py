@@ -30,7 +30,7 @@ CALL = 250_000
 RECORD = 6_500
 """Units of work of making a program from a datapath; measured."""
 COMBINATION = 250
-"""Units of work of making a program of a grid; measured."""
+"""Units of work of patching the program of a combination; measured."""
 DATAPATH = 3_500
 """Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
 NEIGHBOUR = 1_700

@@ -22,11 +22,11 @@ from mmaprobe.derivation.hypotheses.structures import (
     scaled_structures,
 )
 from mmaprobe.derivation.search import fields
-from mmaprobe.derivation.search.descent import Group, grids, race
+from mmaprobe.derivation.search.descent import Group, around, race
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.errors import UsageError
-from mmaprobe.models.grid import Change, Grid
+from mmaprobe.models.combinations import Axis, Combinations
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Special
 from mmaprobe.parameters.rewrite import zero_exponent_of
@@ -66,7 +66,7 @@ def _fused(instruction: Instruction) -> Iterator[Structure]:
 
 def _aligned(
     instruction: Instruction, structure: Structure, name: str, last: str, code: int
-) -> tuple[Datapath, list[Sequence[Change]]]:
+) -> tuple[Datapath, list[Axis]]:
     """The structure and its changes: every width, alignment and rounding."""
     to = Encode(name, "RZ", "infinity", zero="positive", underflow="positive")
     base = field_choices.cut(_base(instruction, structure, to, last, code), 8, "RZ")
@@ -83,7 +83,7 @@ def _base(instruction: Instruction, structure: Structure, to: Encode, last: str,
     return replace(grammar.build(instruction, structure, to, result), special=Special("canonical", code))
 
 
-def _roundings(structure: Structure, modes: tuple[str, ...], last: str) -> list[Sequence[Change]]:
+def _roundings(structure: Structure, modes: tuple[str, ...], last: str) -> list[Axis]:
     """Of all results alike; of inner sums, of the whole and of a last conversion each where they are apart."""
     parts = ["inner", "root"] if structure.apart else ["sums"] if last else []
     if not parts:
@@ -91,16 +91,16 @@ def _roundings(structure: Structure, modes: tuple[str, ...], last: str) -> list[
     return [roles.encode_axis(part, rounding=modes) for part in (*parts, *(["result"] if last else []))]
 
 
-def _moved(base: Datapath, changes: Sequence[Sequence[Change]], ways: list[tuple[int, ...] | None]) -> Iterator[Living]:
+def _moved(base: Datapath, changes: Sequence[Axis], ways: list[tuple[int, ...] | None]) -> Iterator[Living]:
     """All combinations of changes, with the lanes taken in each way."""
     try:
-        grid = Grid(base, changes)
+        every = Combinations(base, changes)
     except UsageError:  # the engine cannot hold it
-        made = [reduce(lambda path, change: change(path), each, base) for each in product(*changes)]
+        made = [reduce(lambda path, edit: edit(path), each, base) for each in product(*changes)]
         yield from (several([replace(path, order=order) for path in made], Allowance(None)) for order in ways)
         return
     for order in ways:
-        yield Living.of([grid if order is None else grid.moved(replace(base, order=order))], Allowance(None))
+        yield Living.of([every if order is None else every.moved(replace(base, order=order))], Allowance(None))
 
 
 def _ways(instruction: Instruction, structure: Structure, moved: bool) -> list[tuple[int, ...] | None]:
@@ -121,8 +121,8 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     seen = replace(Graded.of(instruction, [(vectors, answers)], free), counted=True)
     for number, structure in enumerate(grouped_structures(instruction.k, instruction.c is not None)):
         with suppress(UsageError):  # the engine cannot hold it
-            grid = Grid(*_aligned(instruction, structure, name, "", code))
-            nearest = seen.least(Living.of([grid], free))
+            every = Combinations(*_aligned(instruction, structure, name, "", code))
+            nearest = seen.least(Living.of([every], free))
             if nearest is not None:
                 scored.append((nearest[1], number, nearest[0]))
     starts = [path for *_, path in sorted(scored, key=lambda each: each[:2])[:MOST_SHAPES]]
@@ -130,7 +130,7 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     with suppress(SpentError):
         seen, ways = replace(seen, allowance=Allowance(UNITS)), _ways_down
         for _, path in race(starts, seen, ways, TURNS):
-            near = Living.of(list(grids(path, ways)), free).agreeing(vectors, answers)
+            near = Living.of(list(around(path, ways)), free).agreeing(vectors, answers)
             some = ((space, indices[:: len(indices) // SOME + 1]) for space, indices in near.parts)
             found += [path, *replace(near, parts=tuple(some))]
     return list(dict.fromkeys(found))

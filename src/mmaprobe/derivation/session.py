@@ -19,7 +19,6 @@ from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.survivors import Indices, Living, several
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.evidence.records import Finding
-from mmaprobe.models.grid import Grid
 from mmaprobe.operands.batch import Batch, Bits, Witness, join, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.validation.shrink import shrink
@@ -139,37 +138,14 @@ class Session:
 
 
 class View:
-    """The answers that hypotheses are held to: of those of a session to which any are, what ``which`` takes, what is
-    ``also`` named, and what was asked on behalf of this view; of these, what every one of ``among`` takes.  ``shown``
-    is what it shows of answers, ``blind`` that it shows no sign of a zero and one code for every NaN.
-    """
+    """The answers that hypotheses are held to: of those of a session to which any are, what ``which`` takes, and what
+    was asked on behalf of this view."""
 
-    def __init__(
-        self,
-        session: Session,
-        which: Which | None = None,
-        also: Indices | None = None,
-        among: tuple[Callable[[Batch], Mask], ...] = (),
-        blind: bool = False,
-        own: list[range] | None = None,
-    ) -> None:
-        self.session, self.which, self.among, self.blind = session, which, among, blind
-        self.also: Indices = np.empty(0, np.int64) if also is None else also
-        self.own: list[range] = [] if own is None else own
+    def __init__(self, session: Session, which: Which | None = None) -> None:
+        self.session, self.which = session, which
+        self.own: list[range] = []
         self._looked, self._chosen = 0, np.empty(0, np.int64)
         self._seen: Seen | None = None
-
-    def with_these(self, also: Indices) -> View:
-        """The view with some more."""
-        return View(self.session, self.which, np.concatenate([self.also, also]), self.among, self.blind, self.own)
-
-    def of(self, among: Callable[[Batch], Mask], blind: bool) -> View:
-        """Of this view the vectors that ``among`` takes."""
-        return View(self.session, self.which, self.also, (*self.among, among), blind, self.own)
-
-    def shown(self, d: Bits) -> Bits:
-        """Answers as this view shows them."""
-        return blind(self.session.instruction.d, d) if self.blind else d
 
     def seen(self) -> Seen:
         """The vectors of this view and their answers, in the order asked."""
@@ -181,30 +157,19 @@ class View:
                 counted = self._counted(fresh, take(vectors, fresh), answers[fresh])
                 self._chosen = np.concatenate([self._chosen, counted])
             self._looked = len(answers)
-            self._seen = take(vectors, self._chosen), self.shown(answers[self._chosen])
+            self._seen = take(vectors, self._chosen), answers[self._chosen]
         return self._seen
 
     def _counted(self, indices: Indices, vectors: Batch, answers: Bits) -> Indices:
-        if self.which is not None:
-            mask = self.which(vectors, answers) | np.isin(indices, self.also)
-            for part in self.own:
-                mask |= (indices >= part.start) & (indices < part.stop)
-            indices, vectors = indices[mask], take(vectors, np.flatnonzero(mask))
-        return indices[self._among(vectors)]
-
-    def _among(self, vectors: Batch) -> Indices:
-        """Which vectors every one of ``among`` takes."""
-        left = np.arange(vectors.size)
-        for among in self.among:
-            left = left[among(take(vectors, left))] if left.size else left
-        return left
-
-    def taken(self, vectors: Batch) -> Batch:
-        """The vectors that it takes whatever their answers."""
-        return take(vectors, self._among(vectors))
+        if self.which is None:
+            return indices
+        mask = self.which(vectors, answers)
+        for part in self.own:
+            mask |= (indices >= part.start) & (indices < part.stop)
+        return indices[mask]
 
     def ask(self, vectors: Batch, holds: Callable[[Bits], Mask] | None = None) -> Seen:
-        """Ask on behalf of this view: those that it takes, and their answers as it shows them."""
+        """Ask on behalf of this view: those that it takes, and their answers."""
         begin = len(self.session)
         self.answers(vectors, holds)
         seen, answers = self.seen()
@@ -221,10 +186,6 @@ class View:
     def count(self) -> int:
         """How many answers it holds hypotheses to."""
         return len(self.seen()[1]) if len(self.session) else 0
-
-    def all(self, *grids: Grid) -> Living:
-        """All combinations of these grids, as this view shows their answers."""
-        return Living.of([Blind(grid) for grid in grids] if self.blind else grids, self.session.allowance)
 
     def living(self, hypotheses: Living) -> Living:
         """The hypotheses that agree with it; the latest answers, which tell most apart, come first."""
@@ -243,7 +204,7 @@ class View:
         if not self.count:
             return 0
         vectors, answers = self.seen()
-        return int((self.shown(self.session.allowance.evaluate([datapath], vectors)[0]) != answers).sum())
+        return int((self.session.allowance.evaluate([datapath], vectors)[0] != answers).sum())
 
 
 def blind(name: str, d: Bits) -> Bits:
@@ -259,21 +220,6 @@ def one_nan(name: str, d: Bits) -> Bits:
     fmt = formats.get(name)
     found: Bits = np.where(formats.decode(fmt, d).kind == formats.NAN, fmt.nan_code or 0, d).astype(d.dtype)
     return found
-
-
-class Blind:
-    """A grid whose answers are blind."""
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
-        self.valid: Indices = grid.valid
-        self.words = grid.words
-
-    def datapath(self, index: int) -> Datapath:
-        return self.grid.datapath(index)
-
-    def evaluate(self, indices: Indices, vectors: Batch) -> Bits:
-        return blind(self.grid.base.d, self.grid.evaluate(indices, vectors))
 
 
 # --- what is believed

@@ -1,4 +1,4 @@
-"""Hypotheses that are left: grids and lists of datapaths, of which only the survivors are made."""
+"""Hypotheses that are left: combinations and lists of datapaths, of which only the survivors are made."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FIRST = 4
 """Vectors that meet all hypotheses where one wrong answer tells: few are left for the others."""
 
 
-class Space(Protocol):
-    """Numbered datapaths (a ``Grid``, or a list)."""
+class Hypotheses(Protocol):
+    """Numbered datapaths (``Combinations``, or a list)."""
 
     @property
     def valid(self) -> Indices:
@@ -62,11 +62,11 @@ class Listed:
 class Living:
     """Living hypotheses, the simplest first: parts of spaces; ``allowance`` pays for their evaluation."""
 
-    parts: tuple[tuple[Space, Indices], ...]
+    parts: tuple[tuple[Hypotheses, Indices], ...]
     allowance: Allowance
 
     @classmethod
-    def of(cls, spaces: Sequence[Space], allowance: Allowance) -> Living:
+    def of(cls, spaces: Sequence[Hypotheses], allowance: Allowance) -> Living:
         """All of these spaces."""
         return cls(tuple((space, space.valid) for space in spaces if len(space.valid)), allowance)
 

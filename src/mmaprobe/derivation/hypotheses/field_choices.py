@@ -1,4 +1,4 @@
-"""The fields of a datapath that a search varies, each as the list of its possible changes.
+"""The fields of a datapath that a search varies, each as an axis of edits.
 
 Nothing here knows what any real unit does: an axis holds every rounding, every
 width up to a limit, every policy.
@@ -13,12 +13,11 @@ from itertools import product
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.models.grid import Change, Fields, Numbers
+from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
 from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, Operand, Products, Term, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_encodes, map_terms
 
-Axis = Sequence[Change]
 TINY: list[dict[str, Any]] = [
     {"subnormals": policy, "tininess": tiny}
     for policy, tiny in [("keep", "after"), *product(SUBNORMALS[1:], choices(Encode, "tininess"))]
@@ -28,9 +27,9 @@ MOST_BITS = 64
 """The widest alignment that a search counts out; above it nothing is cut."""
 
 
-def fraction_bits(uncut: bool) -> Sequence[Change]:
+def fraction_bits(uncut: bool) -> Axis:
     """Every width of all aligned sums, no limit first."""
-    return Numbers(lambda bits: _fused(fraction_bits=bits), widths(uncut))
+    return NumberAxis(lambda bits: _fused(fraction_bits=bits), widths(uncut))
 
 
 def widths(uncut: bool) -> tuple[int | None, ...]:
@@ -48,16 +47,16 @@ def rounding(modes: Iterable[str] = formats.ROUNDINGS) -> Axis:
     return _axis(_encodes, [{"rounding": mode} for mode in modes])
 
 
-def _axis(change: Callable[..., Change], values: Sequence[dict[str, Any]]) -> Fields:
-    return Fields(tuple(change(**value) for value in values), tuple(values))
+def _axis(edit: Callable[..., Edit], values: Sequence[dict[str, Any]]) -> ValueAxis:
+    return ValueAxis(tuple(edit(**value) for value in values), tuple(values))
 
 
-def zero_exponent(values: Iterable[int | None]) -> Sequence[Change]:
+def zero_exponent(values: Iterable[int | None]) -> Axis:
     """These exponents of a zero in all aligned sums."""
-    return Numbers(lambda value: _fused(zero_exponent=value), tuple(values))
+    return NumberAxis(lambda value: _fused(zero_exponent=value), tuple(values))
 
 
-def operand(name: str) -> list[Change]:
+def operand(name: str) -> list[Edit]:
     """What becomes of an operand's subnormals."""
     return [operand_set(name, policy) for policy in SUBNORMALS]
 
@@ -109,7 +108,7 @@ LIMIT = 600
 
 
 @lru_cache(maxsize=4096)
-def _fused(**fields: Any) -> Change:
+def _fused(**fields: Any) -> Edit:
     def at(term: Term) -> Term:
         return replace(term, **fields)
 
@@ -117,7 +116,7 @@ def _fused(**fields: Any) -> Change:
 
 
 @lru_cache(maxsize=256)
-def _encodes(**fields: Any) -> Change:
+def _encodes(**fields: Any) -> Edit:
     def at(to: Encode) -> Encode:
         return replace(to, **fields)
 
@@ -125,7 +124,7 @@ def _encodes(**fields: Any) -> Change:
 
 
 @lru_cache(maxsize=64)
-def operand_set(name: str, policy: Any) -> Change:
+def operand_set(name: str, policy: Any) -> Edit:
     """Give an operand's subnormals this end."""
     field = f"operand_{name}"
     operand = Operand(policy)

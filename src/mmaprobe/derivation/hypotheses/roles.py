@@ -15,7 +15,7 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices
-from mmaprobe.models.grid import Change, Fields, Numbers
+from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
 from mmaprobe.parameters.datapath import (
     OVERFLOWS,
     Accumulator,
@@ -30,8 +30,6 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import ENDS, map_fused, map_node, with_encode
-
-Axis = Sequence[Change]
 
 
 def term_role(term: Term) -> str:
@@ -53,7 +51,7 @@ def term_roles(datapath: Datapath) -> list[tuple[str, bool]]:
 
 
 @lru_cache(maxsize=8192)
-def terms(role: tuple[str, bool], **fields: Any) -> Change:
+def terms(role: tuple[str, bool], **fields: Any) -> Edit:
     """Change these fields of the terms of one kind."""
 
     def at(node: Fused) -> Fused:
@@ -65,22 +63,22 @@ def terms(role: tuple[str, bool], **fields: Any) -> Change:
 
 
 def widths(role: tuple[str, bool], uncut: bool) -> Axis:
-    return Numbers(lambda bits: terms(role, fraction_bits=bits), field_choices.widths(uncut))
+    return NumberAxis(lambda bits: terms(role, fraction_bits=bits), field_choices.widths(uncut))
 
 
 def modes(role: tuple[str, bool]) -> Axis:
-    return Fields(
+    return ValueAxis(
         tuple(terms(role, rounding=mode) for mode in formats.ROUNDINGS),
         tuple({"rounding": mode} for mode in formats.ROUNDINGS),
     )
 
 
 def zeros(role: tuple[str, bool], values: Iterable[int | None]) -> Axis:
-    return Numbers(lambda value: terms(role, zero_exponent=value), tuple(values))
+    return NumberAxis(lambda value: terms(role, zero_exponent=value), tuple(values))
 
 
 def cutoffs(role: tuple[str, bool]) -> Axis:
-    return Numbers(lambda value: terms(role, cutoff=value), field_choices.widths(True))
+    return NumberAxis(lambda value: terms(role, cutoff=value), field_choices.widths(True))
 
 
 # --- results
@@ -99,7 +97,7 @@ def encode_of(datapath: Datapath, part: str) -> Encode | None:
     return getattr(chosen[0], "to", None) if chosen else None
 
 
-def encodes(part: str, change: Callable[[Encode], Encode]) -> Change:
+def encodes(part: str, change: Callable[[Encode], Encode]) -> Edit:
     """Change the Encodes of one part; ``sums``: inner ones and the root's."""
 
     def apply(path: Datapath) -> Datapath:
@@ -127,7 +125,7 @@ def encode_axis(part: str, **fields: tuple[Any, ...]) -> Axis:
 def encode_values(part: str, every: Sequence[dict[str, Any]]) -> Axis:
     """Each of these values of some of an Encode's fields."""
     changes = [encodes(part, lambda to, v=values: replace(to, **v)) for values in every]  # type: ignore[misc]
-    return Fields(tuple(changes), tuple(every))
+    return ValueAxis(tuple(changes), tuple(every))
 
 
 def parts_of(datapath: Datapath) -> list[str]:
@@ -167,11 +165,12 @@ def products(datapath: Datapath) -> list[Axis]:
 
 @lru_cache(maxsize=64)
 def _products(top: int) -> list[Axis]:
-    def limit(value: int | None) -> Change:
+    def limit(value: int | None) -> Edit:
         return lambda path: replace(path, product=replace(path.product, overflow_exponent=value))
 
     labels = [
         lambda path, v=label: replace(path, product=replace(path.product, label=v))
         for label in choices(Product, "label")
     ]
-    return [labels, Numbers(lru_cache(maxsize=None)(limit), (None, *range(max(1, top - 300), top + 1)), smooth=False)]
+    limits = None, *range(max(1, top - 300), top + 1)
+    return [labels, NumberAxis(lru_cache(maxsize=None)(limit), limits, smooth=False)]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from mmaprobe.derivation.search.loss import Axis, Found, Graded, grid_of
-from mmaprobe.models.grid import Grid, Known
+from mmaprobe.derivation.search.loss import Found, Graded, combined
+from mmaprobe.models.combinations import Axis, Combinations, Programs
 from mmaprobe.parameters.datapath import Datapath
 
 Group = tuple[Datapath, list[Axis]]
@@ -21,11 +21,11 @@ SWEEPS = 4
 """Sweeps through all groups at most, of which the last may only find that nothing is nearer."""
 
 
-def grids(path: Datapath, ways: Ways) -> Iterator[Grid]:
+def around(path: Datapath, ways: Ways) -> Iterator[Combinations]:
     """The groups around a datapath that the engine can hold."""
-    known: Known = {}
+    known: Programs = {}
     for base, axes in ways(path):
-        found = grid_of(base, axes, known if base is path else None)
+        found = combined(base, axes, known if base is path else None)
         if found is not None:
             yield found
 
@@ -45,7 +45,7 @@ def descent(start: Datapath, seen: Graded, ways: Ways, sweeps: int = SWEEPS, bes
     path, loss, seen = start, seen.total(start), seen.wrong_first(start)
     yield path, loss
     for _ in range(sweeps):
-        before, known = loss, Known()
+        before, known = loss, Programs()
         at, groups, number = path, iter(ways(path)), 0
         while loss and (group := next(groups, None)) is not None:
             number += 1
@@ -54,7 +54,7 @@ def descent(start: Datapath, seen: Graded, ways: Ways, sweeps: int = SWEEPS, bes
                 path, loss = found
                 seen = seen.wrong_first(path)
                 if not best:
-                    at, groups, known = path, islice(ways(path), number, None), Known()
+                    at, groups, known = path, islice(ways(path), number, None), Programs()
             yield path, loss
         if loss in (0, before):
             return

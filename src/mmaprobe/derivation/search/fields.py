@@ -1,7 +1,7 @@
 """The fields of a datapath in the groups that a search varies together, from coarse to fine: all terms or results, a
 level of sums, one role.
 
-Each group is a base and the axes of a grid around it; a field that is absent (a rounding of the products, a format
+Each group is a base and the axes around it; a field that is absent (a rounding of the products, a format
 between the steps) comes with bases of its own.  ``simple`` are numbers and roundings that are there; ``odd`` adds and
 removes as well; ``ends`` is what happens at the ends of the range, ``odd_ends`` that together with numbers; ``signs``
 what only the sign of a zero shows.  ``precisions`` are the numbers of fraction bits that answers show.
@@ -19,20 +19,19 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices, roles
-from mmaprobe.derivation.search.loss import Axis
-from mmaprobe.models.grid import Change, Fields, Numbers
+from mmaprobe.derivation.search.descent import Group
+from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
 from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import map_fused, map_terms
 
-Group = tuple[Datapath, list[Axis]]
 Precisions = tuple[int, ...]
 MOST_FIRST = 24
 """Bits, fewer than which products are cut to: those of f32's significand."""
 ROOM = 12
 """Bits that a first cut of a sum keeps beyond those of its format, at most."""
 MOST_SIGNS = 40_000
-"""Combinations in the joint grid of signs, at most: a second of one core where K is 64."""
+"""Combinations of signs and flushes, at most: a second of one core where K is 64."""
 TINY = (("keep", "after"), *(("signed_zero", when) for when in choices(Encode, "tininess")))
 """Whether tiny results are kept or zeros of their sign, and how they are judged tiny."""
 
@@ -100,8 +99,8 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
 
 
 def signs(path: Datapath, alike: Callable[[Datapath], bool]) -> list[Axis]:
-    """What is flushed as far as magnitudes do not tell it (``alike``), with every sign of a zero, as axes of one grid:
-    only together do these show."""
+    """What is flushed as far as magnitudes do not tell it (``alike``), with every sign of a zero, as axes:
+    only in combination do these show."""
     axes: list[Axis] = []
     for name in operand_names(path):
         ways = {how: field_choices.operand_set(name, how) for how in ("keep", "signed_zero")}
@@ -120,7 +119,7 @@ def signs(path: Datapath, alike: Callable[[Datapath], bool]) -> list[Axis]:
     return axes
 
 
-def _signed(part: str, subnormals: Any, tininess: Any, zero: Any, underflow: Any) -> Change:
+def _signed(part: str, subnormals: Any, tininess: Any, zero: Any, underflow: Any) -> Edit:
     rule = {"subnormals": subnormals, "tininess": tininess, "zero": zero, "underflow": underflow}
     return roles.encodes(part, lambda to: replace(to, **rule))
 
@@ -161,11 +160,11 @@ def tied_zeros(path: Datapath) -> Axis:
 
 @lru_cache(maxsize=64)
 def _tied_zeros(values: tuple[int | None, ...]) -> Axis:
-    return Numbers(all_zeros, values)
+    return NumberAxis(all_zeros, values)
 
 
 @lru_cache(maxsize=4096)
-def all_zeros(value: int | None) -> Change:
+def all_zeros(value: int | None) -> Edit:
     """Set the zero exponent of every term."""
     return lambda path: map_terms(path, lambda term: replace(term, zero_exponent=value))
 
@@ -258,7 +257,7 @@ def tied_modes() -> Axis:
     return field_choices.alignment()
 
 
-def _level(handed: bool, **fields: Any) -> Change:
+def _level(handed: bool, **fields: Any) -> Edit:
     """Change all terms of the sums that are handed on, or of those that are rounded."""
 
     def at(node: Fused) -> Fused:
@@ -272,13 +271,13 @@ def _level(handed: bool, **fields: Any) -> Change:
 @lru_cache(maxsize=4)
 def level_widths(handed: bool, uncut: bool) -> Axis:
     """Every number of fraction bits, the same of all terms of a level of sums."""
-    return Numbers(lambda bits: _level(handed, fraction_bits=bits), field_choices.widths(uncut))
+    return NumberAxis(lambda bits: _level(handed, fraction_bits=bits), field_choices.widths(uncut))
 
 
 @lru_cache(maxsize=2)
 def level_modes(handed: bool) -> Axis:
-    changes = tuple(_level(handed, rounding=mode) for mode in formats.ROUNDINGS)
-    return Fields(changes, tuple({"rounding": mode} for mode in formats.ROUNDINGS))
+    edits = tuple(_level(handed, rounding=mode) for mode in formats.ROUNDINGS)
+    return ValueAxis(edits, tuple({"rounding": mode} for mode in formats.ROUNDINGS))
 
 
 def rounding(part: str) -> Axis:
@@ -296,7 +295,7 @@ def numbered_cuts(part: str, mode: str, most: int) -> Axis:
     """A first cut of a part to every number of bits below ``most``."""
 
     @cache
-    def cut(bits: int | None) -> Change:
+    def cut(bits: int | None) -> Edit:
         return roles.encodes(part, lambda to: replace(to, first=None if bits is None else (bits, mode)))
 
-    return Numbers(cut, tuple(range(1, most)))
+    return NumberAxis(cut, tuple(range(1, most)))

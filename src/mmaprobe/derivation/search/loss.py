@@ -20,12 +20,13 @@ from mmaprobe.derivation.budget import RECORD, Allowance
 from mmaprobe.derivation.survivors import Indices, Living, Losses
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
-from mmaprobe.models.grid import Change, Grid, Known, Numbers
+from mmaprobe.models.combinations import Axis, Combinations, NumberAxis, Programs
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 
-Axis = Sequence[Change]
 Found = tuple[Datapath, float]
+Reach = tuple[int, ...] | None
+"""How far about the best of the level before each axis is looked at."""
 FIRST = 12
 """Vectors that meet all hypotheses before the first are dropped."""
 KEPT, FEWEST = 6, 4
@@ -96,31 +97,31 @@ class Graded:
         return float(self.loss(table, np.arange(len(self.answers)))[0])
 
     def nearest(
-        self, base: Datapath, axes: Sequence[Axis], known: Known | None = None, bound: float = inf
+        self, base: Datapath, axes: Sequence[Axis], known: Programs | None = None, bound: float = inf
     ) -> Found | None:
         """The combination with the least loss, below ``bound``; None where there is none.
 
-        Numbers are looked at from coarse to fine.  ``known`` remembers the programs of changes to this base.
+        Numbers are looked at from coarse to fine.  ``known`` remembers the programs of edits of this base.
         """
         known = {} if known is None else known
         before = len(known)
-        grid = grid_of(base, axes, known)
+        every = combined(base, axes, known)
         self.allowance.spend(RECORD * (len(known) - before))
-        if grid is None or not len(grid.valid):
+        if every is None or not len(every.valid):
             return None
-        valid = np.zeros(int(np.prod(grid.shape)), bool)
-        valid[grid.valid] = True
+        valid = np.zeros(int(np.prod(every.shape)), bool)
+        valid[every.valid] = True
         best: tuple[int, float] | None = None
-        for indices in _levels(grid):
-            at = None if best is None else tuple(int(i) for i in np.unravel_index(best[0], grid.shape))
+        for indices in _levels(every):
+            at = None if best is None else tuple(int(i) for i in np.unravel_index(best[0], every.shape))
             chosen = indices(at)
             chosen = chosen[valid[chosen]]
-            found = self._least(Living(((grid, chosen),), self.allowance), bound if indices.last else inf)
+            found = self._least(Living(((every, chosen),), self.allowance), bound if indices.last else inf)
             if found is None:
                 return None
             best = found
         assert best is not None
-        return grid.datapath(best[0]), best[1]
+        return every.datapath(best[0]), best[1]
 
     def _least(self, living: Living, bound: float) -> tuple[int, float] | None:
         keep = _nearer if bound == inf else lambda losses: _nearer(losses) & (losses < bound)
@@ -140,7 +141,7 @@ class Graded:
 
 
 WHOLE = 1500
-"""A grid of more combinations than this is looked at from coarse to fine."""
+"""More combinations than this are looked at from coarse to fine."""
 COARSE, FINE, STRIDE = 16, 20, 6
 """An axis of more numbers than this is looked at every so many, then between those that were nearest."""
 
@@ -148,12 +149,12 @@ COARSE, FINE, STRIDE = 16, 20, 6
 class _Level:
     """The combinations of one level: every ``stride``-th number about the best of the level before."""
 
-    def __init__(self, grid: Grid, strides: tuple[int, ...], reach: tuple[int, ...] | None, last: bool) -> None:
-        self.grid, self.strides, self.reach, self.last = grid, strides, reach, last
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], reach: Reach, last: bool) -> None:
+        self.shape, self.strides, self.reach, self.last = shape, strides, reach, last
 
     def __call__(self, best: tuple[int, ...] | None) -> Indices:
         lines = []
-        for i, (count, stride) in enumerate(zip(self.grid.shape, self.strides, strict=True)):
+        for i, (count, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
             if best is None or self.reach is None or self.reach[i] == 0:
                 line = np.unique(np.r_[0:count:stride, count - 1])
             else:
@@ -161,18 +162,18 @@ class _Level:
                 line = np.unique(np.r_[0, low : high + 1 : stride, best[i]])
             lines.append(line)
         mesh = np.meshgrid(*lines, indexing="ij")
-        return np.asarray(np.ravel_multi_index(tuple(each.reshape(-1) for each in mesh), self.grid.shape), np.int64)
+        return np.asarray(np.ravel_multi_index(tuple(each.reshape(-1) for each in mesh), self.shape), np.int64)
 
 
-def _levels(grid: Grid) -> list[_Level]:
-    few = int(np.prod(grid.shape)) <= WHOLE
-    long = [not few and isinstance(axis, Numbers) and axis.smooth and len(axis) > FINE for axis in grid.axes]
-    strides = [len(axis) // COARSE if each else 1 for axis, each in zip(grid.axes, long, strict=True)]
+def _levels(every: Combinations) -> list[_Level]:
+    few = int(np.prod(every.shape)) <= WHOLE
+    long = [not few and isinstance(axis, NumberAxis) and axis.smooth and len(axis) > FINE for axis in every.axes]
+    strides = [len(axis) // COARSE if each else 1 for axis, each in zip(every.axes, long, strict=True)]
     found: list[_Level] = []
-    reach: tuple[int, ...] | None = None
+    reach: Reach = None
     while True:
         last = max(strides, default=1) == 1
-        found.append(_Level(grid, tuple(strides), reach, last))
+        found.append(_Level(every.shape, tuple(strides), reach, last))
         if last:
             return found
         reach = tuple(0 if s == 1 and (reach is None or reach[i] == 0) else s for i, s in enumerate(strides))
@@ -186,10 +187,10 @@ def _nearer(losses: Losses) -> NDArray[np.bool_]:
     return kept
 
 
-def grid_of(base: Datapath, axes: Sequence[Axis], known: Known | None = None) -> Grid | None:
-    """The grid; None where the engine cannot hold its base, or changes add operations to it."""
+def combined(base: Datapath, axes: Sequence[Axis], known: Programs | None = None) -> Combinations | None:
+    """The combinations; None where the engine cannot hold the base, or an edit adds operations to it."""
     try:
-        return Grid(base, axes, known)
+        return Combinations(base, axes, known)
     except (UsageError, ValueError):
         return None
 

@@ -23,7 +23,7 @@ from mmaprobe.derivation.hypotheses.nan_rules import preferred, rules_of_order
 from mmaprobe.derivation.hypotheses.read_trees import read
 from mmaprobe.derivation.hypotheses.structures import Structure
 from mmaprobe.derivation.search import fields, skeletons
-from mmaprobe.derivation.search.descent import Ways, descend
+from mmaprobe.derivation.search.descent import Group, Ways, descend
 from mmaprobe.derivation.search.lane_orders import Places, Shape, ordered, shapes
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.nan_order import NanOrder, nan_codes
@@ -78,7 +78,7 @@ class Stage:
 
     name: str
     ways: Ways
-    odd: Callable[[Datapath, fields.Precisions], Iterable[fields.Group]] | None
+    odd: Callable[[Datapath, fields.Precisions], Iterable[Group]] | None
     shown: Callable[[str, Bits], Bits]
 
 

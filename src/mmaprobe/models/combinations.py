@@ -1,8 +1,7 @@
-"""Many datapaths at once: every combination of some changes to one datapath, evaluated without making each a record.
+"""Many datapaths at once: every combination of some edits of one datapath, evaluated without making each a record.
 
-The changes of one axis are made to the base datapath alone; what they alter in
-its program is patched into the program of a combination.  So the cost of a
-combination is that of copying some words, and only the survivors of a search
+The edits of one axis are made to the base datapath alone; what they alter in its program is patched into the program
+of a combination.  So the cost of a combination is that of copying some words, and only the survivors of a search
 become datapaths.
 """
 
@@ -25,12 +24,15 @@ from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode
 
-Change = Callable[[Datapath], Datapath]
-Known = dict[Change | None, Plain | None]
-"""The programs of changes to one datapath, and its own."""
+Edit = Callable[[Datapath], Datapath]
+"""A datapath with something set."""
+Axis = Sequence[Edit]
+"""Edits of which one is made at a time."""
+Programs = dict[Edit | None, Plain | None]
+"""The programs of edits of one datapath, and its own."""
 Indices = NDArray[np.int64]
-Axis = tuple[NDArray[np.bool_], tuple[Indices, Program]]
-"""Of each change of an axis whether the engine holds it; the places that they alter, and to what."""
+Patch = tuple[NDArray[np.bool_], tuple[Indices, Program]]
+"""Of each edit of an axis whether the engine holds it; the places that they alter, and to what."""
 
 CHUNK = 128
 """Combinations whose programs are made at a time."""
@@ -41,11 +43,11 @@ _ANCHOR = 1 << 40
 
 
 @dataclass(frozen=True)
-class Numbers(Sequence[Change]):
-    """One change a number (or None): what a number alters in a program is that number and a constant; ``smooth``: a
+class NumberAxis(Sequence[Edit]):
+    """One edit a number (or None): what a number alters in a program is that number and a constant; ``smooth``: a
     number near the right one is nearer than others."""
 
-    make: Callable[[int | None], Change]
+    make: Callable[[int | None], Edit]
     values: tuple[int | None, ...]
     smooth: bool = True
 
@@ -57,21 +59,21 @@ class Numbers(Sequence[Change]):
 
 
 @dataclass(frozen=True)
-class Fields(Sequence[Change]):
-    """One change a value: each sets these fields of the same Encodes, or the roundings of the same terms.
+class ValueAxis(Sequence[Edit]):
+    """One edit a value: each sets these fields of the same Encodes, or the roundings of the same terms.
 
     The words of a program that a field says are those of its Encode or term; how wide the program's sums are, an
     Encode's first cut alone can say.
     """
 
-    changes: tuple[Change, ...]
+    edits: tuple[Edit, ...]
     values: tuple[Mapping[str, Any], ...]
 
     def __len__(self) -> int:
-        return len(self.changes)
+        return len(self.edits)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.changes[index]
+        return self.edits[index]
 
     def alike(self) -> list[list[int]]:
         """The numbers of the values that ask for equally wide sums."""
@@ -82,23 +84,23 @@ class Fields(Sequence[Change]):
         return list(found.values())
 
 
-class Grid:
-    """All combinations of one change of each axis, made to ``base`` one after the other.
+class Combinations:
+    """All combinations of one edit of each axis, made to ``base`` one after the other.
 
-    The changes of different axes must touch different fields, and none may add
+    The edits of different axes must touch different fields, and none may add
     or remove an operation (ValueError).  A combination has a flat index; those
     whose exact values the engine cannot hold are left out of ``valid``, and
     UsageError says that it cannot hold the base.  ``known`` remembers the programs of
-    changes between grids of one base.
+    edits for other combinations of one base.
     """
 
-    def __init__(self, base: Datapath, axes: Sequence[Sequence[Change]], known: Known | None = None) -> None:
+    def __init__(self, base: Datapath, axes: Sequence[Axis], known: Programs | None = None) -> None:
         self.base, self.known = base, {} if known is None else known
         found = self._plain(None)
         if found is None:
-            raise UsageError("the engine cannot hold the base datapath of a grid")
+            raise UsageError("the engine cannot hold the base datapath of combinations")
         self.plain, self.words, self.sums = found, found.words, found.sums
-        self.axes = [axis if isinstance(axis, (Numbers, Fields)) else tuple(axis) for axis in axes]
+        self.axes = [axis if isinstance(axis, (NumberAxis, ValueAxis)) else tuple(axis) for axis in axes]
         self.shape = tuple(map(len, self.axes))
         self.free = np.zeros(len(self.words), bool)
         self.free[_WIDTH] = self.free[self.sums + _GRID] = True
@@ -110,8 +112,8 @@ class Grid:
         self._check()
         self.valid: Indices = np.flatnonzero(reduce(np.logical_and.outer, fits, np.array(True)).reshape(-1))
 
-    def moved(self, base: Datapath) -> Grid:
-        """The same changes to a datapath that differs from the base only in fields that no axis touches."""
+    def moved(self, base: Datapath) -> Combinations:
+        """The same edits of a datapath that differs from the base only in fields that no axis touches."""
         made, found = plain_program(base), copy(self)
         lifted = None if made is None else _lift(made).words
         for places, _ in self.patches:
@@ -120,39 +122,39 @@ class Grid:
         found.base, found.words = base, self.words if lifted is None else lifted
         return found
 
-    def _plain(self, change: Change | None) -> Plain | None:
-        """The program of a change, or of the base."""
-        if change not in self.known:
-            made = plain_program(self.base if change is None else change(self.base))
-            self.known[change] = None if made is None else _lift(made)
-        return self.known[change]
+    def _plain(self, edit: Edit | None) -> Plain | None:
+        """The program of an edit, or of the base."""
+        if edit not in self.known:
+            made = plain_program(self.base if edit is None else edit(self.base))
+            self.known[edit] = None if made is None else _lift(made)
+        return self.known[edit]
 
-    def _program(self, change: Change) -> Program | None:
-        made = self._plain(change)
+    def _program(self, edit: Edit) -> Program | None:
+        made = self._plain(edit)
         return None if made is None else made.words
 
-    def _each(self, axis: Sequence[Change]) -> Axis:
-        programs = [self._program(change) for change in axis]
+    def _each(self, axis: Axis) -> Patch:
+        programs = [self._program(edit) for edit in axis]
         table = self._table([self.words if each is None else each for each in programs])
         places = np.flatnonzero((table != self.words).any(axis=0))
         return np.array([each is not None for each in programs]), (places, table[:, places])
 
     def _table(self, programs: list[Program]) -> Program:
         if any(len(each) != len(self.words) for each in programs):
-            raise ValueError("a change of a grid adds or removes an operation")
+            raise ValueError("an edit adds or removes an operation")
         return np.array(programs)
 
-    def _derived(self, axis: Sequence[Change]) -> Axis | None:
-        """An axis from the programs of a few of its changes; None where that is no way."""
-        if isinstance(axis, Numbers):
+    def _derived(self, axis: Axis) -> Patch | None:
+        """An axis from the programs of a few of its edits; None where that is no way."""
+        if isinstance(axis, NumberAxis):
             return self._line(axis)
-        return self._by_fields(axis) if isinstance(axis, Fields) else None
+        return self._by_values(axis) if isinstance(axis, ValueAxis) else None
 
-    def _by_fields(self, axis: Fields) -> Axis | None:
+    def _by_values(self, axis: ValueAxis) -> Patch | None:
         """One program for each width of the sums, and two at least: what differs between two is what the fields say."""
         alike = axis.alike()
         probes = [group[0] for group in alike] if len(alike) > 1 else alike[0][:2]
-        made = [self._plain(axis.changes[i]) for i in probes]
+        made = [self._plain(axis.edits[i]) for i in probes]
         some = [each for each in made if each is not None and len(each.words) == len(self.words)]
         if len(some) < max(2, len(probes)) or len(axis) < 4 or len(some[0].ruled) != len(some[1].ruled):
             return None
@@ -171,7 +173,7 @@ class Grid:
         differs = (rows != self.words[places]).any(axis=0)
         return np.ones(len(axis), bool), (places[differs], rows[:, differs])
 
-    def _said(self, axis: Fields, said: list[int]) -> tuple[Indices, Program]:
+    def _said(self, axis: ValueAxis, said: list[int]) -> tuple[Indices, Program]:
         """The words that Encodes and terms say, and what they are for each value of their fields."""
         places: dict[tuple[Any, Any], list[int]] = {}
         for i in said:
@@ -185,14 +187,14 @@ class Grid:
         return np.concatenate(columns), np.hstack(rows)
 
     def _sets(self, made: Plain, said: list[int], value: Mapping[str, Any]) -> bool:
-        """Whether the base with these fields of its Encodes and terms is what a change made."""
+        """Whether the base with these fields of its Encodes and terms is what an edit made."""
         expected = [each.by for each in self.plain.ruled]
         for i in said:
             expected[i] = _with(expected[i], value)
         places = [each.at for each in made.ruled] == [each.at for each in self.plain.ruled]
         return places and expected == [each.by for each in made.ruled]
 
-    def _line(self, axis: Numbers) -> Axis | None:
+    def _line(self, axis: NumberAxis) -> Patch | None:
         """An axis of numbers by those of the least, the middle and the largest; None where they are no line."""
         numbers = sorted(value for value in axis.values if value is not None)
         if len(numbers) < 4:
@@ -225,7 +227,7 @@ class Grid:
         for places, _ in self.patches:
             used[places] += ~self.free[places]
         if (used > 1).any():
-            raise ValueError(f"axes of a grid change the same words {np.flatnonzero(used > 1)}")
+            raise ValueError(f"axes change the same words {np.flatnonzero(used > 1)}")
 
     def datapath(self, index: int) -> Datapath:
         """The combination as a record."""

@@ -1,4 +1,4 @@
-"""A grid's combinations answer as their records do, and the few programs that an axis takes stand for all of them."""
+"""Combinations answer as their records do, and the few programs that an axis takes stand for all of them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mmaprobe.derivation.search.descent import Group, descend
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.errors import UsageError
+from mmaprobe.models.combinations import Combinations
 from mmaprobe.models.engine import evaluate, evaluate_many
-from mmaprobe.models.grid import Grid
 from mmaprobe.parameters.datapath import OVERFLOWS, Datapath
 
 GROUPS, COMBINATIONS = 6, 24
 
 
-class OneByOne(Grid):
-    """A grid that makes a program of each change."""
+class OneByOne(Combinations):
+    """Combinations that make a program of each edit."""
 
     def _derived(self, axis: object) -> None:
         return None
@@ -48,7 +48,7 @@ def _ends(path: Datapath) -> Iterator[Group]:
         yield path, [roles.zeros(role, field_choices.zero_exponents(path)), roles.widths(role, False)]
 
 
-def made(kind: type[Grid], group: Group) -> Grid | None:
+def made(kind: type[Combinations], group: Group) -> Combinations | None:
     try:
         return kind(*group)
     except (UsageError, ValueError):
@@ -65,17 +65,17 @@ def found(seed: int) -> Case | None:
 def test_combinations_answer_as_their_records(seed: int) -> None:
     drawn = found(seed)
     if drawn is None:
-        pytest.skip("integers have no grids of these axes")
+        pytest.skip("integers have none of these axes")
     source, vectors = Random(seed), mixed_vectors(drawn.instruction, seed, 24)
     for group in groups(drawn.datapath, source):
-        grid, slow = made(Grid, group), made(OneByOne, group)
-        assert (grid is None) == (slow is None)
-        if grid is None or slow is None:
+        quick, slow = made(Combinations, group), made(OneByOne, group)
+        assert (quick is None) == (slow is None)
+        if quick is None or slow is None:
             continue
-        assert np.array_equal(grid.valid, slow.valid)
-        some = np.array(sorted(source.sample(grid.valid.tolist(), min(COMBINATIONS, len(grid.valid)))), np.int64)
-        answers = evaluate_many([grid.datapath(int(i)) for i in some], vectors)
-        assert np.array_equal(grid.evaluate(some, vectors), answers)
+        assert np.array_equal(quick.valid, slow.valid)
+        some = np.array(sorted(source.sample(quick.valid.tolist(), min(COMBINATIONS, len(quick.valid)))), np.int64)
+        answers = evaluate_many([quick.datapath(int(i)) for i in some], vectors)
+        assert np.array_equal(quick.evaluate(some, vectors), answers)
         assert np.array_equal(slow.evaluate(some, vectors), answers)
 
 
@@ -92,5 +92,5 @@ def test_a_descent_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPat
         return descend(start, seen, lambda path: islice(fields.odd(path, (11, 24)), 8), 1)
 
     quick = end()
-    monkeypatch.setattr(Grid, "_derived", OneByOne._derived)
+    monkeypatch.setattr(Combinations, "_derived", OneByOne._derived)
     assert end() == quick
