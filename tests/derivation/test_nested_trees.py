@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation import derive
 from mmaprobe.derivation.hypotheses.nested_trees import handed_on
-from mmaprobe.derivation.search.stages import Search
-from mmaprobe.derivation.session import Session, State
 from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.plain import safe_vectors
 from mmaprobe.devices.model import DatapathDevice
@@ -93,11 +92,11 @@ def device(groups: list[tuple[int, ...]], step: int, seed: int, apart: bool) -> 
 def test_invented_sums_in_sums_are_read_off(groups: list[tuple[int, ...]], step: int, apart: bool, seed: int) -> None:
     """Whatever lanes are in a group: the tree of the probe, then numbers that agree on 20,000 plain vectors."""
     path = device(groups, step, seed, apart)
-    state = State(Session(DatapathDevice(FORM, path), FORM, seed))
-    found = Search(state).run(None)
+    derivation = derive(DatapathDevice(FORM, path), FORM, seed=seed)
+    assert derivation.datapath is not None
     vectors = safe_vectors(FORM, seed + 99, 20_000)
-    assert (evaluate(found, vectors) == evaluate(path, vectors)).all()
-    assert state.session.launches < 50
+    assert (evaluate(derivation.datapath, vectors) == evaluate(path, vectors)).all()
+    assert derivation.launches < 50
 
 
 def test_heavy_products_show_the_roundings_that_narrow_ones_hide() -> None:

@@ -44,7 +44,7 @@ def test_two_derivations_cost_and_answer_the_same_in_either_order() -> None:
     answered, ended = (found[0][-1] for found in seen.values())
     assert answered.total <= MOST < ended.total
     assert (answered.ended, ended.ended) == (False, True)
-    assert {"structures", "neighbours and fresh vectors"} <= dict(answered.stages).keys()
+    assert {"structures that a probe reads", "neighbours and fresh vectors"} <= dict(answered.stages).keys()
 
 
 def test_an_allowance_ends_with_what_each_stage_took() -> None:

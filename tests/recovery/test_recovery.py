@@ -30,7 +30,19 @@ from mmaprobe.equivalence.sum_order import one_operation
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
-from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, walk
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Products,
+    Term,
+    lanes_of,
+    walk,
+)
 from mmaprobe.parameters.diff import TERM_FIELD, datapath_changes
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
@@ -61,6 +73,7 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     """The changes that are not just another spelling.
 
     Steps may be written out as one tree, the operands of an addition have no order,
+    a product that its format holds whole is not rounded (a multiply-add onto it adds two products),
     nobody reads labels where nothing is aligned, where nothing is flushed nobody
     judges what is tiny, a zero exponent may be another one where the formats prove
     that neither cuts anything, the first NaN of one operation is its own choice, and
@@ -103,26 +116,40 @@ def unrolled(datapath: Datapath) -> Any:
     order, size = datapath.order or tuple(range(datapath.k)), datapath.step or datapath.k
     total: Any = "c"
     for start in range(0, datapath.k, size):
-        total = shape(datapath.tree, order[start : start + size], total)
+        total = shape(datapath, datapath.tree, order[start : start + size], total)
     return total
 
 
-def shape(node: Node, lanes: tuple[int, ...], acc: Any) -> Any:
+def shape(path: Datapath, node: Node, lanes: tuple[int, ...], acc: Any) -> Any:
     if isinstance(node, Accumulator):
         return acc
     if isinstance(node, Products):
         return tuple(sorted(lanes[lane] for lane in node.lanes))
     if isinstance(node, Fma):
-        start, own = shape(node.acc, lanes, acc), tuple(lanes[lane] for lane in node.lanes)
+        start, own = shape(path, node.acc, lanes, acc), tuple(lanes[lane] for lane in node.lanes)
+        if isinstance(start[0], int) and len(start) == len(own) == 1:
+            return ("add", *sorted((start, own), key=repr))
         return ("fma", start[1], (*start[2], *own)) if start[0] == "fma" else ("fma", start, own)
     if isinstance(node, Add):
-        return ("add", *sorted((shape(part, lanes, acc) for part in (node.x, node.y)), key=repr))
+        return ("add", *sorted((shape(path, part, lanes, acc) for part in (node.x, node.y)), key=repr))
     if isinstance(node, (Fused, Exact)):
         terms = [term.of if isinstance(term, Term) else term for term in node.terms]
         if isinstance(node, Exact) and len(terms) == 1 and isinstance(terms[0], Accumulator):
             return acc
-        return (type(node).__name__, *sorted((shape(term, lanes, acc) for term in terms), key=repr))
+        if isinstance(node, Exact) and len(terms) == 1 and isinstance(terms[0], Products) and whole(path, node):
+            return shape(path, terms[0], lanes, acc)
+        return (type(node).__name__, *sorted((shape(path, term, lanes, acc) for term in terms), key=repr))
     return "zero"
+
+
+def whole(path: Datapath, node: Exact) -> bool:
+    """Whether the format that a node rounds to holds every product of two operands."""
+    if node.to is None or path.scale is not None or len(lanes_of(node.terms[0])) != 1:
+        return False
+    a, b, to = (formats.get(name) for name in (path.a, path.b, node.to.format))
+    least = a.min_exponent - a.fraction_bits + b.min_exponent - b.fraction_bits
+    digits = to.fraction_bits >= a.fraction_bits + b.fraction_bits + 1 and to.min_exponent - to.fraction_bits <= least
+    return digits and a.max_exponent + b.max_exponent + 1 <= to.max_exponent
 
 
 def by_oracle(each: Shipped, datapath: Datapath, witness: Witness) -> int:
