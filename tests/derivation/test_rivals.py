@@ -16,6 +16,7 @@ FORMS = {
     "half": ("sm_70", "mma.m8n8k4.row.row.f16.f16.f16.f16"),
     "bf16": ("sm_80", "mma.m16n8k8.f32.bf16.bf16.f32"),
     "tree": ("gfx90a", "v_mfma_f32_32x32x4f16"),
+    "cut once more": ("gfx942", "v_mfma_f32_32x32x4_2b_f16"),
     "fp8": ("sm_120a", "mma.m16n8k16.row.col.f16.e4m3.e4m3.f16"),
 }
 
@@ -57,6 +58,7 @@ def test_vectors_are_codes_and_repeat(form: str) -> None:
         ("fp8", "product.label", "normalised"),
         ("tree", "tree.y.to.rounding", "RNO"),
         ("tree", "tree.to.rounding", "RZ"),
+        ("cut once more", "tree.to.first", "none"),
     ],
 )
 def test_a_pair_is_told_apart(form: str, field: str, value: str) -> None:

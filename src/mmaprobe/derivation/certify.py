@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmaprobe import formats
 from mmaprobe.derivation.budget import NEIGHBOUR, price
 from mmaprobe.derivation.certificate import Certificate, Coverage, Key, SearchedVectors, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Ended
-from mmaprobe.derivation.survivors import Indices, several
+from mmaprobe.derivation.survivors import Indices, Living, several
 from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors, rule_families
 from mmaprobe.derivation.vectors.pairs import EveryPair, every_pair, in_blocks
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
@@ -33,6 +34,8 @@ from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 
+STAGE = "neighbours and fresh vectors"
+"""What pays for a settlement, as the allowance names it."""
 POOL = 1500
 """Vectors of the first pool against neighbours; those of later ones are multiples.  Tuned by ``tests/recovery``, as are
 the sizes below."""
@@ -74,7 +77,7 @@ class Told(NamedTuple):
 PAIRS = 18
 """Vectors that make all pairs of codes or significands, at most, for each fresh one: a tile has M N of them where it
 has the smaller of M and N fresh ones; 2**21 at 120,000."""
-WRONG = 8
+WRONG = 40
 """Fresh vectors with a wrong answer that the search goes on with."""
 FEW = 8
 """Vectors of all pairs that are wrong, at most, where that is a fault of a circuit and no rule."""
@@ -103,7 +106,7 @@ class Settlement:
     def run(self, datapath: Datapath, fresh: int) -> Certificate | Ended:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
         self.state.believed = datapath
-        self.state.session.begin("neighbours and fresh vectors")
+        self.state.session.begin(STAGE)
         self._simplify()
         for turn in range(ROUNDS):
             certificate = (
@@ -112,7 +115,7 @@ class Settlement:
             if isinstance(certificate, Ended):
                 return certificate
             pairs = self._pairs(fresh)
-            wrong = (None if pairs is None else self._wrong_pairs(pairs)) or self._validate(fresh, turn)
+            wrong = self._validate(fresh, turn) or self._wrong_pairs(pairs)
             if wrong is None:
                 self.state.session.check_stable()
                 return replace(certificate, coverage=self._coverage(fresh, pairs))
@@ -120,7 +123,7 @@ class Settlement:
             self.state.session.confirm(wrong.vectors, wrong.answers)
             if not self.state.move(self.state.others):
                 self.state.relative_of = None
-                ended = self._repair(few=wrong.few)
+                ended = self._repair(pairs=pairs)
                 if ended is not None:
                     return ended
         return Ended("fresh vectors kept disagreeing", self.state.current)
@@ -233,35 +236,58 @@ class Settlement:
                 yield Told(list(compress(left, differs)), part[columns], base[columns], rows[:, columns])
                 left = [n for n, differ in zip(left, differs, strict=True) if not differ]
 
-    def _repair(self, more: list[Datapath] | None = None, few: str = "") -> Ended | None:
+    def _repair(self, more: Sequence[Datapath] = (), pairs: EveryPair | None = None) -> Ended | None:
         """The current datapath is wrong somewhere: move to one near it that agrees with everything; another structure
-        comes last, since one can imitate a wrong number for long, and not at all where ``few`` says that hardly a pair
-        of operands is wrong: no structure explains that."""
-        if self._moved_near(more or []):
-            return None
+        comes last, since one can imitate a wrong number for long, and not at all where hardly one of the ``pairs`` of
+        operands is wrong: no structure explains that."""
+        self.state.proofs.clear()
         closest = self.state.current
-        if few:
-            return Ended(few, closest)
-        if self.search.mended(closest) is not None or not isinstance(self.search.next_structure(), Ended):
+        is_float = formats.get(self.instruction.d).is_float
+        if self._moved_near(more) or (is_float and self.search.mended(closest) is not None):
+            self.state.session.begin(STAGE)
+            return None
+        wrong = self._wrong_pairs(pairs)
+        if wrong is not None and wrong.few:
+            return Ended(wrong.few, closest)
+        if is_float and not isinstance(self.search.next_structure(), Ended):
+            self.state.session.begin(STAGE)
             return None
         self.state.believed = closest
-        if self.state.move(list(more or [])) or self.state.move(self._two_away()):
-            return None
+        for candidates in (with_numbers(closest, FAR), list(more), self._two_away()):
+            if self.state.move(candidates):
+                return None
         return Ended("the last datapath standing was refuted", closest)
 
-    def _moved_near(self, more: list[Datapath]) -> bool:
-        """Move to a datapath near the current one that agrees with everything; False where there is none."""
-        self.state.proofs.clear()
-        before = numbers(self.state.current)
-        near = [n.datapath for n in neighbours(self.state.current)]
-        values = [path for path in more if path in set(near)]
-        for candidates in (values, self.state.others, near, with_numbers(self.state.current, FAR)):
-            if self.state.move(list(candidates)):
-                self._simplify()
-                after = numbers(self.state.current)
-                self._pin_down({name for name, value in after.items() if value != before.get(name)})
-                return True
-        return False
+    def _moved_near(self, more: Sequence[Datapath]) -> bool:
+        """Move to a datapath near the current one that agrees with everything, also with what tells all of these apart;
+        False where there is none."""
+        current, view = self.state.current, self.state.session.all
+        near = [n.datapath for n in neighbours(current)]
+        first = [path for path in more if path in set(near)]
+        alive = view.alive(list(dict.fromkeys([*first, *self.state.others, *near])))
+        if not alive:
+            return False
+        before = numbers(current)
+        fields = {name for name, value in numbers(alive[0]).items() if value != before.get(name)}
+        if fields:
+            alive = list(dict.fromkeys([*alive, *view.alive(with_numbers(alive[0], FAR, fields))]))
+        left = self._told_apart(alive)
+        if len(left):
+            self.state.choose(left)
+            self._simplify()
+        return len(left) > 0
+
+    def _told_apart(self, datapaths: list[Datapath]) -> Living:
+        """Those of datapaths that agree with everything that vectors leave which are aimed at the differences."""
+        view, current = self.state.session.all, self.state.current
+
+        def pool(seed: int, count: int) -> Batch:
+            if not can_attack(self.instruction):
+                return mixed_vectors(self.instruction, seed, max(count, POOL))
+            return attack_vectors(self.instruction, current, datapaths, seed, max(count, POOL))
+
+        every = several(datapaths, self.state.allowance)
+        return eliminate(view, every, pool, seed=self.state.seed + view.count)
 
     def _simplify(self) -> None:
         """Without a last conversion, where nothing asked so far speaks for one."""
@@ -270,21 +296,6 @@ class Settlement:
             plain = moved(current, "between", "none")
             if self.state.session.all.alive([plain]):
                 self.state.believed, self.state.others = plain, [current, *self.state.others]
-
-    def _pin_down(self, fresh: set[str]) -> None:
-        """Where numbers near the ``fresh`` ones agree as well, all of them are told apart at once, not step by step."""
-        current, view = self.state.current, self.state.session.all
-        alive = view.alive([current, *with_numbers(current, FAR, fresh)]) if fresh else []
-        if len(alive) < 2 or not can_attack(self.instruction):
-            return
-
-        def pool(seed: int, count: int) -> Batch:
-            return attack_vectors(self.instruction, current, alive, seed, max(count, POOL))
-
-        every = several(alive, self.state.allowance)
-        left = eliminate(view, every, pool, seed=self.state.seed + view.count)
-        if len(left):
-            self.state.choose(left)
 
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""
@@ -298,8 +309,10 @@ class Settlement:
             return None
         return found
 
-    def _wrong_pairs(self, pairs: EveryPair) -> Wrong | None:
+    def _wrong_pairs(self, pairs: EveryPair | None) -> Wrong | None:
         """The first pairs on which device and datapath differ, if any."""
+        if pairs is None:
+            return None
         session, total = self.state.session, 0
         found: list[tuple[Batch, Bits]] = []
         session.say(f"every pair of {pairs.what} in every lane: {pairs.vectors:,} vectors")

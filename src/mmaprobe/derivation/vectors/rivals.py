@@ -265,9 +265,26 @@ def _ties(terms: Terms, places: list[Ints]) -> None:
     terms.put(places[0], anchor)
 
 
+def _tails(terms: Terms, places: list[Ints]) -> None:
+    """A term, mostly c, and half of a last place of its sum beside it; below the last kept bits one term or two of one
+    bit, which the tie shows or hides; zeros elsewhere."""
+    lowest = max(terms.a.min_exponent + terms.b.min_exponent, terms.d.min_exponent - terms.d.fraction_bits)
+    half = np.where(terms.flags() | terms.flags(), terms.d.fraction_bits + 1, terms.pick(terms.places.reach))
+    depth = np.maximum(terms.pick(terms.places.reach) + terms.jitter(-1, 9), half + 1)
+    room = np.maximum(terms.highest() + half - lowest - depth, 1)
+    anchor = lowest + depth + (terms.rng.random(terms.count) * room).astype(np.int64)
+    anchor = np.minimum(anchor, terms.d.max_exponent - 1)
+    terms.c_first(places, terms.flags() | terms.flags())
+    terms.put(places[3], np.where(terms.flags(), ABSENT, anchor - depth + terms.jitter(-2, 8)), terms.flags(), ONE)
+    terms.put(places[2], anchor - depth, terms.flags(), ONE)
+    near, kind = terms.pick((-1, 0, 0, 0, 0, 0, 0, 0, 1, 2)), terms.choose(ONE, ONE, ONE, ONE, HALF)
+    terms.put(places[1], anchor - half + near, terms.flags(), kind)
+    terms.put(places[0], anchor, terms.flags(), terms.choose(ONE, NEXT, FULL, FEW, ANY))
+
+
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
     "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust,
-    "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "specials": _specials,
+    "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails, "specials": _specials,
 }  # fmt: skip
