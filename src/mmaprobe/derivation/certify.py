@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -24,6 +24,7 @@ from mmaprobe.derivation.vectors.pairs import EveryPair, every_pair, in_blocks
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
 from mmaprobe.devices.base import run_tiles, run_vectors
 from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.checker import Argument
 from mmaprobe.generators import families_for
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.models import engine
@@ -46,8 +47,9 @@ MOVES = 24
 step at a time."""
 FAR = 48
 """Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
-ATTEMPTS = 5
-"""Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
+EARLY, ATTEMPTS = 2, 5
+"""Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it.
+The early ones come before the fresh vectors."""
 LAST_POOL = 40_000
 """Size of the last pool: rare differences need many vectors."""
 ATTACK = 60_000_000
@@ -79,6 +81,8 @@ PAIRS = 18
 has the smaller of M and N fresh ones; 2**21 at 120,000."""
 WRONG = 40
 """Fresh vectors with a wrong answer that the search goes on with."""
+CODES = 1 << 16
+"""All pairs of codes of 8 bits: so many are asked wherever a fresh vector is wrong."""
 FEW = 8
 """Vectors of all pairs that are wrong, at most, where that is a fault of a circuit and no rule."""
 
@@ -94,67 +98,97 @@ class Wrong:
 
 
 class Settlement:
-    """What happens to the datapath that a search came up with."""
+    """What happens to the datapath that a search came up with: its neighbours, those ``left`` that nothing refutes, why
+    others are the same function (``reasons``), and the pools that were tried."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
         self.state = search.state
         self.instruction = search.instruction
+        self.near: list[Neighbour] = []
+        self.left: list[Neighbour] = []
+        self.reasons: dict[Key, Argument | None] = {}
+        self.pools: list[SearchedVectors] = []
         self.met: Counter[Key] = Counter()
         """Vectors of pools that told a neighbour of the current datapath from nothing."""
+        self.corrections = 0
 
     def run(self, datapath: Datapath, fresh: int) -> Certificate | Ended:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
         self.state.believed = datapath
         self.state.session.begin(STAGE)
         self._simplify()
-        for turn in range(ROUNDS):
-            certificate = (
-                self._refute(turn) if self.state.relative_of is None else self._refute_relatives(self.state.relative_of)
-            )
-            if isinstance(certificate, Ended):
-                return certificate
-            pairs = self._pairs(fresh)
-            wrong = self._validate(fresh, turn) or self._wrong_pairs(pairs)
-            if wrong is None:
-                self.state.session.check_stable()
-                return replace(certificate, coverage=self._coverage(fresh, pairs))
-            self.state.session.say("a fresh vector disagrees: searching on")
-            self.state.session.confirm(wrong.vectors, wrong.answers)
-            if not self.state.move(self.state.others):
-                self.state.relative_of = None
-                ended = self._repair(pairs=pairs)
-                if ended is not None:
-                    return ended
-        return Ended("fresh vectors kept disagreeing", self.state.current)
-
-    def _refute(self, turn: int) -> Certificate | Ended:
-        """Every neighbour of the current datapath: a witness against it, an argument, or open."""
-        for sweep in range(MOVES):
-            pools: list[SearchedVectors] = []
-            self.met.clear()
-            near = neighbourhood(self.state.current)
-            self.state.allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(self.state.current.tree)))
-            reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(near)}
-            left = [n for n in near if reasons.get(n[:2], "refuted") is None]
-            moved: bool | Ended = False
-            for attempt in range(ATTEMPTS):
-                if not left:
-                    break
-                seed = self.state.seed + 7919 * (turn + 1) + 101 * sweep + attempt
-                pool, names = self._pool(left, seed, attempt)
-                pools.append(SearchedVectors(names, seed, pool.size))
-                left, moved = self._attack(left, pool)
-                if isinstance(moved, Ended):
-                    return moved
-                if moved:
-                    break
-            if not moved:
-                grounds = {n[:2]: self.state.proofs.get(n[:2]) or reasons[n[:2]] for n in near}
-                asked = self.state.session.all.count
-                return Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, pools)
-            self.state.proofs.clear()
+        for turn in range(MOVES):
+            found = self._settled(turn, fresh)
+            if found is not None:
+                return found
         return Ended("neighbours kept replacing each other", self.state.current)
+
+    def _settled(self, turn: int, fresh: int) -> Certificate | Ended | None:
+        """The certificate of the current datapath; None where another one is believed now.  Fresh vectors come before
+        the large pools, which a datapath that is wrong elsewhere does not deserve: but where a fault of one pair, which
+        many of them may meet, takes many vectors to be known for one."""
+        pairs = self._pairs(fresh)
+        early = EARLY if pairs is None or pairs.vectors <= CODES else ATTEMPTS
+        self._look()
+        steps: tuple[Callable[[], bool | Ended], ...] = (
+            lambda: self._refuted(turn, range(early)),
+            lambda: self._corrected(self._validate(fresh, turn), pairs, early < ATTEMPTS),
+            lambda: self._refuted(turn, range(early, ATTEMPTS)),
+            lambda: self._corrected(self._wrong_pairs(pairs), pairs),
+        )
+        for step in steps:
+            moved = step()
+            if moved:
+                return moved if isinstance(moved, Ended) else None
+        self.state.session.check_stable()
+        return replace(self._certificate(), coverage=self._coverage(fresh, pairs))
+
+    def _look(self) -> None:
+        """At the neighbours of the current datapath: those left are neither refuted by what was asked nor the same."""
+        self.near, self.left, self.reasons, self.pools = [], [], {}, []
+        self.met.clear()
+        if self.state.relative_of is None:
+            self.near = neighbourhood(self.state.current)
+            self.state.allowance.spend(NEIGHBOUR * len(self.near) * sum(1 for _ in walk(self.state.current.tree)))
+            self.reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(self.near)}
+            self.left = [n for n in self.near if self.reasons.get(n[:2], "refuted") is None]
+
+    def _refuted(self, turn: int, attempts: range) -> bool | Ended:
+        """Try pools on the neighbours left, until another one is believed: whether it is."""
+        for attempt in attempts:
+            if not self.left:
+                break
+            seed = self.state.seed + 7919 * (turn + 1) + attempt
+            pool, names = self._pool(self.left, seed, attempt)
+            self.pools.append(SearchedVectors(names, seed, pool.size))
+            self.left, moved = self._attack(self.left, pool)
+            if moved:
+                return moved
+        return False
+
+    def _corrected(self, wrong: Wrong | None, pairs: EveryPair | None, early: bool = False) -> bool | Ended:
+        """Move away from a datapath that fresh vectors, or pairs, show to be wrong: whether one had to.  ``early``: not
+        where hardly one of the pairs is wrong, since all neighbours come before that."""
+        if wrong is None or (early and (fault := self._wrong_pairs(pairs)) is not None and fault.few):
+            return False
+        self.corrections += 1
+        if self.corrections == ROUNDS:
+            return Ended("fresh vectors kept disagreeing", self.state.current)
+        self.state.session.say("a fresh vector disagrees: searching on")
+        self.state.session.confirm(wrong.vectors, wrong.answers)
+        if self.state.relative_of is not None and self.state.move(self.state.others):
+            return True
+        self.state.relative_of = None
+        return self._repair(pairs=pairs) or True
+
+    def _certificate(self) -> Certificate:
+        """What was found about every neighbour."""
+        if self.state.relative_of is not None:
+            return self._refute_relatives(self.state.relative_of)
+        grounds = {n[:2]: self.state.proofs.get(n[:2]) or self.reasons[n[:2]] for n in self.near}
+        asked = self.state.session.all.count
+        return Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, self.pools)
 
     def _unseen(self, near: list[Neighbour]) -> list[Neighbour]:
         """Those that nothing the device has answered so far refutes; the others get that answer as their witness."""
@@ -284,10 +318,10 @@ class Settlement:
         def pool(seed: int, count: int) -> Batch:
             if not can_attack(self.instruction):
                 return mixed_vectors(self.instruction, seed, max(count, POOL))
-            return attack_vectors(self.instruction, current, datapaths, seed, max(count, POOL))
+            return attack_vectors(self.instruction, current, datapaths, seed, max(8 * count, POOL))
 
         every = several(datapaths, self.state.allowance)
-        return eliminate(view, every, pool, seed=self.state.seed + view.count)
+        return eliminate(view, every, pool, seed=self.state.seed + view.count, patience=2)
 
     def _simplify(self) -> None:
         """Without a last conversion, where nothing asked so far speaks for one."""
@@ -336,11 +370,19 @@ class Settlement:
         return Coverage(fresh, pairs.what, pairs.vectors, session.run + fresh + pairs.vectors)
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
-        """The first fresh vectors on which device and datapath differ, with the device's answers, if any."""
+        """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
+        family, and a third of them of the search's own kinds and aimed at the datapath's numbers."""
         seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 3
-        families = hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own)
-        mixed = mixed_vectors(self.instruction, seed, own)
-        vectors = join([families, mixed.slice(mixed.size - own, mixed.size)])
+        aimed = own // 2 if can_attack(self.instruction) else 0
+        mixed = mixed_vectors(self.instruction, seed, own - aimed)
+        parts = [
+            hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own),
+            mixed.slice(mixed.size - own + aimed, mixed.size),
+        ]
+        if aimed:
+            parts.append(attack_vectors(self.instruction, self.state.current, [], seed, aimed).slice(0, aimed))
+        vectors = join(parts)
         answers = run_vectors(self.state.session.device, self.instruction, vectors)
         wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
-        return Wrong(take(vectors, wrong[:WRONG]), answers[wrong[:WRONG]]) if wrong.size else None
+        some = wrong[np.linspace(0, wrong.size - 1, min(wrong.size, WRONG)).astype(int)]
+        return Wrong(take(vectors, some), answers[some]) if wrong.size else None

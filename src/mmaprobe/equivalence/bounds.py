@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from mmaprobe.equivalence.headroom import aligned_width
 from mmaprobe.equivalence.spans import FAR, NOTHING, DatapathSpans, Span, encoded, operand_span, product_span, scaled
@@ -25,8 +26,10 @@ from mmaprobe.parameters.datapath import (
 )
 
 
+@lru_cache(maxsize=16)
 def trace(datapath: Datapath, accumulator: Span) -> DatapathSpans:
-    """Every span of a step whose accumulator lies in ``accumulator``; the step's result is at ``tree``."""
+    """Every span of a step whose accumulator lies in ``accumulator``; the step's result is at ``tree``.  Kept for those
+    who ask again: nobody may add to it."""
     found = DatapathSpans()
     product = found.note("product.exact", product_span(datapath))
     limit = datapath.product.overflow_exponent

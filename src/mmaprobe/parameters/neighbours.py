@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ class Neighbour(NamedTuple):
     datapath: Datapath
 
 
-def neighbours(datapath: Datapath) -> list[Neighbour]:
+@lru_cache(maxsize=4)
+def neighbours(datapath: Datapath) -> tuple[Neighbour, ...]:
     """Every datapath one change away, each once.
 
     Numbers (fraction bits, zero exponent, cut-off, product overflow) move by
@@ -41,7 +43,7 @@ def neighbours(datapath: Datapath) -> list[Neighbour]:
             continue  # the tree has no such step length, or the record refuses the combination
         if changed != datapath:
             found.setdefault(changed, Neighbour(field, value, changed))
-    return list(found.values())
+    return tuple(found.values())
 
 
 def neighbourhood(datapath: Datapath) -> list[Neighbour]:

@@ -24,11 +24,11 @@ def codes_of(rng: np.random.Generator, fmt: formats.Format, exponent: Ints, nega
     """Codes of this exponent, sign and kind of fraction; subnormal below the lowest normal, zero for ABSENT."""
     bits = fmt.fraction_bits
     ones = (1 << bits) - 1
-    fraction = np.select(
-        [kind == ONE, kind == NEXT, kind == FULL, kind == HALF, kind == FEW],
-        [0, min(1, ones), ones, (ones + 1) >> 1, _few(rng, bits, exponent.shape)],
-        rng.integers(0, ones + 1, exponent.shape),
-    )
+    kinds = np.where(exponent == ABSENT, ONE, kind)
+    fraction = np.array([0, min(1, ones), ones, (ones + 1) >> 1, 0, 0], np.int64)[kinds]
+    few, anything = kinds == FEW, kinds == ANY
+    fraction[few] = _few(rng, bits, int(few.sum()))
+    fraction[anything] = rng.integers(0, ones + 1, int(anything.sum()))
     under = np.clip(fmt.min_exponent - exponent, 0, bits + 1)
     field = np.clip(exponent, fmt.min_exponent, fmt.max_exponent) + fmt.bias
     top = exponent >= fmt.max_exponent
@@ -40,9 +40,9 @@ def codes_of(rng: np.random.Generator, fmt: formats.Format, exponent: Ints, nega
     return found
 
 
-def _few(rng: np.random.Generator, bits: int, shape: tuple[int, ...]) -> Ints:
+def _few(rng: np.random.Generator, bits: int, count: int) -> Ints:
     """Fractions of significands with three digits, one of them the first; a digit is a power of two of either sign."""
-    total = np.zeros(shape, np.int64)
+    total = np.zeros(count, np.int64)
     for _ in range(2):
-        total += rng.choice((-1, 0, 1), shape) << rng.integers(0, max(bits, 1), shape)
+        total += rng.integers(-1, 2, count) << rng.integers(0, max(bits, 1), count)
     return total % (1 << bits)
