@@ -71,6 +71,13 @@ def test_formats_in_between() -> None:
     assert not rounded_alike(hopper, replace(moved(hopper, "between", "f64"), result=None))
 
 
+@pytest.mark.parametrize(("first", "holds"), [("31 RD", True), ("52 RNO", True), ("53 RD", False), ("none", False)])
+def test_a_format_in_between_that_holds_a_first_cut(first: str, holds: bool) -> None:
+    path = mutate(mutate(PATHS["cdna3"], "tree.terms.0.fraction_bits", "uncut"), "tree.to.first", first)
+    assert rounded_alike(path, moved(path, "between", "f64")) == holds
+    assert alike("cdna3", path, moved(path, "between", "f64")) or not holds
+
+
 def test_a_rounding_to_odd_first() -> None:
     half = PATHS["half"]
     between = moved(half, "between", "f32")

@@ -111,8 +111,10 @@ def _contains(wide: formats.Format, d: formats.Format) -> bool:
 
 
 def _passes(span: Span, to: Encode, wide: formats.Format, d: formats.Format) -> bool:
-    """Whether every sum is one of the wide format, normal there, and a first cut is the same in both."""
-    exact = exact_in(span, wide.fraction_bits, wide.min_exponent) and span.top <= wide.max_exponent + 1
+    """Whether every sum, or what a first cut leaves of it, is one of the wide format, normal there, and the cut is the
+    same in both."""
+    cut = span if to.first is None else replace(span, width=min(span.width, to.first[0] + 1), top=span.top + 1)
+    exact = exact_in(cut, wide.fraction_bits, wide.min_exponent) and cut.top <= wide.max_exponent + 1
     first = to.first is None or span.lowest >= d.min_exponent - to.first[0]
     return exact and first and (to.subnormals == "keep" or span.least >= wide.min_exponent)
 
