@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from typing import NamedTuple
 
 import numpy as np
 
@@ -65,15 +64,6 @@ def parts(size: int) -> Iterator[Indices]:
     while start < size:
         yield np.arange(start, min(start + length, size))
         start, length = start + length, 2 * length
-
-
-class Told(NamedTuple):
-    """Neighbours that these columns of a pool tell from the current datapath; its answers to them and theirs."""
-
-    neighbours: list[Neighbour]
-    columns: Indices
-    base: Bits
-    table: Bits
 
 
 PAIRS = 18
@@ -237,22 +227,25 @@ class Settlement:
         prices: dict[int, list[Neighbour]] = {}
         for n in left:
             prices.setdefault(price(program(n.datapath)), []).append(n)
-        told = [each for units, some in prices.items() for each in self._told(some, units, pool, len(left))]
-        if not told:
+        found = [each for units, some in prices.items() for each in self._told(some, units, pool, len(left))]
+        if not found:
             return left, False
-        columns = np.concatenate([each.columns for each in told])
-        asked = take(pool, columns)
+        told = [n for some, _ in found for n in some]
+        asked = take(pool, np.concatenate([columns for _, columns in found]))
+        table = self.state.allowance.evaluate([self.state.current, *(n.datapath for n in told)], asked)
+        chosen = telling(table, from_first=True)
+        asked, table = take(asked, chosen), table[:, chosen]
         answers = self.state.session.ask(asked)
-        if (answers != np.concatenate([each.base for each in told])).any():
+        if (answers != table[0]).any():
             return left, self._repair([n.datapath for n in left]) or True
-        for each in told:
-            keys = [n[:2] for n in each.neighbours]
-            self.state.proofs |= witnesses_against(keys, each.table, each.base, take(pool, each.columns))
+        self.state.proofs |= witnesses_against((n[:2] for n in told), table[1:], answers, asked)
         return [n for n in left if n[:2] not in self.state.proofs], False
 
-    def _told(self, left: list[Neighbour], units: int, pool: Batch, among: int) -> Iterator[Told]:
-        """Part by part of a pool those neighbours that it tells from the current datapath, which meet no more of it;
-        all cost so many units a lane, and ``among`` so many share what may be taken."""
+    def _told(
+        self, left: list[Neighbour], units: int, pool: Batch, among: int
+    ) -> Iterator[tuple[list[Neighbour], Indices]]:
+        """Part by part of a pool those neighbours that it tells from the current datapath, which meet no more of it,
+        and the columns that do; all cost so many units a lane, and ``among`` so many share what may be taken."""
         allowed = ATTACK * len(left) // among
         for part in parts(pool.size):
             taken = units * self.instruction.k * len(left) * len(part)
@@ -267,7 +260,7 @@ class Settlement:
             if any(differs):
                 rows = np.stack(list(compress(table, differs)))
                 columns = telling(np.concatenate([base[None], rows]), from_first=True)
-                yield Told(list(compress(left, differs)), part[columns], base[columns], rows[:, columns])
+                yield list(compress(left, differs)), part[columns]
                 left = [n for n, differ in zip(left, differs, strict=True) if not differ]
 
     def _repair(self, more: Sequence[Datapath] = (), pairs: EveryPair | None = None) -> Ended | None:
