@@ -41,14 +41,18 @@ POOL = 1500
 the sizes below."""
 ROUNDS = 6
 """How often fresh vectors may disagree."""
-MOVES = 24
-"""How often a neighbour may take the place of what is believed, between two sets of fresh vectors: a number walks one
-step at a time."""
+MOVES = 48
+"""How often another datapath may take the place of what is believed: a number walks step by step."""
+AIMED = 8
+"""Vectors aimed at datapaths that all agree, for each of a usual pool."""
+DRY = 2
+"""Such pools that may tell none of them apart."""
 FAR = 48
 """Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
-EARLY, ATTEMPTS = 2, 5
-"""Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it.
-The early ones come before the fresh vectors."""
+ATTEMPTS = 5
+"""Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
+EARLY = 2
+"""Pools before the fresh vectors; the others come after them."""
 LAST_POOL = 40_000
 """Size of the last pool: rare differences need many vectors."""
 ATTACK = 60_000_000
@@ -56,16 +60,6 @@ ATTACK = 60_000_000
 it, and what those leave that are soon told apart is for the others of its price."""
 LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
-
-
-def parts(size: int) -> Iterator[Indices]:
-    """``LEAST`` numbers, then twice as many, and so on, up to ``size``."""
-    start, length = 0, LEAST
-    while start < size:
-        yield np.arange(start, min(start + length, size))
-        start, length = start + length, 2 * length
-
-
 PAIRS = 18
 """Vectors that make all pairs of codes or significands, at most, for each fresh one: a tile has M N of them where it
 has the smaller of M and N fresh ones; 2**21 at 120,000."""
@@ -75,6 +69,14 @@ CODES = 1 << 16
 """All pairs of codes of 8 bits: so many are asked wherever a fresh vector is wrong."""
 FEW = 8
 """Vectors of all pairs that are wrong, at most, where that is a fault of a circuit and no rule."""
+
+
+def parts(size: int) -> Iterator[Indices]:
+    """``LEAST`` numbers, then twice as many, and so on, up to ``size``."""
+    start, length = 0, LEAST
+    while start < size:
+        yield np.arange(start, min(start + length, size))
+        start, length = start + length, 2 * length
 
 
 @dataclass(frozen=True)
@@ -311,10 +313,10 @@ class Settlement:
         def pool(seed: int, count: int) -> Batch:
             if not can_attack(self.instruction):
                 return mixed_vectors(self.instruction, seed, max(count, POOL))
-            return attack_vectors(self.instruction, current, datapaths, seed, max(8 * count, POOL))
+            return attack_vectors(self.instruction, current, datapaths, seed, max(AIMED * count, POOL))
 
         every = several(datapaths, self.state.allowance)
-        return eliminate(view, every, pool, seed=self.state.seed + view.count, patience=2)
+        return eliminate(view, every, pool, seed=self.state.seed + view.count, patience=DRY)
 
     def _simplify(self) -> None:
         """Without a last conversion, where nothing asked so far speaks for one."""
