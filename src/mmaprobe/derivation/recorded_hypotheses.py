@@ -33,9 +33,12 @@ from mmaprobe.parameters.rewrite import zero_exponent_of
 
 ALIGNMENTS = ("RZ", "RD", "RU", "RNE", "RNA")
 RESULTS = ("RZ", "RNE", "RD", "RU")
-MOST_SHAPES, TURNS, UNITS = 6, 24, 600_000_000
-"""So many sums in sums, the closest ones, are taken downhill, so many groups of fields each, within so many
-units of work."""
+MOST_SHAPES = 6
+"""Sums in sums, the closest ones, that are taken downhill; tuned on the recordings of tests/derivation."""
+TURNS = 24
+"""Groups of fields that each of them is taken downhill by, at most; tuned on the same."""
+UNITS = 600_000_000
+"""Units of work (``budget``) of these ways down: about twelve seconds of a core."""
 SOME = 32
 """So many, at most, of the datapaths that agree and differ in one group of fields stand for all of them."""
 

@@ -18,7 +18,8 @@ Group = tuple[Datapath, list[Axis]]
 Ways = Callable[[Datapath], Iterable[Group]]
 """The groups of fields around a datapath, those first that matter most."""
 SWEEPS = 4
-"""Sweeps through all groups at most, of which the last may only find that nothing is nearer."""
+"""Sweeps through all groups at most, of which the last may only find that nothing is nearer; tuned by
+``tests/recovery``."""
 
 
 def around(path: Datapath, ways: Ways) -> Iterator[Combinations]:

@@ -29,7 +29,7 @@ Precisions = tuple[int, ...]
 MOST_FIRST = 24
 """Bits, fewer than which products are cut to: those of f32's significand."""
 ROOM = 12
-"""Bits that a first cut of a sum keeps beyond those of its format, at most."""
+"""Bits that a first cut of a sum keeps beyond those of its format, at most; tuned by ``tests/recovery``."""
 MOST_SIGNS = 40_000
 """Combinations of signs and flushes, at most: a second of one core where K is 64."""
 TINY = (("keep", "after"), *(("signed_zero", when) for when in choices(Encode, "tininess")))

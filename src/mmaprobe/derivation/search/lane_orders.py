@@ -20,8 +20,10 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
 from mmaprobe.parameters.rewrite import map_fused
 
-TOLD, TRIED = 6, 48
-"""So many vectors tell the places of lanes apart, of so many tried."""
+TOLD = 6
+"""Pairs of unlike lanes that tell the places of lanes apart, at most; tuned by ``tests/recovery``."""
+TRIED = 48
+"""Pairs among which those are chosen; tuned by ``tests/recovery``."""
 
 
 @dataclass(frozen=True)

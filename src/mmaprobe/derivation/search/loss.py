@@ -1,6 +1,6 @@
 """How far a hypothesis is from the answers: graded, so that a search downhill sees when it comes nearer.
 
-The loss of one answer is log2(1 + distance in places of the answers seen), 1/4 at least where it is wrong: a wrong
+The loss of one answer is log2(1 + distance in places of the answers seen), and 1/2 more where it is wrong: a wrong
 rounding costs little, a wrong precision more, a wrong structure most.  Of integers every wrong answer costs the same,
 and of recorded sums in sums: these cancel, and a wrong rounding inside one costs as much as a wrong structure.
 """
@@ -28,10 +28,16 @@ Found = tuple[Datapath, float]
 Reach = tuple[int, ...] | None
 """How far about the best of the level before each axis is looked at."""
 FIRST = 12
-"""Vectors that meet all hypotheses before the first are dropped."""
-KEPT, FEWEST = 6, 4
-"""One in so many of the hypotheses stays each time, of few so many; and all that have no loss."""
-LEAST, MOST = 0.5, 14.0
+"""Vectors that meet all hypotheses before the first are dropped; tuned by ``tests/recovery``."""
+KEPT = 6
+"""One in so many of the hypotheses stays each time, and all that have no loss; tuned by ``tests/recovery``."""
+FEWEST = 4
+"""Hypotheses that stay each time, at least; tuned by ``tests/recovery``."""
+LEAST = 0.5
+"""Loss of a wrong answer, beside what its distance adds; tuned by ``tests/recovery``."""
+MOST = 14.0
+"""Loss that the distance of one answer adds, at most: a few far answers do not outweigh all others; tuned by
+``tests/recovery``."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +147,13 @@ class Graded:
 
 
 WHOLE = 1500
-"""More combinations than this are looked at from coarse to fine."""
-COARSE, FINE, STRIDE = 16, 20, 6
-"""An axis of more numbers than this is looked at every so many, then between those that were nearest."""
+"""More combinations than this are looked at from coarse to fine; tuned by ``tests/recovery``."""
+COARSE = 16
+"""Numbers of a long axis that are looked at first, about, evenly spread; tuned by ``tests/recovery``."""
+FINE = 20
+"""An axis of more numbers than this is long; tuned by ``tests/recovery``."""
+STRIDE = 6
+"""So many times finer is each look than the one before; tuned by ``tests/recovery``."""
 
 
 class _Level:

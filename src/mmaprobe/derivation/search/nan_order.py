@@ -24,10 +24,13 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Special
 
 MOST_CODES = 3
-"""NaNs of results that are told apart, at most."""
+"""Codes of NaNs in results that rules are made of, at most: of an invalid operation, and of operands; tuned by
+``tests/recovery``."""
 Pair = tuple[str, str]
-PIVOTS, SHORT = 3, 12
-"""A long list is divided by so many of its names at once; a short one is asked in all pairs."""
+PIVOTS = 3
+"""Names by which a long list is divided at once: four parts a launch; tuned by ``tests/recovery``."""
+SHORT = 12
+"""Names of a list that is asked in all pairs, at most: 66 vectors; tuned by ``tests/recovery``."""
 
 
 class NanOrder:

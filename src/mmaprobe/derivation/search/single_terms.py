@@ -26,7 +26,7 @@ from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
 from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
 
 WIDE = 60
-"""Fraction bits of a sum that the engine cannot hold uncut."""
+"""Fraction bits of a sum that the engine cannot hold uncut: more than plain vectors show."""
 
 
 @dataclass(frozen=True)

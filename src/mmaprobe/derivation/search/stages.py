@@ -41,26 +41,49 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.rewrite import simpler, spellings
 
-SINGLE, UNIFORM, SAFE, FEW, HEAVY, SPECIAL = 48, 32, 40, 64, 32, 64
-"""Vectors of the first launch, by kind."""
+# Every number below is tuned by ``tests/recovery``: what ships and random architectures, by answers, tiles and seconds.
+SINGLE = 48
+"""Vectors of one term in the first launch."""
+UNIFORM = 32
+"""Vectors of equal lanes in the first launch."""
+SAFE = 40
+"""Vectors whose every term is a normal result, in the first launch."""
+FEW = 64
+"""Vectors of few terms in the first launch."""
+HEAVY = 32
+"""Vectors of large products in the first launch, where narrow ones hide roundings."""
+SPECIAL = 64
+"""Vectors with NaNs, infinities and zeros in the first launch."""
 MORE = 3
 """So many times as many plain vectors are asked where what a probe reads of the tree does not lead to the end."""
-RANGE, LOW, NEAR_ENDS, FAINT = 24, 8, 16, 32
-"""Vectors of the launch at the ends of the range, by kind; the last of each format and each end."""
-FRESH, LOOKED = 96, 200
-"""Fresh vectors asked, and of how many of each kind those are chosen that tell the most datapaths apart."""
-RANKED, KEPT, BEST = 40, 12, 4
-"""Datapaths that go downhill a sweep; of which so many are kept, and so many go on to the moves that add and remove."""
-ODD_TURNS, FINISHING = 4, 8
-"""Turns through the moves that add and remove, and through the stages after the structure."""
+RANGE = 24
+"""Vectors of extremes, in the launch at the ends of the range."""
+LOW = 8
+"""Vectors of zeros and tiny terms among others, in that launch."""
+NEAR_ENDS = 16
+"""Vectors near one end of the range of one format, in that launch."""
+FAINT = 32
+"""Vectors of terms below the result's range, in that launch."""
+FRESH = 96
+"""Fresh vectors that a datapath meets before it is answered, half of them chosen to tell datapaths apart."""
+LOOKED = 200
+"""Vectors of each kind among which those are chosen."""
+RANKED = 40
+"""Datapaths, the nearest of all structures, that go downhill a sweep."""
+KEPT = 12
+"""Datapaths that are kept after each sweep."""
+BEST = 4
+"""Datapaths that go on to the moves that add and remove, and to the ends of the range."""
+ODD_TURNS = 4
+"""Turns through the moves that add and remove, at most."""
+FINISHING = 8
+"""Turns of one datapath through the stages after the structure, at most."""
 HOPELESS = 40.0
 """Loss of plain answers from which a structure is not taken to the ends of the range."""
 ALIKE = 6.0
 """Loss of plain answers that a structure may have more than the nearest and still be taken on."""
 WITHIN = 20.0
 """Loss that a datapath may have more than the nearest and still be taken on."""
-MOST_RIVALS = 4000
-MOST_STRUCTURES = 8
 
 
 @dataclass(frozen=True)
