@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.derivation.search.descent import Group, descend, descent, race
-from mmaprobe.derivation.search.loss import Graded
-from mmaprobe.derivation.survivors import Living
+from mmaprobe.derivation.search.loss import FIRST, Graded
+from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.models.combinations import Combinations
-from mmaprobe.models.engine import evaluate
+from mmaprobe.models.engine import evaluate, evaluate_many
+from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products
 
 FORM = Instruction("test.f16", "test.f16", "test", 16, 8, 8, "f16", "f16", "f32", "f32")
@@ -82,6 +84,28 @@ def test_every_answer_counts_or_the_normal_ones() -> None:
     other = replace(TRUTH, tree=replace(SUM, to=Encode("f32", "RZ", zero="positive")))
     assert graded().total(other) == 0 < graded(every=True).total(other)
     assert len(graded(every=True).answers) == VECTORS.size > len(graded().answers)
+
+
+@pytest.mark.parametrize("bits", range(6, 10))
+def test_long_axes_are_looked_at_from_coarse_to_fine(bits: int) -> None:
+    """Numbers that no first look meets."""
+    truth = field_choices.cut(TRUTH, bits, "RNE")
+    seen = Graded.of(FORM, [(VECTORS, evaluate(truth, VECTORS))], Allowance())
+    axes = [field_choices.fraction_bits(True), field_choices.alignment(), field_choices.rounding()]
+    found = seen.nearest(truth, axes)
+    assert found is not None
+    assert found[1] == 0
+    assert {term.fraction_bits for term in found[0].tree.terms} == {bits}  # type: ignore[union-attr]
+
+
+def test_what_has_no_loss_so_far_stays() -> None:
+    """However many others have none either on the first vectors."""
+    every = [*(field_choices.cut(TRUTH, bits, "RZ") for bits in range(2, 40)), TRUTH]
+    same = np.flatnonzero((evaluate_many(every, VECTORS) == evaluate(TRUTH, VECTORS)).all(axis=0))
+    order = np.concatenate([np.repeat(same[:1], FIRST), np.arange(VECTORS.size)])
+    vectors = take(VECTORS, order)
+    seen = replace(graded(every=True), vectors=vectors, answers=evaluate(TRUTH, vectors))
+    assert seen.least(several(every, Allowance())) == (TRUTH, 0)
 
 
 def test_halving_drops_nothing_without_loss() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mmaprobe import formats
@@ -82,6 +83,11 @@ def test_a_loss_grows_with_the_distance() -> None:
     seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Allowance())
     near, far = (seen.total(field_choices.cut(CHAIN, bits, "RZ")) for bits in (12, 4))
     assert 0 == seen.total(CHAIN) < near < far
+    table, part = np.stack([seen.answers + 1, seen.answers + 1000]), np.arange(len(seen.answers))
+    one, thousand = seen.loss(table, part)
+    assert 0 < one < thousand  # as many are wrong
+    counted = replace(seen, counted=True).loss(table, part)
+    assert counted[0] == counted[1] > 0
 
 
 def test_losses_end_with_the_allowance() -> None:

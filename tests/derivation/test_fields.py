@@ -1,0 +1,62 @@
+"""What a search varies of a datapath: no value of a field is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+
+from mmaprobe import formats
+from mmaprobe.derivation.search import fields
+from mmaprobe.derivation.search.descent import Group
+from mmaprobe.parameters.datapath import (
+    OVERFLOWS,
+    SUBNORMALS,
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Fused,
+    Products,
+)
+from mmaprobe.parameters.described import choices
+
+SUM = Fused.alike((Accumulator(), Products((0, 1, 2, 3))), 20, "RD", to=Encode("f32", "RZ"))
+PATH = Datapath("f16", "f16", "f32", "f32", 4, SUM)
+INNER = Fused.alike((Products((0, 1)), Products((2, 3))), 20, to=Encode("f32", "RZ"))
+APART = replace(PATH, tree=Add(Accumulator(), INNER, Encode("f32")))
+
+
+def made(groups: Iterable[Group]) -> list[Datapath]:
+    """Every datapath that one edit of a group makes."""
+    return [edit(base) for base, axes in groups for axis in axes for edit in axis]
+
+
+def test_every_sign_of_a_zero_is_tried() -> None:
+    found = [edit(PATH).root for axis in fields.signs(PATH, lambda _: True) for edit in axis]
+    signs = product(choices(Encode, "zero"), choices(Encode, "underflow"), SUBNORMALS)
+    assert {(to.zero, to.underflow, to.subnormals) for to in found} == set(signs)
+
+
+def test_every_cut_of_a_product_is_tried() -> None:
+    cuts = {to.first for path in made(fields.odd(PATH, ())) if (to := path.product.to) is not None}
+    assert cuts >= set(product(range(1, fields.MOST_FIRST), formats.ROUNDINGS))
+
+
+def test_every_rounding_and_width_is_tried_of_all_terms_and_of_each() -> None:
+    paths = made(fields.odd(PATH, ()))
+    both = [{(term.fraction_bits, term.rounding) for term in path.tree.terms} for path in paths if path.tree != SUM]  # type: ignore[union-attr]
+    assert {mode for some in both if len(some) == 1 for _, mode in some} == set(formats.ROUNDINGS)
+    assert {bits for some in both if len(some) == 1 for bits, _ in some} >= {None, *range(65)}
+    assert {mode for some in both if len(some) == 2 for _, mode in some} == set(formats.ROUNDINGS)
+
+
+def test_every_rule_of_the_ends_is_tried_of_all_results_and_of_each() -> None:
+    paths = made(fields.ends(APART))
+    tiny = {(to.subnormals, to.tininess) for path in paths for to in (path.tree.to, path.tree.y.to)}  # type: ignore[union-attr]
+    assert tiny >= set(fields.TINY)
+    for rule in OVERFLOWS:
+        assert any(path.tree.to.overflow == rule for path in paths)  # type: ignore[union-attr]
+        assert any(path.tree.y.to.overflow == rule for path in paths)  # type: ignore[union-attr]
+    assert any(path.tree.to.overflow != path.tree.y.to.overflow for path in paths)  # type: ignore[union-attr]
+    assert {path.operand_a.subnormals for path in paths} == {"keep", "signed_zero"}

@@ -1,0 +1,66 @@
+"""Datapaths to begin with: which structures a probe's tree and the grammar give, and what is changed about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.search.loss import Graded
+from mmaprobe.derivation.search.single_terms import Alone, fit_alone
+from mmaprobe.derivation.search.skeletons import all_structures, read_structures, starts, variants
+from mmaprobe.derivation.vectors.plain import single_vectors
+from mmaprobe.models.engine import evaluate
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fused, Products, walk
+
+FORM = Instruction("test.f16", "test.f16", "test", 16, 8, 8, "f16", "f16", "f32", "f32")
+SCALED = replace(FORM, k=64, a="e2m1", b="e2m1", scale="ue8m0", scale_size=32)
+TO = Encode("f32", "RU")
+ONE_SUM = Fused.alike((Accumulator(), Products(tuple(range(8)))), 11, "RD", None, TO)
+DEVICE = Datapath("f16", "f16", "f32", "f32", 8, ONE_SUM)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Alone:
+    vectors = single_vectors(FORM, 1, 96)
+    answers = evaluate(DEVICE, vectors)
+    return fit_alone(FORM, vectors, answers, Graded.of(FORM, [(vectors, answers)], Allowance()))
+
+
+def test_a_tree_of_sums_in_sums_is_read_as_such() -> None:
+    inner = [{"kind": "fused", "terms": lanes} for lanes in ([0, 3, 5], [1, 2, 4, 6, 7])]
+    found = read_structures(FORM, {"kind": "add", "terms": [{"kind": "fused", "terms": inner}, "c"]})
+    assert found
+    inner_sums = [[n for n in walk(each.build(TO)) if isinstance(n, Fused) and n.to is None] for each in found]
+    assert max(map(len, inner_sums)) >= 2
+
+
+def test_every_kind_of_sum_is_among_all() -> None:
+    """Sums of all, of steps, of groups, chains and trees; exact sums of scale blocks where there are scales."""
+    kinds = {type(node).__name__ for each in all_structures(FORM) for node in walk(each.build(TO))}
+    assert kinds >= {"Fused", "Fma", "Add", "Exact"}
+    nested = [each for each in all_structures(FORM) if sum(isinstance(n, Fused) for n in walk(each.build(TO))) > 1]
+    assert nested
+    assert not any(each.scaled for each in all_structures(FORM))
+    blocks = [each for each in all_structures(SCALED) if each.scaled]
+    assert blocks
+    assert all(any(isinstance(node, Exact) and node.scaled for node in walk(each.build(TO))) for each in blocks)
+
+
+def test_structures_begin_with_the_numbers_of_single_terms(alone: Alone) -> None:
+    begun = starts(FORM, all_structures(FORM), alone, 0x7FC00000)
+    assert {path.special.code for path in begun} == {0x7FC00000}
+    sums = [path for path in begun if isinstance(path.tree, Fused) and path.step == DEVICE.step]
+    cuts = {(term.fraction_bits, term.rounding) for path in sums for term in path.tree.terms}  # type: ignore[union-attr]
+    assert (11, "RD") in cuts
+    assert {path.root.format for path in begun} == set(alone.results) == {"e8m13", "f32"}  # 11 bits fit both
+
+
+def test_where_c_enters_and_what_is_summed_together_are_varied() -> None:
+    found = variants(DEVICE, "all")
+    names = set(found.values())
+    assert any(name.startswith("all, accumulation") for name in names)
+    assert any(name.startswith("all, grouping") for name in names)
+    assert DEVICE not in found
