@@ -34,7 +34,7 @@ def test_a_tree_of_sums_in_sums_is_read_as_such() -> None:
     found = read_structures(FORM, {"kind": "add", "terms": [{"kind": "fused", "terms": inner}, "c"]})
     assert found
     inner_sums = [[n for n in walk(each.build(TO)) if isinstance(n, Fused) and n.to is None] for each in found]
-    assert max(map(len, inner_sums)) >= 2
+    assert max(map(len, inner_sums)) == 3  # both groups, and the sum of them before c joins
 
 
 def test_every_kind_of_sum_is_among_all() -> None:
