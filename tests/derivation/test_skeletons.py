@@ -32,7 +32,7 @@ def alone() -> Alone:
 def test_a_tree_of_sums_in_sums_is_read_as_such() -> None:
     inner = [{"kind": "fused", "terms": lanes} for lanes in ([0, 3, 5], [1, 2, 4, 6, 7])]
     found = read_structures(FORM, {"kind": "add", "terms": [{"kind": "fused", "terms": inner}, "c"]})
-    assert found
+    assert "sums inside a sum over 8" in {each.name for each in found}
     inner_sums = [[n for n in walk(each.build(TO)) if isinstance(n, Fused) and n.to is None] for each in found]
     assert max(map(len, inner_sums)) == 3  # both groups, and the sum of them before c joins
 
