@@ -1,4 +1,4 @@
-"""Derive a datapath from a black box: eliminate, refine, refute the neighbours, validate afresh."""
+"""Derive a datapath from a black box: search, refute the neighbours, validate afresh."""
 
 from __future__ import annotations
 

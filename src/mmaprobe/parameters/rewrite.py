@@ -146,15 +146,6 @@ def zero_exponent_of(datapath: Datapath) -> int | None:
     return shown.pop() if len(shown) == 1 else None
 
 
-def with_rules(datapath: Datapath, of: Datapath) -> Datapath:
-    """The datapath with the operands, signs of zeros, flushing, overflow, zero exponents and NaNs of another."""
-    to = encodes(of)[-1]
-    zero = zero_exponent_of(of)
-    changed = map_encodes(datapath, lambda each: replace(each, **{name: getattr(to, name) for name in ENDS}))
-    changed = map_terms(changed, lambda term: replace(term, zero_exponent=zero))
-    return replace(changed, operand_a=of.operand_a, operand_b=of.operand_b, operand_c=of.operand_c, special=of.special)
-
-
 def spellings(datapath: Datapath) -> list[Datapath]:
     """Datapaths that differ little from this one: C converted to the format of the sums before it is added, chains
     that start with their first product instead of zero, other labels of subnormals, a wider format in between."""
@@ -168,15 +159,6 @@ def spellings(datapath: Datapath) -> list[Datapath]:
     if datapath.result is not None:
         found += [_between(datapath, name) for name in wider_formats(to.format)]
     return [path for path in dict.fromkeys(found) if path != datapath]
-
-
-def converted_last(datapath: Datapath) -> list[Datapath]:
-    """Of several steps, the datapath whose last sum is converted once more, to the format that it has: the same
-    function until something is flushed or overflows there alone."""
-    to = getattr(datapath.tree, "to", None)
-    if datapath.result is not None or to is None or len(datapath.steps) < 2:
-        return []
-    return [replace(datapath, result=Encode(to.format, to.rounding))]
 
 
 def wider_formats(name: str) -> list[str]:

@@ -29,7 +29,7 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 from mmaprobe.parameters.described import choices
-from mmaprobe.parameters.rewrite import ENDS, map_fused, map_node, with_encode
+from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
 
 
 def term_role(term: Term) -> str:
@@ -132,14 +132,6 @@ def parts_of(datapath: Datapath) -> list[str]:
     """The parts that Encodes play here; where inner sums and the root are alike also both together."""
     found = [part for part in PARTS if encode_of(datapath, part) is not None]
     return ["sums", *found] if "inner" in found else found
-
-
-@lru_cache(maxsize=16)
-def endings(part: str) -> list[Axis]:
-    """What happens at the ends of a result's range."""
-    others = [name for name in ENDS if name not in ("overflow", "subnormals", "tininess")]
-    own = [encode_axis(part, **{name: choices(Encode, name)}) for name in others]
-    return [encode_values(part, field_choices.TINY), *own]
 
 
 def roundings(part: str) -> Axis:

@@ -23,7 +23,7 @@ from mmaprobe.derivation.search.descent import Group
 from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
 from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, walk
 from mmaprobe.parameters.described import choices
-from mmaprobe.parameters.rewrite import map_fused, map_terms
+from mmaprobe.parameters.rewrite import ENDS, map_fused, map_terms
 
 Precisions = tuple[int, ...]
 MOST_FIRST = 24
@@ -34,6 +34,8 @@ MOST_SIGNS = 40_000
 """Combinations of signs and flushes, at most: a second of one core where K is 64."""
 TINY = (("keep", "after"), *(("signed_zero", when) for when in choices(Encode, "tininess")))
 """Whether tiny results are kept or zeros of their sign, and how they are judged tiny."""
+FURTHER = tuple(name for name in ENDS if name not in ("subnormals", "tininess", "overflow", "zero", "underflow"))
+"""Fields of an Encode at the ends of its range that have no group of their own here."""
 
 
 def simple(path: Datapath) -> Iterator[Group]:
@@ -73,6 +75,9 @@ def ends(path: Datapath) -> Iterator[Group]:
     yield path, [field_choices.flush()]
     yield path, [field_choices.overflow()]
     yield from ((path, [overflow(part)]) for part in parts)
+    yield from (
+        (path, [roles.encode_axis(part, **{name: choices(Encode, name)})]) for name in FURTHER for part in parts
+    )
     yield path, [*operands, field_choices.flush()]
     yield path, [roles.products(path)[1]]
     if len(terms) > 1:

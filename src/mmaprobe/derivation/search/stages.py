@@ -376,7 +376,7 @@ class Search:
         return path, loss
 
     def _signed(self, path: Datapath, magnitudes: Graded) -> tuple[Datapath, float]:
-        """The joint grid of signs; then, where some stay wrong, the ends with signs seen."""
+        """All that signs show at once; then, where some stay wrong, the ends with signs seen."""
         bound = magnitudes.total(path)
         axes = fields.signs(path, lambda other: magnitudes.total(other) <= bound)
         seen = self._seen(SIGNS)
