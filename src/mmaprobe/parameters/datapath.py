@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from mmaprobe import formats
 from mmaprobe.catalog.lanes import MOST_LANES
@@ -28,6 +28,29 @@ MOST_DEPTH = 192
 """Nodes one below the other at most: what walks a tree calls itself for each."""
 MOST_BITS = 1 << 13
 """Bounds every number that counts bits or names an exponent: an exact product of two f64 spans 4,196."""
+
+
+Kind = TypeVar("Kind", bound=type)
+_HASH = "_hash"
+
+
+def hashed_once(kind: Kind) -> Kind:
+    """A record that keeps its hash: that of a node is asked for at every node above it.  It stays in its process, since
+    another has another hash of the same text."""
+    compute: Any = kind.__hash__
+
+    def hash_of(self: Any) -> int:
+        own = self.__dict__
+        if _HASH not in own:
+            own[_HASH] = compute(self)
+        return int(own[_HASH])
+
+    def state_of(self: Any) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != _HASH}
+
+    for name, method in (("__hash__", hash_of), ("__getstate__", state_of)):
+        setattr(kind, name, method)
+    return kind
 
 
 @dataclass(frozen=True)
@@ -56,6 +79,7 @@ class Operand:
         return mask, fmt.sign_mask if self.sign in ("flip", "set") else 0
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Encode:
     """Round an exact value to a format: an optional first cut, the rounding, overflow, flush, zeros.
@@ -123,6 +147,7 @@ class Products:
         checks.lanes("products", self.lanes, MOST_LANES)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Fma:
     """A chain: acc = round(acc + p_k) over ``lanes`` in the order written, each product exact."""
@@ -137,6 +162,7 @@ class Fma:
         checks.a(Encode, "to of fma", self.to)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Add:
     """One rounded binary addition x + y (x is the operand written first, for NaN priority)."""
@@ -151,6 +177,7 @@ class Add:
         checks.a(Encode, "to of add", self.to)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Term:
     """A term of a fused sum and its rules: nothing is inherited.
@@ -179,6 +206,7 @@ class Term:
         checks.whole("cutoff", self.cutoff, 0, MOST_BITS, optional=True)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Fused:
     """Align terms to the largest exponent, cut each at its ``fraction_bits`` below it, add exactly.
@@ -205,6 +233,7 @@ class Fused:
         return Fused(tuple(Term(node, fraction_bits, rounding, zero_exponent) for node in nodes), to)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Exact:
     """The infinitely precise sum of the terms; one rounding where ``to`` is given.
@@ -300,6 +329,7 @@ class Special:
         checks.flag("signalling_first", self.signalling_first)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Datapath:
     """What one primitive computes on one vector; see ``docs/datapath.md``."""

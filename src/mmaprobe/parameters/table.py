@@ -19,7 +19,7 @@ from mmaprobe.catalog.lanes import format_lanes, parse_lanes
 from mmaprobe.catalog.toml import check_levels
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.parameters import datapath as records
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Node, Products, Zero
+from mmaprobe.parameters.datapath import NODES, Accumulator, Datapath, Exact, Fused, Node, Products, Zero
 from mmaprobe.parameters.shorthand import WrittenFused, WrittenTerm, spelt_out, written
 
 Table = dict[str, Any]
@@ -89,22 +89,60 @@ def set_field(datapath: Datapath, path: str, value: Any, own: bool = False) -> D
     Raises UsageError with the near paths for an unknown one, and for a value
     that the datapath refuses.
     """
-    table = spelt_out_table(datapath) if own else to_table(datapath, full=True)
-    holder: Any = table
-    *parents, last = path.split(".")
     try:
+        made: Datapath = _with_field(datapath, path.split("."), value, spelt_out if own else written, "datapath")
+    except UsageError:
+        raise
+    except (KeyError, IndexError, ValueError, TypeError):
+        known = [name for name, _ in fields(datapath)]
+        raise UsageError(f"no field {brief(path)}{near(path, known, 6)}") from None
+    return made
+
+
+Writing = Callable[[Fused], WrittenFused]
+
+
+def _with_field(record: Any, keys: list[str], value: Any, sum_form: Writing, where: str) -> Any:
+    """A record with the field changed: of the records on the way only the last is written as a table and read."""
+    found = _inside(record, keys)
+    if found is None:
+        table = _write(record, True, sum_form)
+        holder: Any = table
+        *parents, last = keys
         for key in parents:
             holder = holder[int(key)] if isinstance(holder, list) else holder[key]
         position: Any = int(last) if isinstance(holder, list) else last
         holder[position]  # a field that is not there must not be added
         holder[position] = value
-    except (KeyError, IndexError, ValueError, TypeError):
-        known = [name for name, _ in fields(datapath)]
-        raise UsageError(f"no field {brief(path)}{near(path, known, 6)}") from None
-    return from_table(table)
+        return _read_node(table, where) if isinstance(record, NODES) else _read_record(type(record), table, where)
+    inner, rest, put = found
+    changed = _with_field(inner, rest, value, sum_form, ".".join((where, *keys[: len(keys) - len(rest)])))
+    try:
+        return put(changed)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
-Writing = Callable[[Fused], WrittenFused]
+def _inside(record: Any, keys: list[str]) -> tuple[Any, list[str], Callable[[Any], Any]] | None:
+    """The record that a path leads into, the rest of the path, and what puts a changed one in its place; None where
+    the path ends in this record, or in what is written as a part of it."""
+    name, *rest = keys
+    found: tuple[Any, list[str], Callable[[Any], Any]]
+    if name == "terms" and isinstance(record, (Fused, Exact)):
+        of_term = isinstance(record, Fused)
+        if len(rest) < 2 + of_term or (of_term and rest[1] != "of"):
+            return None
+        i, terms = int(rest[0]), tuple[Any, ...](record.terms)
+
+        def put(changed: Any) -> Any:
+            whole = dataclasses.replace(terms[i], of=changed) if of_term else changed
+            return dataclasses.replace(record, terms=(*terms[:i], whole, *terms[i + 1 :]))  # type: ignore[arg-type]
+
+        found = terms[i].of if of_term else terms[i], rest[1 + of_term :], put
+    else:
+        found = getattr(record, name, None), rest, lambda changed: dataclasses.replace(record, **{name: changed})
+    leaf = not rest or not dataclasses.is_dataclass(found[0]) or isinstance(found[0], (Accumulator, Zero, Products))
+    return None if leaf else found
 
 
 def _write_record(value: Any, full: bool, sum_form: Writing) -> Table:
