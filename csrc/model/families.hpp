@@ -4,28 +4,22 @@
 #pragma once
 #include "operands.hpp"
 
+// The families and the versions of their rules; Python has the same list (VERSIONS of generators/families.py) and
+// refuses a module that has another.
+// clang-format off
+#define MMAPROBE_FAMILIES(X)                                                                      \
+    X(UNIFORM, 1) X(CLUSTERED, 3) X(CANCEL, 1) X(ULP, 1) X(TIE, 1) X(ZLAD, 1) X(TINY, 1)          \
+    X(SUBNORMALS, 1) X(EXTREMES, 1) X(CONLY, 1) X(ZEROS, 1) X(SPECIALS, 1)                        \
+    X(CODES, 1) X(MULTIPLIER, 1) X(CARRIES, 1)
+// clang-format on
+
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace generators {
 
-// The families in the order of FAMILIES (generators/families.py).
-enum Family : i32 {
-    UNIFORM,
-    CLUSTERED,
-    CANCEL,
-    ULP,
-    TIE,
-    ZLAD,
-    TINY,
-    SUBNORMALS,
-    EXTREMES,
-    CONLY,
-    ZEROS,
-    SPECIALS,
-    CODES,
-    MULTIPLIER,
-    CARRIES
-};
+#define MMAPROBE_NAME(name, version) name,
+enum Family : i32 { MMAPROBE_FAMILIES(MMAPROBE_NAME) };
+#undef MMAPROBE_NAME
 
 // Tables of four small entries, by two random bits.
 MMAPROBE_HD u32 choose(u32 bits, u32 e0, u32 e1, u32 e2, u32 e3) {

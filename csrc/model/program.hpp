@@ -1,7 +1,7 @@
 // The program that models/program.py makes of a datapath: rows of 64-bit integers with named columns.
 //
 // Each list below names the columns of one kind of row, in order; Python has the same lists
-// (a test compares them). A row is read through Row<Kind>: row[Kind::column].
+// and refuses a module that has others. A row is read through Row<Kind>: row[Kind::column].
 #pragma once
 #include "types.hpp"
 

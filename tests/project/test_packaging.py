@@ -16,7 +16,9 @@ from packaging.requirements import Requirement
 import mmaprobe
 from mmaprobe import _native
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.errors import NotHereError
 from mmaprobe.models.program import program
+from mmaprobe.native_module import agree
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.compiled import constants
 
@@ -114,3 +116,23 @@ def test_every_build_of_the_hot_code_is_in_the_module() -> None:
     """Baseline always; the wider ones where the CPU has them, the same for the engine and the generators."""
     assert _native.engine_builds()[0] == "baseline"
     assert _native.engine_builds() == _native.generator_builds()
+
+
+@pytest.mark.parametrize("stale", ["del _native.generator_versions", "_native.generator_versions = lambda: []"])
+def test_a_module_of_other_sources_is_refused(stale: str) -> None:
+    """One from before a family was there, or before it said so, makes other vectors without a word."""
+    code = f"import sys; from mmaprobe import _native, cli; {stale}; sys.argv[1:] = ['doctor']; sys.exit(cli.main())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        f"mmaprobe: {_native.__file__} was built from other sources than the Python beside it"
+    )
+    assert done.stderr.endswith("pip install .\n")
+
+
+def test_a_module_with_other_programs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = _native.engine_layout()
+    agree("engine_layout", layout)
+    monkeypatch.setattr(_native, "engine_layout", lambda: layout | {"header": []})
+    with pytest.raises(NotHereError, match="engine_layout differs"):
+        agree("engine_layout", layout)

@@ -8,7 +8,10 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "model/families.hpp"
 
 namespace py = pybind11;
 
@@ -38,6 +41,13 @@ std::vector<std::string> build_names() {
     for (const char* name : {"baseline", "avx2", "avx512"})
         if (builds().count(name)) names.push_back(name);
     return names;
+}
+
+// Every family with the version of its rule, by number: what generators/families.py must agree with.
+std::vector<std::pair<std::string, int>> versions() {
+#define MMAPROBE_QUOTE(name, version) {#name, version},
+    return {MMAPROBE_FAMILIES(MMAPROBE_QUOTE)};
+#undef MMAPROBE_QUOTE
 }
 
 using Numbers = py::array_t<int64_t, py::array::c_style>;
@@ -94,6 +104,7 @@ void register_generators(py::module_& m) {
     m.def("generate_layout", &generate_layout, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
           py::arg("start"), py::arg("count"), py::arg("m"), py::arg("n"), py::arg("outputs"), py::arg("build") = "");
     m.def("generator_builds", &build_names);
+    m.def("generator_versions", &versions, "Families of vectors with the versions of their rules.");
 }
 
 }  // namespace mmaprobe::cpu

@@ -11,6 +11,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators import families_circuit, reference
 from mmaprobe.generators.domain import domain
+from mmaprobe.native_module import agree
 from mmaprobe.operands.batch import Batch
 
 VERSIONS: dict[str, int] = {
@@ -19,6 +20,7 @@ VERSIONS: dict[str, int] = {
     "codes": 1, "multiplier": 1, "carries": 1,
 }  # fmt: skip
 """Every family with the version of its rule; a recipe names both.  The order numbers the families: append only."""
+agree("generator_versions", [(name.upper(), version) for name, version in VERSIONS.items()])
 
 KEPT: dict[str, tuple[int, ...]] = {"clustered": (1, 2)}
 """Earlier versions that recipes may name."""

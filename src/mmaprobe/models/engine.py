@@ -13,9 +13,17 @@ from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models import stages
 from mmaprobe.models.bit_budget import bit_budget
+from mmaprobe.models.kernels import KERNELS
 from mmaprobe.models.program import program
+from mmaprobe.models.program_rows import COLUMNS, OPCODES
+from mmaprobe.native_module import agree
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
+
+agree(
+    "engine_layout",
+    {name: list(columns) for name, columns in COLUMNS.items()} | {"opcodes": list(OPCODES), "kernels": list(KERNELS)},
+)
 
 
 def refusal(datapath: Datapath) -> str | None:

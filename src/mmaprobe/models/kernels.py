@@ -2,7 +2,7 @@
 
 A kernel takes a datapath that equals the one that it computes, written out with
 the fields that it honours: a field that it does not know makes it refuse.
-``csrc/model/program.hpp`` numbers the kernels in the same order (a test compares them).
+``csrc/model/program.hpp`` numbers the kernels in the same order (the engine refuses a module that does not).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rows of the engine's programs: columns by name, operands, Encodes, rounding tables.
 
-``csrc/model/program.hpp`` holds the same lists of columns; a test compares them.
+``csrc/model/program.hpp`` holds the same lists of columns; the engine refuses a module that has others.
 """
 
 from __future__ import annotations
