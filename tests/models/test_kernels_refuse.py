@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import fields, is_dataclass, make_dataclass, replace
 from typing import Any
 
@@ -82,6 +83,7 @@ def test_every_kernel_has_a_case() -> None:
 def test_a_field_that_no_kernel_knows_is_refused(record: type) -> None:
     refused = 0
     for number, path in CASES:
+        path = deepcopy(path)  # without the hashes that its records kept from before they had one more field
         assert kernel(path) == number
         for other in changed(path, record):
             assert other != path
