@@ -17,7 +17,7 @@ from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import fused_structures
 from mmaprobe.derivation.search.descent import descend
-from mmaprobe.derivation.search.fields import Precisions, odd, with_product
+from mmaprobe.derivation.search.fields import Precisions, converted, odd, with_product
 from mmaprobe.derivation.search.loss import Graded, unused
 from mmaprobe.errors import UsageError
 from mmaprobe.models.program import plain_program
@@ -27,6 +27,8 @@ from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
 
 WIDE = 60
 """Fraction bits of a sum that the engine cannot hold uncut: more than plain vectors show."""
+WIDER = "f32"
+"""The format between the steps that structures of a narrower result begin with, beside the result's own."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Alone:
         found = [numbered(shape(fit.tree.to), fit) for fit in fits if fit is not None] or [first]  # type: ignore[union-attr, arg-type]
         exact = [with_product(path, None) for path in found if self.cut.product.to is None]
         every = [*found, *exact]
+        every += [converted(path, WIDER) for path in every if _may_hold_more(path)]
         return list(dict.fromkeys([*(path for name in self.results[:-1] for path in _to(every, name)), *every]))
 
 
@@ -70,6 +73,12 @@ def _to(paths: list[Datapath], name: str) -> list[Datapath]:
         return replace(to, format=name, first=None)
 
     return [replace(path, tree=map_node(path.tree, lambda node: with_encode(node, change))) for path in paths]
+
+
+def _may_hold_more(path: Datapath) -> bool:
+    """Whether sums of a narrow result may well be kept in a wider format in between."""
+    narrow = formats.get(path.d).fraction_bits < formats.get(WIDER).fraction_bits
+    return narrow and path.result is None
 
 
 def _terms(path: Datapath) -> list[tuple[object, ...]]:

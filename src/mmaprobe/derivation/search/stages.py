@@ -8,7 +8,7 @@ is told apart last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,6 +36,7 @@ from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
 from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.range_ends import near_vectors
+from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, Special
@@ -68,6 +69,8 @@ FRESH = 96
 """Fresh vectors that a datapath meets before it is answered, half of them chosen to tell datapaths apart."""
 LOOKED = 200
 """Vectors of each kind among which those are chosen."""
+AIMED = 600
+"""Vectors at the numbers of the datapaths at hand among those."""
 RANKED = 40
 """Datapaths, the nearest of all structures, that go downhill a sweep."""
 KEPT = 12
@@ -173,7 +176,7 @@ class Search:
     # --- structure and numbers
 
     def _structures(self) -> Iterator[Datapath]:
-        """Of the structures that a probe of the summation tree leaves, then of all."""
+        """Of the structures that a probe of the summation tree leaves, again with more vectors, then of all."""
         alone, seen, equal = self._ask_plain(1)
         finding = read(self.state)
         if finding.status == "contradictory":
@@ -183,27 +186,22 @@ class Search:
         if known:
             self.session.begin("structures that a probe reads")
             near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
-            yield from self._one_by_one(near, seen, finding.status == "exact")
-        self.session.begin("all structures")
+            near = yield from self._agreeing(near, seen, finding.status == "exact")
         alone, seen, equal = self._ask_plain(MORE)
+        if near:
+            near = yield from self._agreeing(self._lowered(near, seen), seen, finding.status == "exact")
+        self.session.begin("all structures")
         every = self._shapes(skeletons.all_structures(self.instruction), equal)
         near = self._lowered([*near, *(each for shape, path in every for each in self._laned(shape, path, seen))], seen)
-        if near and near[0].loss == 0:
-            yield from self._taken_on(near)
+        yield from self._agreeing(near, seen, False)
         yield from self._taken_on(self._further(near, seen))
 
-    def _one_by_one(self, near: list[Near], seen: Graded, further: bool) -> Iterator[Datapath]:
-        """Those that agree with the plain answers taken on; where the structure is known, then the next nearest as
-        well, by moves that add and remove and in the light of what was asked meanwhile."""
-        for _ in range(ODD_TURNS):
-            near = self._further(near, seen) if further else near
-            if not near or near[0].loss:
-                return
+    def _agreeing(self, near: list[Near], seen: Graded, further: bool) -> Generator[Datapath, None, list[Near]]:
+        """Those that agree with the plain answers taken on, ``further`` by moves that add and remove; the nearest."""
+        near = self._further(near, seen) if further else near
+        if near and near[0].loss == 0:
             yield from self._taken_on(near)
-            seen = self._plain_seen()
-            taken = {each.name for each in near if each.loss <= ALIKE}
-            left = (Near(each.path, seen.total(each.path), each.name) for each in near if each.name not in taken)
-            near = self._lowered(sorted(left, key=_loss), seen)
+        return near
 
     def _ask_plain(self, times: int) -> tuple[Alone, Graded, Graded]:
         """One launch: single terms, equal lanes, few terms, all; what single terms are, and all plain answers; of equal
@@ -318,8 +316,8 @@ class Search:
             ]
             by_ends = _unlike([*by_ends, *self._by_ends(others, seen)])
         if by_ends and by_ends[0].loss:
-            further = [Near(*self._down(each.path, ENDS, seen), each.name) for each in by_ends[: 2 * BEST]]
-            by_ends = _unlike([*further, *by_ends])
+            further = [Near(*self._down(each.path, ENDS, seen), each.name) for each in _unequal(by_ends)[: 2 * BEST]]
+            by_ends = _unequal(_unlike([*further, *by_ends]))
         self.nearest += by_ends[:BEST]
         for each in by_ends[:BEST]:
             if each.loss <= by_ends[0].loss + WITHIN:
@@ -385,7 +383,11 @@ class Search:
 
     def _fresh(self, paths: Sequence[Datapath], turn: int) -> int:
         """How many fresh vectors the first datapath gets wrong: those that tell most datapaths apart, and others."""
-        pool = self._without_nans(self.pools.finite(self.session.seed + 1000 + 17 * turn, LOOKED))
+        seed = self.session.seed + 1000 + 17 * turn
+        pool = self.pools.finite(seed, LOOKED)
+        if can_attack(self.instruction):
+            pool = join([pool, attack_vectors(self.instruction, paths[0], paths[1:], seed, AIMED)])
+        pool = self._without_nans(pool)
         table = self.session.allowance.evaluate(list(dict.fromkeys(paths)), pool)
         chosen = telling(table, FRESH // 2)
         rest = np.setdiff1d(np.random.default_rng([self.session.seed, turn]).permutation(pool.size)[:FRESH], chosen)
@@ -475,3 +477,11 @@ def _unlike(near: Iterable[Near]) -> list[Near]:
     for each in sorted(near, key=_loss):
         found.setdefault(each.path, each)
     return list(found.values())
+
+
+def _unequal(near: Iterable[Near]) -> list[Near]:
+    """Of those that get answers wrong and are equally far from them, which are taken for one function, the first."""
+    found: dict[float, list[Near]] = {}
+    for each in near:
+        found.setdefault(each.loss, []).append(each)
+    return [each for loss, some in found.items() for each in (some[:1] if loss else some)]
