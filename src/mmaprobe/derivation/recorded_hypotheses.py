@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
-from itertools import product
+from itertools import islice, product
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
@@ -22,7 +22,7 @@ from mmaprobe.derivation.hypotheses.structures import (
     scaled_structures,
 )
 from mmaprobe.derivation.search import fields
-from mmaprobe.derivation.search.descent import Group, around, race
+from mmaprobe.derivation.search.descent import Group, around, descent, race
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.survivors import Living, several
 from mmaprobe.errors import UsageError
@@ -132,7 +132,9 @@ def nested_hypotheses(instruction: Instruction, name: str, code: int, vectors: B
     found: list[Datapath] = []
     with suppress(SpentError):
         seen, ways = replace(seen, allowance=Allowance(UNITS)), _ways_down
-        for _, path in race(starts, seen, ways, TURNS):
+        for _, (path, loss) in race([islice(descent(start, seen, ways), TURNS) for start in starts], seen.allowance):
+            if loss:
+                continue
             near = Living.of(list(around(path, ways)), free).agreeing(vectors, answers)
             some = ((space, indices[:: len(indices) // SOME + 1]) for space, indices in near.parts)
             found += [path, *replace(near, parts=tuple(some))]

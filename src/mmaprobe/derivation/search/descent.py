@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.search.loss import Found, Graded, combined
 from mmaprobe.models.combinations import Axis, Combinations, Programs
 from mmaprobe.parameters.datapath import Datapath
@@ -61,16 +62,16 @@ def descent(start: Datapath, seen: Graded, ways: Ways, sweeps: int = SWEEPS, bes
             return
 
 
-def race(starts: Sequence[Datapath], seen: Graded, ways: Ways, turns: int) -> Iterator[tuple[int, Datapath]]:
-    """Several ways downhill, a group of fields of each in turn, ``turns`` at most: the number of a start and the
-    datapath that gets everything right, as they come."""
-    runs = list(enumerate(descent(start, seen, ways) for start in starts))
-    for _ in range(turns):
-        left = []
-        for i, run in runs:
-            path, loss = next(run, (None, 0.0))
-            if path is not None and loss:
-                left.append((i, run))
-            elif path is not None:
-                yield i, path
-        runs = left
+def race(runs: Sequence[Iterator[Found]], allowance: Allowance) -> Iterator[tuple[int, Found]]:
+    """Several ways downhill, a step at a time of the one that has cost least so far: the number of each and where it is
+    now, until all have ended."""
+    taken = dict.fromkeys(range(len(runs)), 0.0)
+    while taken:
+        i = min(taken, key=lambda number: taken[number])
+        before = allowance.left
+        found = next(runs[i], None)
+        if found is None:
+            del taken[i]
+            continue
+        taken[i] += before - allowance.left
+        yield i, found

@@ -23,9 +23,9 @@ from mmaprobe.derivation.hypotheses.nan_rules import preferred, rules_of_order
 from mmaprobe.derivation.hypotheses.read_trees import read
 from mmaprobe.derivation.hypotheses.structures import Structure
 from mmaprobe.derivation.search import fields, skeletons
-from mmaprobe.derivation.search.descent import Group, Ways, descend
+from mmaprobe.derivation.search.descent import Ways, descend, descent, race
 from mmaprobe.derivation.search.lane_orders import Places, Shape, ordered, shapes
-from mmaprobe.derivation.search.loss import Graded
+from mmaprobe.derivation.search.loss import Found, Graded
 from mmaprobe.derivation.search.nan_order import NanOrder, nan_codes
 from mmaprobe.derivation.search.single_terms import Alone, fit_alone
 from mmaprobe.derivation.session import ContradictedError, Ended, Mask, State, View, blind, one_nan
@@ -100,11 +100,10 @@ class Near:
 
 @dataclass(frozen=True)
 class Stage:
-    """What is varied, and how answers are seen; ``odd`` where ``ways`` lead no further."""
+    """What is varied, and how answers are seen."""
 
     name: str
     ways: Ways
-    odd: Callable[[Datapath, fields.Precisions], Iterable[Group]] | None
     shown: Callable[[str, Bits], Bits]
 
 
@@ -122,6 +121,8 @@ class Search:
         self.codes: list[int] = []
         self.places: dict[str, int] | None = None
         self.ends_asked = False
+        self.bottoms: dict[Datapath, int] = {}
+        """Datapaths from which no way leads further down, and how many answers were seen there."""
 
     # --- the way through
 
@@ -315,13 +316,29 @@ class Search:
                 for path in spellings(each.path)
             ]
             by_ends = _unlike([*by_ends, *self._by_ends(others, seen)])
-        if by_ends and by_ends[0].loss:
-            further = [Near(*self._down(each.path, ENDS, seen), each.name) for each in _unequal(by_ends)[: 2 * BEST]]
-            by_ends = _unequal(_unlike([*further, *by_ends]))
-        self.nearest += by_ends[:BEST]
-        for each in by_ends[:BEST]:
-            if each.loss <= by_ends[0].loss + WITHIN:
-                yield from self.finished(each.path)
+        self.nearest = [*by_ends[: 2 * BEST], *self.nearest]
+        yield from self._raced(_unequal(by_ends)[: 2 * BEST])
+
+    def _raced(self, near: list[Near]) -> Iterator[Datapath]:
+        """These downhill side by side: the first to get everything right is taken on alone, then the others again in the
+        light of what it was asked; where none does, the nearest."""
+        taken = 0
+        while near and taken < BEST:
+            seen = self._seen(ENDS)
+            runs = [self._downhill(each.path, seen) for each in near]
+            for i, found in race(runs, self.session.allowance):
+                near[i] = Near(*found, near[i].name)
+                if found[1] == 0:
+                    near = [near[i], *near[:i], *near[i + 1 :]]
+                    break
+            else:
+                near = _unequal(sorted(near, key=_loss))[: BEST - taken]
+            self.nearest = [*near, *self.nearest]
+            some, near = (near[:1], near[1:]) if near[0].loss == 0 else (near, [])
+            for each in some:
+                if each.loss <= some[0].loss + WITHIN:
+                    yield from self.finished(each.path)
+            taken += len(some)
 
     def _by_ends(self, near: Iterable[Near], seen: Graded) -> Iterator[Near]:
         yield from (Near(*descend(each.path, seen, ENDS.ways, 1), each.name) for each in near)
@@ -351,7 +368,7 @@ class Search:
         for turn in range(FINISHING):
             self.session.begin(ENDS.name)
             seen = self._seen(ENDS)
-            path, loss = self._down(path, ENDS, seen)
+            path, loss = self._down(path, seen)
             if loss > WITHIN:
                 return
             path, loss = self._signed(path, seen)
@@ -365,13 +382,27 @@ class Search:
                     yield path
                 return
 
-    def _down(self, path: Datapath, stage: Stage, seen: Graded) -> tuple[Datapath, float]:
-        path, loss = descend(path, seen, stage.ways, 3)
-        odd, precisions = stage.odd, self.alone.precisions if self.alone else ()
-        if loss and odd is not None:
-            path, less = descend(path, seen, lambda at: odd(at, precisions), 2)
-            return descend(path, seen, stage.ways, 3) if 0 < less < loss else (path, less)
-        return path, loss
+    def _downhill(self, path: Datapath, seen: Graded) -> Iterator[Found]:
+        """The way down at the ends of the range, then by moves that add and remove as well; none where it ended before
+        with the same answers."""
+        found = path, seen.total(path)
+        yield found
+        if self.bottoms.get(path) == len(seen.answers):
+            return
+        odd = partial(fields.odd_ends, precisions=self.alone.precisions if self.alone else ())
+        for ways, sweeps in ((ENDS.ways, 3), (odd, 2), (ENDS.ways, 3)):
+            before = found[1]
+            for step in descent(found[0], seen, ways, sweeps):
+                found = step
+                yield found
+            if not found[1] or (ways is odd and found[1] == before):
+                break
+        self.bottoms[found[0]] = len(seen.answers)
+
+    def _down(self, path: Datapath, seen: Graded) -> Found:
+        """The end of that way."""
+        *_, found = self._downhill(path, seen)
+        return found
 
     def _signed(self, path: Datapath, magnitudes: Graded) -> tuple[Datapath, float]:
         """All that signs show at once; then, where some stay wrong, the ends with signs seen."""
@@ -459,8 +490,8 @@ class Search:
         return several(list(datapaths), self.state.allowance)
 
 
-ENDS = Stage("the ends of the range", fields.ends, fields.odd_ends, blind)
-SIGNS = Stage("signs of zeros", fields.ends, None, one_nan)
+ENDS = Stage("the ends of the range", fields.ends, blind)
+SIGNS = Stage("signs of zeros", fields.ends, one_nan)
 
 
 def _loss(near: Near) -> float:

@@ -28,8 +28,9 @@ def reaches_lower(instruction: Instruction) -> bool:
 
 
 def faint_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
-    """A large term, c or a product, in three of four vectors beside half of its last place or its opposite; the
-    products of all other lanes about one exponent, anywhere below, of one sign or of both.  All operands are normal."""
+    """A large term, c or a product, beside half of its last place or its opposite, or neither; in an eighth of the
+    vectors c is a zero instead, and only a zero's sign tells what is lost.  The products of all other lanes are about
+    one exponent, anywhere below, of one sign or of both; all other operands are normal."""
     rng = np.random.default_rng([seed, 0xFA17])
     k, rows = instruction.k, np.arange(count)
     a, b, d = (formats.get(name) for name in (instruction.a, instruction.b, instruction.d))
@@ -37,11 +38,12 @@ def faint_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     top, depth = _exponents(rng, instruction, in_c)
     first = rng.integers(0, k, count)
     second = (first + rng.integers(1, max(k, 2), count)) % k
-    kind = rng.integers(0, 4, count)
-    tie, opposite = kind < 2, kind == 2
+    kind = rng.integers(0, 8, count)
+    tie, opposite, alone = kind < 4, (kind == 4) | (kind == 5), kind == 7
     exponents = depth[:, None] + rng.integers(0, 2, (count, k))
-    exponents[rows[~in_c], first[~in_c]] = top[~in_c]
-    half = top - d.fraction_bits - 1 + (kind == 1) * rng.integers(-1, 2, count)
+    large = ~in_c & ~alone
+    exponents[rows[large], first[large]] = top[large]
+    half = top - d.fraction_bits - 1 + (kind < 2) * rng.integers(-1, 2, count)
     exponents[rows[tie], second[tie]] = half[tie]
     powers = rng.random((count, k)) < rng.choice([0.0, 0.5, 1.0], (count, 1))
     powers[rows, second] |= tie
@@ -55,9 +57,8 @@ def faint_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     if instruction.c is not None:
         c = formats.get(instruction.c)
         e_c = np.clip(np.where(in_c, top, depth), c.min_exponent, c.max_exponent - 2)
-        batch["c"] = _shaped(
-            rng, c, e_c, rng.integers(0, 2, count).astype(bool), rng.integers(0, 2, count).astype(bool)
-        )
+        found = _shaped(rng, c, e_c, rng.integers(0, 2, count).astype(bool), rng.integers(0, 2, count).astype(bool))
+        batch["c"] = np.where(alone, found & c.dtype.type(c.sign_mask), found)
     if instruction.scale is not None:
         blocks = (count, k // instruction.scale_size)
         batch |= {role: np.full(blocks, unit(instruction.scale)) for role in ("scale_a", "scale_b")}
