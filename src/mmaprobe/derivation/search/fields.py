@@ -30,6 +30,8 @@ MOST_FIRST = 24
 """Bits, fewer than which products are cut to: those of f32's significand."""
 ROOM = 12
 """Bits that a first cut of a sum keeps beyond those of its format, at most; tuned by ``tests/recovery``."""
+KEPT = ("keep", "signed_zero")
+"""Whether an operand's subnormals are kept or zeros of their sign."""
 MOST_SIGNS = 40_000
 """Combinations of signs and flushes, at most: a second of one core where K is 64."""
 TINY = (("keep", "after"), *(("signed_zero", when) for when in choices(Encode, "tininess")))
@@ -103,25 +105,46 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     yield from odd(path, precisions)
 
 
-def signs(path: Datapath, alike: Callable[[Datapath], bool]) -> list[Axis]:
-    """What is flushed as far as magnitudes do not tell it (``alike``), with every sign of a zero, as axes:
-    only in combination do these show."""
-    axes: list[Axis] = []
-    for name in operand_names(path):
-        ways = {how: field_choices.operand_set(name, how) for how in ("keep", "signed_zero")}
-        left = [how for how, change in ways.items() if alike(change(path))]
-        axes.append([field_choices.operand_set(name, how) for how in SUBNORMALS if how in left or how == "zero"])
-    for part in parts_apart(path):
-        tiny = [
-            each for each in TINY if alike(roles.encode_axis(part, subnormals=each[:1], tininess=each[1:])[0](path))
-        ]
-        flushes = [(how, when) for kept, when in tiny for how in (("keep",) if kept == "keep" else SUBNORMALS[1:])]
+def signs(path: Datapath, alike: Callable[[Datapath], bool], pairs: bool = False) -> list[Axis]:
+    """What is flushed as far as magnitudes do not tell it (``alike``; ``pairs``: of two changes at once), with every
+    sign of a zero, as axes: only in combination do these show."""
+    operands = {name: {how: field_choices.operand_set(name, how) for how in KEPT} for name in operand_names(path)}
+    tiny = {part: {each: tiny_results(part, *each) for each in TINY} for part in parts_apart(path)}
+    left = _untold(path, {**operands, **tiny}, alike, pairs)
+    axes: list[Axis] = [
+        [field_choices.operand_set(name, how) for how in SUBNORMALS if how in left[name] or how == "zero"]
+        for name in operands
+    ]
+    for part in tiny:
+        some = [each for each in TINY if each in left[part]]
+        flushes = [(how, when) for kept, when in some for how in (("keep",) if kept == "keep" else SUBNORMALS[1:])]
         both = product(flushes, choices(Encode, "zero"), choices(Encode, "underflow"))
         axes.append([_signed(part, how, when, zero, under) for (how, when), zero, under in both])
     while np.prod([float(len(axis)) for axis in axes]) > MOST_SIGNS:
         widest = max(range(len(axes)), key=lambda i: len(axes[i]))
         axes[widest] = axes[widest][: len(axes[widest]) // 2]
     return axes
+
+
+def _untold(
+    path: Datapath, ways: dict[str, dict[Any, Edit]], alike: Callable[[Datapath], bool], pairs: bool
+) -> dict[str, set[Any]]:
+    """Of every field the values that magnitudes do not tell from the datapath's, alone or with one of another field."""
+    left: dict[str, set[Any]] = {name: set() for name in ways}
+    every = [(name, value, edit) for name, edits in ways.items() for value, edit in edits.items()]
+    for name, value, edit in every:
+        if alike(edit(path)):
+            left[name].add(value)
+    for (one, first, edit), (two, second, also) in combinations(every, 2) if pairs else ():
+        if one != two and not (first in left[one] and second in left[two]) and alike(also(edit(path))):
+            left[one].add(first)
+            left[two].add(second)
+    return left
+
+
+def tiny_results(part: str, subnormals: Any, tininess: Any) -> Edit:
+    """Keep or flush the tiny results of a part, judged tiny so."""
+    return roles.encodes(part, lambda to: replace(to, subnormals=subnormals, tininess=tininess))
 
 
 def _signed(part: str, subnormals: Any, tininess: Any, zero: Any, underflow: Any) -> Edit:
@@ -140,7 +163,7 @@ def parts_apart(path: Datapath) -> list[str]:
 
 def operand_flushes(path: Datapath) -> list[Axis]:
     """Of each operand: subnormals kept or zeros of their sign."""
-    return [[field_choices.operand_set(name, how) for how in ("keep", "signed_zero")] for name in operand_names(path)]
+    return [[field_choices.operand_set(name, how) for how in KEPT] for name in operand_names(path)]
 
 
 @lru_cache(maxsize=16)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 import numpy as np
 
@@ -43,29 +44,29 @@ from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.rewrite import simpler, spellings
 
 # Every number below is tuned by ``tests/recovery``: what ships and random architectures, by answers, tiles and seconds.
-SINGLE = 48
+SINGLE = 24
 """Vectors of one term in the first launch."""
-UNIFORM = 32
+UNIFORM = 16
 """Vectors of equal lanes in the first launch."""
-SAFE = 40
+SAFE = 24
 """Vectors whose every term is a normal result, in the first launch."""
-FEW = 64
+FEW = 32
 """Vectors of few terms in the first launch."""
-HEAVY = 32
+HEAVY = 16
 """Vectors of large products in the first launch, where narrow ones hide roundings."""
-SPECIAL = 64
+SPECIAL = 32
 """Vectors with NaNs, infinities and zeros in the first launch."""
-MORE = 3
-"""So many times as many plain vectors are asked where what a probe reads of the tree does not lead to the end."""
-RANGE = 24
+MORE = (6, 12)
+"""So many times as many plain vectors are asked where those before do not lead to the end."""
+RANGE = 12
 """Vectors of extremes, in the launch at the ends of the range."""
-LOW = 8
+LOW = 4
 """Vectors of zeros and tiny terms among others, in that launch."""
-NEAR_ENDS = 16
+NEAR_ENDS = 8
 """Vectors near one end of the range of one format, in that launch."""
-FAINT = 32
+FAINT = 16
 """Vectors of terms below the result's range, in that launch."""
-FRESH = 96
+FRESH = 40
 """Fresh vectors that a datapath meets before it is answered, half of them chosen to tell datapaths apart."""
 LOOKED = 200
 """Vectors of each kind among which those are chosen."""
@@ -188,14 +189,16 @@ class Search:
             self.session.begin("structures that a probe reads")
             near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
             near = yield from self._agreeing(near, seen, finding.status == "exact")
-        alone, seen, equal = self._ask_plain(MORE)
-        if near:
-            near = yield from self._agreeing(self._lowered(near, seen), seen, finding.status == "exact")
-        self.session.begin("all structures")
-        every = self._shapes(skeletons.all_structures(self.instruction), equal)
-        near = self._lowered([*near, *(each for shape, path in every for each in self._laned(shape, path, seen))], seen)
-        yield from self._agreeing(near, seen, False)
-        yield from self._taken_on(self._further(near, seen))
+        for times in MORE:
+            alone, seen, equal = self._ask_plain(times)
+            if known:
+                self.session.begin("structures that a probe reads")
+                near = yield from self._agreeing(self._lowered(near, seen), seen, finding.status == "exact")
+            self.session.begin("all structures")
+            every = self._shapes(skeletons.all_structures(self.instruction), equal)
+            near += [each for shape, path in every for each in self._laned(shape, path, seen)]
+            near = yield from self._agreeing(self._lowered(near, seen), seen, False)
+            yield from self._taken_on(self._further(near, seen))
 
     def _agreeing(self, near: list[Near], seen: Graded, further: bool) -> Generator[Datapath, None, list[Near]]:
         """Those that agree with the plain answers taken on, ``further`` by moves that add and remove; the nearest."""
@@ -279,7 +282,7 @@ class Search:
             if not near or near[0].loss == 0:
                 break
             before = near[0].loss
-            moved = [self._simple(self._moved(each, seen), seen, 2) for each in near[:BEST]]
+            moved = [self._simple(self._moved(each, seen), seen, 2) for each in _unequal(near)[:BEST]]
             near = _unlike([*moved, *near])[:KEPT]
             if near[0].loss >= before:
                 break
@@ -317,13 +320,12 @@ class Search:
             ]
             by_ends = _unlike([*by_ends, *self._by_ends(others, seen)])
         self.nearest = [*by_ends[: 2 * BEST], *self.nearest]
-        yield from self._raced(_unequal(by_ends)[: 2 * BEST])
+        yield from self._raced(_unequal(by_ends)[:KEPT])
 
     def _raced(self, near: list[Near]) -> Iterator[Datapath]:
-        """These downhill side by side: the first to get everything right is taken on alone, then the others again in the
-        light of what it was asked; where none does, the nearest."""
-        taken = 0
-        while near and taken < BEST:
+        """These downhill side by side: the first to get everything right is taken on alone, then the others again in
+        the light of what it was asked; where none does, the nearest."""
+        while near:
             seen = self._seen(ENDS)
             runs = [self._downhill(each.path, seen) for each in near]
             for i, found in race(runs, self.session.allowance):
@@ -332,13 +334,12 @@ class Search:
                     near = [near[i], *near[:i], *near[i + 1 :]]
                     break
             else:
-                near = _unequal(sorted(near, key=_loss))[: BEST - taken]
+                near = _unequal(sorted(near, key=_loss))[:BEST]
             self.nearest = [*near, *self.nearest]
             some, near = (near[:1], near[1:]) if near[0].loss == 0 else (near, [])
             for each in some:
                 if each.loss <= some[0].loss + WITHIN:
                     yield from self.finished(each.path)
-            taken += len(some)
 
     def _by_ends(self, near: Iterable[Near], seen: Graded) -> Iterator[Near]:
         yield from (Near(*descend(each.path, seen, ENDS.ways, 1), each.name) for each in near)
@@ -404,13 +405,29 @@ class Search:
         *_, found = self._downhill(path, seen)
         return found
 
-    def _signed(self, path: Datapath, magnitudes: Graded) -> tuple[Datapath, float]:
+    def _signed(self, path: Datapath, magnitudes: Graded) -> Found:
+        """All that signs show at once; where some stay wrong, of the ways to spell the datapath that are no further by
+        magnitudes as well, of which the nearest is the answer."""
+        bound, seen = magnitudes.total(path), self._seen(SIGNS)
+
+        def alike(other: Datapath) -> bool:
+            return magnitudes.total(other) <= bound
+
+        best = self._by_signs(path, alike, seen)
+        for other in spellings(path) if best[1] else ():
+            if best[1] and alike(other):
+                best = min(best, self._by_signs(other, alike, seen), key=_distance)
+        return best
+
+    def _by_signs(self, path: Datapath, alike: Callable[[Datapath], bool], seen: Graded) -> Found:
         """All that signs show at once; then, where some stay wrong, the ends with signs seen."""
-        bound = magnitudes.total(path)
-        axes = fields.signs(path, lambda other: magnitudes.total(other) <= bound)
-        seen = self._seen(SIGNS)
-        path, loss = descend(path, seen, lambda at: [(at, axes)], 1)
-        return descend(path, seen, SIGNS.ways, 2) if loss else (path, loss)
+        found = path, inf
+        for pairs in (False, True):
+            axes = fields.signs(found[0], alike, pairs)
+            found = descend(found[0], seen, lambda at, axes=axes: [(at, axes)], 1)  # type: ignore[misc]
+            if not found[1]:
+                return found
+        return descend(found[0], seen, SIGNS.ways, 2)
 
     def _fresh(self, paths: Sequence[Datapath], turn: int) -> int:
         """How many fresh vectors the first datapath gets wrong: those that tell most datapaths apart, and others."""
@@ -496,6 +513,10 @@ SIGNS = Stage("signs of zeros", fields.ends, one_nan)
 
 def _loss(near: Near) -> float:
     return near.loss
+
+
+def _distance(found: Found) -> float:
+    return found[1]
 
 
 def _second(each: tuple[Shape, Near]) -> float:
