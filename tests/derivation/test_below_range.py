@@ -19,11 +19,25 @@ TRUTH = datapath_for("sm_90a", SUM)
 def test_faint_vectors_have_normal_operands_and_products_below_those_of_plain_ones() -> None:
     vectors = faint_vectors(SUM, 3, 500)
     f16 = formats.get("f16")
-    a, b = (formats.decode(f16, operand) for operand in (vectors.a, vectors.b))
     assert vectors.c is not None
-    for decoded in (a, b, formats.decode(f16, vectors.c)):
+    a, b, c = (formats.decode(f16, operand) for operand in (vectors.a, vectors.b, vectors.c))
+    for decoded in (a, b):
         assert (decoded.kind == formats.NORMAL).all()
+    assert set(np.unique(c.kind)) == {formats.NORMAL, formats.ZERO}
     assert (a.exponent + b.exponent + 2 * f16.fraction_bits).min() == 2 * f16.min_exponent
+
+
+def test_beside_a_zero_c_every_product_is_faint() -> None:
+    """In an eighth of them, with either sign of C, only the sign of a zero shows what a sum loses."""
+    vectors = faint_vectors(SUM, 3, 500)
+    assert vectors.c is not None
+    alone = (vectors.c & 0x7FFF) == 0
+    assert 500 / 16 < alone.sum() < 500 / 5
+    assert set(vectors.c[alone].tolist()) == {0, 0x8000}
+    f16 = formats.get("f16")
+    a, b = (formats.decode(f16, operand) for operand in (vectors.a[alone], vectors.b[alone]))
+    products = a.exponent + b.exponent + 2 * f16.fraction_bits
+    assert (products.max(axis=1) - products.min(axis=1)).max() <= 2
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,20 @@ def test_it_ends_where_nothing_is_nearer() -> None:
     assert len(way) <= 4  # it does not go on for all its sweeps
 
 
-def test_starts_go_down_in_turn() -> None:
-    far = field_choices.cut(TRUTH, 3, "RD")
-    found = list(race([START, TRUTH, far], graded(), jointly, 8))
-    assert {i for i, _ in found} == {0, 1, 2}
-    assert found[0] == (1, TRUTH)
-    assert {path for _, path in found} == {TRUTH}
-    assert not list(race([START], graded(), jointly, 1))  # its first turn shows only where it stands
+def test_ways_go_down_side_by_side() -> None:
+    """Always the one that has cost least of those that go on; each ends where it would alone."""
+    allowance = Allowance(1_000_000_000)
+    seen = replace(graded(), allowance=allowance)
+    starts = [START, TRUTH, field_choices.cut(TRUTH, 3, "RD")]
+    steps, left = [], allowance.left
+    for i, found in race([descent(start, seen, jointly) for start in starts], allowance):
+        steps.append((i, left - allowance.left, found))
+        left = allowance.left
+    spent = dict.fromkeys(range(3), 0.0)
+    for number, (i, took, _) in enumerate(steps):
+        assert spent[i] <= min(spent[other] for other, *_ in steps[number:])
+        spent[i] += took
+    assert {i: found for i, _, found in steps} == dict.fromkeys(range(3), (TRUTH, 0.0))
 
 
 def test_every_answer_counts_or_the_normal_ones() -> None:

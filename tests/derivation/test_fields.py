@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
 from itertools import product
 
 from mmaprobe import formats
@@ -36,6 +37,34 @@ def test_every_sign_of_a_zero_is_tried() -> None:
     found = [edit(PATH).root for axis in fields.signs(PATH, lambda _: True) for edit in axis]
     signs = product(choices(Encode, "zero"), choices(Encode, "underflow"), SUBNORMALS)
     assert {(to.zero, to.underflow, to.subnormals) for to in found} == set(signs)
+
+
+def test_flushes_that_only_together_are_alike_are_tried_together() -> None:
+    """Flushing C and flushing the result each change an answer here, and both at once do not."""
+
+    def alike(path: Datapath) -> bool:
+        return (path.operand_c.subnormals == "keep") == (path.root.subnormals == "keep")
+
+    def tried(pairs: bool) -> set[tuple[str, str]]:
+        every = [
+            reduce(lambda path, edit: edit(path), edits, PATH) for edits in product(*fields.signs(PATH, alike, pairs))
+        ]
+        return {(path.operand_c.subnormals, path.root.subnormals) for path in every}
+
+    assert ("signed_zero", "signed_zero") not in tried(False)
+    assert ("signed_zero", "signed_zero") in tried(True)
+
+
+def test_a_cut_off_is_tried_with_every_width_and_rounding() -> None:
+    groups = [axes for _, axes in fields.odd_ends(PATH, ()) if len(axes) == 3]
+    made = {
+        (term.cutoff, term.fraction_bits, term.rounding)
+        for axes in groups
+        for edits in product(*(axis[::8] for axis in map(list, axes)))
+        for term in reduce(lambda path, edit: edit(path), edits, PATH).tree.terms  # type: ignore[union-attr]
+    }
+    assert {bits for _, bits, _ in made} > set(range(0, 64, 8))
+    assert len(made) > 100
 
 
 def test_every_cut_of_a_product_is_tried() -> None:

@@ -58,6 +58,19 @@ def test_structures_begin_with_the_numbers_of_single_terms(alone: Alone) -> None
     assert {path.root.format for path in begun} == set(alone.results) == {"e8m13", "f32"}  # 11 bits fit both
 
 
+def test_sums_of_a_narrow_result_begin_with_a_wider_format_as_well() -> None:
+    """What is rounded to f16 at last may have been kept in f32 before."""
+    narrow = replace(FORM, c="f16", d="f16")
+    vectors = single_vectors(narrow, 1, 96)
+    one_sum = Fused.alike((Accumulator(), Products(tuple(range(8)))), 24, "RZ", None, Encode("f16"))
+    device = replace(DEVICE, c="f16", d="f16", tree=one_sum)
+    answers = evaluate(device, vectors)
+    fit = fit_alone(narrow, vectors, answers, Graded.of(narrow, [(vectors, answers)], Allowance()))
+    begun = starts(narrow, all_structures(narrow), fit, 0x7FFF)
+    results = {(path.root.format, path.result and path.result.format) for path in begun}
+    assert {("f16", None), ("f32", "f16")} <= results
+
+
 def test_where_c_enters_and_what_is_summed_together_are_varied() -> None:
     found = variants(DEVICE, "all")
     names = set(found.values())
