@@ -122,6 +122,8 @@ class Search:
         self.codes: list[int] = []
         self.places: dict[str, int] | None = None
         self.ends_asked = False
+        self.freshened = 0
+        """How often fresh vectors were asked."""
         self.bottoms: dict[Datapath, int] = {}
         """Datapaths from which no way leads further down, and how many answers were seen there."""
 
@@ -378,7 +380,7 @@ class Search:
             last = loss
             if not loss:
                 path = self._simplest(path, self._seen(SIGNS))
-            if self._fresh([path, *(each.path for each in self.nearest[:BEST])], turn) == 0:
+            if self._fresh([path, *(each.path for each in self.nearest[:BEST])]) == 0:
                 if not loss:
                     yield path
                 return
@@ -413,32 +415,35 @@ class Search:
         def alike(other: Datapath) -> bool:
             return magnitudes.total(other) <= bound
 
-        best = self._by_signs(path, alike, seen)
-        for other in spellings(path) if best[1] else ():
-            if best[1] and alike(other):
-                best = min(best, self._by_signs(other, alike, seen), key=_distance)
+        best = self._by_signs(path, bound, alike, seen)
+        for other in spellings(path) if best[1] > bound else ():
+            if best[1] > bound and alike(other):
+                best = min(best, self._by_signs(other, bound, alike, seen), key=_distance)
         return best
 
-    def _by_signs(self, path: Datapath, alike: Callable[[Datapath], bool], seen: Graded) -> Found:
-        """All that signs show at once; then, where some stay wrong, the ends with signs seen."""
+    def _by_signs(self, path: Datapath, bound: float, alike: Callable[[Datapath], bool], seen: Graded) -> Found:
+        """All that signs show at once; then, where some stay wrong beside the magnitudes (``bound``), the ends with
+        signs seen."""
         found = path, inf
         for pairs in (False, True):
             axes = fields.signs(found[0], alike, pairs)
             found = descend(found[0], seen, lambda at, axes=axes: [(at, axes)], 1)  # type: ignore[misc]
-            if not found[1]:
+            if found[1] <= bound:
                 return found
         return descend(found[0], seen, SIGNS.ways, 2)
 
-    def _fresh(self, paths: Sequence[Datapath], turn: int) -> int:
-        """How many fresh vectors the first datapath gets wrong: those that tell most datapaths apart, and others."""
-        seed = self.session.seed + 1000 + 17 * turn
+    def _fresh(self, paths: Sequence[Datapath]) -> int:
+        """How many vectors that were never asked the first datapath gets wrong: those that tell most datapaths apart,
+        and others."""
+        self.freshened += 1
+        seed = self.session.seed + 1000 + 17 * self.freshened
         pool = self.pools.finite(seed, LOOKED)
         if can_attack(self.instruction):
             pool = join([pool, attack_vectors(self.instruction, paths[0], paths[1:], seed, AIMED)])
         pool = self._without_nans(pool)
         table = self.session.allowance.evaluate(list(dict.fromkeys(paths)), pool)
         chosen = telling(table, FRESH // 2)
-        rest = np.setdiff1d(np.random.default_rng([self.session.seed, turn]).permutation(pool.size)[:FRESH], chosen)
+        rest = np.setdiff1d(np.random.default_rng(seed).permutation(pool.size)[:FRESH], chosen)
         chosen = np.concatenate([chosen, rest])
         answers = self._ask_finite(take(pool, chosen))
         d = self.instruction.d
