@@ -146,7 +146,7 @@ class Graded:
         return next(iter(left.kept(best))), float(losses.min())
 
 
-WHOLE = 730
+WHOLE = 1500
 """More combinations than this are looked at from coarse to fine; tuned by ``tests/recovery``."""
 COARSE = 16
 """Numbers of a long axis that are looked at first, about, evenly spread; tuned by ``tests/recovery``."""
