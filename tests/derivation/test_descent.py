@@ -86,6 +86,18 @@ def test_ways_go_down_side_by_side() -> None:
     assert {i: found for i, _, found in steps} == dict.fromkeys(range(3), (TRUTH, 0.0))
 
 
+def test_a_costly_way_waits_for_cheap_ones() -> None:
+    allowance = Allowance(10_000)
+
+    def way(units: int, steps: int) -> Iterator[tuple[Datapath, float]]:
+        for left in reversed(range(steps)):
+            allowance.spend(units)
+            yield TRUTH, float(left)
+
+    turns = [i for i, _ in race([way(900, 2), way(100, 12)], allowance)]
+    assert turns == [0, *[1] * 9, *([0, 1] if turns[10] == 0 else [1, 0]), *[1] * 2]
+
+
 def test_every_answer_counts_or_the_normal_ones() -> None:
     """Ends of the range show where all answers are held against, and nowhere else."""
     other = replace(TRUTH, tree=replace(SUM, to=Encode("f32", "RZ", zero="positive")))
