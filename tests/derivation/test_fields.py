@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from itertools import product
+
+import pytest
 
 from mmaprobe import formats
 from mmaprobe.derivation.search import fields
@@ -55,16 +57,22 @@ def test_flushes_that_only_together_are_alike_are_tried_together() -> None:
     assert ("signed_zero", "signed_zero") in tried(True)
 
 
-def test_a_cut_off_is_tried_with_every_width_and_rounding() -> None:
-    groups = [axes for _, axes in fields.odd_ends(PATH, ()) if len(axes) == 3]
-    made = {
-        (term.cutoff, term.fraction_bits, term.rounding)
-        for axes in groups
-        for edits in product(*(axis[::8] for axis in map(list, axes)))
-        for term in reduce(lambda path, edit: edit(path), edits, PATH).tree.terms  # type: ignore[union-attr]
-    }
-    assert {bits for _, bits, _ in made} > set(range(0, 64, 8))
-    assert len(made) > 100
+@pytest.mark.parametrize("beside", ["cutoff", "label"])
+def test_what_hides_behind_a_width_and_a_rounding_is_tried_with_both(beside: str) -> None:
+    """A cut-off, and the label of a product: of each kind of term every value with every width and rounding."""
+
+    def values(path: Datapath) -> Iterator[tuple[object, ...]]:
+        for term in path.tree.terms:  # type: ignore[union-attr]
+            yield term.cutoff if beside == "cutoff" else path.product.label, term.fraction_bits, term.rounding
+
+    groups = [[list(axis) for axis in axes] for _, axes in fields.odd_ends(PATH, ()) if len(axes) == 3]
+    sample = [[axis[:: max(len(axis) // 5, 1)] for axis in axes] for axes in groups]
+    paths = [reduce(lambda path, edit: edit(path), edits, PATH) for axes in sample for edits in product(*axes)]
+    found = {each for path in paths for each in values(path)}
+    kinds = {first for first, _, _ in found}
+    assert len(kinds) >= 3
+    widths, roundings = {bits for _, bits, _ in found}, {mode for _, _, mode in found}
+    assert {(first, bits, mode) for first in kinds for bits in widths - {20} for mode in roundings - {"RD"}} <= found
 
 
 def test_every_cut_of_a_product_is_tried() -> None:

@@ -100,6 +100,7 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     for role in terms:
         yield path, [zeros(path, role), roles.widths(role, False)]
         yield path, [roles.cutoffs(role), roles.widths(role, False), roles.modes(role)]
+        yield path, [roles.products(path)[0], roles.widths(role, False), roles.modes(role)]
     if len(terms) > 1:
         yield from ((path, [zeros(path, role), flush(part)]) for role in terms for part in roles.parts_of(path))
     yield from odd(path, precisions)
