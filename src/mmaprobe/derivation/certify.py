@@ -31,8 +31,8 @@ from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
-from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
+from mmaprobe.parameters.rewrite import simpler
 
 STAGE = "neighbours and fresh vectors"
 """What pays for a settlement, as the allowance names it."""
@@ -109,7 +109,6 @@ class Settlement:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
         self.state.believed = datapath
         self.state.session.begin(STAGE)
-        self._simplify()
         for turn in range(MOVES):
             found = self._settled(turn, fresh)
             if found is not None:
@@ -122,6 +121,7 @@ class Settlement:
         many of them may meet, takes many vectors to be known for one."""
         pairs = self._pairs(fresh)
         early = EARLY if pairs is None or pairs.vectors <= CODES else ATTEMPTS
+        self._simplify()
         self._look()
         steps: tuple[Callable[[], bool | Ended], ...] = (
             lambda: self._refuted(turn, range(early)),
@@ -303,7 +303,6 @@ class Settlement:
         left = self._told_apart(alive)
         if len(left):
             self.state.choose(left)
-            self._simplify()
         return len(left) > 0
 
     def _told_apart(self, datapaths: list[Datapath]) -> Living:
@@ -319,12 +318,13 @@ class Settlement:
         return eliminate(view, every, pool, seed=self.state.seed + view.count, patience=DRY)
 
     def _simplify(self) -> None:
-        """Without a last conversion, where nothing asked so far speaks for one."""
+        """The current datapath with less and less said, as long as nothing asked so far speaks against it."""
         current = self.state.current
-        if current.result is not None and self.state.relative_of is None:
-            plain = moved(current, "between", "none")
-            if self.state.session.all.alive([plain]):
-                self.state.believed, self.state.others = plain, [current, *self.state.others]
+        if self.state.relative_of is None and formats.get(self.instruction.d).is_float:
+            less = self.state.session.all.alive(simpler(current))
+            if less:
+                self.state.believed, self.state.others = less[0], [current, *self.state.others]
+                self._simplify()
 
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import (
+    OVERFLOWS,
     Accumulator,
     Add,
     Datapath,
@@ -21,7 +23,7 @@ from mmaprobe.parameters.datapath import (
     Zero,
     walk,
 )
-from mmaprobe.parameters.described import descriptions
+from mmaprobe.parameters.described import choices, descriptions
 
 EncodeChange = Callable[[Encode], Encode]
 ENDS = tuple(name for name, each in descriptions(Encode).items() if each.ends)
@@ -102,9 +104,10 @@ def encodes(datapath: Datapath) -> list[Encode]:
 
 
 def simpler(datapath: Datapath) -> list[Datapath]:
-    """Datapaths that say less: a rule of the results or products as it is where nothing is said, one value of a field
-    for all terms of all aligned sums (each value that some term has)."""
-    found = []
+    """Datapaths that say less: no last conversion, a first cut as the rounding itself, a rule of the results or
+    products as it is where nothing is said, an addition for a chain of two rounded products, one value of a field for
+    all terms of all aligned sums (each value that some term has)."""
+    found = _rounded_once(datapath)
     for name in ("first", *ENDS):
         rule: dict[str, Any] = {name: descriptions(Encode)[name].plain}
         found.append(map_encodes(datapath, lambda to, r=rule: replace(to, **r)))  # type: ignore[misc]
@@ -114,6 +117,8 @@ def simpler(datapath: Datapath) -> list[Datapath]:
         if datapath.result is not None:
             found.append(replace(datapath, result=replace(datapath.result, **rule)))
     found.append(replace(datapath, tree=map_node(datapath.tree, _exactly)))
+    if datapath.product.to is not None:
+        found.append(replace(datapath, tree=map_node(datapath.tree, _added)))
     found.append(replace(datapath, product=replace(datapath.product, label="encoded")))
     found.append(replace(datapath, product=replace(datapath.product, overflow_exponent=None)))
     return [path for path in dict.fromkeys(found + _terms_alike(datapath)) if path != datapath]
@@ -124,6 +129,46 @@ def _exactly(node: Node) -> Node:
     if not isinstance(node, Fused) or any(replace(term, of=node, rounding="RZ") != Term(node) for term in node.terms):
         return node
     return Exact(tuple(term.of for term in node.terms), node.to)
+
+
+def _rounded_once(datapath: Datapath) -> list[Datapath]:
+    """Without a last conversion, or without first cuts; each with every rule of overflow and signs of zeros, since two
+    roundings show those of both."""
+    found = [path for change in (_cut_once, _cut_to_a_format) if (path := map_encodes(datapath, change)) != datapath]
+    if datapath.result is not None:
+        last = datapath.result
+        found.append(replace(datapath, tree=with_encode(datapath.tree, lambda _: last), result=None))
+    signs = product(OVERFLOWS, choices(Encode, "zero"), choices(Encode, "underflow"))
+    rules = [{"overflow": over, "zero": zero, "underflow": under} for over, zero, under in signs]
+    return [
+        map_encodes(path, lambda to, r=rule: replace(to, **r))  # type: ignore[misc]
+        for path in found
+        for rule in [{}, *rules]
+    ]
+
+
+def _cut_once(to: Encode) -> Encode:
+    """A result that its first cut alone rounds."""
+    return to if to.first is None else replace(to, first=None, rounding=to.first[1])
+
+
+def _cut_to_a_format(to: Encode) -> Encode:
+    """The same as a result of a format with so few fraction bits, where there is one of the same range."""
+    if to.first is None:
+        return to
+    of = formats.get(to.format)
+    for fmt in formats.FORMATS.values():
+        alike = (fmt.container_bits, fmt.exponent_bits) == (of.container_bits, of.exponent_bits)
+        if alike and fmt.is_float and fmt.padding > of.padding and fmt.fraction_bits == to.first[0]:
+            return replace(to, format=fmt.name, first=None, rounding=to.first[1])
+    return to
+
+
+def _added(node: Node) -> Node:
+    """A chain from zero over two rounded products as their sum."""
+    if not (isinstance(node, Fma) and isinstance(node.acc, Zero) and len(node.lanes) == 2):
+        return node
+    return Add(Products(node.lanes[:1]), Products(node.lanes[1:]), node.to)
 
 
 def _terms_alike(datapath: Datapath) -> list[Datapath]:

@@ -124,6 +124,8 @@ class Search:
         self.ends_asked = False
         self.freshened = 0
         """How often fresh vectors were asked."""
+        self.moved: dict[tuple[Datapath, int], Near] = {}
+        """Where moves that add and remove led from a datapath, with so many answers."""
         self.bottoms: dict[Datapath, int] = {}
         """Datapaths from which no way leads further down, and how many answers were seen there."""
 
@@ -190,21 +192,23 @@ class Search:
         if known:
             self.session.begin("structures that a probe reads")
             near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
-            near = yield from self._agreeing(near, seen, finding.status == "exact")
+            near = yield from self._agreeing(near, seen, 1 if finding.status == "exact" else 0)
         for times in MORE:
             alone, seen, equal = self._ask_plain(times)
             if known:
                 self.session.begin("structures that a probe reads")
-                near = yield from self._agreeing(self._lowered(near, seen), seen, finding.status == "exact")
+                turns = ODD_TURNS if finding.status == "exact" else 0
+                near = yield from self._agreeing(self._lowered(near, seen), seen, turns)
             self.session.begin("all structures")
             every = self._shapes(skeletons.all_structures(self.instruction), equal)
             near += [each for shape, path in every for each in self._laned(shape, path, seen)]
-            near = yield from self._agreeing(self._lowered(near, seen), seen, False)
+            near = yield from self._agreeing(self._lowered(near, seen), seen, 0)
             yield from self._taken_on(self._further(near, seen))
 
-    def _agreeing(self, near: list[Near], seen: Graded, further: bool) -> Generator[Datapath, None, list[Near]]:
-        """Those that agree with the plain answers taken on, ``further`` by moves that add and remove; the nearest."""
-        near = self._further(near, seen) if further else near
+    def _agreeing(self, near: list[Near], seen: Graded, turns: int) -> Generator[Datapath, None, list[Near]]:
+        """Those that agree with the plain answers taken on, so many ``turns`` of moves that add and remove further; the
+        nearest."""
+        near = self._further(near, seen, turns)
         if near and near[0].loss == 0:
             yield from self._taken_on(near)
         return near
@@ -278,13 +282,13 @@ class Search:
                     ways.append(Near(path, seen.total(path), near.name))
         return sorted(ways, key=_loss)[:2]
 
-    def _further(self, near: list[Near], seen: Graded) -> list[Near]:
+    def _further(self, near: list[Near], seen: Graded, turns: int = ODD_TURNS) -> list[Near]:
         """The nearest by moves that add and remove: the best of all, and then down again."""
-        for _ in range(ODD_TURNS):
+        for _ in range(turns):
             if not near or near[0].loss == 0:
                 break
             before = near[0].loss
-            moved = [self._simple(self._moved(each, seen), seen, 2) for each in _unequal(near)[:BEST]]
+            moved = [self._moved(each, seen) for each in _unequal(near)[:BEST]]
             near = _unlike([*moved, *near])[:KEPT]
             if near[0].loss >= before:
                 break
@@ -296,13 +300,17 @@ class Search:
         return Near(*descend(near.path, seen, ways, 1, best=True), near.name)
 
     def _moved(self, near: Near, seen: Graded) -> Near:
-        """The best of the fields' moves and of the structure's."""
-        best = self._odd(near, seen)
-        for path, name in skeletons.variants(near.path, near.name).items():
-            tried = self._rough(path, name, seen)
-            tried = self._simple(tried, seen, 1) if tried.loss < 1.5 * best.loss else tried
-            best = min(best, tried, key=_loss)
-        return best
+        """The best of the fields' moves and of the structure's, and down from there; looked for once with the same
+        answers."""
+        key = near.path, len(seen.answers)
+        if key not in self.moved:
+            best = self._odd(near, seen)
+            for path, name in skeletons.variants(near.path, near.name).items():
+                tried = self._rough(path, name, seen)
+                tried = self._simple(tried, seen, 1) if tried.loss < 1.5 * best.loss else tried
+                best = min(best, tried, key=_loss)
+            self.moved[key] = self._simple(best, seen, 2)
+        return self.moved[key]
 
     # --- the ends of the range, and signs
 
