@@ -33,6 +33,7 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
+from mmaprobe.parameters.table import flatten, to_table
 
 STAGE = "neighbours and fresh vectors"
 """What pays for a settlement, as the allowance names it."""
@@ -133,6 +134,8 @@ class Settlement:
             moved = step()
             if moved:
                 return moved if isinstance(moved, Ended) else None
+        if self._plainer():
+            return None
         self.state.session.check_stable()
         return replace(self._certificate(), coverage=self._coverage(fresh, pairs))
 
@@ -326,6 +329,16 @@ class Settlement:
                 self.state.believed, self.state.others = less[0], [current, *self.state.others]
                 self._simplify()
 
+    def _plainer(self) -> bool:
+        """Believe a neighbour left that says less, of two that nothing tells apart: whether there is one."""
+        said = _said(self.state.current)
+        less = next((n.datapath for n in self.left if _said(n.datapath) < said), None)
+        if less is None:
+            return False
+        self.state.believed, self.state.others = less, [self.state.current, *self.state.others]
+        self.state.proofs.clear()
+        return True
+
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""
         near = sorted((n.datapath for n in neighbours(self.state.current)), key=self.state.session.all.mismatches)[:10]
@@ -381,3 +394,8 @@ class Settlement:
         wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
         some = wrong[np.linspace(0, wrong.size - 1, min(wrong.size, WRONG)).astype(int)]
         return Wrong(take(vectors, some), answers[some]) if wrong.size else None
+
+
+def _said(path: Datapath) -> int:
+    """How many fields of a datapath are not as they are where nothing is said."""
+    return sum(1 for _ in flatten(to_table(path)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from mmaprobe import formats
+from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import (
-    OVERFLOWS,
     Accumulator,
     Add,
     Datapath,
@@ -132,19 +133,21 @@ def _exactly(node: Node) -> Node:
 
 
 def _rounded_once(datapath: Datapath) -> list[Datapath]:
-    """Without a last conversion, or without first cuts; each with every rule of overflow and signs of zeros, since two
-    roundings show those of both."""
-    found = [path for change in (_cut_once, _cut_to_a_format) if (path := map_encodes(datapath, change)) != datapath]
+    """Without a last conversion, or without first cuts; each as it is and with one rule or two of the ends of the range
+    changed, since two roundings show those of both."""
+    once = [path for change in (_cut_once, _cut_to_a_format) if (path := map_encodes(datapath, change)) != datapath]
     if datapath.result is not None:
         last = datapath.result
-        found.append(replace(datapath, tree=with_encode(datapath.tree, lambda _: last), result=None))
-    signs = product(OVERFLOWS, choices(Encode, "zero"), choices(Encode, "underflow"))
-    rules = [{"overflow": over, "zero": zero, "underflow": under} for over, zero, under in signs]
-    return [
-        map_encodes(path, lambda to, r=rule: replace(to, **r))  # type: ignore[misc]
-        for path in found
-        for rule in [{}, *rules]
-    ]
+        once.append(replace(datapath, tree=with_encode(datapath.tree, lambda _: last), result=None))
+        if datapath.root.format == last.format:
+            once.append(replace(datapath, result=None))
+    single: list[dict[str, Any]] = [{name: value} for name in ENDS for value in choices(Encode, name)]
+    rules = [{}, *single, *(one | other for one, other in combinations(single, 2) if one.keys() != other.keys())]
+    found: list[Datapath] = []
+    for path, rule in product(once, rules):
+        with suppress(UsageError):  # what integers alone do
+            found.append(map_encodes(path, lambda to, r=rule: replace(to, **r)))  # type: ignore[misc]
+    return found
 
 
 def _cut_once(to: Encode) -> Encode:

@@ -1,0 +1,49 @@
+"""What says less than a datapath: candidates for the same function, in fewer words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Fma,
+    Fused,
+    Product,
+    Products,
+    Zero,
+)
+from mmaprobe.parameters.rewrite import simpler
+
+SUM = Fused.alike((Accumulator(), Products((0, 1, 2, 3))), 25, "RZ", to=Encode("f32", "RZ", overflow="infinity"))
+ONCE = Datapath("f16", "f16", "f32", "f32", 4, SUM)
+
+
+def test_a_first_cut_is_a_rounding() -> None:
+    """Cut to the result's places, or to those of a narrower one, and then rounded by a rule that changes nothing: the
+    overflow that the rounding said has to be said on its own."""
+    twice = replace(ONCE, tree=replace(SUM, to=Encode("f32", "RNE", first=(23, "RZ"))))
+    assert ONCE in simpler(twice)
+    narrow = replace(ONCE, tree=replace(SUM, to=Encode("e8m13", "RZ")))
+    assert narrow in simpler(replace(ONCE, tree=replace(SUM, to=Encode("f32", "RU", first=(13, "RZ")))))
+
+
+def test_a_conversion_before_the_last_may_show_nothing() -> None:
+    """Rounded to odd and then to nearest is rounded to nearest, with the signs of either."""
+    last = Encode("f16", "RNE", zero="positive")
+    once = Datapath("f16", "f16", "f16", "f16", 4, replace(SUM, to=last))
+    assert once in simpler(replace(once, tree=replace(SUM, to=Encode("f32", "RO")), result=Encode("f16", "RNE")))
+
+
+def test_a_chain_of_two_rounded_products_is_a_sum() -> None:
+    to = Encode("f32")
+    total = Add(Accumulator(), Add(Products((0,)), Products((1,)), to), to)
+    path = Datapath("bf16", "bf16", "f32", "f32", 2, total, product=Product(to))
+    assert path in simpler(replace(path, tree=Add(Accumulator(), Fma(Zero(), (0, 1), to), to)))
+
+
+def test_nothing_is_simpler_than_what_says_nothing() -> None:
+    assert ONCE not in simpler(ONCE)
+    assert simpler(replace(ONCE, tree=replace(SUM, to=Encode("f32", "RNE")))) == []
