@@ -19,10 +19,17 @@ static bool same_row(const i64* x, const i64* y, Header::Column at, int size) {
 
 // Whether two programs form the products of the same operands alike.
 static bool products_alike(const i64* x, const i64* y) {
-    constexpr Header::Column numbers[] = {
-        Header::k,   Header::scale_size, Header::scale_where, Header::label,           Header::overflow_exponent,
-        Header::nan, Header::nan_code,   Header::quiet,       Header::signalling_first, Header::product_order,
-        Header::multiply};
+    constexpr Header::Column numbers[] = {Header::k,
+                                          Header::scale_size,
+                                          Header::scale_where,
+                                          Header::label,
+                                          Header::overflow_exponent,
+                                          Header::nan,
+                                          Header::nan_code,
+                                          Header::quiet,
+                                          Header::signalling_first,
+                                          Header::product_order,
+                                          Header::multiply};
     for (const Header::Column number : numbers)
         if (Header{x}[number] != Header{y}[number]) return false;
     return same_row(x, y, Header::a, OperandRow::SIZE) && same_row(x, y, Header::b, OperandRow::SIZE) &&
