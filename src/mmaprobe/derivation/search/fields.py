@@ -101,6 +101,8 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
         yield path, [zeros(path, role), roles.widths(role, False)]
         yield path, [roles.cutoffs(role), roles.widths(role, False), roles.modes(role)]
         yield path, [roles.products(path)[0], roles.widths(role, False), roles.modes(role)]
+        yield from ((path, [zeros(path, role), each]) for each in operand_flushes(path))
+        yield from ((path, [roles.cutoffs(role), each]) for each in operand_flushes(path))
     if len(terms) > 1:
         yield from ((path, [zeros(path, role), flush(part)]) for role in terms for part in roles.parts_of(path))
     yield from odd(path, precisions)
