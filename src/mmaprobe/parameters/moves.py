@@ -1,8 +1,8 @@
 """Structural changes to a datapath, each under a name: ``mutate(datapath, "grouping", "halves, cut")`` makes one.
 
 Fields change one value of a record; what changes here is the tree: which lane is
-where, which products are summed together, where C enters, what is between steps, and
-the kind of NaN rule.
+where, which products are summed together, where C enters, what is between steps, whether terms or
+the whole sum is cut, and the kind of NaN rule.
 """
 
 from __future__ import annotations
@@ -193,6 +193,37 @@ def floats() -> list[formats.Format]:
     return [fmt for fmt in map(formats.get, formats.FORMATS) if fmt.is_float and fmt.signed]
 
 
+def _sum_cut(datapath: Datapath) -> NamedDatapaths:
+    """The whole sum cut where a term of it was, that term one bit lower; or a term where the whole sum was."""
+    tree, to = datapath.tree, root_encode(datapath)
+    if not (isinstance(tree, Fused) and formats.get(to.format).is_float):
+        return
+    if to.first is not None:
+        bits, rounding = to.first
+        for deep in dict.fromkeys(term.fraction_bits for term in tree.terms):
+            if deep is not None and deep > bits:
+                yield f"{deep} bits at {bits} {rounding}", _cut_at(tree, datapath, (deep, None), (bits, rounding), None)
+        return
+    for bits, rounding in dict.fromkeys((term.fraction_bits, term.rounding) for term in tree.terms):
+        if bits is not None and bits > formats.get(to.format).fraction_bits:
+            first = (bits, rounding)
+            yield f"the whole at {bits} {rounding}", _cut_at(tree, datapath, first, (bits + 1, rounding), first)
+
+
+def _cut_at(
+    tree: Fused, datapath: Datapath, old: tuple[int, str | None], new: tuple[int, str], first: tuple[int, str] | None
+) -> Datapath:
+    """Terms cut as ``old`` says (None: by any rounding) cut as ``new`` says, and this first cut of the whole sum."""
+    terms = (
+        replace(term, fraction_bits=new[0], rounding=new[1])
+        if term.fraction_bits == old[0] and old[1] in (None, term.rounding)
+        else term
+        for term in tree.terms
+    )
+    assert tree.to is not None
+    return replace(datapath, tree=replace(tree, terms=tuple(terms), to=replace(tree.to, first=first)))
+
+
 def _rounded_products(datapath: Datapath) -> NamedDatapaths:
     """Products rounded to a format of the catalog as the result is."""
     own, to = datapath.product.to, root_encode(datapath)
@@ -235,6 +266,7 @@ MOVES: dict[str, Callable[[Datapath], NamedDatapaths]] = {
     "grouping": grouping,
     "accumulation": _accumulation,
     "between": _between,
+    "cut": _sum_cut,
     "products": _rounded_products,
     "nan_rule": _nan_rule,
 }
