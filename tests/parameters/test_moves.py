@@ -90,3 +90,14 @@ def test_payloads_keep_the_order_written() -> None:
     assert same_sum(dot, fused)
     assert not same_sum(dot, dot)
     assert canonical(canonical(HOPPER)) == canonical(HOPPER)
+
+
+def test_terms_and_the_whole_sum_take_each_others_cut() -> None:
+    """CDNA3 cuts terms and then the whole sum: where the first is 31 bits, terms cut there are a neighbour, and have it
+    as one of theirs."""
+    terms = mutate(GROUPS, "cut", "32 bits at 31 RD")
+    assert terms.root.first is None
+    assert GROUPS.root.first == (31, "RD")
+    assert mutate(terms, "cut", "the whole at 31 RD") == GROUPS
+    assert "the whole at 25 RZ" in dict(MOVES["cut"](HOPPER))
+    assert not dict(MOVES["cut"](TREE))

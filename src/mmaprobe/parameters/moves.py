@@ -204,10 +204,10 @@ def _sum_cut(datapath: Datapath) -> NamedDatapaths:
             if deep is not None and deep > bits:
                 yield f"{deep} bits at {bits} {rounding}", _cut_at(tree, datapath, (deep, None), (bits, rounding), None)
         return
-    for bits, rounding in dict.fromkeys((term.fraction_bits, term.rounding) for term in tree.terms):
-        if bits is not None and bits > formats.get(to.format).fraction_bits:
-            first = (bits, rounding)
-            yield f"the whole at {bits} {rounding}", _cut_at(tree, datapath, first, (bits + 1, rounding), first)
+    for deep, mode in dict.fromkeys((term.fraction_bits, term.rounding) for term in tree.terms):
+        if deep is not None and deep > formats.get(to.format).fraction_bits:
+            first = (deep, mode)
+            yield f"the whole at {deep} {mode}", _cut_at(tree, datapath, first, (deep + 1, mode), first)
 
 
 def _cut_at(
