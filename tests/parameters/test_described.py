@@ -12,7 +12,7 @@ from cases import strategies
 from cases.linked_package import PACKAGE, linked
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import FIELDS, RECORDS, Encode
-from mmaprobe.parameters.described import choices, descriptions
+from mmaprobe.parameters.described import choices, descriptions, value_in_words
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.parameters.rewrite import ENDS
 
@@ -29,8 +29,8 @@ PLAINLY_NAMED = ("tininess", "underflow")
 def test_every_field_is_described_and_means_the_same_in_every_record(record: type) -> None:
     for name, each in descriptions(record).items():
         known = FIELDS[name]
-        assert (each.words, each.kind, each.where, each.place, each.ends) == (
-            known.words, known.kind, known.where, known.place, known.ends), name  # fmt: skip
+        assert (each.words, each.kind, each.where, each.place, each.ends, each.values) == (
+            known.words, known.kind, known.where, known.place, known.ends, known.values), name  # fmt: skip
         assert in_words(name) == each.words
         assert not each.choices or each.kind != "word" or choices(record, name)[0] == each.plain
 
@@ -39,6 +39,16 @@ def test_every_field_is_described_and_means_the_same_in_every_record(record: typ
 def test_readers_keep_no_list_of_fields_of_their_own(reader: Path) -> None:
     text = reader.read_text("utf-8")
     assert [name for name in PLAINLY_NAMED if f'"{name}"' in text] == []
+
+
+def test_what_a_person_reads_for_a_value_stands_with_the_field() -> None:
+    """Pages, tables and explanations say it in one way: none has these words of its own."""
+    words = [text for record in RECORDS for each in descriptions(record).values() for text in each.values.values()]
+    assert {"saturates", "never -0", "flushed to +0", "-|{}|"} <= set(words)
+    for reader in sorted((PACKAGE / "report" / "datapath").glob("*.py")):
+        text = reader.read_text("utf-8")
+        assert [each for each in words if f'"{each}"' in text and each not in ("{}", "kept")] == [], reader.name
+    assert [value_in_words(to, "overflow") for to in (Encode(), Encode(overflow="largest"))] == ["ieee", "saturates"]
 
 
 @pytest.mark.parametrize("name", ENDS)

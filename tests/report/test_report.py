@@ -305,7 +305,7 @@ def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.
 
     said = SAID.partition("\r")[0]
     monkeypatch.setattr(explain, "headline", lambda path: said)
-    monkeypatch.setattr(explain, "describe", lambda node: said)
+    monkeypatch.setattr(explain, "node_line", lambda node: said)
     monkeypatch.setattr(explain, "classes_of", lambda path: {"k": said})
     made = mmaprobe.model("sm_90a", "mma.m16n8k8.f32.f16.f16.f32")
     vector = literal.parse_vector(made.instruction, ["1"] * 17)

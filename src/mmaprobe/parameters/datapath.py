@@ -22,6 +22,10 @@ SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
 Overflow = Literal["ieee", "infinity", "largest", "wrap"]
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)[:3]
 """Those of floats."""
+_OF_SUBNORMALS = {"keep": "kept", "signed_zero": "flushed, sign kept", "zero": "flushed to +0"}
+_OF_OVERFLOW = {"infinity": "overflow to infinity", "largest": "saturates", "wrap": "wraps"}
+_SIGNED = {"keep": "{}", "flip": "-{}", "clear": "|{}|", "set": "-|{}|"}
+"""How an operand is written of which the sign bit is changed."""
 
 
 MOST_DEPTH = 192
@@ -61,10 +65,12 @@ class Operand:
     ``flip`` is a negation modifier, ``clear`` an absolute value, ``set`` both.
     """
 
-    subnormals: Subnormals = field(default="keep", metadata=says("subnormals", "word", "float", ends=True))
+    subnormals: Subnormals = field(
+        default="keep", metadata=says("subnormals", "word", "float", ends=True, values=_OF_SUBNORMALS)
+    )
     mask: int | None = field(default=None, metadata=says("bits that are read"))
     sign: Literal["keep", "flip", "clear", "set"] = field(
-        default="keep", metadata=says("what happens to the sign bit", "sign")
+        default="keep", metadata=says("what happens to the sign bit", "sign", values=_SIGNED)
     )
 
     def __post_init__(self) -> None:
@@ -95,13 +101,15 @@ class Encode:
 
     format: str = field(default="f32", metadata=says("format"))
     rounding: str = field(default="RNE", metadata=says("rounding", "rounding", "cut"))
-    overflow: Overflow = field(default="ieee", metadata=says("overflow", "overflow", ends=True))
-    subnormals: Subnormals = field(default="keep", metadata=says("subnormals", "word", "float", ends=True))
+    overflow: Overflow = field(default="ieee", metadata=says("overflow", "overflow", ends=True, values=_OF_OVERFLOW))
+    subnormals: Subnormals = field(
+        default="keep", metadata=says("subnormals", "word", "float", ends=True, values=_OF_SUBNORMALS)
+    )
     tininess: Literal["before", "after", "encoded"] = field(
         default="after", metadata=says("when tiny is judged", "word", "flushed", ends=True)
     )
     zero: Literal["ieee", "positive"] = field(
-        default="ieee", metadata=says("sign of a zero sum", "word", "float", ends=True)
+        default="ieee", metadata=says("sign of a zero sum", "word", "float", ends=True, values={"positive": "never -0"})
     )
     underflow: Literal["signed", "positive"] = field(
         default="signed", metadata=says("sign of an underflow", "word", "float", ends=True)

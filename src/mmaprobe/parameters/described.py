@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Literal
 
 from mmaprobe import formats
@@ -28,7 +30,8 @@ _KEY = "described"
 
 @dataclasses.dataclass(frozen=True)
 class Described:
-    """A field: ``words`` for it, ``place`` for what is within it; ``ends``: it is about the ends of the range."""
+    """A field: ``words`` for it, ``place`` for what is within it; ``ends``: it is about the ends of the range;
+    ``values``: what a person reads for its values, where these are no words of their own."""
 
     name: str
     words: str
@@ -36,15 +39,21 @@ class Described:
     where: Where
     place: str
     ends: bool
+    values: Mapping[Any, str]
     choices: tuple[str, ...]
     plain: Any
 
 
 def says(
-    words: str, kind: Kind = "fixed", where: Where = "always", place: str = "", ends: bool = False
+    words: str,
+    kind: Kind = "fixed",
+    where: Where = "always",
+    place: str = "",
+    ends: bool = False,
+    values: Mapping[Any, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The metadata of a dataclass field that is described so."""
-    return {_KEY: {"words": words, "kind": kind, "where": where, "place": place, "ends": ends}}
+    return {_KEY: {"words": words, "kind": kind, "where": where, "place": place, "ends": ends, "values": values}}
 
 
 @cache
@@ -71,3 +80,10 @@ def choices(record: type, name: str) -> tuple[Any, ...]:
     """The words that a field may hold, the plain one first."""
     field = descriptions(record)[name]
     return (field.plain, *(choice for choice in field.choices if choice != field.plain))
+
+
+def value_in_words(record: Any, name: str) -> str:
+    """What a person reads for the value of a field: the words that its description has for it, else the value."""
+    kind: type = type(record)
+    value = getattr(record, name)
+    return descriptions(kind)[name].values.get(value, str(value))

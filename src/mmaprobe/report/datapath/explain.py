@@ -27,7 +27,7 @@ from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.console import PlainConsole
-from mmaprobe.report.datapath.naming import alike, describe, encoding, headline, term_names, term_notes
+from mmaprobe.report.datapath.naming import alike, encoding, headline, node_line, term_names, term_notes
 from mmaprobe.report.hexfloat import difference, shown
 
 
@@ -164,7 +164,7 @@ def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[R
     top = int(event.values["maximum"][0])
     notes = term_notes(node)
     own = any(notes)
-    table = _table(describe(node), "term", "value", "exponent", "kept", "cut off", *(["rule"] if own else []))
+    table = _table(node_line(node), "term", "value", "exponent", "kept", "cut off", *(["rule"] if own else []))
     for term, note, value, labels, kept in zip(
         node.terms, notes, *(event.values[name] for name in ("terms", "labels", "aligned")), strict=True
     ):
@@ -192,7 +192,7 @@ def _sum(event: Event, lanes: tuple[int, ...], accumulator: str, decimal: bool) 
     assert node is not None
     of = getattr(node, "terms", None) or (node.x, node.y)  # type: ignore[union-attr]
     names = [name for term in of for name in term_names(term, lanes, accumulator)]
-    table = _table(describe(node), "term", "value")
+    table = _table(node_line(node), "term", "value")
     _rows(table, names, [(shown(terms, at, decimal),) for at in np.ndindex(terms.negative.shape)])
     yield table
     yield Text.assemble("exact sum  ", (shown(event.values["sum"], (0,), decimal), "bold"))
@@ -202,7 +202,7 @@ def _chain(events: Sequence[Event]) -> Table:
     """Fused multiply-adds, one a row."""
     node = events[0].node
     assert node is not None
-    table = _table(describe(node), "lane", "a·b", "+ accumulator", "= exact sum", "rounded", "bits", "")
+    table = _table(node_line(node), "lane", "a·b", "+ accumulator", "= exact sum", "rounded", "bits", "")
     for fma, rounding in zip(events[::2], events[1::2], strict=True):
         terms, to = fma.values["terms"], rounding.values["to"]
         bits = _code(rounding.values["bits"][0], formats.get(to.format).container_bits)

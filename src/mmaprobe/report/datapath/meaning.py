@@ -19,6 +19,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     Zero,
 )
+from mmaprobe.parameters.described import value_in_words
 from mmaprobe.parameters.shorthand import written
 from mmaprobe.report.datapath.phrases import describe, lanes_text
 
@@ -68,7 +69,7 @@ def _operands(path: Datapath) -> Iterator[str]:
         if operand.mask is not None:
             yield f"{name} is read through {operand.mask:#x}"
         if operand.sign != "keep":
-            yield {"flip": f"{name} negated", "clear": f"|{name}| is read", "set": f"-|{name}| is read"}[operand.sign]
+            yield f"{value_in_words(operand, 'sign').format(name)} is read"
     subnormals = describe(path)["subnormals"]
     if subnormals != "-":
         yield f"subnormals {subnormals}"
@@ -160,15 +161,13 @@ def _to(to: Encode | None) -> str:
 def _encode(to: Encode) -> str:
     """A rounding to a format with what is out of the ordinary."""
     if not formats.get(to.format).is_float:
-        return f"{to.format}, {'wrapped' if to.overflow == 'wrap' else 'limited'}"
+        return f"{to.format}, {value_in_words(to, 'overflow')}"
     first = f" {ROUNDINGS[to.first[1]]} at {to.first[0]} bits, then" if to.first else ""
     return ", ".join([f"{to.format}{first} {ROUNDINGS[to.rounding]}", *_unusual(to)])
 
 
 def _unusual(to: Encode) -> Iterable[str]:
-    if to.overflow == "largest":
-        yield "limited to the largest"
-    if to.overflow == "infinity" and to.rounding not in ("RNE", "RNA"):
-        yield "overflow to infinity"
+    if to.overflow == "largest" or (to.overflow == "infinity" and to.rounding not in ("RNE", "RNA")):
+        yield value_in_words(to, "overflow")
     if to.zero == "positive":
-        yield "never -0"
+        yield value_in_words(to, "zero")

@@ -19,9 +19,7 @@ from mmaprobe.parameters.datapath import (
     lanes_of,
     walk,
 )
-
-SIGNED = {"keep": "{}", "flip": "-{}", "clear": "|{}|", "set": "-|{}|"}
-"""How an operand whose sign bit is changed is written."""
+from mmaprobe.parameters.described import value_in_words
 
 
 def product(lane: int) -> str:
@@ -55,13 +53,13 @@ def encoding(to: Encode) -> str:
     rounding = to.rounding if formats.get(to.format).is_float else ""
     parts = [to.format, f"first {to.first[0]} bits {to.first[1]}, then" if to.first else "", rounding]
     if to.overflow in ("wrap", "largest"):
-        parts.append("wraps" if to.overflow == "wrap" else "saturates")
+        parts.append(value_in_words(to, "overflow"))
     if to.subnormals != "keep":
         parts.append("flushed")
     return " ".join(part for part in parts if part)
 
 
-def describe(node: Node) -> str:
+def node_line(node: Node) -> str:
     """One line about a node: what it adds, how many bits it keeps, how it rounds."""
     to = getattr(node, "to", None)
     result = f" → {encoding(to)}" if to is not None else ""
@@ -95,7 +93,7 @@ def term_notes(node: Fused) -> list[str]:
 def headline(datapath: Datapath) -> str:
     """``f16 · f16 + f32 → f32, K = 16, 2 steps of 8 lanes``; a negated operand has a minus sign."""
     a, b, c = (
-        SIGNED[operand.sign].format(name)
+        value_in_words(operand, "sign").format(name)
         for operand, name in ((datapath.operand_a, datapath.a), (datapath.operand_b, datapath.b),
                               (datapath.operand_c, datapath.c))
     )  # fmt: skip

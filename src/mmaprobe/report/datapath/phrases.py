@@ -20,10 +20,9 @@ from mmaprobe.parameters.datapath import (
     Zero,
     walk,
 )
+from mmaprobe.parameters.described import value_in_words
 
 COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
-_SIGNS = {"flip": "{} negated", "clear": "|{}|", "set": "-|{}|"}
-_FLUSHED = {"keep": "kept", "signed_zero": "flushed, sign kept", "zero": "flushed to +0"}
 
 
 def describe(datapath: Datapath) -> dict[str, str]:
@@ -38,8 +37,9 @@ def describe(datapath: Datapath) -> dict[str, str]:
     """
     steps = len(datapath.steps)
     text = _outermost(datapath.tree)
-    signs = {"a": datapath.operand_a.sign, "b": datapath.operand_b.sign, "c": datapath.operand_c.sign}
-    changed = "".join(f", {_SIGNS[sign].format(name)}" for name, sign in signs.items() if sign != "keep")
+    operands = {"a": datapath.operand_a, "b": datapath.operand_b, "c": datapath.operand_c}
+    read = {name: value_in_words(operand, "sign").format(name) for name, operand in operands.items()}
+    changed = "".join(f", {written}" for name, written in read.items() if written != name)
     integer = not formats.get(datapath.d).is_float
     return {
         "order": ("fma" if text == "fma 0" else text) + (f", {steps} steps" if steps > 1 else "") + changed,
@@ -112,7 +112,8 @@ def _precision(datapath: Datapath) -> str:
 
 def _rounding(datapath: Datapath) -> str:
     if not formats.get(datapath.d).is_float:
-        return "saturates" if any(to.overflow == "largest" for to in _encodes(datapath)) else "wraps"
+        limited = (to for to in _encodes(datapath) if to.overflow == "largest")
+        return value_in_words(next(limited, datapath.root), "overflow")
     aligned = [term.rounding for node in walk(datapath.tree) if isinstance(node, Fused) for term in node.terms]
     results = list(dict.fromkeys(_one_rounding(to) for to in _encodes(datapath)))
     if datapath.product.to and _one_rounding(datapath.product.to) not in results:
@@ -123,13 +124,13 @@ def _rounding(datapath: Datapath) -> str:
 
 def _one_rounding(to: Encode) -> str:
     first = f"{to.first[1]} at {to.first[0]} bits then " if to.first else ""
-    return first + to.rounding + (", saturates" if to.overflow == "largest" else "")
+    return first + to.rounding + (f", {value_in_words(to, 'overflow')}" if to.overflow == "largest" else "")
 
 
 def _subnormals(datapath: Datapath) -> str:
     operands = [datapath.operand_a, datapath.operand_b, *([datapath.operand_c] if datapath.c else [])]
-    inputs = _distinct(_FLUSHED[operand.subnormals] for operand in operands)
-    results = _distinct(_FLUSHED[to.subnormals] for to in _encodes(datapath))
+    inputs = _distinct(value_in_words(operand, "subnormals") for operand in operands)
+    results = _distinct(value_in_words(to, "subnormals") for to in _encodes(datapath))
     if inputs == results:
         return inputs
     return f"inputs {inputs}; results {results}"
