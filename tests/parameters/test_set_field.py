@@ -44,6 +44,15 @@ def test_a_field_is_set_as_in_the_whole_table(name: str, own: bool) -> None:
             assert said(set_field, *arguments) == said(through_the_table, *arguments), (field, other)
 
 
+def test_a_value_that_lies_too_deep_is_refused() -> None:
+    deep: Any = "c"
+    for _ in range(3000):
+        deep = {"node": "exact", "terms": [deep]}
+    for field in ("tree", "tree.terms.0.of"):
+        with pytest.raises(UsageError, match=f"{field}: lists or tables lie deeper in each other than"):
+            set_field(DATAPATHS["T-FDPA f16"], field, deep)
+
+
 def test_a_kept_hash_stays_in_its_process() -> None:
     """Another process has another hash of the same text."""
     for path in DATAPATHS.values():

@@ -89,6 +89,7 @@ def set_field(datapath: Datapath, path: str, value: Any, own: bool = False) -> D
     Raises UsageError with the near paths for an unknown one, and for a value
     that the datapath refuses.
     """
+    check_levels(value, path)
     try:
         made: Datapath = _with_field(datapath, path.split("."), value, spelt_out if own else written, "datapath")
     except UsageError:
