@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mmaprobe.catalog.lookup import architectures
+from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.batch import Batch
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Overflow, Products
 from mmaprobe.parameters.lookup import load
 from mmaprobe.report.datapath.known import folded, parameter_diff, parameter_lines, parameter_rows
 from mmaprobe.report.datapath.meaning import meaning
+from mmaprobe.report.datapath.naming import encoding
+from mmaprobe.report.datapath.phrases import describe
 
 
 @pytest.mark.parametrize(
@@ -63,3 +69,16 @@ def test_witnesses_are_shown_as_words() -> None:
     words = "a f000 b800 b400 b000, b 6400 3c00 3c00 3c00, c 4b000000 -> d 00000000"
     assert row["witnesses"] == [f"{words} (equation 10 of MMA-Sim: -0.875 becomes 0)"]
     assert "a f000 b800 b400 b000 and 12 zeros, b 6400" in "\n".join(parameter_lines("sm_90a"))
+
+
+@pytest.mark.parametrize(("rule", "said"), [("wrap", "wraps"), ("largest", "saturates"), ("ieee", "saturates")])
+def test_an_integer_beyond_its_range_is_said_as_it_is_computed(rule: Overflow, said: str) -> None:
+    """Every rule but ``wrap`` saturates: the sentence, the table and the engine agree."""
+    total = Exact((Accumulator(), Products((0,))), Encode("s32", overflow=rule))
+    path = Datapath("s8", "s8", "s32", "s32", 1, total)
+    one = np.ones((1, 1), np.uint8)
+    d = evaluate(path, Batch(one, one, np.array([0x7FFFFFFF], np.uint32)))
+    assert bool(d[0] == 0x7FFFFFFF) == (said == "saturates")
+    assert meaning(path).endswith(f"to s32, {said}")
+    assert describe(path)["rounding"] == said
+    assert encoding(path.root) == f"s32 {said}"

@@ -23,10 +23,10 @@ SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
 Overflow = Literal["ieee", "infinity", "largest", "wrap"]
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)[:3]
 """Those of floats."""
+# What a person reads for the values of these fields; of a sign, how the operand is written.
 _OF_SUBNORMALS = {"keep": "kept", "signed_zero": "flushed, sign kept", "zero": "flushed to +0"}
 _OF_OVERFLOW = {"infinity": "overflow to infinity", "largest": "saturates", "wrap": "wraps"}
 _SIGNED = {"keep": "{}", "flip": "-{}", "clear": "|{}|", "set": "-|{}|"}
-"""How an operand is written of which the sign bit is changed."""
 
 
 MOST_DEPTH = 192

@@ -21,6 +21,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.described import value_in_words
 from mmaprobe.parameters.shorthand import written
+from mmaprobe.report.datapath.naming import overflow
 from mmaprobe.report.datapath.phrases import describe, lanes_text
 
 ROUNDINGS = {
@@ -161,13 +162,13 @@ def _to(to: Encode | None) -> str:
 def _encode(to: Encode) -> str:
     """A rounding to a format with what is out of the ordinary."""
     if not formats.get(to.format).is_float:
-        return f"{to.format}, {value_in_words(to, 'overflow')}"
+        return f"{to.format}, {overflow(to)}"
     first = f" {ROUNDINGS[to.first[1]]} at {to.first[0]} bits, then" if to.first else ""
     return ", ".join([f"{to.format}{first} {ROUNDINGS[to.rounding]}", *_unusual(to)])
 
 
 def _unusual(to: Encode) -> Iterable[str]:
     if to.overflow == "largest" or (to.overflow == "infinity" and to.rounding not in ("RNE", "RNA")):
-        yield value_in_words(to, "overflow")
+        yield overflow(to)
     if to.zero == "positive":
         yield value_in_words(to, "zero")

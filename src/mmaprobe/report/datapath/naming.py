@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mmaprobe import formats
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.parameters.datapath import (
@@ -52,11 +54,17 @@ def encoding(to: Encode) -> str:
     """``f32 RZ``, with what is out of the ordinary."""
     rounding = to.rounding if formats.get(to.format).is_float else ""
     parts = [to.format, f"first {to.first[0]} bits {to.first[1]}, then" if to.first else "", rounding]
-    if to.overflow in ("wrap", "largest"):
-        parts.append(value_in_words(to, "overflow"))
+    if to.overflow == "largest" or not formats.get(to.format).is_float:
+        parts.append(overflow(to))
     if to.subnormals != "keep":
         parts.append("flushed")
     return " ".join(part for part in parts if part)
+
+
+def overflow(to: Encode) -> str:
+    """What becomes of a value beyond the range of a result; an integer saturates under every rule but ``wrap``."""
+    saturates = not formats.get(to.format).is_float and to.overflow != "wrap"
+    return value_in_words(replace(to, overflow="largest") if saturates else to, "overflow")
 
 
 def node_line(node: Node) -> str:

@@ -21,6 +21,7 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 from mmaprobe.parameters.described import value_in_words
+from mmaprobe.report.datapath.naming import overflow
 
 COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
 
@@ -112,8 +113,8 @@ def _precision(datapath: Datapath) -> str:
 
 def _rounding(datapath: Datapath) -> str:
     if not formats.get(datapath.d).is_float:
-        limited = (to for to in _encodes(datapath) if to.overflow == "largest")
-        return value_in_words(next(limited, datapath.root), "overflow")
+        limited = (to for to in _encodes(datapath) if to.overflow != "wrap")
+        return overflow(next(limited, datapath.root))
     aligned = [term.rounding for node in walk(datapath.tree) if isinstance(node, Fused) for term in node.terms]
     results = list(dict.fromkeys(_one_rounding(to) for to in _encodes(datapath)))
     if datapath.product.to and _one_rounding(datapath.product.to) not in results:
@@ -124,7 +125,7 @@ def _rounding(datapath: Datapath) -> str:
 
 def _one_rounding(to: Encode) -> str:
     first = f"{to.first[1]} at {to.first[0]} bits then " if to.first else ""
-    return first + to.rounding + (f", {value_in_words(to, 'overflow')}" if to.overflow == "largest" else "")
+    return first + to.rounding + (f", {overflow(to)}" if to.overflow == "largest" else "")
 
 
 def _subnormals(datapath: Datapath) -> str:
