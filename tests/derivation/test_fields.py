@@ -21,8 +21,10 @@ from mmaprobe.parameters.datapath import (
     Encode,
     Fused,
     Products,
+    Term,
 )
 from mmaprobe.parameters.described import choices
+from mmaprobe.parameters.rewrite import map_terms
 
 SUM = Fused.alike((Accumulator(), Products((0, 1, 2, 3))), 20, "RD", to=Encode("f32", "RZ"))
 PATH = Datapath("f16", "f16", "f32", "f32", 4, SUM)
@@ -97,3 +99,28 @@ def test_every_rule_of_the_ends_is_tried_of_all_results_and_of_each() -> None:
         assert any(path.tree.y.to.overflow == rule for path in paths)  # type: ignore[union-attr]
     assert any(path.tree.to.overflow != path.tree.y.to.overflow for path in paths)  # type: ignore[union-attr]
     assert {path.operand_a.subnormals for path in paths} == {"keep", "signed_zero"}
+
+
+def test_a_zero_exponent_is_tried_with_the_width_and_the_label_that_hide_it() -> None:
+    """Where subnormals of f16 are multiplied, a width and a label imitate a zero exponent: all three at once."""
+    start = replace(PATH, product=replace(PATH.product, label="operands"))
+    wanted = replace(map_terms(PATH, _cut_at_zeros), product=replace(PATH.product, label="encoded"))
+    assert wanted in _corners(start, fields.odd_ends(start, ()), (-19, 23, "encoded"))
+
+
+def _cut_at_zeros(term: Term) -> Term:
+    return replace(term, zero_exponent=-19, fraction_bits=23)
+
+
+def _corners(start: Datapath, groups: Iterable[Group], values: tuple[object, ...]) -> Iterator[Datapath]:
+    """The datapaths of groups of three fields, of each field the edits that set one of these values."""
+    for base, axes in groups:
+        if base is start and len(axes) == 3:
+            chosen = [[edit for edit in axis if set(_told(edit(base))) & set(values)] for axis in axes]
+            yield from (reduce(lambda path, edit: edit(path), edits, base) for edits in product(*chosen))
+
+
+def _told(path: Datapath) -> Iterator[object]:
+    yield path.product.label
+    for term in path.tree.terms:  # type: ignore[union-attr]
+        yield from (term.zero_exponent, term.fraction_bits)

@@ -97,6 +97,8 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     """Numbers and ends in the pairs that hide each other, and every group of numbers."""
     terms = roles.term_roles(path)
     yield from simple(path)
+    if terms:
+        yield path, [roles.products(path)[0], tied_zeros(path), tied_widths(False)]
     for role in terms:
         yield path, [zeros(path, role), roles.widths(role, False)]
         yield path, [roles.cutoffs(role), roles.widths(role, False), roles.modes(role)]

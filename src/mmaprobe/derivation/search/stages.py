@@ -126,6 +126,8 @@ class Search:
         """How often fresh vectors were asked."""
         self.moved: dict[tuple[Datapath, int], Near] = {}
         """Where moves that add and remove led from a datapath, with so many answers."""
+        self.tried: set[Datapath] = set()
+        """Datapaths that plain answers bear out, or nearly, and others do not."""
         self.bottoms: dict[Datapath, int] = {}
         """Datapaths from which no way leads further down, and how many answers were seen there."""
 
@@ -283,16 +285,21 @@ class Search:
         return sorted(ways, key=_loss)[:2]
 
     def _further(self, near: list[Near], seen: Graded, turns: int = ODD_TURNS) -> list[Near]:
-        """The nearest by moves that add and remove: the best of all, and then down again."""
+        """The nearest by moves that add and remove: the best of all that did not fail so far, and then down again."""
         for _ in range(turns):
-            if not near or near[0].loss == 0:
+            left = self._untried(near)
+            if not left or left[0].loss == 0:
                 break
-            before = near[0].loss
-            moved = [self._moved(each, seen) for each in _unequal(near)[:BEST]]
+            before = left[0].loss
+            moved = [self._moved(each, seen) for each in _unequal(left)[:BEST]]
             near = _unlike([*moved, *near])[:KEPT]
-            if near[0].loss >= before:
+            if not (left := self._untried(near)) or left[0].loss >= before:
                 break
         return near
+
+    def _untried(self, near: list[Near]) -> list[Near]:
+        """Those that were not taken on in vain."""
+        return [each for each in near if each.path not in self.tried]
 
     def _odd(self, near: Near, seen: Graded) -> Near:
         assert self.alone is not None
@@ -331,6 +338,7 @@ class Search:
             by_ends = _unlike([*by_ends, *self._by_ends(others, seen)])
         self.nearest = [*by_ends[: 2 * BEST], *self.nearest]
         yield from self._raced(_unequal(by_ends)[:KEPT])
+        self.tried.update(each.path for each in near)
 
     def _raced(self, near: list[Near]) -> Iterator[Datapath]:
         """These downhill side by side: the first to get everything right is taken on alone, then the others again in
