@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.stages import Near, Search
 from mmaprobe.derivation.session import Session, State
 from mmaprobe.devices.base import open_device
@@ -25,7 +24,7 @@ START = replace(RIGHT, result=Encode("f32"))
 def test_what_agreed_in_vain_does_not_keep_others_from_moves(in_vain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A structure that plain answers bear out and the ends of the range do not is no reason to end there."""
     search = Search(State(Session(DEVICE, FORM, 0)))
-    seen = Graded.of(FORM, [search.session.all.seen()], search.session.allowance)
+    _, seen, _ = search._ask_plain(1)
     monkeypatch.setattr(search, "_raced", lambda near: iter(()))
     monkeypatch.setattr(search, "_by_ends", lambda near, seen: iter(near))
     monkeypatch.setattr(search, "_moved", lambda near, seen: Near(RIGHT, 0.0) if near.path == START else near)
