@@ -188,6 +188,16 @@ def alike(each: Shipped, found: Datapath, others: list[Datapath]) -> bool:
     return bool((answers == answers[0]).all())
 
 
+def signs_alike(each: Shipped, found: Datapath) -> bool:
+    """Whether no judged vector tells the truth from itself with all signs of zeros that are found elsewhere: a zero may
+    lose its sign where C is rounded or in the sum that it enters."""
+    moved = each.datapath
+    for field, _, value in datapath_changes(each.datapath, found):
+        if field.endswith((".zero", ".underflow")):
+            moved = mutate(moved, field, str(value))
+    return alike(each, moved, [each.datapath])
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("each", CHOSEN, ids=NAMES)
 def test_derived_back(each: Shipped) -> None:
@@ -196,6 +206,8 @@ def test_derived_back(each: Shipped) -> None:
     assert found is not None
     named = {entry.field for entry in derivation.certificate.entries if entry.verdict != "refuted"}
     unnamed = [change for change in meaningful(each.datapath, found) if change[0] not in named]
+    if "tree.to.zero" in named and signs_alike(each, found):
+        unnamed = [change for change in unnamed if not change[0].endswith(".zero")]
     assert not unnamed, f"{derivation.status}: the certificate does not name {unnamed}"
     assert derivation.status == ("bounded" if derivation.certificate.open_fields else "exact")
     assert derivation.fresh == deriving.FRESH

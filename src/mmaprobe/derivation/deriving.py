@@ -15,6 +15,7 @@ from mmaprobe.derivation.metadata import prove_selection
 from mmaprobe.derivation.outside import Explanation, Repair, explain
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import (
+    TIMES,
     ContradictedError,
     Ended,
     Say,
@@ -170,7 +171,7 @@ def _derived(
             status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
             outcome = {"datapath": state.current, "certificate": certificate, "status": status}
     except ContradictedError as error:
-        outcome = _outside(state, str(error), None)
+        outcome = _outside(state, str(error), None, TIMES)
         if outcome.get("again") is None:
             raise DeviceError(f"{device.name}: {instruction.id}: {error}") from None
     except SpentError as spent:
@@ -201,10 +202,12 @@ def _spent(search: Search, spent: SpentError) -> dict[str, Any]:
     return _outside(search.state, reason, search.closest) | {"left": left}
 
 
-def _outside(state: State, reason: str, closest: Datapath | None) -> dict[str, Any]:
+def _outside(state: State, reason: str, closest: Datapath | None, times: int = 1) -> dict[str, Any]:
+    """No datapath: for this reason, unless some answer, asked for so many ``times`` again, does not repeat."""
     shown, session = Explanation(), state.session
     try:
-        session.check_stable()
+        for _ in range(times):
+            session.check_stable()
         if closest is not None:
             shown = explain(session.device, state.instruction, closest, session.all.seen(), state.seed)
     except UnstableError as unstable:

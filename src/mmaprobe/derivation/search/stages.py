@@ -119,6 +119,9 @@ class Search:
         self.alone: Alone | None = None
         self.paths: Iterator[Datapath] = iter(())
         self.nearest: list[Near] = []
+        """Those nearest to all answers."""
+        self.ranked: list[Near] = []
+        """Those nearest to plain answers."""
         self.codes: list[int] = []
         self.places: dict[str, int] | None = None
         self.ends_asked = False
@@ -170,7 +173,7 @@ class Search:
         """The datapath believed; where there is none, the one that came nearest to the answers."""
         if self.state.believed is not None:
             return self.state.believed
-        return min(self.nearest, key=lambda each: each.loss).path if self.nearest else None
+        return min(self.nearest or self.ranked, key=_loss).path if self.nearest or self.ranked else None
 
     def left(self, most: int) -> tuple[Datapath, ...]:
         """The first of the datapaths at hand that agree with every plain vector asked."""
@@ -286,6 +289,7 @@ class Search:
 
     def _further(self, near: list[Near], seen: Graded, turns: int = ODD_TURNS) -> list[Near]:
         """The nearest by moves that add and remove: the best of all that did not fail so far, and then down again."""
+        self.ranked = near[:BEST]
         for _ in range(turns):
             left = self._untried(near)
             if not left or left[0].loss == 0:
