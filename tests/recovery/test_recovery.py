@@ -96,8 +96,8 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     a product that its format holds whole is not rounded (a multiply-add onto it adds two products),
     nobody reads labels where nothing is aligned, where nothing is flushed nobody
     judges what is tiny, a zero exponent may be another one where the formats prove
-    that neither cuts anything, the first NaN of one operation is its own choice, and
-    a product is not infinite from a place that no product reaches.
+    that neither cuts anything, the first NaN of one operation is its own choice, a product is not infinite from a place
+    that no product reaches, and what is rounded to nearest overflows to infinity whether that is said or not.
     """
     changes = list(datapath_changes(truth, found))
     if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
@@ -112,11 +112,18 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
         for change in changes
         if not (change[0] == "product.overflow_exponent" and out_of_reach(truth, change[1:]))
         and not (change[0].endswith(".zero_exponent") and same_function(truth, change[0], change[2]))
+        and not (change[0].endswith(".overflow") and {overflow(table, change[0]) for table in tables} == {"infinity"})
         and (
             not change[0].endswith(".tininess")
             or any(table.get(change[0].replace("tininess", "subnormals")) != "keep" for table in tables)
         )
     ]
+
+
+def overflow(table: dict[str, Any], field: str) -> Any:
+    """What a rounding overflows to: by IEEE 754, to nearest, infinity."""
+    to_nearest = str(table.get(field.replace("overflow", "rounding"))).startswith("RN")
+    return "infinity" if table.get(field) == "ieee" and to_nearest else table.get(field)
 
 
 def same_function(truth: Datapath, field: str, value: str) -> bool:
