@@ -33,7 +33,7 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
-from mmaprobe.parameters.table import flatten, to_table
+from mmaprobe.parameters.table import fields_said
 
 STAGE = "neighbours and fresh vectors"
 """What pays for a settlement, as the allowance names it."""
@@ -331,8 +331,8 @@ class Settlement:
 
     def _plainer(self) -> bool:
         """Believe a neighbour left that says less, of two that nothing tells apart: whether there is one."""
-        said = _said(self.state.current)
-        less = next((n.datapath for n in self.left if _said(n.datapath) < said), None)
+        most = fields_said(self.state.current)
+        less = next((n.datapath for n in self.left if fields_said(n.datapath) < most), None)
         if less is None:
             return False
         self.state.believed, self.state.others = less, [self.state.current, *self.state.others]
@@ -394,8 +394,3 @@ class Settlement:
         wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
         some = wrong[np.linspace(0, wrong.size - 1, min(wrong.size, WRONG)).astype(int)]
         return Wrong(take(vectors, some), answers[some]) if wrong.size else None
-
-
-def _said(path: Datapath) -> int:
-    """How many fields of a datapath are not as they are where nothing is said."""
-    return sum(1 for _ in flatten(to_table(path)))

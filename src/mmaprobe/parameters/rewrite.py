@@ -108,7 +108,7 @@ def simpler(datapath: Datapath) -> list[Datapath]:
     """Datapaths that say less: no last conversion, a first cut as the rounding itself, a rule of the results or
     products as it is where nothing is said, an addition for a chain of two rounded products, one value of a field for
     all terms of all aligned sums (each value that some term has)."""
-    found = _rounded_once(datapath)
+    found = _with_other_ends(rounded_once(datapath))
     for name in ("first", *ENDS):
         rule: dict[str, Any] = {name: descriptions(Encode)[name].plain}
         found.append(map_encodes(datapath, lambda to, r=rule: replace(to, **r)))  # type: ignore[misc]
@@ -132,15 +132,20 @@ def _exactly(node: Node) -> Node:
     return Exact(tuple(term.of for term in node.terms), node.to)
 
 
-def _rounded_once(datapath: Datapath) -> list[Datapath]:
-    """Without a last conversion, or without first cuts; each as it is and with one rule or two of the ends of the range
-    changed, since two roundings show those of both."""
+def rounded_once(datapath: Datapath) -> list[Datapath]:
+    """Without a last conversion, or without first cuts."""
     once = [path for change in (_cut_once, _cut_to_a_format) if (path := map_encodes(datapath, change)) != datapath]
     if datapath.result is not None:
         last = datapath.result
         once.append(replace(datapath, tree=with_encode(datapath.tree, lambda _: last), result=None))
         if datapath.root.format == last.format:
             once.append(replace(datapath, result=None))
+    return once
+
+
+def _with_other_ends(once: list[Datapath]) -> list[Datapath]:
+    """Each as it is and with one rule or two of the ends of the range changed, since two roundings show those of
+    both."""
     single: list[dict[str, Any]] = [{name: value} for name in ENDS for value in choices(Encode, name)]
     rules = [{}, *single, *(one | other for one, other in combinations(single, 2) if one.keys() != other.keys())]
     found: list[Datapath] = []

@@ -76,6 +76,11 @@ def flatten(table: Table, path: str = "") -> Iterator[tuple[str, Any]]:
             yield here, value
 
 
+def fields_said(datapath: Datapath) -> int:
+    """How many fields of a datapath are not as they are where nothing is said."""
+    return sum(1 for _ in flatten(to_table(datapath)))
+
+
 def fields(datapath: Datapath) -> list[tuple[str, Any]]:
     """Every field of a datapath as (dotted path, value), defaults included; node names are not fields."""
     leaves = flatten(to_table(datapath, full=True))
