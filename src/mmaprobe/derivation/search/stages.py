@@ -431,6 +431,8 @@ class Search:
         """All that signs show at once; where some stay wrong, of the ways to spell the datapath that are no further by
         magnitudes as well, of which the nearest is the answer."""
         bound, seen = magnitudes.total(path), self._seen(SIGNS)
+        if seen.total(path) == 0:
+            return path, 0.0
 
         def alike(other: Datapath) -> bool:
             return magnitudes.total(other) <= bound
