@@ -22,7 +22,6 @@ def derive_recorded(
     what: str, names: list[str], seed: int, check: bool, write: Path | None, ask: Path | None, as_json: bool
 ) -> int:
     """Read every instruction meant out of the recordings; write the vectors that they lack."""
-    from mmaprobe.derivation.primitive_view import frame_of
     from mmaprobe.derivation.recording import read
     from mmaprobe.report.tables import recordings
 
@@ -34,7 +33,7 @@ def derive_recorded(
     readings = []
     for instruction in _meant(what, devices, architecture):
         vectors, answers = _together(devices, instruction)
-        readings.append(read(frame_of(architecture, instruction), vectors, answers, seed))
+        readings.append(read(architecture, instruction, vectors, answers, seed))
     lines = _changes(devices[0], readings, seed, write, check)
     if ask is not None:
         _write_missing(ask, devices[0].info(), readings, seed)

@@ -1,6 +1,6 @@
 """Derive from a recording: what its vectors leave of the grammar, without asking anything more.
 
-Stages eliminate (``recorded_stages``); fields of which no vector speaks stay open in the certificate.
+The search is that of a device (``search.recorded``); fields of which no vector speaks stay open in the certificate.
 """
 
 from __future__ import annotations
@@ -8,63 +8,75 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.certificate import Certificate, Grounds, Key, witnesses_against
+from mmaprobe.derivation.dense_view import dense_form, kept
 from mmaprobe.derivation.deriving import Derivation
+from mmaprobe.derivation.hypotheses import roles
 from mmaprobe.derivation.outside import Repair, repairs
-from mmaprobe.derivation.primitive_view import Frame
-from mmaprobe.derivation.recorded_hypotheses import zero_variants
-from mmaprobe.derivation.recorded_stages import Elimination
-from mmaprobe.derivation.survivors import several
+from mmaprobe.derivation.search import fields
+from mmaprobe.derivation.search.descent import around
+from mmaprobe.derivation.search.recorded import RecordedSearch
+from mmaprobe.derivation.session import Ended
+from mmaprobe.derivation.survivors import Living
+from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.evidence.records import Witness
+from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.diff import datapath_changes
-from mmaprobe.parameters.neighbours import Neighbour, neighbours
+from mmaprobe.parameters.diff import datapath_changes, outline
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
+from mmaprobe.parameters.table import flatten, to_table
 
+TELLING = 4000
+"""Vectors of every family by which what is left is held to be alike."""
 Seen = tuple[Batch, Batch, Bits]
 """Recorded vectors, the same as the datapath sees them, the answers."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a recording says: ``derivation`` in the usual form; ``every`` datapath that agrees with the recorded vectors
-    that decide, the believed one first, and the ``survivors``, one of each class that vectors can tell apart."""
+    """What a recording says: ``derivation`` in the usual form; ``every`` datapath found that agrees with all that was
+    recorded, the believed one first, and the ``survivors``, one of each class that vectors can tell apart."""
 
-    frame: Frame
+    architecture: str
+    instruction: Instruction
     derivation: Derivation
     survivors: tuple[Datapath, ...]
     every: tuple[Datapath, ...]
 
-    @property
-    def instruction(self) -> Instruction:
-        return self.frame.instruction
 
-
-def read(frame: Frame, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
+def read(architecture: str, instruction: Instruction, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
     """The datapaths of the grammar that agree with recorded vectors (one-vector shapes) and their answers."""
     begin = time.monotonic()
-    work = Elimination(frame, frame.dense(vectors), answers, seed)
-    left = work.run()
-    if not left:
-        derivation = _outside(work, vectors, time.monotonic() - begin)
-        return Reading(frame, derivation, (), ())
-    every = [frame.whole(path) for path in left]
-    kinds = work.kinds(every)
-    kept = [path for path, first in zip(every, kinds == np.arange(len(every)), strict=True) if first]
+    dense = kept(architecture, instruction, vectors)
+    search = RecordedSearch(dense_form(instruction), dense, answers, seed)
+    every = search.every()
+    spent = search.session.allowance.spent
+    if isinstance(every, Ended):
+        reason = (
+            str(SpentError(spent)) if spent.ended else f"no datapath of the grammar fits the recording: {every.stage}"
+        )
+        derivation = _outside(search, every, (vectors, dense, answers), reason, time.monotonic() - begin)
+        return Reading(architecture, instruction, derivation, (), ())
+    kinds = _kinds(search.instruction, every, seed)
+    left = [path for path, first in zip(every, kinds == np.arange(len(every)), strict=True) if first]
     rivals = [path for path, kind in zip(every, kinds, strict=True) if kind != 0]
-    seen = take(vectors, work.used), take(work.vectors, work.used), answers[work.used]
-    certificate = _certificate(kept[0], rivals, seen, list(work.unasked(kept[0])))
+    loose = _loose(search, dict(zip(every, kinds, strict=True)), every[0])
+    certificate = _certificate(every[0], rivals, (vectors, dense, answers), list(_unasked(search, every[0])), loose)
     derivation = Derivation(
-        instruction=frame.instruction.id,
-        status="bounded" if certificate.open_fields else "exact",
-        datapath=kept[0],
+        instruction=instruction.id,
+        status="bounded" if certificate.open_fields or spent.ended else "exact",
+        datapath=every[0],
         certificate=certificate,
         findings={},
         witnesses=certificate.witnesses,
@@ -73,15 +85,54 @@ def read(frame: Frame, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
         vectors=vectors.size,
         fresh=0,
         seconds=time.monotonic() - begin,
+        reason="not all that agrees was looked for" if spent.ended else "",
+        spent=spent,
     )
-    return Reading(frame, derivation, tuple(kept), tuple(every))
+    return Reading(architecture, instruction, derivation, tuple(left), tuple(every))
 
 
-def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: list[str]) -> Certificate:
-    """Every neighbour of the believed datapath held against the recording, what the other survivors say, and the
-    fields that no recorded vector speaks of."""
+def _kinds(made: Instruction, every: list[Datapath], seed: int) -> NDArray[np.int64]:
+    """For each datapath the place of the first that answers vectors of every family alike."""
+    table = evaluate_many(every, telling_vectors(made, seed))
+    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse.reshape(-1)], np.int64)
+
+
+def _loose(search: RecordedSearch, kinds: dict[Datapath, Any], best: Datapath) -> set[str]:
+    """Fields of which more values agree than were kept, and some of those that were are of other kinds; the structure
+    where not every one was looked at."""
+    return (set() if search.all_structures else {"tree", "step", "order"}) | {
+        field
+        for path, others in search.sampled
+        if outline(path.tree) == outline(best.tree) and path in kinds
+        for other in others
+        if kinds.get(other, kinds[path]) != kinds[path]
+        for field, _, _ in datapath_changes(path, other)
+    }
+
+
+def telling_vectors(made: Instruction, seed: int) -> Batch:
+    """Those by which what is left is of one kind or of several."""
+    return hard_vectors(made, families_for(made), seed + 31, TELLING)
+
+
+def _unasked(search: RecordedSearch, path: Datapath) -> Iterator[str]:
+    """Fields of which no vector speaks: those of the stages that had none."""
+    if not formats.get(path.d).is_float:
+        return
+    if search.finite.count == search.plain.count:
+        yield from (field for field, _ in flatten(to_table(path, full=True)) if field.endswith("zero_exponent"))
+    if search.finite.count == len(search.session):
+        yield "special"
+
+
+def _certificate(
+    best: Datapath, rivals: list[Datapath], seen: Seen, unasked: Iterable[str], loose: Iterable[str]
+) -> Certificate:
+    """Every neighbour of the believed datapath held against the recording, what the other survivors say, the fields
+    that no recorded vector speaks of, and those of which more values agree than are named."""
     vectors, dense, answers = seen
-    near = neighbours(best)
+    near = neighbourhood(best)
     table = evaluate_many([n.datapath for n in near], dense)
     proofs = witnesses_against((n[:2] for n in near), table, answers, vectors)
     grounds: dict[Key, Grounds] = {n[:2]: proofs.get(n[:2]) or argument(best, n) for n in near}
@@ -90,14 +141,15 @@ def _certificate(best: Datapath, rivals: list[Datapath], seen: Seen, unasked: li
         mine = {key: found for key, found in grounds.items() if key[0].startswith(field)}
         if not all(isinstance(found, Witness) for found in mine.values()):
             grounds = {key: found for key, found in grounds.items() if key not in mine} | {(field, "any"): None}
+    grounds |= dict.fromkeys((field, "any") for field in sorted(loose))
     return Certificate.of(grounds, dict.fromkeys(grounds, vectors.size))
 
 
 def _zeros_alike(best: Datapath, vectors: Batch, answers: Bits) -> list[Datapath]:
     """The believed datapath with every other zero exponent that agrees with all recorded vectors and is not shown to
     be the same function."""
-    others = several([path for path in zero_variants(best) if path != best], Allowance(None))
-    left = others.agreeing(vectors, answers)
+    others = around(best, lambda path: [(path, [fields.tied_zeros(path)])] if roles.term_roles(path) else [])
+    left = (path for path in Living.of(list(others), Allowance(None)).agreeing(vectors, answers) if path != best)
     return [path for path in left if not all(argument(best, Neighbour(*c, path)) for c in _rival_values(best, [path]))]
 
 
@@ -106,19 +158,19 @@ def _rival_values(best: Datapath, others: Iterable[Datapath]) -> Iterator[tuple[
         yield from ((field, str(new)) for field, _, new in datapath_changes(best, other))
 
 
-def _outside(work: Elimination, vectors: Batch, seconds: float) -> Derivation:
-    """Nothing fits: the datapath closest among those of the stage that failed, and what would repair it."""
-    closest = None if work.closest is None else work.frame.whole(work.closest)
-    made, answers = work.frame.instruction, work.answers
+def _outside(search: RecordedSearch, ended: Ended, seen: Seen, reason: str, seconds: float) -> Derivation:
+    """Nothing fits: the datapath closest to the recording, and what would repair it."""
+    vectors, dense, answers = seen
+    closest = ended.closest
     counter: Witness | None = None
     found: tuple[Repair, ...] = ()
     if closest is not None:
-        wrong = np.flatnonzero(evaluate_many([closest], work.vectors)[0] != answers)
+        wrong = np.flatnonzero(evaluate_many([closest], dense)[0] != answers)
         if wrong.size:
             counter = Witness.of(take(vectors, wrong[:1]), int(answers[wrong[0]]), "the closest datapath differs")
-            found = repairs(work.frame.made, closest, work.vectors, answers)
+            found = repairs(search.instruction, closest, dense, answers)
     return Derivation(
-        instruction=made.id,
+        instruction=search.instruction.id,
         status="inconclusive",
         datapath=None,
         certificate=Certificate(()),
@@ -129,8 +181,9 @@ def _outside(work: Elimination, vectors: Batch, seconds: float) -> Derivation:
         vectors=vectors.size,
         fresh=0,
         seconds=seconds,
-        reason=f"no datapath of the grammar fits the recording: {work.stage}",
+        reason=reason,
         closest=closest,
         counterexample=counter,
         repairs=found,
+        spent=search.session.allowance.spent,
     )

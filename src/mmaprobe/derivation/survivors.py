@@ -102,6 +102,10 @@ class Living:
                 parts.append((space, left))
         return Living(tuple(parts), self.allowance)
 
+    def spread(self, most: int) -> Living:
+        """At most so many of them, as far apart as may be."""
+        return self.kept(np.arange(len(self)) % (len(self) // most + 1) == 0)
+
     def sample(self, rng: np.random.Generator, count: int) -> Living:
         """At most ``count`` of them, drawn at random, the first among them."""
         if len(self) <= count:

@@ -80,6 +80,10 @@ class Graded:
         found: Losses = np.where(table != true, np.minimum(np.log2(1 + apart), MOST) + LEAST, 0.0).sum(axis=1)
         return found
 
+    def first(self, count: int) -> Graded:
+        """The first of these answers."""
+        return replace(self, vectors=self.vectors.slice(0, min(count, len(self.answers))), answers=self.answers[:count])
+
     def wrong_first(self, datapath: Datapath) -> Graded:
         """The same answers, in turn one that the datapath gets wrong and one that it gets right."""
         try:

@@ -26,8 +26,8 @@ def print_reading(console: Console, reading: Reading) -> None:
     left = f"leave {len(reading.every)} datapaths of {len(reading.survivors)} kinds"
     console.print(
         f"{found.instruction}: {found.status}: {found.vectors} recorded vectors"
-        + (f" ({found.reason})" if found.reason else f" {left}")
-        + (f"; by way of {reading.frame.primitive}" if reading.frame.primitive else ""),
+        + (f" {left}" if reading.every else "")
+        + (f" ({found.reason})" if found.reason else ""),
         markup=False, soft_wrap=True,
     )  # fmt: skip
     datapath = found.datapath or found.closest

@@ -1,0 +1,230 @@
+"""The search of a recording: the same stages, in a session that was answered and that nobody answers any more.
+
+Plain vectors rank the structures, in every usual order of the lanes, and take the nearest downhill; all finite ones
+decide the ends of the range and the signs of zeros; all of them the rule of NaNs.  A stage without vectors leaves a
+datapath as it is.  No vector can be asked that would tell apart what agrees, so every structure that does is taken to
+the end, and what agrees around it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import Allowance, SpentError
+from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.hypotheses.structures import Structure, orders
+from mmaprobe.derivation.search import fields, skeletons
+from mmaprobe.derivation.search.descent import around
+from mmaprobe.derivation.search.loss import Graded
+from mmaprobe.derivation.search.nan_order import nan_codes
+from mmaprobe.derivation.search.single_terms import fit_alone
+from mmaprobe.derivation.search.stages import ALIKE, BEST, KEPT, RANKED, Near, Search
+from mmaprobe.derivation.session import Ended, Mask, Session, State
+from mmaprobe.derivation.survivors import Living
+from mmaprobe.devices.base import Support
+from mmaprobe.errors import DeviceError
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import Batch, Bits, take
+from mmaprobe.parameters.datapath import Datapath, Fused, walk
+from mmaprobe.parameters.rewrite import encodes, rounded_once
+from mmaprobe.parameters.table import fields_said
+
+UNITS = 900_000_000
+"""Units of work of reading one recording: about a quarter of a minute."""
+LEAST_PLAIN = 64
+"""With fewer plain vectors than these, all finite ones decide the structure."""
+FEW = 96
+"""Vectors by which structures are ranked."""
+ORDERS = 2
+"""Orders of the lanes of a structure that are taken on, and all without loss."""
+AGREEING = 24
+"""Vectors that all combinations of a group of fields meet."""
+SOME = 32
+"""So many, at most, of the datapaths that agree and differ in one group of fields stand for all of them."""
+MANY = 1000
+"""So many, at most, of those that agree with the first vectors go on to all of them: every value of one field."""
+
+
+class Nobody:
+    """The device of a recording, which answers nothing."""
+
+    name = "a recording"
+
+    def info(self) -> dict[str, str]:
+        return {}
+
+    def instructions(self) -> Sequence[Instruction]:
+        return ()
+
+    def supports(self, instruction: Instruction) -> Support:
+        return Support(False, "only what was recorded is answered")
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        raise DeviceError("only what was recorded is answered")
+
+
+class Answered(Session):
+    """A session with nothing to ask: everything was asked and answered before."""
+
+    def __init__(self, instruction: Instruction, vectors: Batch, answers: Bits, seed: int) -> None:
+        super().__init__(Nobody(), instruction, seed, allowance=Allowance(UNITS))
+        self._record(vectors, answers, np.ones(len(answers), bool))
+
+    def ask(self, vectors: Batch, holds: Callable[[Bits], Mask] | None = None) -> Bits:
+        """No answers."""
+        return self.asked()[1][:0]
+
+
+class RecordedSearch(Search):
+    """What recorded answers leave."""
+
+    def __init__(self, instruction: Instruction, vectors: Batch, answers: Bits, seed: int) -> None:
+        super().__init__(State(Answered(instruction, vectors, answers, seed)))
+        self.codes = nan_codes(instruction, vectors, answers)
+        self.all_structures = False
+        """Whether every structure was looked at before the allowance ended."""
+        self.sampled: list[tuple[Datapath, tuple[Datapath, ...]]] = []
+        """Datapaths with those around them that agree and stand for more that do."""
+
+    def every(self) -> list[Datapath] | Ended:
+        """Every datapath found that agrees with all that was recorded, those that say least first;
+        ``session.allowance`` says whether it ended early."""
+        found: list[Datapath] = []
+        ended = Ended("structures", None)
+        with suppress(SpentError):
+            path = self.run(None)
+            while isinstance(path, Datapath):
+                found += [path, *self.state.others]
+                self.state.others = []
+                path = self.next_structure()
+            ended, self.all_structures = path, True
+        if found:
+            self.session.begin("what agrees around these")
+            every = dict.fromkeys(self._rounded_once(path) for path in dict.fromkeys([*found, *self._around(found)]))
+            return sorted(every, key=lambda path: (fields_said(path), len(_rules_of_terms(path))))
+        return ended if ended.closest else Ended(ended.stage, self.closest)
+
+    def _rounded_once(self, path: Datapath) -> Datapath:
+        """The datapath with one rounding instead of two where all answers are those of that as well."""
+        vectors, answers = self.session.all.seen()
+        once = rounded_once(path)
+        agrees = (evaluate_many(once, vectors) == answers).all(axis=1) if once else ()
+        return next((each for each, right in zip(once, agrees, strict=True) if right), path)
+
+    def _structures(self) -> Iterator[Datapath]:
+        """Every structure that agrees with the plain vectors, through the ends of the range; the nearest where none
+        does."""
+        self.session.begin("structures")
+        seen = self._plain_recorded()
+        near = self._nearest_structures(seen)
+        if not near or near[0].loss:
+            near = self._further(near, seen)
+        self.nearest += near[:BEST]
+        agreeing, one = [each for each in near if not each.loss], False
+        for each in agreeing:
+            for path in self.finished(each.path):
+                one = True
+                yield path
+        if not one:
+            yield from self._taken_on(near)
+
+    def _plain_recorded(self) -> Graded:
+        vectors, answers = self.plain.seen()
+        if len(answers) < LEAST_PLAIN:
+            vectors, answers = self.finite.seen()
+        made, allowance = self.instruction, self.session.allowance
+        nothing = Graded.of(made, [(take(vectors, []), answers[:0])], allowance)
+        self.alone = fit_alone(made, vectors, answers, nothing)
+        return Graded.of(made, [(vectors, answers)], allowance)
+
+    def _nearest_structures(self, seen: Graded) -> list[Near]:
+        """The nearest of all structures, of those of aligned sums and of the others; in the result's own format where
+        none does that rounds to the narrower one that all answers fit."""
+        assert self.alone is not None
+        few, near = seen.first(FEW), list[Near]()
+        for name in self.alone.results:
+            rough: dict[bool, list[Near]] = {True: [], False: []}
+            for structure in skeletons.all_structures(self.instruction):
+                rough[structure.fused] += self._ordered(structure, name, few)
+            for some in rough.values():
+                some.sort(key=_loss)
+                good = sum(each.loss == 0 for each in some)
+                near += [self._simple(each, few, 1) for each in some[: max(RANKED, good)]]
+            near.sort(key=_loss)
+            good = sum(each.loss <= ALIKE for each in near)
+            near = sorted((self._simple(each, seen, 2) for each in near[: max(KEPT, good)]), key=_loss)
+            if near and not near[0].loss:
+                break
+        return near
+
+    def _ordered(self, structure: Structure, result: str, few: Graded) -> list[Near]:
+        """A structure with sums of this format, with the lanes in the usual orders nearest to few vectors."""
+        assert self.alone is not None
+        begin = skeletons.starts(self.instruction, [structure], self.alone, self.codes[0])
+        mine = {path: name for path, name in begin.items() if encodes(replace(path, result=None))[-1].format == result}
+        found = [
+            self._rough(path if way is None else replace(path, order=way), name, few)
+            for path, name in mine.items()
+            for way in _ways(self.instruction, structure)
+        ]
+        found.sort(key=_loss)
+        return found[: max(ORDERS, sum(each.loss == 0 for each in found))]
+
+    def _around(self, found: Sequence[Datapath]) -> Iterator[Datapath]:
+        """Datapaths that differ in one group of fields and agree as well, some of each group."""
+        if self.alone is None:  # integers, all of whose hypotheses were held to everything
+            return
+        precisions, allowance = self.alone.precisions, self.session.allowance
+        vectors, answers = self.session.all.seen()
+        first = vectors.slice(0, AGREEING), answers[:AGREEING]
+        with suppress(SpentError):
+            for ways in (fields.simple, fields.ends, partial(fields.odd, precisions=precisions)):
+                for path in sorted(found, key=fields_said):
+                    for space in around(path, ways):
+                        near = Living.of([space], allowance).agreeing(*first)
+                        left = near.spread(MANY).agreeing(vectors, answers)
+                        some = left.first(len(left)) if len(left) <= SOME else left.spread(SOME).first(SOME)
+                        if len(near) > MANY or len(left) > SOME:
+                            self.sampled.append((path, tuple(some)))
+                        yield from some
+
+    def _simplest(self, path: Datapath, seen: Graded) -> Datapath:
+        """As it was found: what says more may be right as well."""
+        return path
+
+    # --- what can only be asked
+
+    def _ask_ends(self, path: Datapath) -> None:
+        """Nothing is asked."""
+
+    def _fresh(self, paths: Sequence[Datapath]) -> int:
+        """No vector is fresh."""
+        return 0
+
+    def _nan_rules(self, path: Datapath) -> Living:
+        """One code; where several were seen also simple rules that hand payloads on."""
+        rules = dict.fromkeys(grammar.special_variants(path, self.codes))
+        return self.session.all.living(self._several(rules))
+
+
+def _ways(instruction: Instruction, structure: Structure) -> list[tuple[int, ...] | None]:
+    """The usual orders of the lanes; scale blocks stay whole."""
+    if structure.scaled or structure.placed:
+        return [structure.order]
+    return orders(instruction.k, structure.piece or structure.step, structure.fused)
+
+
+def _rules_of_terms(path: Datapath) -> set[tuple[object, ...]]:
+    """The unlike rules of the terms of aligned sums."""
+    sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
+    return {(t.fraction_bits, t.rounding, t.zero_exponent, t.cutoff) for node in sums for t in node.terms}
+
+
+def _loss(near: Near) -> float:
+    return near.loss
