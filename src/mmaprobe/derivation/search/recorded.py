@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -43,6 +44,10 @@ FEW = 96
 """Vectors by which structures are ranked."""
 ORDERS = 2
 """Orders of the lanes of a structure that are taken on, and all without loss."""
+MOST = 48
+"""Structures that agree and are taken to the end, at most; of more than these the structure stays open."""
+AROUND = 2000
+"""Datapaths that agree around those found, at most."""
 AGREEING = 24
 """Vectors that all combinations of a group of fields meet."""
 SOME = 32
@@ -87,8 +92,8 @@ class RecordedSearch(Search):
     def __init__(self, instruction: Instruction, vectors: Batch, answers: Bits, seed: int) -> None:
         super().__init__(State(Answered(instruction, vectors, answers, seed)))
         self.codes = nan_codes(instruction, vectors, answers)
-        self.all_structures = False
-        """Whether every structure was looked at before the allowance ended."""
+        self.all_structures = True
+        """Whether every structure that agrees was taken to the end."""
         self.sampled: list[tuple[Datapath, tuple[Datapath, ...]]] = []
         """Datapaths with those around them that agree and stand for more that do."""
 
@@ -103,10 +108,12 @@ class RecordedSearch(Search):
                 found += [path, *self.state.others]
                 self.state.others = []
                 path = self.next_structure()
-            ended, self.all_structures = path, True
+            ended = path
         if found:
+            self.all_structures &= isinstance(path, Ended)
             self.session.begin("what agrees around these")
-            every = dict.fromkeys(self._rounded_once(path) for path in dict.fromkeys([*found, *self._around(found)]))
+            some = islice(self._around(found), AROUND)
+            every = dict.fromkeys(self._rounded_once(path) for path in dict.fromkeys([*found, *some]))
             return sorted(every, key=lambda path: (fields_said(path), len(_rules_of_terms(path))))
         return ended if ended.closest else Ended(ended.stage, self.closest)
 
@@ -127,7 +134,8 @@ class RecordedSearch(Search):
             near = self._further(near, seen)
         self.nearest += near[:BEST]
         agreeing, one = [each for each in near if not each.loss], False
-        for each in agreeing:
+        self.all_structures = len(agreeing) <= MOST
+        for each in agreeing[:MOST]:
             for path in self.finished(each.path):
                 one = True
                 yield path
