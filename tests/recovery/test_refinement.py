@@ -11,7 +11,7 @@ from random_architectures import case
 from stages import handed_over, reordered
 
 from mmaprobe.derivation import derive
-from mmaprobe.derivation.budget import ALLOWANCE, Allowance, SpentError
+from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.deriving import LEFT
 from mmaprobe.derivation.hypotheses.nan_rules import local_order, preferred
 from mmaprobe.derivation.search.nan_order import NanOrder
@@ -67,7 +67,7 @@ def test_the_ends_of_the_range_are_found_part_by_part(seed: int) -> None:
     no more judged vectors tell what is found from the truth than the fresh vectors of the search can miss."""
     drawn = case(seed)
     truth, instruction = drawn.datapath, drawn.instruction
-    session = Session(BlackBox(instruction, truth), instruction, seed, allowance=Allowance(ALLOWANCE))
+    session = Session(BlackBox(instruction, truth), instruction, seed, allowance=Allowance(600_000_000))
     search = Search(State(session))
     search._ask_plain(1)
     start = replace(handed_over(truth, seed), special=truth.special)

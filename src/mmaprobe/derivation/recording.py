@@ -72,10 +72,12 @@ def read(architecture: str, instruction: Instruction, vectors: Batch, answers: B
     left = [path for path, first in zip(every, kinds == np.arange(len(every)), strict=True) if first]
     rivals = [path for path, kind in zip(every, kinds, strict=True) if kind != 0]
     loose = _loose(search, dict(zip(every, kinds, strict=True)), every[0])
-    certificate = _certificate(every[0], rivals, (vectors, dense, answers), list(_unasked(search, every[0])), loose)
+    unasked = list(_unasked(search, every[0]))
+    looked = search.all_structures and outline(every[0].tree) in search.looked
+    certificate = _certificate(every[0], rivals, (vectors, dense, answers), unasked, loose, looked)
     derivation = Derivation(
         instruction=instruction.id,
-        status="bounded" if certificate.open_fields or spent.ended else "exact",
+        status="bounded" if certificate.open_fields or not search.complete else "exact",
         datapath=every[0],
         certificate=certificate,
         findings={},
@@ -85,7 +87,7 @@ def read(architecture: str, instruction: Instruction, vectors: Batch, answers: B
         vectors=vectors.size,
         fresh=0,
         seconds=time.monotonic() - begin,
-        reason="not all that agrees was looked for" if spent.ended else "",
+        reason="" if search.complete else "not all that agrees was looked for",
         spent=spent,
     )
     return Reading(architecture, instruction, derivation, tuple(left), tuple(every))
@@ -100,8 +102,8 @@ def _kinds(made: Instruction, every: list[Datapath], seed: int) -> NDArray[np.in
 
 def _loose(search: RecordedSearch, kinds: dict[Datapath, Any], best: Datapath) -> set[str]:
     """Fields of which more values agree than were kept, and some of those that were are of other kinds; the structure
-    where not every one was looked at."""
-    return (set() if search.all_structures else {"tree", "step", "order"}) | {
+    where not all that agrees was looked for."""
+    return (set() if search.complete else {"tree", "step", "order"}) | {
         field
         for path, others in search.sampled
         if outline(path.tree) == outline(best.tree) and path in kinds
@@ -127,10 +129,12 @@ def _unasked(search: RecordedSearch, path: Datapath) -> Iterator[str]:
 
 
 def _certificate(
-    best: Datapath, rivals: list[Datapath], seen: Seen, unasked: Iterable[str], loose: Iterable[str]
+    best: Datapath, rivals: list[Datapath], seen: Seen, unasked: Iterable[str], loose: Iterable[str], looked: bool
 ) -> Certificate:
     """Every neighbour of the believed datapath held against the recording, what the other survivors say, the fields
-    that no recorded vector speaks of, and those of which more values agree than are named."""
+    that no recorded vector speaks of, and those of which more values agree than are named: all of them where what
+    agrees around the believed tree was not looked for (``looked``), since a value that is refuted beside the believed
+    ones may agree beside others."""
     vectors, dense, answers = seen
     near = neighbourhood(best)
     table = evaluate_many([n.datapath for n in near], dense)
@@ -141,7 +145,8 @@ def _certificate(
         mine = {key: found for key, found in grounds.items() if key[0].startswith(field)}
         if not all(isinstance(found, Witness) for found in mine.values()):
             grounds = {key: found for key, found in grounds.items() if key not in mine} | {(field, "any"): None}
-    grounds |= dict.fromkeys((field, "any") for field in sorted(loose))
+    refuted = () if looked else (field for (field, _), found in grounds.items() if isinstance(found, Witness))
+    grounds |= dict.fromkeys((field, "any") for field in sorted({*loose, *refuted}))
     return Certificate.of(grounds, dict.fromkeys(grounds, vectors.size))
 
 

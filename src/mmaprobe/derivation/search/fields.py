@@ -51,6 +51,11 @@ def simple(path: Datapath) -> Iterator[Group]:
         yield path, [tied_zeros(path)]
 
 
+def tied(path: Datapath) -> Iterator[Group]:
+    """All terms alike in width and rounding, and the label, all together."""
+    yield path, [roles.products(path)[0], tied_widths(field_choices.may_be_uncut(path)), tied_modes()]
+
+
 def odd(path: Datapath, precisions: Precisions, cuts: bool = True) -> Iterator[Group]:
     """Every group of precisions and roundings; without ``cuts`` the terms of sums stay as they are."""
     terms = roles.term_roles(path) if cuts else []

@@ -12,20 +12,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise, product
+from operator import attrgetter
 
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import Allowance, SpentError
-from mmaprobe.derivation.hypotheses import grammar as grammar
+from mmaprobe.derivation.hypotheses import grammar, roles
 from mmaprobe.derivation.hypotheses.structures import Structure, orders
 from mmaprobe.derivation.search import fields, skeletons
-from mmaprobe.derivation.search.descent import around
+from mmaprobe.derivation.search.descent import Ways, around, descend
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.nan_order import nan_codes
 from mmaprobe.derivation.search.single_terms import fit_alone
-from mmaprobe.derivation.search.stages import ALIKE, BEST, KEPT, RANKED, Near, Search
+from mmaprobe.derivation.search.stages import ALIKE, BEST, KEPT, RANKED, Near, Search, _unlike
 from mmaprobe.derivation.session import Ended, Mask, Session, State
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.devices.base import Support
@@ -33,6 +34,7 @@ from mmaprobe.errors import DeviceError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath, Fused, walk
+from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.rewrite import encodes, rounded_once
 from mmaprobe.parameters.table import fields_said
 
@@ -46,14 +48,17 @@ ORDERS = 2
 """Orders of the lanes of a structure that are taken on, and all without loss."""
 MOST = 48
 """Structures that agree and are taken to the end, at most; of more than these the structure stays open."""
-AROUND = 2000
+AROUND = 5000
 """Datapaths that agree around those found, at most."""
-AGREEING = 24
-"""Vectors that all combinations of a group of fields meet."""
-SOME = 32
-"""So many, at most, of the datapaths that agree and differ in one group of fields stand for all of them."""
-MANY = 1000
-"""So many, at most, of those that agree with the first vectors go on to all of them: every value of one field."""
+AGREEING = (24, 216)
+"""Vectors that all combinations of a group of fields meet, and those that are left."""
+MANY = 128, 24
+"""So many, at most, of those that agree with the first vectors go on to all of them: of one field's values, and of
+several fields' together."""
+SOME = 32, 12
+"""So many, at most, of those that agree with all stand for all that do."""
+
+LOSS = attrgetter("loss")
 
 
 class Nobody:
@@ -94,12 +99,16 @@ class RecordedSearch(Search):
         self.codes = nan_codes(instruction, vectors, answers)
         self.all_structures = True
         """Whether every structure that agrees was taken to the end."""
+        self.complete = True
+        """Whether all that agrees around them was looked for as well."""
+        self.looked: set[str] = set()
+        """Trees of the datapaths all around which that was looked for."""
         self.sampled: list[tuple[Datapath, tuple[Datapath, ...]]] = []
         """Datapaths with those around them that agree and stand for more that do."""
 
     def every(self) -> list[Datapath] | Ended:
-        """Every datapath found that agrees with all that was recorded, those that say least first;
-        ``session.allowance`` says whether it ended early."""
+        """Every datapath found that agrees with all that was recorded, those that say least first; ``complete`` says
+        whether all were looked for."""
         found: list[Datapath] = []
         ended = Ended("structures", None)
         with suppress(SpentError):
@@ -112,9 +121,10 @@ class RecordedSearch(Search):
         if found:
             self.all_structures &= isinstance(path, Ended)
             self.session.begin("what agrees around these")
-            some = islice(self._around(found), AROUND)
+            some = list(islice(self._around(found), AROUND))
+            self.complete = self.all_structures and len(some) < AROUND and not self.session.allowance.spent.ended
             every = dict.fromkeys(self._rounded_once(path) for path in dict.fromkeys([*found, *some]))
-            return sorted(every, key=lambda path: (fields_said(path), len(_rules_of_terms(path))))
+            return sorted(every, key=_says)
         return ended if ended.closest else Ended(ended.stage, self.closest)
 
     def _rounded_once(self, path: Datapath) -> Datapath:
@@ -133,7 +143,8 @@ class RecordedSearch(Search):
         if not near or near[0].loss:
             near = self._further(near, seen)
         self.nearest += near[:BEST]
-        agreeing, one = [each for each in near if not each.loss], False
+        close = [self._tied(each, seen) for each in near if 0 < each.loss <= ALIKE]
+        agreeing, one = _unlike(each for each in [*near, *close] if not each.loss), False
         self.all_structures = len(agreeing) <= MOST
         for each in agreeing[:MOST]:
             for path in self.finished(each.path):
@@ -161,15 +172,23 @@ class RecordedSearch(Search):
             for structure in skeletons.all_structures(self.instruction):
                 rough[structure.fused] += self._ordered(structure, name, few)
             for some in rough.values():
-                some.sort(key=_loss)
+                some.sort(key=LOSS)
                 good = sum(each.loss == 0 for each in some)
                 near += [self._simple(each, few, 1) for each in some[: max(RANKED, good)]]
-            near.sort(key=_loss)
+            near.sort(key=LOSS)
             good = sum(each.loss <= ALIKE for each in near)
-            near = sorted((self._simple(each, seen, 2) for each in near[: max(KEPT, good)]), key=_loss)
+            near = sorted((self._simple(each, seen, 2) for each in near[: max(KEPT, good)]), key=LOSS)
             if near and not near[0].loss:
                 break
         return near
+
+    def _tied(self, near: Near, seen: Graded) -> Near:
+        """Down again from all terms alike, in every width, rounding and label: few answers let the ways down end
+        early."""
+        if not roles.term_roles(near.path):
+            return near
+        start = descend(near.path, seen, fields.tied, 1, best=True)
+        return self._simple(Near(*start, near.name), seen, 1)
 
     def _ordered(self, structure: Structure, result: str, few: Graded) -> list[Near]:
         """A structure with sums of this format, with the lanes in the usual orders nearest to few vectors."""
@@ -181,26 +200,34 @@ class RecordedSearch(Search):
             for path, name in mine.items()
             for way in _ways(self.instruction, structure)
         ]
-        found.sort(key=_loss)
+        found.sort(key=LOSS)
         return found[: max(ORDERS, sum(each.loss == 0 for each in found))]
 
     def _around(self, found: Sequence[Datapath]) -> Iterator[Datapath]:
-        """Datapaths that differ in one group of fields and agree as well, some of each group."""
+        """Datapaths that differ in one group of fields and agree as well, some of each group; first around those with
+        the tree of what says least."""
         if self.alone is None:  # integers, all of whose hypotheses were held to everything
             return
         precisions, allowance = self.alone.precisions, self.session.allowance
         vectors, answers = self.session.all.seen()
-        first = vectors.slice(0, AGREEING), answers[:AGREEING]
+        first = [(vectors.slice(i, j), answers[i:j]) for i, j in pairwise((0, *AGREEING))]
+        ways: tuple[Ways, ...] = (fields.simple, fields.ends, partial(fields.odd, precisions=precisions))
+        trees: dict[str, list[Datapath]] = {}
+        for path in sorted(found, key=_says):
+            trees.setdefault(outline(path.tree), []).append(path)
         with suppress(SpentError):
-            for ways in (fields.simple, fields.ends, partial(fields.odd, precisions=precisions)):
-                for path in sorted(found, key=fields_said):
-                    for space in around(path, ways):
-                        near = Living.of([space], allowance).agreeing(*first)
-                        left = near.spread(MANY).agreeing(vectors, answers)
-                        some = left.first(len(left)) if len(left) <= SOME else left.spread(SOME).first(SOME)
-                        if len(near) > MANY or len(left) > SOME:
+            for tree, alike in trees.items():
+                for path, way in product(alike, ways):
+                    for space in around(path, way):
+                        near, together = Living.of([space], allowance), len(space.axes) > 1
+                        for asked in first:
+                            near = near.agreeing(*asked)
+                        left = near.spread(MANY[together]).agreeing(vectors, answers)
+                        some = list(left.spread(SOME[together]))
+                        if len(near) > MANY[together] or len(left) > len(some):
                             self.sampled.append((path, tuple(some)))
                         yield from some
+                self.looked.add(tree)
 
     def _simplest(self, path: Datapath, seen: Graded) -> Datapath:
         """As it was found: what says more may be right as well."""
@@ -228,11 +255,12 @@ def _ways(instruction: Instruction, structure: Structure) -> list[tuple[int, ...
     return orders(instruction.k, structure.piece or structure.step, structure.fused)
 
 
+def _says(path: Datapath) -> tuple[int, int]:
+    """How much a datapath says: its fields, and the unlike rules of its terms."""
+    return fields_said(path), len(_rules_of_terms(path))
+
+
 def _rules_of_terms(path: Datapath) -> set[tuple[object, ...]]:
     """The unlike rules of the terms of aligned sums."""
     sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
     return {(t.fraction_bits, t.rounding, t.zero_exponent, t.cutoff) for node in sums for t in node.terms}
-
-
-def _loss(near: Near) -> float:
-    return near.loss
