@@ -56,6 +56,8 @@ def test_text_and_json(arguments: list[str], capsys: pytest.CaptureFixture[str])
     (["derive", "x86.pmaddwd", "-d", X86, "--write", ""], 2, "is empty"),
     (["derive", "x86.pmaddwd", "-d", X86, "--seed", "18446744073709551616"], 2, "--seed"),
     (["derive", HMMA, "--from", "replay:nowhere", "-d", X86], 2, "--device goes without recordings"),
+    (["derive", HMMA, "--from", "replay:nowhere", "--fresh", "5"], 2, "--fresh goes without recordings"),
+    (["derive", HMMA, "-d", "model:sm_90a", "--allowance", "-1"], 2, "--allowance"),
     (["probe", "-d", X86, "--suite", "eq10", "--seed", "3"], 2, "--seed goes without --suite"),
     (["bench", "--smoke", "--threads", "100000000"], 2, "--threads"),
     (["compile", "--arch", "sm_90a", "--jobs", "100000000"], 2, "--jobs"),
@@ -137,3 +139,13 @@ def test_importing_every_module_shadows_no_verb() -> None:
     assert mmaprobe.derive(device, known).datapath is not None
     assert mmaprobe.validate(device, device, known, 1000).exit_code == 0
     assert callable(mmaprobe.run)
+
+
+def test_a_derivation_takes_an_allowance_and_fresh_vectors(capsys: pytest.CaptureFixture[str]) -> None:
+    derive = ["derive", HMMA, "-d", "model:sm_90a"]
+    assert main([*derive, "--allowance", "1000000"]) == 4
+    assert "no answer within the allowance of 1,000,000 units of work (--allowance)" in capsys.readouterr().out
+    assert main([*derive, "--fresh", "700"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ", 700 fresh ones agree" in said
+    assert "no black box of 700 vectors excludes those on fewer than 1 in 233" in said

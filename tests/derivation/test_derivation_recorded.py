@@ -169,7 +169,7 @@ def test_what_no_datapath_fits_is_said_to_be_so() -> None:
     found = read("sm_80", HMMA, VECTORS, faulty).derivation
     assert found.status == "inconclusive"
     assert found.datapath is None
-    assert found.reason.startswith("no datapath of the grammar fits the recording: structures")
+    assert found.reason.startswith("no datapath of the grammar was found that fits the recording: structures")
 
 
 @pytest.mark.parametrize(("name", "architecture"), [

@@ -73,6 +73,15 @@ class Tree:
             return -1, f"did not end within {limit:.0f} s"
         return done.returncode, done.stdout + done.stderr
 
+    def refused(self) -> str:
+        """What the import of the package says where it fails: a native module of another checkout, mostly."""
+        if not (self.at / "src" / "mmaprobe").is_dir():
+            return ""
+        environment = os.environ | {"PYTHONPATH": str(self.at / "src")}
+        command = [sys.executable, "-c", "import mmaprobe.models.engine"]
+        done = subprocess.run(command, cwd=self.at, env=environment, capture_output=True, text=True, errors="replace")
+        return (done.stderr.splitlines() or ["nothing was said"])[-1] if done.returncode else ""
+
     def seed(self, fault: Fault) -> Callable[[], None]:
         """Put a fault into the copy; what is returned takes it out."""
         path = self.at / fault.file
@@ -302,6 +311,9 @@ def main(words: list[str] | None = None) -> int:
 def over(given: argparse.Namespace, rows: list[Fault], until: float | None, work: Path) -> int:
     """Try the rows in copies of the checkout below ``work``; the exit code."""
     trees = [Tree(given.root.resolve(), work, f"tree{n}") for n in range(max(1, given.jobs))]
+    if refused := trees[0].refused():
+        print(f"without a fault nothing is imported, so every test would fail: {refused}", file=sys.stderr)
+        return 2
     if given.passed or (until is None and len(rows) > 1 and sound(trees[0], rows)):
         for tree in trees:
             tree.sound = True

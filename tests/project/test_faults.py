@@ -121,6 +121,18 @@ def test_a_row_that_does_not_apply_fails_loudly(
     assert said in capsys.readouterr().err
 
 
+def test_where_nothing_is_imported_nothing_is_killed(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A native module of another checkout fails every test, fault or not."""
+    package = checkout / "src" / "mmaprobe"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('built from other sources')\n")
+    assert ran(checkout, ROW.format(name="seen", old="x + y", killer="test_looks"), more=("--passed",)) == 2
+    assert (
+        "nothing is imported, so every test would fail: ImportError: built from other sources"
+        in capsys.readouterr().err
+    )
+
+
 def test_two_runs_do_not_share_a_folder(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (checkout.parent / "work").mkdir()
     with (checkout.parent / "work" / "lock").open("w") as held:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,20 +40,31 @@ def derive(
         Path | None,
         typer.Option("--ask", parser=path, help="File for the vectors that a recording lacks, to be run by others."),
     ] = None,
+    fresh: Annotated[
+        int | None,
+        typer.Option(help="Vectors that what is derived must get right beyond those searched with; 120,000.", min=0),
+    ] = None,
+    allowance: Annotated[
+        int | None, typer.Option(help="Units of work (20 ns each) of one search; 1,300,000,000.", min=0)
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Derive datapaths from the device's answers alone: each distinct one once, the rest shown equal to it."""
     if recorded or (device or "").startswith("replay:"):
         from mmaprobe.cli.derive_recorded import derive_recorded
 
-        refuse(context, ("certificate", *(("device",) if recorded else ())), "goes without recordings (--from)")
+        live = ("certificate", "fresh", "allowance", *(("device",) if recorded else ()))
+        refuse(context, live, "goes without recordings (--from)")
         return derive_recorded(what, recorded or [str(device)], seed, check, write, ask, as_json)
     if ask is not None:
         raise UsageError("--ask is for recordings; give one with --from replay:PATH")
     opened = mmaprobe.device(device or "cpu")
     pattern = _pattern(opened, what)
+    given: dict[str, Any] = {
+        name: value for name, value in (("fresh", fresh), ("allowance", allowance)) if value is not None
+    }
     if pattern is None:
-        return _one(opened, what, seed, check, write, certificate, as_json)
+        return _one(opened, what, seed, given, check, write, certificate, as_json)
     refuse(context, ("certificate",), f"prints that of one instruction, not of {what}")
     from mmaprobe.report import progress
     from mmaprobe.report.tables import derivations
@@ -61,7 +72,7 @@ def derive(
     from mmaprobe.survey.survey import survey
 
     with progress.RunProgress() as bars:
-        found = survey(opened, *select(opened, pattern), seed=seed, listener=bars)
+        found = survey(opened, *select(opened, pattern), seed=seed, listener=bars, **given)
     lines = changes_of(found, write, check)
     if as_json:
         emit(derivations.survey_json(found) | {"changes": lines})
@@ -90,15 +101,15 @@ def _pattern(device: Device, what: str) -> str | None:
 
 
 def _one(
-    device: mmaprobe.api.OpenDevice, what: str, seed: int, check: bool, write: Path | None, certificate: bool,
-    as_json: bool,
+    device: mmaprobe.api.OpenDevice, what: str, seed: int, given: dict[str, Any], check: bool, write: Path | None,
+    certificate: bool, as_json: bool,
 ) -> int:  # fmt: skip
     from mmaprobe.catalog import lookup
     from mmaprobe.report.tables import findings
     from mmaprobe.survey.comparison import compare_with_shipped
     from mmaprobe.survey.survey_rows import alone
 
-    derivation = mmaprobe.derive(device, what, seed=seed)
+    derivation = mmaprobe.derive(device, what, seed=seed, **given)
     architecture = device.info().get("architecture", "")
     instruction = lookup.instruction(what, architecture)
     comparison = compare_with_shipped(architecture, instruction, derivation, seed)

@@ -11,8 +11,9 @@ from mmaprobe.derivation.budget import ALLOWANCE, NOTHING, Allowance, Spent, Spe
 from mmaprobe.derivation.certificate import Certificate
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.dense_view import KeptLanes
+from mmaprobe.derivation.disagreements import Disagreement
 from mmaprobe.derivation.metadata import prove_selection
-from mmaprobe.derivation.outside import Explanation, Repair, explain
+from mmaprobe.derivation.outside import MENDING, Repair, apart, explain, mended
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import (
     TIMES,
@@ -27,6 +28,7 @@ from mmaprobe.derivation.session import (
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
+from mmaprobe.models.engine import evaluate
 from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, whole
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
@@ -57,13 +59,13 @@ class Derivation:
 
     ``exact``: every neighbour is refuted, or shown to be the same function.
     ``bounded``: some neighbours answered the same on everything searched.
-    ``inconclusive``: nothing in the grammar fits, or nothing was found within the
-    allowance; ``closest`` is then the datapath
-    with the fewest wrong observations, ``counterexample`` the smallest vector it
-    gets wrong, and ``repairs`` say how many of its mismatches each change of one
-    field would repair.  Where the allowance ran out, ``left`` are hypotheses that
-    nobody refuted: at most ``LEFT`` of those that were tried and agree with every
-    plain vector asked.  ``spent`` are the units of work that it took, by stage.
+    ``inconclusive``: nothing that was found in the grammar fits, or nothing was found within the allowance;
+    ``closest`` is then the nearest datapath, mended until no change of one field leaves fewer answers wrong,
+    ``counterexample`` the smallest vector it gets wrong, ``kinds`` say of which kinds its mismatches are, and
+    ``repairs`` how many each change of one field would repair.  Where the allowance ran out, ``left`` are hypotheses
+    that nobody refuted: at most ``LEFT`` of those that were tried and agree with every plain vector asked, and
+    ``telling`` a vector for each of them on which it answers otherwise than the first.  ``spent`` are the units of work
+    that it took, by stage.
     ``findings`` are the probes' answers that it was given or asked for itself: the
     summation tree, mostly.  Where answers do not repeat, the counterexample is the smallest vector seen to get two, and
     ``again`` is the other one; where sparse metadata is read otherwise than the
@@ -85,8 +87,10 @@ class Derivation:
     closest: Datapath | None = None
     counterexample: Witness | None = None
     again: int | None = None
+    kinds: tuple[Disagreement, ...] = ()
     repairs: tuple[Repair, ...] = ()
     left: tuple[Datapath, ...] = ()
+    telling: tuple[Witness | None, ...] = ()
     spent: Spent = NOTHING
 
     def form(self) -> dict[str, Any]:
@@ -98,7 +102,9 @@ class Derivation:
             "datapath" if self.datapath else "closest": to_table(datapath) if datapath else None,
             "certificate": self.certificate.form(),
             "repairs": [str(repair) for repair in self.repairs],
+            "kinds": [str(kind) for kind in self.kinds],
             "left": [to_table(path) for path in self.left],
+            "telling": [None if found is None else asdict(found) for found in self.telling],
             "counterexample": None if self.counterexample is None else asdict(self.counterexample),
             "again": self.again,
             "cost": {"tiles": self.tiles, "launches": self.launches, "vectors": self.vectors, "fresh": self.fresh},
@@ -166,7 +172,10 @@ def _derived(
         path = search.run(start)
         certificate = path if isinstance(path, Ended) else Settlement(search).run(path, fresh)
         if isinstance(certificate, Ended):
-            outcome = _outside(state, f"no datapath of the grammar fits: {certificate.stage}", certificate.closest)
+            certificate = _again(search, certificate, fresh)
+        if isinstance(certificate, Ended):
+            reason = f"no datapath of the grammar was found that fits: {certificate.stage}"
+            outcome = _outside(state, reason, certificate.closest)
         else:
             status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
             outcome = {"datapath": state.current, "certificate": certificate, "status": status}
@@ -194,17 +203,29 @@ def _derived(
     )
 
 
+def _again(search: Search, ended: Ended, fresh: int) -> Certificate | Ended:
+    """From the closest datapath once more, where changes of single fields mend all that it got wrong."""
+    if ended.closest is None:
+        return ended
+    vectors, answers = search.session.all.seen()
+    path = mended(ended.closest, vectors, answers, Allowance(MENDING))
+    if (evaluate(path, vectors) != answers).any():
+        return Ended(ended.stage, path)
+    return Settlement(search).run(path, fresh)
+
+
 def _spent(search: Search, spent: SpentError) -> dict[str, Any]:
     """The hypotheses that are left where the allowance ran out."""
     left = search.left(LEFT)
-    count = f"{len(left)}{' or more' if len(left) == LEFT else ''}"
-    reason = f"{spent}; of what was tried, {count} hypotheses agree with every plain vector asked"
-    return _outside(search.state, reason, search.closest) | {"left": left}
+    count = f"{len(left)}{' or more' if len(left) == LEFT else ''} {'agrees' if len(left) == 1 else 'agree'}"
+    reason = f"{spent} (--allowance); of what was tried, {count} with every plain vector asked"
+    told = apart(search.instruction, left, search.state.seed) if left else ()
+    return _outside(search.state, reason, search.closest) | {"left": left, "telling": told}
 
 
 def _outside(state: State, reason: str, closest: Datapath | None, times: int = 1) -> dict[str, Any]:
     """No datapath: for this reason, unless some answer, asked for so many ``times`` again, does not repeat."""
-    shown, session = Explanation(), state.session
+    shown, session = None, state.session
     try:
         for _ in range(times):
             session.check_stable()
@@ -213,10 +234,10 @@ def _outside(state: State, reason: str, closest: Datapath | None, times: int = 1
     except UnstableError as unstable:
         state.proofs.clear()
         return _unstable(session.device, state.instruction, unstable)
+    if shown is None:
+        return _inconclusive(reason)
     return _inconclusive(reason) | {
-        "closest": closest,
-        "counterexample": shown.counterexample,
-        "repairs": shown.repairs,
+        name: getattr(shown, name) for name in ("closest", "counterexample", "kinds", "repairs")
     }
 
 
@@ -256,4 +277,6 @@ def _lifted(view: KeptLanes, found: Derivation) -> Derivation:
         certificate=replace(found.certificate, entries=entries),
         witnesses=tuple(map(view.witness, found.witnesses)),
         counterexample=found.counterexample and view.simplest(found.counterexample),
+        kinds=tuple(replace(kind, witness=view.simplest(kind.witness)) for kind in found.kinds),
+        telling=tuple(witness and view.witness(witness) for witness in found.telling),
     )

@@ -1,12 +1,17 @@
-"""Where no datapath of the grammar fits: the smallest counterexample, and which change of one field would repair it."""
+"""Where no datapath of the grammar was found to fit: the closest, mended as far as single changes mend it, where it
+still differs, by kinds, and which change of one field would repair what."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import NEIGHBOUR, Allowance, SpentError
+from mmaprobe.derivation.disagreements import Answered, Disagreement, Kind, kinds
 from mmaprobe.derivation.session import check_repeats
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.devices.base import Device, run_vectors
@@ -14,14 +19,22 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
+from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
-from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.parameters.datapath import Datapath, walk
+from mmaprobe.parameters.neighbours import neighbourhood, neighbours
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.validation.shrink import shrink
 
 MORE = 2000
 """Vectors of every family asked once more, so that repairs are counted over more than the search came by."""
+MENDING = 150_000_000
+"""Units of work of mending the closest datapath: about three seconds."""
+NOTE = "the closest datapath differs"
+Smallest = Callable[[int, Kind | None], Witness]
+"""Of a vector's number the smallest one like it, of its kind, that is wrong as well."""
+WRONG, RIGHT = 300, 900
+"""Vectors that it gets wrong and right, at most, over which one step of mending is chosen."""
 
 
 @dataclass(frozen=True)
@@ -42,49 +55,116 @@ class Repair:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The smallest vector that the closest datapath gets wrong (d is the device's), and repairs, the best first."""
+    """The closest datapath, mended; the smallest vector that it gets wrong (d is the device's), the kinds of vectors
+    that it gets wrong, and repairs, the best first.  Without a counterexample it agrees with everything asked."""
 
+    closest: Datapath
     counterexample: Witness | None = None
+    kinds: tuple[Disagreement, ...] = ()
     repairs: tuple[Repair, ...] = ()
 
 
 def explain(
     device: Device, instruction: Instruction, closest: Datapath, seen: tuple[Batch, Bits], seed: int
 ) -> Explanation:
-    """Where ``closest`` fails: over the vectors seen and, where the device can still be asked, some more.
+    """Where ``closest``, mended, fails: over the vectors seen and, where the device can still be asked, some more.
 
     UnstableError where it fails because an answer does not repeat.
     """
-    model = DatapathDevice(instruction, closest)
-    vectors, answers = _more(device, instruction, seen, seed)
-    wrong = np.flatnonzero(model.run_vectors(instruction, vectors) != answers)
-    if not wrong.size:
-        return Explanation()
-    first, answer = take(vectors, wrong[:1]), int(answers[wrong[0]])
-    try:
-        small = shrink(
-            instruction,
-            first,
-            lambda tried: run_vectors(device, instruction, tried) != model.run_vectors(instruction, tried),
-        )
-        shown = int(run_vectors(device, instruction, small)[0])
-        check_repeats(device, instruction, first, answer)
-        check_repeats(device, instruction, small, shown)
-    except UsageError:  # a recording answers nothing else
-        small, shown = first, answer
-    return Explanation(
-        Witness.of(small, shown, "the closest datapath differs"), repairs(instruction, closest, vectors, answers)
-    )
-
-
-def _more(device: Device, instruction: Instruction, seen: tuple[Batch, Bits], seed: int) -> tuple[Batch, Bits]:
-    vectors, answers = seen
+    vectors, answers, again = *seen, False
     try:
         fresh = hard_vectors(instruction, families_for(instruction), seed + 4242, MORE)
         more = run_vectors(device, instruction, fresh)
-    except UsageError:
-        return seen
-    return join([vectors, fresh]), np.concatenate([answers, more])
+        vectors, answers, again = join([vectors, fresh]), np.concatenate([answers, more]), True
+    except UsageError:  # a recording answers nothing else
+        pass
+    closest = mended(closest, vectors, answers, Allowance(MENDING))
+    model = DatapathDevice(instruction, closest)
+
+    def smallest(number: int, kind: Kind | None) -> Witness:
+        first, answer = take(vectors, [number]), int(answers[number])
+        if not again:
+            return Witness.of(first, answer, NOTE)
+
+        def differ(tried: Batch) -> NDArray[np.bool_]:
+            got = run_vectors(device, instruction, tried)
+            wrong = np.asarray(got != model.run_vectors(instruction, tried))
+            return wrong if kind is None else wrong & kind.holds(Answered(instruction, tried, got))
+
+        small = shrink(instruction, first, differ)
+        shown = int(run_vectors(device, instruction, small)[0])
+        check_repeats(device, instruction, first, answer)
+        check_repeats(device, instruction, small, shown)
+        return Witness.of(small, shown, NOTE)
+
+    return disagreements(instruction, closest, vectors, answers, smallest)
+
+
+def disagreements(
+    instruction: Instruction, path: Datapath, vectors: Batch, answers: Bits, smallest: Smallest
+) -> Explanation:
+    """Where the answers are not those of a datapath, of which kinds those vectors are, and what would repair them."""
+    wrong = evaluate_many([path], vectors)[0] != answers
+    if not wrong.any():
+        return Explanation(path)
+    named = []
+    for kind in kinds(instruction, vectors, answers, wrong):
+        of_it = kind.mask & wrong
+        witness = smallest(int(np.flatnonzero(of_it)[0]), kind)
+        names = tuple(fact.name for fact in kind.facts)
+        named.append(Disagreement(names, int(of_it.sum()), int(kind.mask.sum()), int(wrong.sum()), witness))
+    first = smallest(int(np.flatnonzero(wrong)[0]), None)
+    return Explanation(path, first, tuple(named), repairs(instruction, path, vectors, answers))
+
+
+def apart(instruction: Instruction, left: Sequence[Datapath], seed: int) -> tuple[Witness | None, ...]:
+    """For each hypothesis that is left the smallest vector found on which it answers otherwise than the first, with its
+    answer; None for the first, and where none of ``MORE`` vectors tells them apart."""
+    pool = hard_vectors(instruction, families_for(instruction), seed + 4242, MORE)
+    return tuple(_apart(instruction, left[0], path, pool) for path in left)
+
+
+def _apart(instruction: Instruction, first: Datapath, path: Datapath, pool: Batch) -> Witness | None:
+    def differ(tried: Batch) -> NDArray[np.bool_]:
+        return np.asarray(np.not_equal(*evaluate_many([first, path], tried)))
+
+    places = np.flatnonzero(differ(pool))
+    if not places.size:
+        return None
+    small = shrink(instruction, take(pool, places[:1]), differ)
+    return Witness.of(
+        small, int(evaluate_many([path], small)[0, 0]), f"left 1 answers {int(evaluate_many([first], small)[0, 0]):#x}"
+    )
+
+
+def mended(closest: Datapath, vectors: Batch, answers: Bits, allowance: Allowance) -> Datapath:
+    """The end of a chain of changes of one field or of the structure, each the one that leaves the fewest wrong, until
+    none leaves fewer or the allowance has ended."""
+    right = evaluate_many([closest], vectors)[0] == answers
+    try:
+        while not right.all():
+            better = _better(closest, vectors, answers, right, allowance)
+            now = evaluate_many([better], vectors)[0] == answers
+            if now.sum() <= right.sum():
+                break
+            closest, right = better, now
+    except SpentError:
+        pass
+    return closest
+
+
+def _better(path: Datapath, vectors: Batch, answers: Bits, right: NDArray[np.bool_], allowance: Allowance) -> Datapath:
+    """The neighbour that leaves the fewest wrong, by some of the vectors that are wrong and right."""
+    near = [each.datapath for each in neighbourhood(path)]
+    allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(path.tree)))
+    left = np.zeros(len(near))
+    for mask, most in ((~right, WRONG), (right, RIGHT)):
+        places = np.flatnonzero(mask)
+        some = places[np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)]
+        if some.size:
+            table = allowance.evaluate(near, take(vectors, some)) != answers[some]
+            left += table.mean(axis=1) * len(places)
+    return near[int(left.argmin())]
 
 
 def repairs(instruction: Instruction, closest: Datapath, vectors: Batch, answers: Bits) -> tuple[Repair, ...]:

@@ -20,7 +20,7 @@ from mmaprobe.derivation.certificate import Certificate, Grounds, Key, witnesses
 from mmaprobe.derivation.dense_view import dense_form, kept
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.hypotheses import roles
-from mmaprobe.derivation.outside import Repair, repairs
+from mmaprobe.derivation.outside import MENDING, NOTE, disagreements, mended
 from mmaprobe.derivation.search import fields
 from mmaprobe.derivation.search.descent import around
 from mmaprobe.derivation.search.recorded import RecordedSearch
@@ -60,11 +60,13 @@ def read(architecture: str, instruction: Instruction, vectors: Batch, answers: B
     begin = time.monotonic()
     dense = kept(architecture, instruction, vectors)
     search = RecordedSearch(dense_form(instruction), dense, answers, seed)
-    every = search.every()
+    every = _every(search, dense, answers)
     spent = search.session.allowance.spent
     if isinstance(every, Ended):
         reason = (
-            str(SpentError(spent)) if spent.ended else f"no datapath of the grammar fits the recording: {every.stage}"
+            str(SpentError(spent))
+            if spent.ended
+            else f"no datapath of the grammar was found that fits the recording: {every.stage}"
         )
         derivation = _outside(search, every, (vectors, dense, answers), reason, time.monotonic() - begin)
         return Reading(architecture, instruction, derivation, (), ())
@@ -91,6 +93,18 @@ def read(architecture: str, instruction: Instruction, vectors: Batch, answers: B
         spent=spent,
     )
     return Reading(architecture, instruction, derivation, tuple(left), tuple(every))
+
+
+def _every(search: RecordedSearch, vectors: Batch, answers: Bits) -> list[Datapath] | Ended:
+    """What the search leaves; where it leaves nothing, the closest, mended, where that agrees with everything."""
+    every = search.every()
+    if isinstance(every, Ended) and every.closest is not None:
+        path = mended(every.closest, vectors, answers, Allowance(MENDING))
+        if (evaluate_many([path], vectors)[0] == answers).all():
+            search.complete = search.all_structures = False
+            return [path]
+        return Ended(every.stage, path)
+    return every
 
 
 def _kinds(made: Instruction, every: list[Datapath], seed: int) -> NDArray[np.int64]:
@@ -166,14 +180,12 @@ def _rival_values(best: Datapath, others: Iterable[Datapath]) -> Iterator[tuple[
 def _outside(search: RecordedSearch, ended: Ended, seen: Seen, reason: str, seconds: float) -> Derivation:
     """Nothing fits: the datapath closest to the recording, and what would repair it."""
     vectors, dense, answers = seen
-    closest = ended.closest
-    counter: Witness | None = None
-    found: tuple[Repair, ...] = ()
-    if closest is not None:
-        wrong = np.flatnonzero(evaluate_many([closest], dense)[0] != answers)
-        if wrong.size:
-            counter = Witness.of(take(vectors, wrong[:1]), int(answers[wrong[0]]), "the closest datapath differs")
-            found = repairs(search.instruction, closest, dense, answers)
+    shown = None
+    if ended.closest is not None:
+        shown = disagreements(
+            search.instruction, ended.closest, dense, answers,
+            lambda number, _: Witness.of(take(vectors, [number]), int(answers[number]), NOTE),
+        )  # fmt: skip
     return Derivation(
         instruction=search.instruction.id,
         status="inconclusive",
@@ -187,8 +199,9 @@ def _outside(search: RecordedSearch, ended: Ended, seen: Seen, reason: str, seco
         fresh=0,
         seconds=seconds,
         reason=reason,
-        closest=closest,
-        counterexample=counter,
-        repairs=found,
+        closest=ended.closest,
+        counterexample=shown.counterexample if shown else None,
+        kinds=shown.kinds if shown else (),
+        repairs=shown.repairs if shown else (),
         spent=search.session.allowance.spent,
     )

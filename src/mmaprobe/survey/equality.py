@@ -26,10 +26,10 @@ KEPT = 12
 
 
 class Equality:
-    """The vectors of an architecture's instructions, with the answers of datapaths."""
+    """The vectors of an architecture's instructions, with the answers of datapaths; ``fresh`` of all families."""
 
-    def __init__(self, architecture: str, seed: int) -> None:
-        self.architecture, self.seed = architecture, seed
+    def __init__(self, architecture: str, seed: int, fresh: int = FRESH) -> None:
+        self.architecture, self.seed, self.fresh = architecture, seed, fresh
         self._kept: OrderedDict[Hashable, tuple[Batch, Bits]] = OrderedDict()
 
     def held(self, instruction: Instruction, datapath: Datapath, sorts: bool) -> tuple[Batch, Bits]:
@@ -49,7 +49,7 @@ class Equality:
 
     def _vectors(self, instruction: Instruction, datapath: Datapath) -> Batch:
         seed, dense = self.seed + 2, dense_form(instruction)
-        found = [hard_vectors(instruction, families_for(instruction), seed, FRESH)]
+        found = [hard_vectors(instruction, families_for(instruction), seed, self.fresh)]
         if formats.get(instruction.d).is_float:
             kinds = (cancelled_vectors, special_vectors, edge_vectors)
             found += [asked(self.architecture, instruction, make(dense, seed, DIRECTED)) for make in kinds]

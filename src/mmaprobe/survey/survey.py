@@ -11,8 +11,9 @@ import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
+from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.derivation.dense_view import asked, dense_form, kept, sorts
-from mmaprobe.derivation.deriving import derive
+from mmaprobe.derivation.deriving import FRESH, derive
 from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.derivation.witness_batches import as_vectors
@@ -46,6 +47,8 @@ def survey(
     absent: Sequence[tuple[str, str]] = (),
     *,
     seed: int = 0,
+    fresh: int = FRESH,
+    allowance: int = ALLOWANCE,
     listener: SurveyListener | None = None,
 ) -> Survey:
     """Derive or recognise every instruction of ``groups`` (each the control states of one, the default first).
@@ -55,10 +58,10 @@ def survey(
     against every datapath of its formats and lanes already derived, the first
     found first: ``FIRST`` vectors and the witnesses, and the first that agrees
     then with directed vectors and as many fresh ones as a derivation takes.
-    Where none agrees it is derived itself.
+    Where none agrees it is derived itself, with so many ``fresh`` vectors and within the ``allowance``.
     """
     begin = time.monotonic()
-    work = Surveyor(device, seed)
+    work = Surveyor(device, seed, fresh=fresh, allowance=allowance)
     if listener is not None:
         listener.begin(sum(map(len, groups)), None)
         work.say, work.settled = (lambda text: listener.at(text, None)), (lambda made: listener.derived(made.id))
@@ -84,6 +87,8 @@ class Surveyor:
     settled: Callable[[Instruction], None] = lambda made: None
     leaves_out: Callable[[Instruction], bool] = lambda made: False
     gives_up_on: tuple[type[Exception], ...] = ()
+    fresh: int = FRESH
+    allowance: int = ALLOWANCE
     rows: dict[Instruction, SurveyRow] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -91,7 +96,7 @@ class Surveyor:
 
     def __post_init__(self) -> None:
         self.architecture = self.device.info().get("architecture", "")
-        self.equality = Equality(self.architecture, self.seed)
+        self.equality = Equality(self.architecture, self.seed, self.fresh)
 
     def _bare(self, instruction: Instruction) -> str | None:
         return bare_primitive(self.architecture, instruction)
@@ -157,8 +162,9 @@ class Surveyor:
         made = row.instruction
         self.say(f"{made.id}: deriving")
         found = derive(
-            self.device, made, seed=self.seed, start=start, say=lambda stage: self.say(f"{made.id}: {stage}")
-        )
+            self.device, made, seed=self.seed, start=start, fresh=self.fresh, allowance=self.allowance,
+            say=lambda stage: self.say(f"{made.id}: {stage}"),
+        )  # fmt: skip
         return replace(
             row,
             outcome=outcome_of(found),

@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Console
 
 from mmaprobe.derivation import Derivation
-from mmaprobe.evidence.records import Finding, Mismatch
+from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.records_json import finding_to_json, mismatch_to_json
+from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.datapath.tree import datapath_text
 from mmaprobe.report.tables.certificates import certificate_lines, coverage_line
@@ -62,6 +63,10 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
         again = f", another time {derivation.again:#x}" if derivation.again is not None else ""
         shown = f"{vector_text(derivation.counterexample)} -> {derivation.counterexample.d:#x}{again}"
         console.print(f"counterexample: {shown}")
+    for kind in derivation.kinds:
+        console.print(
+            f"differs {kind}; {vector_text(kind.witness)} -> {kind.witness.d:#x}", markup=False, soft_wrap=True
+        )
     if derivation.repairs:
         console.print(f"one field changed: {'; '.join(map(str, derivation.repairs[:MOST_REPAIRS]))}", markup=False)
     _print_unsettled(console, derivation)
@@ -83,9 +88,18 @@ def _print_unsettled(console: Console, derivation: Derivation) -> None:
     tree = derivation.findings.get("summation_tree")
     if derivation.datapath is None and tree is not None:
         console.print(f"the summation tree, {tree.status}: {tree.text}", markup=False)
-    for number, path in enumerate(derivation.left, 1):
-        said = (f"{name}: {phrase}" for name, phrase in describe(path).items() if phrase != "-")
-        console.print(f"left {number}: {'; '.join(said)}", markup=False)
+    for number, (path, telling) in enumerate(zip(derivation.left, derivation.telling, strict=True), 1):
+        if number == 1:
+            said = "; ".join(f"{name}: {phrase}" for name, phrase in describe(path).items() if phrase != "-")
+        else:
+            changes = datapath_changes(derivation.left[0], path)
+            said = "as left 1, but " + "; ".join(f"{field} {old} -> {new}" for field, old, new in changes)
+            said += "; no vector found that tells" if telling is None else _told(telling)
+        console.print(f"left {number}: {said}", markup=False, soft_wrap=True)
+
+
+def _told(telling: Witness) -> str:
+    return f"; {vector_text(telling)} -> {telling.d:#x}, and {telling.note}"
 
 
 def print_certificate(console: Console, derivation: Derivation) -> None:

@@ -36,6 +36,10 @@ def print_reading(console: Console, reading: Reading) -> None:
         console.print(datapath_text(datapath), markup=False)
     if found.counterexample is not None:
         console.print(f"counterexample: {vector_text(found.counterexample)} -> {found.counterexample.d:#x}")
+    for kind in found.kinds:
+        console.print(
+            f"differs {kind}; {vector_text(kind.witness)} -> {kind.witness.d:#x}", markup=False, soft_wrap=True
+        )
     if found.repairs:
         console.print(f"one field changed: {'; '.join(map(str, found.repairs[:MOST_REPAIRS]))}", markup=False)
     if found.datapath is not None:
