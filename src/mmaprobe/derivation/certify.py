@@ -48,6 +48,8 @@ AIMED = 8
 """Vectors aimed at datapaths that all agree, for each of a usual pool."""
 DRY = 2
 """Such pools that may tell none of them apart."""
+STARTS = 4
+"""Neighbours that agree with what refuted a datapath from which the search begins again, at most."""
 FAR = 48
 """Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
 ATTEMPTS = 5
@@ -275,7 +277,8 @@ class Settlement:
         self.state.proofs.clear()
         closest = self.state.current
         is_float = formats.get(self.instruction.d).is_float
-        if self._moved_near(more) or (is_float and self.search.mended(closest) is not None):
+        tried = [closest, *self.state.session.all.alive(list(more))[:STARTS]]
+        if self._moved_near(more) or (is_float and any(self.search.mended(path) is not None for path in tried)):
             self.state.session.begin(STAGE)
             return None
         wrong = self._wrong_pairs(pairs)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from itertools import chain, permutations
+from typing import Any, NamedTuple
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError, brief
@@ -25,11 +26,13 @@ from mmaprobe.parameters.datapath import (
     Node,
     Products,
     Special,
+    Term,
     Zero,
     lanes_of,
     walk,
 )
 from mmaprobe.parameters.groupings import children_in_place, grouping, root_encode
+from mmaprobe.parameters.rewrite import map_node
 
 NamedDatapaths = Iterator[tuple[str, Datapath]]
 MOST_STEPS = 16
@@ -210,6 +213,108 @@ def _sum_cut(datapath: Datapath) -> NamedDatapaths:
             yield f"the whole at {deep} {mode}", _cut_at(tree, datapath, first, (deep + 1, mode), first)
 
 
+def _uncut(datapath: Datapath) -> NamedDatapaths:
+    """Sums that keep every bit (all with c, or all without) cut at the lowest bit that can matter, and at a half, a
+    quarter ... of that depth: what refutes one cut refutes those of fewer bits."""
+    if not formats.get(root_encode(datapath).format).is_float:
+        return
+    for with_c in (False, True):
+        least, part = formats.get(root_encode(datapath).format).fraction_bits + 2, 1
+        while True:
+            changed, deep = _cut_where_uncut(datapath.tree, datapath, with_c, part)
+            if max(deep, default=0) < least:
+                break
+            yield (
+                f"what is uncut {'with' if with_c else 'without'} c at {max(deep)} bits RZ",
+                replace(datapath, tree=changed),
+            )
+            part *= 2
+
+
+def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, part: int) -> tuple[Node, list[int]]:
+    """The tree with every sum of this kind cut, and at how many bits each."""
+    deep: list[int] = []
+
+    def cut(node: Node) -> Node:
+        if not isinstance(node, (Exact, Fused)) or any(isinstance(x, Accumulator) for x in walk(node)) != with_c:
+            return node
+        if isinstance(node, Exact) and node.scaled:
+            return node
+        terms = tuple(Term(each) for each in node.terms) if isinstance(node, Exact) else node.terms
+        if _count(terms) < 2 or all(term.fraction_bits is not None for term in terms):
+            return node
+        deep.append(_depth(node, datapath) // part)
+        made = (replace(t, fraction_bits=deep[-1], rounding="RZ") if t.fraction_bits is None else t for t in terms)
+        return Fused(tuple(made), node.to)
+
+    return map_node(tree, cut), deep
+
+
+def _count(terms: tuple[Term, ...]) -> int:
+    return sum(len(term.of.lanes) if isinstance(term.of, Products) else 1 for term in terms)
+
+
+def _depth(node: Exact | Fused, datapath: Datapath) -> int:
+    """How many bits below the largest term a bit may lie and still matter: behind what is left where two terms cancel,
+    or beside a result in range.  Rounded to nearest it matters there if it decides a tie, which the largest term makes
+    with its own bits, or with those of a third one."""
+    terms = [each for part in _parts(node) for each in list(_ranges(part, datapath)) * _alike(part)]
+    if node.to is None:
+        return max((x.top - y.low for x, y in permutations(terms, 2)), default=0) - 1
+    to, deep = formats.get(node.to.format), [0]
+    for x, y in permutations(range(len(terms)), 2):
+        thirds = [each.top for i, each in enumerate(terms) if i not in (x, y)]
+        largest, low = min(terms[x].top, to.max_exponent + 1), terms[y].low
+        if node.to.rounding.startswith("RN") and terms[x].width <= to.fraction_bits + 1:
+            largest = min(largest, max(thirds, default=low) + to.fraction_bits + 1)
+        deep.append(largest - low)
+        left = max(low, to.min_exponent - to.fraction_bits - 1)
+        deep += [min(terms[x].top, third) - left for third in thirds]
+    return max(deep) - 1
+
+
+def _parts(node: Exact | Fused) -> tuple[Node, ...]:
+    return node.terms if isinstance(node, Exact) else tuple(term.of for term in node.terms)
+
+
+def _alike(node: Node) -> int:
+    """How many terms of a node may meet, as far as it matters: two that cancel or make a tie, and one more."""
+    return min(3, len(node.lanes)) if isinstance(node, Products) else 1
+
+
+class _Range(NamedTuple):
+    """Of values the lowest bit, the largest exponent and how many bits one has."""
+
+    low: int
+    top: int
+    width: int
+
+
+def _ranges(node: Node, datapath: Datapath) -> Iterator[_Range]:
+    """Of what a sum adds: of products, of c and of what earlier steps leave, of results, of what is handed on."""
+    if isinstance(node, Products):
+        scales = [datapath.scale.format] * 2 if datapath.scale is not None else []
+        of = [datapath.product.to.format] if datapath.product.to else [datapath.a, datapath.b, *scales]
+        carries = len(of) - 1 if datapath.product.label == "normalised" else 0
+        yield _range(of, carries)
+    elif isinstance(node, Accumulator):
+        steps = [root_encode(datapath).format] if len(datapath.steps) > 1 else []
+        yield from (_range([name]) for name in dict.fromkeys((datapath.c or datapath.d, *steps)))
+    elif isinstance(node, (Exact, Fused)) and node.to is None:
+        every = [each for part in _parts(node) for each in _ranges(part, datapath)]
+        low, top = min(each.low for each in every), max(each.top for each in every)
+        yield _Range(low, top, top - low + 1)
+    elif not isinstance(node, Zero) and node.to is not None:
+        yield _range([node.to.format])
+
+
+def _range(names: list[str], carries: int = 0) -> _Range:
+    """Of products of values of these formats, whose exponent may be so much more than theirs."""
+    of = [formats.get(name) for name in names]
+    low, top = sum(f.min_exponent - f.fraction_bits for f in of), sum(f.max_exponent for f in of) + carries
+    return _Range(low, top, sum(f.fraction_bits + 1 for f in of))
+
+
 def _cut_at(
     tree: Fused, datapath: Datapath, old: tuple[int, str | None], new: tuple[int, str], first: tuple[int, str] | None
 ) -> Datapath:
@@ -266,7 +371,7 @@ MOVES: dict[str, Callable[[Datapath], NamedDatapaths]] = {
     "grouping": grouping,
     "accumulation": _accumulation,
     "between": _between,
-    "cut": _sum_cut,
+    "cut": lambda datapath: chain(_sum_cut(datapath), _uncut(datapath)),
     "products": _rounded_products,
     "nan_rule": _nan_rule,
 }

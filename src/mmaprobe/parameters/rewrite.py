@@ -106,8 +106,8 @@ def encodes(datapath: Datapath) -> list[Encode]:
 
 def simpler(datapath: Datapath) -> list[Datapath]:
     """Datapaths that say less: no last conversion, a first cut as the rounding itself, a rule of the results or
-    products as it is where nothing is said, an addition for a chain of two rounded products, a zero without a sign for a
-    flushed operand, one value of a field for all terms of all aligned sums (each value that some term has)."""
+    products as it is where nothing is said, an addition for a chain of two rounded products, a zero without a sign for
+    a flushed operand, one value of a field for all terms of all aligned sums (each value that some term has)."""
     found = _with_other_ends(rounded_once(datapath))
     for name in ("first", *ENDS):
         rule: dict[str, Any] = {name: descriptions(Encode)[name].plain}

@@ -282,9 +282,29 @@ def _tails(terms: Terms, places: list[Ints]) -> None:
     terms.put(places[0], anchor, terms.flags(), terms.choose(ONE, NEXT, FULL, FEW, ANY))
 
 
+def _depths(terms: Terms, places: list[Ints]) -> None:
+    """A large term, half of its last place or what cancels it beside it, and the lowest bit that c, or a product, can
+    have; zeros elsewhere."""
+    order = [places[2], places[0], places[1]]
+    terms.c_first(order, terms.flags())
+    last, first, near = order
+    of_c, k = terms.c or terms.d, terms.instruction.k
+    lowest = sum(fmt.min_exponent - fmt.fraction_bits for fmt in (terms.a, terms.b))
+    low = np.where(last == k, of_c.min_exponent - of_c.fraction_bits, lowest) + terms.jitter(0, 2)
+    highest = np.where(first == k, terms.highest() + terms.d.fraction_bits + 1, terms.highest())
+    sign, beside = terms.flags(), terms.pick((0, 1, 1, 2))
+    both = np.where((first == k) | (near == k), min(terms.highest(), of_c.max_exponent), terms.highest())
+    anchor = np.where(beside == 0, both, np.minimum(highest, terms.d.max_exponent - 1)) - terms.jitter(0, 3)
+    below = np.where(beside == 0, 0, terms.d.fraction_bits + 1)
+    terms.put(last, low, terms.flags(), ONE)
+    terms.put(near, np.where(beside == 2, ABSENT, anchor - below), np.where(beside == 0, ~sign, terms.flags()), ONE)
+    terms.put(first, anchor, sign, np.where(beside == 0, ONE, terms.choose(ONE, NEXT, FULL)))
+
+
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
     "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust,
-    "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails, "specials": _specials,
+    "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails, "depths": _depths,
+    "specials": _specials,
 }  # fmt: skip
