@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 from mmaprobe.catalog import lookup
 from mmaprobe.derivation import outside
 from mmaprobe.derivation.budget import Allowance
-from mmaprobe.derivation.disagreements import kinds
+from mmaprobe.derivation.disagreements import Disagreement, kinds
 from mmaprobe.derivation.outside import disagreements, explain, mended, repairs
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.devices.base import open_device, run_vectors
@@ -137,3 +139,10 @@ def test_what_is_left_after_mending_is_the_oddity() -> None:
 
 def witness(number: int) -> Witness:
     return Witness.of(take(SEEN, [number]), int(ANSWERS[number]), "")
+
+
+def test_a_kind_is_the_only_one_where_all_wrong_vectors_are_of_it() -> None:
+    first = Disagreement(("c is a zero",), 3, 4, 3, witness(0))
+    assert str(first) == "only where c is a zero: 3 of 4 such vectors are wrong, of 3 wrong in all"
+    assert str(replace(first, among=5)).startswith("where c is a zero: 3 of 4")
+    assert str(Disagreement((), 3, 3, 9, witness(0))).startswith("in 3 of 9 wrong vectors without a word")

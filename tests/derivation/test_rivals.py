@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, places_of
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Fused
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.moves import MOVES
 from mmaprobe.parameters.mutate import mutate
 
 FORMS = {
@@ -68,3 +72,20 @@ def test_a_pair_is_told_apart(form: str, field: str, value: str) -> None:
     rival = mutate(path, field, value)
     answers = evaluate_many([path, rival], attack_vectors(made, path, [rival], 1, 16_000))
     assert (answers[0] != answers[1]).any()
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_32x32x4f16", "v_mfma_f32_32x32x2bf16"])
+def test_a_sum_that_keeps_every_bit_is_told_from_any_that_is_cut(name: str) -> None:
+    """Cut at the depth of the first neighbour some vectors differ; with one bit more none does, of very many."""
+    made = instruction(name, "gfx908")
+    path = datapath_for("gfx908", made)
+    cuts = [each for value, each in MOVES["cut"](path) if value.startswith("what is uncut with c at ")]
+    deepest = cuts[0]
+    assert isinstance(deepest.tree, Fused)
+    one_more = replace(deepest, tree=replace(deepest.tree, terms=tuple(
+        replace(term, fraction_bits=(term.fraction_bits or 0) + 1) for term in deepest.tree.terms
+    )))  # fmt: skip
+    vectors = attack_vectors(made, path, cuts, 5, 40_000)
+    true, *others, deeper = evaluate_many([path, *cuts, one_more], vectors)
+    assert all((each != true).any() for each in others)
+    assert (deeper == true).all()

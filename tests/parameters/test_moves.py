@@ -8,7 +8,7 @@ from mmaprobe.catalog.lookup import architectures, instruction
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.sum_order import canonical, same_sum
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.datapath import Add, Datapath, Exact
+from mmaprobe.parameters.datapath import Add, Datapath, Exact, Fused
 from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.lookup import datapath_for, load
 from mmaprobe.parameters.moves import MOVES, moved
@@ -101,3 +101,15 @@ def test_terms_and_the_whole_sum_take_each_others_cut() -> None:
     assert mutate(terms, "cut", "the whole at 31 RD") == GROUPS
     assert "the whole at 25 RZ" in dict(MOVES["cut"](HOPPER))
     assert not dict(MOVES["cut"](TREE))
+
+
+def test_what_keeps_every_bit_is_cut_at_what_can_matter() -> None:
+    """f16 products have labels up to 30, and c bits down to 2**-149: beside a tie of the largest that lowest bit is the
+    first to go, at 30 + 149 - 1 bits; and at a half of that, and so on.  A term alone that is uncut is cut as well."""
+    exact = path_of("gfx908", "v_mfma_f32_32x32x4f16")
+    cuts = dict(MOVES["cut"](exact))
+    assert list(cuts) == [f"what is uncut with c at {bits} bits RZ" for bits in (178, 89, 44)]
+    assert all(isinstance(cut.tree, Fused) and {t.fraction_bits for t in cut.tree.terms} == {bits}
+               for bits, cut in zip((178, 89, 44), cuts.values(), strict=True))  # fmt: skip
+    uncut = mutate(HOPPER, "tree.terms.0.fraction_bits", "uncut")
+    assert any(name.startswith("what is uncut with c") for name in dict(MOVES["cut"](uncut)))

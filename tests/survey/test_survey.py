@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
+from mmaprobe.derivation.certificate import Coverage
 from mmaprobe.derivation.deriving import FRESH
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.devices.base import Support, open_device, run_vectors
 from mmaprobe.errors import UsageError
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.generators import families_for
 from mmaprobe.models.model import run_tiles
 from mmaprobe.operands.batch import Batch, Bits
@@ -27,6 +29,7 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import numbers
 from mmaprobe.runs.selection import select
 from mmaprobe.survey.parameter_entries import updated
+from mmaprobe.survey.rows_json import row_from_json, row_to_json
 from mmaprobe.survey.survey import Surveyor, survey
 from mmaprobe.survey.survey_rows import Survey
 
@@ -169,6 +172,9 @@ def test_a_file_holds_each_value_with_basis_finding_and_witness(small: Survey) -
     assert entry.basis == "predicted"  # a model is no measurement
     notes = dict(entry.notes)
     assert notes["tree.fraction_bits"].startswith("not 24 (witness ")
+    assert notes["beyond the certificate"].startswith(
+        "every pair of significands right in every lane (1,048,576 vectors)"
+    )
     numbers: list[int] = [
         int(word.rstrip("),;")) for text in notes.values() for word in text.split() if word[0].isdigit() and ")" in word
     ]
@@ -222,3 +228,11 @@ def test_a_glob_is_checked_against_the_shipped_file(capsys: pytest.CaptureFixtur
 def test_an_architecture_is_the_device_s_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["derive", "sm_80", "-d", "model:sm_90a"]) == 2
     assert "model:sm_90a is sm_90a, not sm_80" in capsys.readouterr().err
+
+
+def test_a_row_that_evidence_keeps_says_what_the_device_was_held_to(small: Survey) -> None:
+    row = next(row for row in small.rows if row.derivation is not None)
+    assert row.derivation is not None
+    again = row_from_json(row.instruction, FileValue(Path("rows.json"), "", json.loads(json.dumps(row_to_json(row)))))
+    assert again.derivation is not None
+    assert again.derivation.certificate.coverage == row.derivation.certificate.coverage != Coverage()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import expm1, log1p
-from typing import Literal
+from typing import Any, Literal
 
 from mmaprobe.equivalence.checker import Argument
 from mmaprobe.evidence.records import Witness
@@ -52,6 +52,10 @@ RULE_OF_THREE = 3
 """N vectors without a fault exclude, at 95 %, one that shows on 3 in N or more of such vectors: 0.95 = 1 - e**-3."""
 
 
+BEYOND = "beyond the certificate"
+"""What a note about the coverage is called."""
+
+
 @dataclass(frozen=True)
 class Coverage:
     """What else the device was held to, and got right: ``fresh`` vectors that the search never saw; ``pairs`` in which
@@ -71,6 +75,23 @@ class Coverage:
     def seen(self, rate: float) -> float:
         """How likely it was to see a device that answers wrongly, by chance, at this rate."""
         return -expm1(self.answers * log1p(-rate))
+
+    def __str__(self) -> str:
+        """What was right beyond the certificate, and which faults so many vectors cannot exclude."""
+        if self.of:
+            right = f"every pair of {self.of} right in every lane ({self.pairs:,} vectors); of other faults"
+        else:
+            right = "of faults such as one pair of significands in one lane"
+        seen = ", ".join(f"once in {many:,} with {self.seen(1 / many):.0%}" for many in (100_000, 1_000_000))
+        return (
+            f"{right}, no black box of {self.fresh:,} vectors excludes those on fewer than 1 in {self.excluded:,} of "
+            f"them (95 %); answers wrong by chance {seen} would have shown"
+        )
+
+    @classmethod
+    def of_form(cls, form: Mapping[str, Any]) -> Coverage:
+        """What evidence keeps; nothing where it keeps none."""
+        return cls(form.get("fresh", 0), form.get("pairs_of", ""), form.get("pairs", 0), form.get("answers", 0))
 
     def form(self) -> dict[str, object]:
         """As evidence keeps it."""

@@ -21,7 +21,7 @@ from mmaprobe.operands.batch import Batch, Bits
 
 Mask = NDArray[np.bool_]
 Reals = NDArray[np.longdouble]
-Test = Callable[["Answered"], Any]
+Test = Callable[["AnsweredVectors"], Any]
 KINDS = 4
 """Kinds of disagreement that are named."""
 FACTS = 3
@@ -63,7 +63,7 @@ class Kind:
     facts: tuple[Fact, ...]
     mask: Mask
 
-    def holds(self, seen: Answered) -> Mask:
+    def holds(self, seen: AnsweredVectors) -> Mask:
         """Which other vectors are of this kind."""
         found = np.ones(seen.vectors.size, bool)
         for fact in self.facts:
@@ -73,7 +73,7 @@ class Kind:
 
 def kinds(instruction: Instruction, vectors: Batch, answers: Bits, wrong: Mask) -> list[Kind]:
     """The kinds of the wrong vectors; those of no kind come last."""
-    seen = Answered(instruction, vectors, answers)
+    seen = AnsweredVectors(instruction, vectors, answers)
     known = {fact: fact.holds(seen) for fact in _facts(instruction, vectors, wrong)}
     left, found = wrong.copy(), list[Kind]()
     while len(found) < KINDS and left.sum() > SHARE * wrong.sum():
@@ -121,7 +121,7 @@ def _entropy(some: np.int64, total: np.int64) -> float:
 # --- facts
 
 
-class Answered:
+class AnsweredVectors:
     """Vectors and their answers as numbers."""
 
     def __init__(self, instruction: Instruction, vectors: Batch, answers: Bits) -> None:
@@ -211,7 +211,7 @@ class Fact:
     name: str
     test: Test
 
-    def holds(self, seen: Answered) -> Mask:
+    def holds(self, seen: AnsweredVectors) -> Mask:
         """Of which vectors it is so."""
         return np.asarray(self.test(seen), bool)
 
@@ -236,16 +236,16 @@ def _operands(made: Instruction) -> Iterator[Fact]:
     for name in ("a", "b", "c", "scale_a", "scale_b"):
         for kind, word in CLASSES.items() if name in made.formats() else ():
             if name == "c":
-                yield (fact := Fact(f"c is {word}", partial(Answered.has, name=name, kind=kind)))
+                yield (fact := Fact(f"c is {word}", partial(AnsweredVectors.has, name=name, kind=kind)))
                 yield fact.not_so(f"c is not {word}")
             elif kind != formats.ZERO:
-                yield (fact := Fact(f"{name} has {word}", partial(Answered.has, name=name, kind=kind)))
+                yield (fact := Fact(f"{name} has {word}", partial(AnsweredVectors.has, name=name, kind=kind)))
                 yield fact.not_so(f"{name} is without {word}")
 
 
 def _results() -> Iterator[Fact]:
     for kind, word in CLASSES.items():
-        yield (fact := Fact(f"the result is {word}", partial(Answered.came_to, kind=kind)))
+        yield (fact := Fact(f"the result is {word}", partial(AnsweredVectors.came_to, kind=kind)))
         yield fact.not_so(f"the result is not {word}")
     yield (fact := Fact("the result is negative", lambda seen: seen.result.negative))
     yield fact.not_so("the result is not negative")
@@ -268,9 +268,9 @@ def _sums() -> Iterator[Fact]:
 
 def _lanes(count: int) -> Iterator[Fact]:
     for lane in range(count):
-        yield Fact(f"the product in lane {lane} is not zero", partial(Answered.lives, lane=lane))
-        yield Fact(f"the product in lane {lane} is negative", partial(Answered.is_negative, lane=lane))
-        yield Fact(f"lane {lane} has the largest product", partial(Answered.leads, lane=lane))
+        yield Fact(f"the product in lane {lane} is not zero", partial(AnsweredVectors.lives, lane=lane))
+        yield Fact(f"the product in lane {lane} is negative", partial(AnsweredVectors.is_negative, lane=lane))
+        yield Fact(f"lane {lane} has the largest product", partial(AnsweredVectors.leads, lane=lane))
 
 
 def _codes(vectors: Batch, wrong: Mask) -> Iterator[Fact]:
@@ -282,5 +282,6 @@ def _codes(vectors: Batch, wrong: Mask) -> Iterator[Fact]:
             if counts.max(initial=0) >= COMMON * wrong.sum():
                 code = int(values[counts.argmax()])
                 yield Fact(
-                    f"{name} in lane {lane} is {code:#x}", partial(Answered.is_code, name=name, lane=lane, code=code)
+                    f"{name} in lane {lane} is {code:#x}",
+                    partial(AnsweredVectors.is_code, name=name, lane=lane, code=code),
                 )

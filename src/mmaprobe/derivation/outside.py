@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import NEIGHBOUR, Allowance, SpentError
-from mmaprobe.derivation.disagreements import Answered, Disagreement, Kind, kinds
+from mmaprobe.derivation.disagreements import AnsweredVectors, Disagreement, Kind, kinds
 from mmaprobe.derivation.session import check_repeats
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.devices.base import Device, run_vectors
@@ -33,8 +33,10 @@ MENDING = 150_000_000
 NOTE = "the closest datapath differs"
 Smallest = Callable[[int, Kind | None], Witness]
 """Of a vector's number the smallest one like it, of its kind, that is wrong as well."""
-WRONG, RIGHT = 300, 900
-"""Vectors that it gets wrong and right, at most, over which one step of mending is chosen."""
+WRONG = 300
+"""Vectors that it gets wrong, at most, over which one step of mending is chosen."""
+RIGHT = 900
+"""Vectors that it gets right, at most, among those."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def explain(
         def differ(tried: Batch) -> NDArray[np.bool_]:
             got = run_vectors(device, instruction, tried)
             wrong = np.asarray(got != model.run_vectors(instruction, tried))
-            return wrong if kind is None else wrong & kind.holds(Answered(instruction, tried, got))
+            return wrong if kind is None else wrong & kind.holds(AnsweredVectors(instruction, tried, got))
 
         small = shrink(instruction, first, differ)
         shown = int(run_vectors(device, instruction, small)[0])

@@ -13,7 +13,7 @@ from itertools import combinations, groupby
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.states import default_state
-from mmaprobe.derivation.certificate import Certificate
+from mmaprobe.derivation.certificate import BEYOND, Certificate, Coverage
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.equivalence.classes import number_classes
@@ -175,6 +175,8 @@ def _notes(certificate: Certificate) -> Iterable[tuple[str, str]]:
         said += [f"the same function with {', '.join(same)}"] if same else []
         said += [f"could also be {', '.join(open_)}: no vector tells"] if open_ else []
         yield field, "; ".join(said)
+    if certificate.coverage.fresh:
+        yield BEYOND, str(certificate.coverage)
 
 
 # --- what a run derived, from its evidence
@@ -221,6 +223,10 @@ def _datapath(store: Store, part: Part) -> Datapath:
 
 def _part_notes(part: Part, datapath: Datapath) -> Iterator[tuple[str, str]]:
     """The classes of values that no vector told apart, and those that an argument shows to be the same function."""
-    for field, values in (part.datapath or {}).get("certificate", {}).get("open", {}).items():
+    certificate = (part.datapath or {}).get("certificate", {})
+    for field, values in certificate.get("open", {}).items():
         yield field, f"could also be {', '.join(values)}: no vector tells"
+    coverage = Coverage.of_form(certificate.get("coverage", {}))
+    if coverage.fresh:
+        yield BEYOND, str(coverage)
     yield from ((field, f"{text}: the same function") for field, text in number_classes(datapath).items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.certificate import Certificate, NeighbourVerdict, Verdict
+from mmaprobe.derivation.certificate import Certificate, Coverage, NeighbourVerdict, Verdict
 from mmaprobe.derivation.deriving import Derivation, DerivationStatus
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records_json import witness_from_json, witness_to_json
@@ -56,6 +56,7 @@ def _derivation_to_json(found: Derivation) -> Json:
         "status": found.status,
         "reason": found.reason,
         "certificate": entries,
+        "coverage": found.certificate.coverage.form(),
         "witnesses": [witness_to_json(each) for each in found.witnesses],
         "fresh": found.fresh,
         "vectors": found.vectors,
@@ -76,6 +77,17 @@ def _derivation(made: Instruction, datapath: Any, entry: FileValue) -> Derivatio
     witnesses = tuple(witness_from_json(each) for each in entry["witnesses"])
     return Derivation(
         instruction=made.id, status=entry["status"].one_of(*get_args(DerivationStatus)), datapath=datapath,
-        certificate=Certificate(verdicts), findings={}, witnesses=witnesses, tiles=0, launches=0,
-        vectors=entry["vectors"].whole, fresh=entry["fresh"].whole, seconds=0.0, reason=entry["reason"].text,
+        certificate=Certificate(verdicts, coverage=_coverage(entry)), findings={}, witnesses=witnesses, tiles=0,
+        launches=0, vectors=entry["vectors"].whole, fresh=entry["fresh"].whole, seconds=0.0,
+        reason=entry["reason"].text,
     )  # fmt: skip
+
+
+def _coverage(entry: FileValue) -> Coverage:
+    """What the device was held to beyond the certificate; nothing in evidence from before it was kept."""
+    if "coverage" not in entry.typed(dict):
+        return Coverage()
+    found = entry["coverage"]
+    of = "pairs_of" in found.typed(dict)
+    pairs = (found["pairs_of"].text, found["pairs"].whole) if of else ("", 0)
+    return Coverage(found["fresh"].whole, *pairs, found["answers"].whole)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from mmaprobe.derivation import Derivation
-from mmaprobe.derivation.certificate import Coverage, NeighbourVerdict
+from mmaprobe.derivation.certificate import BEYOND, Coverage, NeighbourVerdict
 from mmaprobe.equivalence.checker import Argument, span_of
 from mmaprobe.equivalence.spans import FAR, Span
 from mmaprobe.parameters.diff import in_words
@@ -39,15 +39,7 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
 
 def coverage_line(coverage: Coverage) -> str:
     """What was right beyond the certificate, and which faults so many vectors cannot exclude."""
-    if coverage.of:
-        right = f"every pair of {coverage.of} right in every lane ({coverage.pairs:,} vectors); of other faults"
-    else:
-        right = "of faults such as one pair of significands in one lane"
-    seen = ", ".join(f"once in {many:,} with {coverage.seen(1 / many):.0%}" for many in (100_000, 1_000_000))
-    return (
-        f"beyond the certificate: {right}, no black box of {coverage.fresh:,} vectors excludes those on fewer than 1 "
-        f"in {coverage.excluded:,} of them (95 %); answers wrong by chance {seen} would have shown"
-    )
+    return f"{BEYOND}: {coverage}"
 
 
 def _field(entries: list[NeighbourVerdict]) -> Iterator[str]:
