@@ -19,6 +19,9 @@ from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
+DEEP = 64
+"""Bits: where no number reaches deeper, there are no vectors of the largest terms beside the smallest."""
+
 
 def can_attack(instruction: Instruction) -> bool:
     """Whether there are such vectors for an instruction: floats, dense."""
@@ -31,8 +34,9 @@ def attack_vectors(
     """About ``count`` vectors (floats only) that may tell ``rivals`` from ``datapath``, of each shape as many."""
     rng = np.random.default_rng([seed, 0xA77AC])
     places = places_of([datapath, *rivals])
-    each = -(-count // len(SHAPES))
-    made = [_made(Terms(instruction, places, rng, each, datapath.steps), shape) for shape in SHAPES]
+    shapes = [shape for shape in SHAPES if shape != "depths" or max(places.reach) > DEEP]
+    each = -(-count // len(shapes))
+    made = [_made(Terms(instruction, places, rng, each, datapath.steps), shape) for shape in shapes]
     return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
 
 
