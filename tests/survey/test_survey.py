@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -236,3 +237,9 @@ def test_a_row_that_evidence_keeps_says_what_the_device_was_held_to(small: Surve
     again = row_from_json(row.instruction, FileValue(Path("rows.json"), "", json.loads(json.dumps(row_to_json(row)))))
     assert again.derivation is not None
     assert again.derivation.certificate.coverage == row.derivation.certificate.coverage != Coverage()
+
+
+@pytest.mark.parametrize("form", [{"fresh": "x"}, {"fresh": True}, {"answers": -1}, {"pairs_of": 5}, {"pairs": 1.5}])
+def test_a_coverage_that_is_none_is_refused(form: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="the coverage of a certificate"):
+        Coverage.of_form(form)

@@ -8,6 +8,7 @@ from math import expm1, log1p
 from typing import Any, Literal
 
 from mmaprobe.equivalence.checker import Argument
+from mmaprobe.errors import UsageError, brief
 from mmaprobe.evidence.records import Witness
 from mmaprobe.operands.batch import Batch, Bits, take
 
@@ -90,8 +91,12 @@ class Coverage:
 
     @classmethod
     def of_form(cls, form: Mapping[str, Any]) -> Coverage:
-        """What evidence keeps; nothing where it keeps none."""
-        return cls(form.get("fresh", 0), form.get("pairs_of", ""), form.get("pairs", 0), form.get("answers", 0))
+        """What evidence keeps; nothing where it keeps none.  UsageError where it is no such thing."""
+        found = cls(form.get("fresh", 0), form.get("pairs_of", ""), form.get("pairs", 0), form.get("answers", 0))
+        numbers = (found.fresh, found.pairs, found.answers)
+        if not isinstance(found.of, str) or any(type(each) is not int or each < 0 for each in numbers):
+            raise UsageError(f"the coverage of a certificate is {brief(dict(form))}; it must be counts of vectors")
+        return found
 
     def form(self) -> dict[str, object]:
         """As evidence keeps it."""

@@ -85,9 +85,4 @@ def _derivation(made: Instruction, datapath: Any, entry: FileValue) -> Derivatio
 
 def _coverage(entry: FileValue) -> Coverage:
     """What the device was held to beyond the certificate; nothing in evidence from before it was kept."""
-    if "coverage" not in entry.typed(dict):
-        return Coverage()
-    found = entry["coverage"]
-    of = "pairs_of" in found.typed(dict)
-    pairs = (found["pairs_of"].text, found["pairs"].whole) if of else ("", 0)
-    return Coverage(found["fresh"].whole, *pairs, found["answers"].whole)
+    return Coverage.of_form(entry["coverage"].typed(dict)) if "coverage" in entry.typed(dict) else Coverage()

@@ -26,7 +26,7 @@ from mmaprobe.derivation.search.descent import Ways, around, descend
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.nan_order import nan_codes
 from mmaprobe.derivation.search.single_terms import fit_alone
-from mmaprobe.derivation.search.stages import ALIKE, BEST, KEPT, RANKED, Near, Search, _unlike
+from mmaprobe.derivation.search.stages import ALIKE, BEST, KEPT, RANKED, Near, Search, unlike
 from mmaprobe.derivation.session import Ended, Mask, Session, State
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.devices.base import Support
@@ -144,7 +144,7 @@ class RecordedSearch(Search):
             near = self._further(near, seen)
         self.nearest += near[:BEST]
         close = [self._tied(each, seen) for each in near if 0 < each.loss <= ALIKE]
-        agreeing, one = _unlike(each for each in [*near, *close] if not each.loss), False
+        agreeing, one = unlike(each for each in [*near, *close] if not each.loss), False
         self.all_structures = len(agreeing) <= MOST
         for each in agreeing[:MOST]:
             for path in self.finished(each.path):

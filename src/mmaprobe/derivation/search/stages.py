@@ -253,7 +253,7 @@ class Search:
         return self._lowered(rough[:RANKED], seen)
 
     def _lowered(self, near: Iterable[Near], seen: Graded) -> list[Near]:
-        return _unlike(self._simple(each, seen, 1) if each.loss else each for each in near)[:KEPT]
+        return unlike(self._simple(each, seen, 1) if each.loss else each for each in near)[:KEPT]
 
     def _rough(self, path: Datapath, name: str, seen: Graded) -> Near:
         """One width of all terms alone."""
@@ -283,7 +283,7 @@ class Search:
 
     def _laned(self, shape: Shape, near: Near, seen: Graded) -> list[Near]:
         """The lanes in the order nearest to all plain answers: a usual one, or the one that single lanes tell."""
-        ways = _unlike(Near(path, seen.total(path), near.name) for path in ordered(self.instruction, shape, near.path))
+        ways = unlike(Near(path, seen.total(path), near.name) for path in ordered(self.instruction, shape, near.path))
         if not ways or ways[0].loss:
             places = Places(self.instruction, near.path, self.session.seed)
             if places.vectors is not None:
@@ -302,7 +302,7 @@ class Search:
                 break
             before = left[0].loss
             moved = [self._moved(each, seen) for each in _unequal(left)[:BEST]]
-            near = _unlike([*moved, *near])[:KEPT]
+            near = unlike([*moved, *near])[:KEPT]
             if not (left := self._untried(near)) or left[0].loss >= before:
                 break
         return near
@@ -338,14 +338,14 @@ class Search:
             return
         self._ask_ends(near[0].path)
         seen = self._seen(ENDS)
-        by_ends = _unlike(self._by_ends(near, seen))
+        by_ends = unlike(self._by_ends(near, seen))
         if by_ends and by_ends[0].loss:
             others = [
                 Near(path, 0.0, f"{each.name}, spelled otherwise")
                 for each in by_ends[:BEST]
                 for path in spellings(each.path)
             ]
-            by_ends = _unlike([*by_ends, *self._by_ends(others, seen)])
+            by_ends = unlike([*by_ends, *self._by_ends(others, seen)])
         self.nearest = [*by_ends[: 2 * BEST], *self.nearest]
         yield from self._raced(_unequal(by_ends)[:KEPT])
         self.tried.update(each.path for each in near)
@@ -559,7 +559,7 @@ def _second(each: tuple[Shape, Near]) -> float:
     return each[1].loss
 
 
-def _unlike(near: Iterable[Near]) -> list[Near]:
+def unlike(near: Iterable[Near]) -> list[Near]:
     """Each datapath once, the nearest first."""
     found: dict[Datapath, Near] = {}
     for each in sorted(near, key=_loss):
