@@ -18,7 +18,13 @@ from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Ended
 from mmaprobe.derivation.survivors import Indices, Living, several
-from mmaprobe.derivation.vectors.mixtures import OWN_KINDS, hard_vectors, mixed_vectors, rule_families
+from mmaprobe.derivation.vectors.mixtures import (
+    OWN_KINDS,
+    cancelled_vectors,
+    hard_vectors,
+    mixed_vectors,
+    rule_families,
+)
 from mmaprobe.derivation.vectors.pairs import EveryPair, every_pair, in_blocks
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attack
 from mmaprobe.devices.base import run_tiles, run_vectors
@@ -48,7 +54,7 @@ AIMED = 8
 """Vectors aimed at datapaths that all agree, for each of a usual pool."""
 DRY = 2
 """Such pools that may tell none of them apart."""
-STARTS = 4
+STARTS = 1
 """Neighbours that agree with what refuted a datapath from which the search begins again, at most."""
 FAR = 48
 """Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
@@ -66,6 +72,8 @@ LEAST = 256
 PAIRS = 18
 """Vectors that make all pairs of codes or significands, at most, for each fresh one: a tile has M N of them where it
 has the smaller of M and N fresh ones; 2**21 at 120,000."""
+CANCELLED = 600
+"""Vectors whose products cancel, however few fresh ones there are."""
 WRONG = 40
 """Fresh vectors with a wrong answer that the search goes on with."""
 CODES = 1 << 16
@@ -382,7 +390,8 @@ class Settlement:
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
-        family, and a third of them of the search's own kinds and aimed at the datapath's numbers."""
+        family, and a third of them of the search's own kinds and aimed at the datapath's numbers; and beside them
+        products that cancel over a subnormal c, of which other families have hardly any."""
         seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 3
         aimed = own // 2 if can_attack(self.instruction) else 0
         mixed = mixed_vectors(self.instruction, seed, own - aimed)
@@ -392,6 +401,8 @@ class Settlement:
         ]
         if aimed:
             parts.append(attack_vectors(self.instruction, self.state.current, [], seed, aimed).slice(0, aimed))
+        if formats.get(self.instruction.d).is_float and fresh:
+            parts.append(cancelled_vectors(self.instruction, seed, CANCELLED))
         vectors = join(parts)
         answers = run_vectors(self.state.session.device, self.instruction, vectors)
         wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)

@@ -28,8 +28,10 @@ FACTS = 3
 """Facts that make one kind, at most."""
 MORE = 1.02
 """By how much a further fact must raise what a kind says."""
-TELLS = 0.1
+TELLS = 0.05
 """Share of what there is to say about which vectors are wrong that the first fact of a kind says, at least."""
+BITS = 12.0
+"""Bits that it says, at least: of some hundred facts one says half of that by chance."""
 SHARE = 0.05
 """Share of the wrong vectors below which no kind is named for them."""
 COMMON = 0.9
@@ -89,7 +91,7 @@ def kinds(instruction: Instruction, vectors: Batch, answers: Bits, wrong: Mask) 
 
 def _kind(known: dict[Fact, Mask], wrong: Mask, among: Mask) -> Kind:
     """The facts, together, that say most about which vectors are wrong."""
-    kind, said = Kind((), among), TELLS * _entropy(wrong.sum(), among.sum())
+    kind, said = Kind((), among), max(BITS, TELLS * _entropy(wrong.sum(), among.sum()))
     while len(kind.facts) < FACTS:
         left = {fact: kind.mask & mask for fact, mask in known.items() if fact not in kind.facts}
         scores = {fact: _information(mask, wrong, among) for fact, mask in left.items()}

@@ -58,9 +58,6 @@ SPECIAL = 32
 """Vectors with NaNs, infinities and zeros in the first launch."""
 MORE = (6, 12)
 """So many times as many plain vectors are asked where those before do not lead to the end."""
-RACES = (80_000_000, 160_000_000, None)
-"""Units of work that datapaths may take downhill at the ends of the range before other structures come: with the first
-plain vectors, with more of them, with most."""
 RANGE = 12
 """Vectors of extremes, in the launch at the ends of the range."""
 LOW = 4
@@ -136,8 +133,6 @@ class Search:
         """Datapaths that plain answers bear out, or nearly, and others do not."""
         self.bottoms: dict[Datapath, int] = {}
         """Datapaths from which no way leads further down, and how many answers were seen there."""
-        self.race_units: int | None = None
-        """Units of work that one race downhill may take."""
 
     # --- the way through
 
@@ -199,12 +194,11 @@ class Search:
             raise ContradictedError(f"{finding.question}: {finding.text}")
         known = skeletons.read_structures(self.instruction, finding.answer)
         near: list[Near] = []
-        self.race_units = RACES[0]
         if known:
             self.session.begin("structures that a probe reads")
             near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
             near = yield from self._agreeing(near, seen, 1 if finding.status == "exact" else 0)
-        for times, self.race_units in zip(MORE, RACES[1:], strict=True):
+        for times in MORE:
             alone, seen, equal = self._ask_plain(times)
             if known:
                 self.session.begin("structures that a probe reads")
@@ -355,15 +349,12 @@ class Search:
         the light of what it was asked; where none does, the nearest."""
         while near:
             seen = self._seen(ENDS)
-            runs, left = [self._downhill(each.path, seen) for each in near], self.session.allowance.left
+            runs = [self._downhill(each.path, seen) for each in near]
             for i, found in race(runs, self.session.allowance):
                 near[i] = Near(*found, near[i].name)
                 if found[1] == 0:
                     near = [near[i], *near[:i], *near[i + 1 :]]
                     break
-                if self.race_units is not None and left - self.session.allowance.left > self.race_units:
-                    self.nearest = [*sorted(near, key=_loss)[:BEST], *self.nearest]
-                    return
             else:
                 near = _unequal(sorted(near, key=_loss))[:BEST]
             self.nearest = [*near, *self.nearest]
