@@ -383,10 +383,14 @@ class Settlement:
         return Wrong(join(list(vectors)), np.array(given), said if total <= FEW else "")
 
     def _coverage(self, fresh: int, pairs: EveryPair | None) -> Coverage:
-        session = self.state.session
+        answers = self.state.session.run + fresh + self._cancelled(fresh)
         if pairs is None:
-            return Coverage(fresh, answers=session.run + fresh)
-        return Coverage(fresh, pairs.what, pairs.vectors, session.run + fresh + pairs.vectors)
+            return Coverage(fresh, answers=answers)
+        return Coverage(fresh, pairs.what, pairs.vectors, answers + pairs.vectors)
+
+    def _cancelled(self, fresh: int) -> int:
+        """How many vectors whose products cancel are asked beside the fresh ones."""
+        return CANCELLED if fresh and formats.get(self.instruction.d).is_float else 0
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
@@ -401,8 +405,8 @@ class Settlement:
         ]
         if aimed:
             parts.append(attack_vectors(self.instruction, self.state.current, [], seed, aimed).slice(0, aimed))
-        if formats.get(self.instruction.d).is_float and fresh:
-            parts.append(cancelled_vectors(self.instruction, seed, CANCELLED))
+        if count := self._cancelled(fresh):
+            parts.append(cancelled_vectors(self.instruction, seed, count))
         vectors = join(parts)
         answers = run_vectors(self.state.session.device, self.instruction, vectors)
         wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
