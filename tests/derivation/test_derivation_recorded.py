@@ -217,6 +217,14 @@ def test_a_narrow_form_is_read_though_another_operation_runs_it() -> None:
     check(found, "sm_90a")
 
 
+def test_whole_numbers_are_settled_by_what_refutes_them() -> None:
+    """All hypotheses of an integer sum are held to everything, so there is nothing around them to look for."""
+    made = lookup.instruction("mma.m16n8k32.s32.s8.u8.s32", "sm_80")
+    vectors = mixed_vectors(made, 4, 600)
+    found = read("sm_80", made, vectors, run_vectors(AMPERE, made, vectors))
+    assert found.derivation.status == "exact", found.derivation.certificate.open_fields
+
+
 TWO_STAGES = {
     "v_mfma_f32_32x32x4_2b_bf16": ("step",),
     "v_mfma_f32_32x32x8_f16": ("tree.terms.0.of.fraction_bits", "tree.terms.0.of.rounding", "tree.to.rounding"),

@@ -26,7 +26,6 @@ class Layout:
 
     exponent: int
     fraction: int
-    infinities: bool = True
 
     @property
     def bias(self) -> int:
@@ -37,17 +36,15 @@ class Layout:
         fraction, field = code & ((1 << self.fraction) - 1), code >> self.fraction & ((1 << self.exponent) - 1)
         sign = -1 if code >> (self.exponent + self.fraction) & 1 else 1
         top = (1 << self.exponent) - 1
-        if self.infinities and field == top:
+        if field == top:
             return (NAN if fraction else INF), sign, 0, 0
-        if not self.infinities and field == top and fraction == (1 << self.fraction) - 1:
-            return NAN, sign, 0, 0
         size = fraction + (bool(field) << self.fraction)
         at = max(field, 1) - self.bias
         return "", sign * size, at - self.fraction, at
 
-    def write(self, value: int, last: int, mode: str, minus_zero: bool = False, tiny: bool = True) -> int:
-        """``value * 2**last`` rounded once; ``tiny``: subnormal results are kept."""
-        sign = (1 << (self.exponent + self.fraction)) * (value < 0 or (value == 0 and minus_zero))
+    def write(self, value: int, last: int, mode: str) -> int:
+        """``value * 2**last`` rounded once; subnormal results are kept, a sum of nothing is +0."""
+        sign = self.minus * (value < 0)
         size = abs(value)
         if not size:
             return sign
@@ -57,8 +54,6 @@ class Layout:
         kept = _cut(size, place - last, mode, value < 0)
         if kept >= 1 << (self.fraction + 1):
             kept, place = kept >> 1, place + 1
-        if not tiny and kept < 1 << self.fraction:
-            return sign
         field = place - lowest + (kept >> self.fraction)
         if field >= (1 << self.exponent) - 1:
             largest = ((1 << self.exponent) - 1) << self.fraction
@@ -91,8 +86,7 @@ def _cut(size: int, places: int, mode: str, negative: bool) -> int:
 
 
 F16, BF16, F32 = Layout(5, 10), Layout(8, 7), Layout(8, 23)
-E4M3, E5M2 = Layout(4, 3, infinities=False), Layout(5, 2)
-LAYOUTS = {"f16": F16, "bf16": BF16, "f32": F32, "e4m3": E4M3, "e5m2": E5M2}
+E5M2 = Layout(5, 2)
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,7 @@ class RecordedSearch(Search):
         """Datapaths that differ in one group of fields and agree as well, some of each group; first around those with
         the tree of what says least."""
         if self.alone is None:  # integers, all of whose hypotheses were held to everything
+            self.looked.update(outline(path.tree) for path in found)
             return
         precisions, allowance = self.alone.precisions, self.session.allowance
         vectors, answers = self.session.all.seen()
