@@ -5,10 +5,18 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "cpu/kernels/program_check.hpp"
@@ -64,6 +72,77 @@ namespace {
 
 using Program = py::array_t<int64_t, py::array::c_style>;
 
+constexpr int64_t MANY = 1 << 15;  // lanes for each thread: a few of its starts
+constexpr int64_t WHOLE = 64;      // vectors that the engine takes at a time
+
+// The cores that this process may use, now: it may be bound to one.
+int cores() {
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    return 1;
+}
+
+// Programs on the same operands, row n of ``to`` the results of program n; split over the cores by vectors, or where
+// these are few by programs.
+struct Evaluation {
+    const EngineBuild& engine;
+    const EngineCall& call;
+    const int* widths;  // of each operand's items, in bytes
+    const std::vector<const int64_t*>& programs;
+    char* to;
+
+    bool on_every_core() const {
+        const int64_t n = int64_t(programs.size()), vectors = call.vectors;
+        const int64_t lanes = n * vectors * (n ? baseline::Header{programs[0]}[baseline::Header::k] : 0);
+        const int64_t threads = lanes < MANY ? 1 : std::min<int64_t>(cores(), lanes / MANY + 1);
+        const bool by_vectors = vectors >= 2 * WHOLE;
+        const int64_t whole = by_vectors ? vectors : n, least = by_vectors ? WHOLE : 1;
+        const int64_t share = ((whole + threads - 1) / threads + least - 1) / least * least;
+        std::atomic<bool> memory{true};
+        std::vector<std::thread> others;
+        const auto part = [&](int64_t at) {
+            const int64_t end = std::min(at + share, whole);
+            if (!(by_vectors ? some(0, n, at, end) : some(at, end, 0, vectors))) memory = false;
+        };
+        for (int64_t at = share; at < whole; at += share) {
+            try {
+                others.emplace_back(part, at);
+            } catch (const std::system_error&) {
+                part(at);
+            }
+        }
+        if (whole) part(0);
+        for (std::thread& other : others) other.join();
+        return memory;
+    }
+
+    // Programs begin .. end - 1 on vectors first .. last - 1; false: out of memory.
+    bool some(int64_t begin, int64_t end, int64_t first, int64_t last) const {
+        EngineCall mine = call;
+        mine.vectors = last - first;
+        for (int i = 0; i < 5; ++i)
+            if (call.base[i])
+                mine.base[i] = static_cast<const char*>(call.base[i]) + first * call.row[i] * widths[i];
+        std::vector<const int64_t*> left;  // what no kernel of whole rows takes
+        std::vector<void*> outs;
+        for (int64_t n = begin; n < end; ++n) {
+            char* const out = to + (n * call.vectors + first) * call.out_bytes;
+            const LayoutCall rows{programs[size_t(n)], mine.base[0], mine.base[1], mine.base[2], mine.base[3],
+                                  mine.base[4],        out,          mine.vectors, STRIP,        0};
+            if (mine.vectors < STRIP || !engine.run_rows(rows)) {
+                left.push_back(programs[size_t(n)]);
+                outs.push_back(out);
+            }
+        }
+        mine.programs = left.data();
+        mine.outs = outs.data();
+        mine.count = int64_t(left.size());
+        return engine.run(mine);
+    }
+};
+
 // Runs each program on the same operands (rows of C-contiguous arrays, None where absent) into out[program, vector].
 void evaluate(const std::vector<Program>& programs, const std::vector<py::object>& operands, py::array out,
               const std::string& build) {
@@ -107,26 +186,11 @@ void evaluate(const std::vector<Program>& programs, const std::vector<py::object
         }
         starts.push_back(p.data());
     }
-    const EngineBuild& engine = engine_build(build);
-    const int64_t stride = call.vectors * call.out_bytes;
-    std::vector<const int64_t*> left;  // what no kernel of whole rows takes
-    std::vector<void*> outs;
+    const Evaluation all{engine_build(build), call, widths, starts, to};
     bool memory = true;
     {
         py::gil_scoped_release release;
-        for (const int64_t* start : starts) {
-            const LayoutCall rows{start,        call.base[0], call.base[1], call.base[2], call.base[3],
-                                  call.base[4], to,           call.vectors, STRIP,        0};
-            if (call.vectors < STRIP || !engine.run_rows(rows)) {
-                left.push_back(start);
-                outs.push_back(to);
-            }
-            to += stride;
-        }
-        call.programs = left.data();
-        call.outs = outs.data();
-        call.count = int64_t(left.size());
-        memory = engine.run(call);
+        memory = all.on_every_core();
     }
     if (!memory) throw std::bad_alloc();
 }

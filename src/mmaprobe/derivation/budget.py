@@ -12,31 +12,36 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from mmaprobe.models.bit_budget import WIDTHS
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.program import program
 from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
-ALLOWANCE = 1_300_000_000
-"""Units of work of one derivation, each about 20 ns of a core (a lane in a narrow sum), so half a minute; tuned by
-``tests/recovery``: what ships and random architectures are derived within it."""
-WIDE = 4
-"""Units of work of a lane in a sum wider than one word; measured."""
-REFUSED = 200
+ALLOWANCE = 600_000_000
+"""Units of work of one derivation, each about 30 ns of a core, so a quarter of a minute; tuned by ``tests/recovery``:
+what ships and random architectures are derived within it."""
+LANES = dict(zip(WIDTHS, (0.35, 0.5, 1.2, 2.5), strict=True))
+"""Units of work of a lane of one vector, by the bits of the program's sums; measured."""
+STRIP = 64
+"""Vectors that the engine takes at a time."""
+OPERATION = 4
+"""Units of work of a lane of a program for each such strip, however few of its vectors there are; measured."""
+REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
-CALL = 250_000
+CALL = 70_000
 """Units of work of a call where the engine cannot hold the sum; measured."""
-RECORD = 6_500
-"""Units of work of making a program from a datapath; measured."""
-COMBINATION = 250
+LOOK = 40_000
+"""Units of work of a look at a group of fields, whatever it holds; measured."""
+RECORD = 30
+"""Units of work of a change to a datapath and of making its program, for each word of that; measured."""
+COMBINATION = 70
 """Units of work of patching the program of a combination; measured."""
 DATAPATH = 3_500
 """Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
 NEIGHBOUR = 1_700
 """Units of work of changing one node's field, for each node of the tree; measured."""
-_WORD = 64
-"""Bits of the narrowest sum of the engine."""
 _WIDTH = COLUMNS["header"].index("width")
 
 
@@ -104,14 +109,19 @@ class Allowance:
         return evaluate_many(datapaths, vectors)
 
 
-def price(words: NDArray[Any] | None) -> int:
-    """Units of work a lane of a program costs."""
-    if words is None:
-        return REFUSED
-    return 1 if words[_WIDTH] <= _WORD else WIDE
+def price(words: NDArray[Any] | None) -> float:
+    """Units of work a lane of one vector costs."""
+    return REFUSED if words is None else LANES[int(words[_WIDTH])]
+
+
+def work(words: NDArray[Any] | None, k: int, vectors: int) -> float:
+    """Units of work of a program of ``k`` lanes on so many vectors."""
+    strips = -(-vectors // STRIP)
+    return k * (price(words) * vectors + (0 if words is None else OPERATION * strips))
 
 
 def cost(datapaths: Sequence[Datapath], vectors: Batch) -> int:
     """Units of work that it takes to evaluate datapaths of one form on vectors."""
-    prices = [price(program(path)) for path in datapaths]
-    return sum(prices) * datapaths[0].k * vectors.size + DATAPATH * len(prices) + CALL * prices.count(REFUSED)
+    programs = [program(path) for path in datapaths]
+    lanes = sum(work(words, datapaths[0].k, vectors.size) for words in programs)
+    return int(lanes) + DATAPATH * len(programs) + CALL * sum(words is None for words in programs)

@@ -64,9 +64,11 @@ EARLY = 2
 """Pools before the fresh vectors; the others come after them."""
 LAST_POOL = 40_000
 """Size of the last pool: rare differences need many vectors."""
-ATTACK = 60_000_000
-"""Units of work that neighbours may take on one pool, about: a second of a core.  Each has an equal share of
+ATTACK = 20_000_000
+"""Units of work that neighbours may take on one pool, about: half a second of a core.  Each has an equal share of
 it, and what those leave that are soon told apart is for the others of its price."""
+POOLS = 8
+"""One in so many of the units of work that are left are for one pool, at most."""
 LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
 PAIRS = 18
@@ -129,23 +131,25 @@ class Settlement:
     def _settled(self, turn: int, fresh: int) -> Certificate | Ended | None:
         """The certificate of the current datapath; None where another one is believed now.  Fresh vectors come before
         the large pools, which a datapath that is wrong elsewhere does not deserve: but where a fault of one pair, which
-        many of them may meet, takes many vectors to be known for one."""
+        many of them may meet, takes many vectors to be known for one.  A plainer neighbour takes its place as soon as
+        the small pools leave one: what comes after them is then asked once."""
         pairs = self._pairs(fresh)
         early = EARLY if pairs is None or pairs.vectors <= CODES else ATTEMPTS
         self._simplify()
         self._look()
         steps: tuple[Callable[[], bool | Ended], ...] = (
-            lambda: self._refuted(turn, range(early)),
+            lambda: self._refuted(turn, range(EARLY)),
+            self._plainer,
+            lambda: self._refuted(turn, range(EARLY, early)),
             lambda: self._corrected(self._validate(fresh, turn), pairs, early < ATTEMPTS),
             lambda: self._refuted(turn, range(early, ATTEMPTS)),
             lambda: self._corrected(self._wrong_pairs(pairs), pairs),
+            self._plainer,
         )
         for step in steps:
             moved = step()
             if moved:
                 return moved if isinstance(moved, Ended) else None
-        if self._plainer():
-            return None
         self.state.session.check_stable()
         return replace(self._certificate(), coverage=self._coverage(fresh, pairs))
 
@@ -224,7 +228,13 @@ class Settlement:
 
     def _share(self, left: list[Neighbour]) -> int:
         """Vectors that the cheapest of so many neighbours may meet."""
-        return ATTACK // (len(left) * self.instruction.k * min(price(program(n.datapath)) for n in left))
+        cheapest = min(price(program(n.datapath)) for n in left)
+        return int(self._attack_units / (len(left) * self.instruction.k * cheapest))
+
+    @property
+    def _attack_units(self) -> float:
+        """Units of work that neighbours may take on one pool."""
+        return min(ATTACK, self.state.allowance.left / POOLS)
 
     def _refute_relatives(self, start: Datapath) -> Certificate:
         """What the control register could have changed instead: every other variant of the relative, by observation."""
@@ -239,7 +249,7 @@ class Settlement:
         """Ask the device about the vectors that tell neighbours from the current datapath: those left, and whether
         another one is believed now."""
         pool = take(pool, np.random.default_rng(pool.size).permutation(pool.size))  # every family in every part
-        prices: dict[int, list[Neighbour]] = {}
+        prices: dict[float, list[Neighbour]] = {}
         for n in left:
             prices.setdefault(price(program(n.datapath)), []).append(n)
         found = [each for units, some in prices.items() for each in self._told(some, units, pool, len(left))]
@@ -257,11 +267,11 @@ class Settlement:
         return [n for n in left if n[:2] not in self.state.proofs], False
 
     def _told(
-        self, left: list[Neighbour], units: int, pool: Batch, among: int
+        self, left: list[Neighbour], units: float, pool: Batch, among: int
     ) -> Iterator[tuple[list[Neighbour], Indices]]:
         """Part by part of a pool those neighbours that it tells from the current datapath, which meet no more of it,
         and the columns that do; all cost so many units a lane, and ``among`` so many share what may be taken."""
-        allowed = ATTACK * len(left) // among
+        allowed = self._attack_units * len(left) / among
         for part in parts(pool.size):
             taken = units * self.instruction.k * len(left) * len(part)
             if not left or (part[0] and taken > allowed):
@@ -335,7 +345,8 @@ class Settlement:
         """The current datapath with less and less said, as long as nothing asked so far speaks against it."""
         current = self.state.current
         if self.state.relative_of is None and formats.get(self.instruction.d).is_float:
-            less = self.state.session.all.alive(simpler(current))
+            said = fields_said(current)  # what is simpler in itself may say more: ``_plainer`` would take it back
+            less = self.state.session.all.alive([path for path in simpler(current) if fields_said(path) <= said])
             if less:
                 self.state.believed, self.state.others = less[0], [current, *self.state.others]
                 self._simplify()

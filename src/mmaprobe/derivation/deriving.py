@@ -134,7 +134,7 @@ def derive(
     ends without an answer.
 
     Raises DeviceError where the device fails, or its plainest sums contradict each other, as those of a broken
-    layout do.
+    layout do, and no datapath explains them.
     """
     options = {"start": start, "fresh": fresh, "findings": findings, "allowance": allowance, "say": say}
     checked("derive", options, OPTIONS)
@@ -180,11 +180,9 @@ def _derived(
             status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
             outcome = {"datapath": state.current, "certificate": certificate, "status": status}
     except ContradictedError as error:
-        outcome = _outside(state, str(error), None, TIMES)
-        if outcome.get("again") is None:
-            raise DeviceError(f"{device.name}: {instruction.id}: {error}") from None
+        outcome = _contradicted(state, str(error))
     except SpentError as spent:
-        outcome = _spent(search, spent)
+        outcome = _contradicted(state, search.contradiction) if search.contradiction else _spent(search, spent)
     except UnstableError as error:
         state.proofs.clear()  # they rest on answers that do not repeat
         outcome = _unstable(device, instruction, error)
@@ -201,6 +199,14 @@ def _derived(
         spent=session.allowance.spent,
         **outcome,
     )
+
+
+def _contradicted(state: State, text: str) -> dict[str, Any]:
+    """No datapath, since answers do not repeat; DeviceError where they do."""
+    outcome = _outside(state, text, None, TIMES)
+    if outcome.get("again") is None:
+        raise DeviceError(f"{state.session.device.name}: {state.instruction.id}: {text}") from None
+    return outcome
 
 
 def _again(search: Search, ended: Ended, fresh: int) -> Certificate | Ended:

@@ -28,8 +28,8 @@ from mmaprobe.validation.shrink import shrink
 
 MORE = 2000
 """Vectors of every family asked once more, so that repairs are counted over more than the search came by."""
-MENDING = 150_000_000
-"""Units of work of mending the closest datapath: about three seconds."""
+MENDING = 40_000_000
+"""Units of work of mending the closest datapath: about a second."""
 NOTE = "the closest datapath differs"
 Smallest = Callable[[int, Kind | None], Witness]
 """Of a vector's number the smallest one like it, of its kind, that is wrong as well."""

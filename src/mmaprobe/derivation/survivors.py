@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.derivation.budget import COMBINATION, Allowance, cost, price
+from mmaprobe.derivation.budget import COMBINATION, Allowance, cost, work
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
@@ -84,12 +84,12 @@ class Living:
 
     def evaluate(self, vectors: Batch) -> Bits:
         """d (hypotheses, n)."""
-        lanes = vectors.size * vectors.a.shape[1]
         for space, indices in self.parts:
             if space.words is None:
                 self.allowance.spend(cost([space.datapath(int(i)) for i in indices], vectors))
             else:
-                self.allowance.spend(len(indices) * (COMBINATION + lanes * price(space.words)))
+                lanes = work(space.words, vectors.a.shape[1], vectors.size)
+                self.allowance.spend(int(len(indices) * (COMBINATION + lanes)))
         return np.concatenate([space.evaluate(indices, vectors) for space, indices in self.parts])
 
     def kept(self, mask: NDArray[np.bool_]) -> Living:

@@ -175,7 +175,7 @@ def _between(datapath: Datapath) -> NamedDatapaths:
         return
     if datapath.result is not None:
         yield "none", replace(datapath, tree=_with_to(datapath.tree, datapath.result), result=None)
-    last = datapath.result or replace(to, first=None)
+    last = datapath.result or replace(to, format=datapath.d, first=None)
     for fmt in floats():
         if fmt.name != to.format and (len(datapath.steps) > 1 or _holds(fmt, d)):
             tree = _with_to(datapath.tree, replace(to, format=fmt.name))

@@ -205,7 +205,8 @@ def zero_exponent_of(datapath: Datapath) -> int | None:
 
 def spellings(datapath: Datapath) -> list[Datapath]:
     """Datapaths that differ little from this one: C converted to the format of the sums before it is added, chains
-    that start with their first product instead of zero, other labels of subnormals, a wider format in between."""
+    that start with their first product instead of zero, other labels of subnormals, a wider format in between, a format
+    of as many bits as a first cut keeps in its place."""
     found = [datapath]
     to = encodes(replace(datapath, result=None))[-1]
     if datapath.c not in (None, to.format):
@@ -215,6 +216,8 @@ def spellings(datapath: Datapath) -> list[Datapath]:
         found += [replace(path, product=replace(path.product, label="operands")) for path in found]
     if datapath.result is not None:
         found += [_between(datapath, name) for name in wider_formats(to.format)]
+    elif to.first is not None:
+        found += [_in_format(path, name) for path in found for name in formats_of(to.first[0])]
     return [path for path in dict.fromkeys(found) if path != datapath]
 
 
@@ -226,6 +229,22 @@ def wider_formats(name: str) -> list[str]:
         if fmt.is_float and fmt.nan == "ieee" and fmt.padding == 0 and min(more) >= 0 and more[0]:
             found.append(fmt)
     return [fmt.name for fmt in sorted(found, key=lambda fmt: fmt.fraction_bits)]
+
+
+def formats_of(bits: int) -> list[str]:
+    """Formats with infinities and exactly so many fraction bits, none of them padding."""
+    every = formats.FORMATS.values()
+    return [fmt.name for fmt in every if fmt.nan == "ieee" and fmt.padding == 0 and fmt.fraction_bits == bits]
+
+
+def _in_format(datapath: Datapath, name: str) -> Datapath:
+    """The datapath whose sums are rounded to a format where they are cut first, and then converted to their own."""
+
+    def change(to: Encode) -> Encode:
+        return to if to.first is None else replace(to, format=name, rounding=to.first[1], first=None)
+
+    result = replace(datapath.root, format=datapath.d, first=None)
+    return replace(datapath, tree=map_node(datapath.tree, lambda node: with_encode(node, change)), result=result)
 
 
 def _between(datapath: Datapath, name: str) -> Datapath:

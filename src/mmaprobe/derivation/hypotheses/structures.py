@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,10 @@ from mmaprobe.parameters.datapath import (
 
 Build = Callable[[Encode], Node]
 ACC = Accumulator()
+MOST_GROUPS = 4
+"""Groups that the products of a step are summed in, at most."""
+MOST_IN_TURN = 16
+"""Steps whose groups are summed from zero before c joins, at most."""
 MOST_MODULUS = 8
 """Lanes are taken by their remainder modulo at most this."""
 
@@ -69,43 +73,63 @@ def fused_structures(k: int, has_c: bool) -> Iterator[Structure]:
             yield Structure(f"fused, c after over {step}", step, _after(products), fused=True, apart=True)
             if step < k:
                 name = f"fused from zero over {step}, c last"
-                yield Structure(name, k, _last(step, k), fused=True, piece=step, apart=True)
+                yield Structure(
+                    name, k, _last(step, k, _parts(step, 1, False), Products), fused=True, piece=step, apart=True
+                )
 
 
 def scaled_structures(k: int, has_c: bool, size: int) -> Iterator[Structure]:
     """Aligned sums of exact sums of products, each multiplied by the scales of its scale block of ``size`` lanes."""
     for step in _divisors(k):
         for group in _divisors(size) if step % size == 0 else ():
-            groups = [Term(Exact((Products(lanes),), scaled=True)) for lanes in _parts(step, step // group, False)]
+            parts = _parts(step, step // group, False)
+            groups = [Term(_scaled(lanes)) for lanes in parts]
             name = f"scaled sums of {group} over {step}"
             terms = (Term(ACC), *groups) if has_c else tuple(groups)
             yield Structure(name, step, _fused(terms), fused=True, scaled=True)
             if has_c:
                 yield Structure(f"{name}, c after", step, _after(*groups), fused=True, apart=True, scaled=True)
+                if 1 < k // step <= MOST_IN_TURN:
+                    build = _last(step, k, parts, _scaled)
+                    yield Structure(f"{name} from zero, c last", k, build, fused=True, apart=True, scaled=True)
+
+
+def _scaled(lanes: tuple[int, ...]) -> Node:
+    return Exact((Products(lanes),), scaled=True)
 
 
 def grouped_structures(k: int, has_c: bool) -> Iterator[Structure]:
-    """Aligned sums in two stages: the products of a step, in one or several groups, and then C."""
+    """Aligned sums in two stages: the products of a step, in one group or several, and then C."""
     for step in _divisors(k):
-        for count in (1, 2, 4):
+        for count in range(1, MOST_GROUPS + 1):
             for apart in (False, True) if 1 < count < step else (False,):
-                if step % count == 0:
-                    name = f"{count} groups over {step}{', apart' if apart else ''}"
-                    lanes = _parts(step, count, apart)
-                    if count > 1:
-                        yield Structure(name, step, _in_groups(lanes, has_c, False), fused=True)
-                    if has_c:
-                        yield Structure(f"{name}, then c", step, _in_groups(lanes, has_c, True), fused=True)
+                parts = _parts(step, count, apart)
+                if len(parts) != count:
+                    continue
+                name = f"{count} groups over {step}{', apart' if apart else ''}"
+                if count > 1:
+                    yield Structure(name, step, _in_groups(parts, has_c, False), fused=True)
+                if has_c:
+                    yield Structure(f"{name}, then c", step, _in_groups(parts, has_c, True), fused=True)
+                if has_c and count > 1 and 1 < k // step <= MOST_IN_TURN:
+                    build = _last(step, k, parts, _group)
+                    yield Structure(f"{name} from zero, c last", k, build, fused=True, apart=True)
+
+
+def _group(lanes: tuple[int, ...]) -> Node:
+    return Fused.alike((Products(lanes),), None)
 
 
 def _parts(step: int, count: int, apart: bool) -> list[tuple[int, ...]]:
-    size = step // count
-    return [tuple(range(i, step, count)) if apart else tuple(range(i * size, (i + 1) * size)) for i in range(count)]
+    """The lanes in so many parts, the last the shortest where they do not divide."""
+    size = -(-step // count)
+    parts = [tuple(range(i, step, count)) if apart else tuple(range(i * size, (i + 1) * size)) for i in range(count)]
+    return [kept for part in parts if (kept := tuple(lane for lane in part if lane < step))]
 
 
 def _in_groups(lanes: list[tuple[int, ...]], has_c: bool, then: bool) -> Build:
     """Each group an aligned sum handed on; ``then``: their sum handed on once more before c joins."""
-    groups = [Fused.alike((Products(part),), None) for part in lanes]
+    groups = [_group(part) for part in lanes]
     c = (ACC,) if has_c else ()
 
     def build(to: Encode) -> Node:
@@ -117,11 +141,14 @@ def _in_groups(lanes: list[tuple[int, ...]], has_c: bool, then: bool) -> Build:
     return build
 
 
-def _last(step: int, k: int) -> Build:
+def _last(step: int, k: int, parts: Sequence[tuple[int, ...]], node: Callable[[tuple[int, ...]], Node]) -> Build:
+    """The parts of each step, as they are or in nodes of their own, added to a sum that begins with zero; then c."""
+
     def build(to: Encode) -> Node:
         total: Node = Zero()
         for start in range(0, k, step):
-            total = Fused.alike((total, Products(tuple(range(start, start + step)))), None, to=to)
+            terms = [node(tuple(start + lane for lane in part)) for part in parts]
+            total = Fused.alike((total, *terms), None, to=to)
         return Add(total, ACC, to)
 
     return build

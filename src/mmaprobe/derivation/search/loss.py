@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.budget import RECORD, Allowance
+from mmaprobe.derivation.budget import LOOK, RECORD, Allowance
 from mmaprobe.derivation.survivors import Indices, Living, Losses
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
@@ -116,11 +116,14 @@ class Graded:
         known = {} if known is None else known
         before = len(known)
         every = combined(base, axes, known)
-        self.allowance.spend(RECORD * (len(known) - before))
+        words = 0 if every is None or every.words is None else len(every.words)
+        self.allowance.spend(LOOK + RECORD * words * (len(known) - before))
         if every is None or not len(every.valid):
             return None
         valid = np.zeros(int(np.prod(every.shape)), bool)
         valid[every.valid] = True
+        if len(every.shape) == 1 and every.shape[0] > LONG:
+            valid &= self._where_answers_change(every, valid)
         best: tuple[int, float] | None = None
         for indices in _levels(every):
             at = None if best is None else tuple(int(i) for i in np.unravel_index(best[0], every.shape))
@@ -132,6 +135,19 @@ class Graded:
             best = found
         assert best is not None
         return every.datapath(best[0]), best[1]
+
+    def _where_answers_change(self, every: Combinations, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of many exponents to look at: every ``SPARSE``-th, and all between two that the first answers tell
+        apart, since what a larger one changes a yet larger one does not change back."""
+        few = np.flatnonzero(valid)[::SPARSE]
+        found = np.zeros(len(valid), bool)
+        found[few] = True
+        vectors = self.vectors.slice(0, min(2 * FIRST, self.vectors.size))
+        table = Living(((every, few),), self.allowance).evaluate(vectors)
+        for low, high, apart in zip(few, few[1:], (table[1:] != table[:-1]).any(axis=1), strict=False):
+            found[low:high] |= apart
+        found[few[-1] :] = True
+        return found
 
     def _least(self, living: Living, bound: float) -> tuple[int, float] | None:
         keep = _nearer if bound == inf else lambda losses: _nearer(losses) & (losses < bound)
@@ -150,8 +166,15 @@ class Graded:
         return next(iter(left.kept(best))), float(losses.min())
 
 
+SPARSE = 12
+"""One of so many exponents is looked at before those between two of them; tuned by ``tests/recovery``."""
 WHOLE = 1500
 """More combinations than this are looked at from coarse to fine; tuned by ``tests/recovery``."""
+LONG = 100
+"""An axis of more numbers than this is of exponents."""
+SOME = 500
+"""More combinations than this of such an axis with others are looked at from coarse to fine; tuned by
+``tests/recovery``."""
 COARSE = 16
 """Numbers of a long axis that are looked at first, about, evenly spread; tuned by ``tests/recovery``."""
 FINE = 20
@@ -180,7 +203,8 @@ class _Level:
 
 
 def _levels(every: Combinations) -> list[_Level]:
-    few = int(np.prod(every.shape)) <= WHOLE
+    with_exponents = len(every.shape) > 1 and max(every.shape) > LONG
+    few = int(np.prod(every.shape)) <= (SOME if with_exponents else WHOLE)
     long = [not few and isinstance(axis, NumberAxis) and axis.smooth and len(axis) > FINE for axis in every.axes]
     strides = [len(axis) // COARSE if each else 1 for axis, each in zip(every.axes, long, strict=True)]
     found: list[_Level] = []

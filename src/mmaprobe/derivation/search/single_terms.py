@@ -23,7 +23,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
-from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
+from mmaprobe.parameters.rewrite import formats_of, map_fused, map_node, with_encode
 
 WIDE = 60
 """Fraction bits of a sum that the engine cannot hold uncut: more than plain vectors show."""
@@ -42,6 +42,15 @@ class Alone:
     precisions: Precisions
     results: tuple[str, ...]
 
+    def with_precision(self, bits: int) -> Alone:
+        """With the number of fraction bits that sums show beside those that single terms do, where they show fewer."""
+        fewer = 0 < bits < formats.get(self.cut.d).fraction_bits
+        return replace(self, precisions=tuple(sorted({*self.precisions, bits}))) if fewer else self
+
+    def _narrower(self) -> list[str]:
+        """Formats other than the result's with as many bits as answers show."""
+        return [name for bits in self.precisions for name in formats_of(bits) if name != self.cut.d]
+
     def starts(self, shape: Callable[[Encode], Datapath]) -> list[Datapath]:
         """The datapath of a structure with these numbers: those of each fit that applies to it."""
         first = numbered(shape(self.cut.tree.to), self.cut)  # type: ignore[union-attr, arg-type]
@@ -50,6 +59,7 @@ class Alone:
         exact = [with_product(path, None) for path in found if self.cut.product.to is None]
         every = [*found, *exact]
         every += [converted(path, WIDER) for path in every if _may_hold_more(path)]
+        every += [converted(path, name) for path in every[:1] for name in self._narrower() if path.result is None]
         return list(dict.fromkeys([*(path for name in self.results[:-1] for path in _to(every, name)), *every]))
 
 

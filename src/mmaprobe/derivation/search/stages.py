@@ -72,8 +72,8 @@ LOOKED = 200
 """Vectors of each kind among which those are chosen."""
 AIMED = 600
 """Vectors at the numbers of the datapaths at hand among those."""
-RANKED = 40
-"""Datapaths, the nearest of all structures, that go downhill a sweep."""
+RANKED = (12, 40)
+"""Datapaths, the nearest of all structures, that go downhill a sweep: these, and so many where none of them agrees."""
 KEPT = 12
 """Datapaths that are kept after each sweep."""
 BEST = 4
@@ -86,6 +86,8 @@ HOPELESS = 40.0
 """Loss of plain answers from which a structure is not taken to the ends of the range."""
 ALIKE = 6.0
 """Loss of plain answers that a structure may have more than the nearest and still be taken on."""
+CONTRADICTED = 200_000_000
+"""Units of work for a device whose plainest sums contradict each other, at most: six seconds."""
 WITHIN = 20.0
 """Loss that a datapath may have more than the nearest and still be taken on."""
 
@@ -125,12 +127,14 @@ class Search:
         self.codes: list[int] = []
         self.places: dict[str, int] | None = None
         self.ends_asked = False
+        self.contradiction = ""
+        """What the plainest sums contradict each other in."""
         self.freshened = 0
         """How often fresh vectors were asked."""
         self.moved: dict[tuple[Datapath, int], Near] = {}
         """Where moves that add and remove led from a datapath, with so many answers."""
-        self.tried: set[Datapath] = set()
-        """Datapaths that plain answers bear out, or nearly, and others do not."""
+        self.tried: dict[Datapath, int] = {}
+        """Datapaths that plain answers bear out, or nearly, and others do not, and how many answers were seen there."""
         self.bottoms: dict[Datapath, int] = {}
         """Datapaths from which no way leads further down, and how many answers were seen there."""
 
@@ -190,9 +194,10 @@ class Search:
         """Of the structures that a probe of the summation tree leaves, again with more vectors, then of all."""
         alone, seen, equal = self._ask_plain(1)
         finding = read(self.state)
-        if finding.status == "contradictory":
-            raise ContradictedError(f"{finding.question}: {finding.text}")
-        known = skeletons.read_structures(self.instruction, finding.answer)
+        if finding.status == "contradictory":  # a broken layout, or a unit that loses 1
+            self.contradiction = f"{finding.question}: {finding.text}"
+            self.session.allowance.left = min(self.session.allowance.left, CONTRADICTED)
+        known = [] if self.contradiction else skeletons.read_structures(self.instruction, finding.answer)
         near: list[Near] = []
         if known:
             self.session.begin("structures that a probe reads")
@@ -209,6 +214,8 @@ class Search:
             near += [each for shape, path in every for each in self._laned(shape, path, seen)]
             near = yield from self._agreeing(self._lowered(near, seen), seen, 0)
             yield from self._taken_on(self._further(near, seen))
+        if self.contradiction:
+            raise ContradictedError(self.contradiction)
 
     def _agreeing(self, near: list[Near], seen: Graded, turns: int) -> Generator[Datapath, None, list[Near]]:
         """Those that agree with the plain answers taken on, so many ``turns`` of moves that add and remove further; the
@@ -234,9 +241,10 @@ class Search:
         alone = fit_alone(
             made, single, answers[: single.size], Graded.of(made, [(single, answers[: single.size])], allowance)
         )
-        self.alone = alone
+        seen = self._plain_seen()
+        self.alone = alone = alone.with_precision(seen.fmt.fraction_bits + seen.fmt.padding - seen.unit)
         both = join([single, equal]), answers[: single.size + equal.size]
-        return alone, self._plain_seen(), Graded.of(made, [both], allowance)
+        return alone, seen, Graded.of(made, [both], allowance)
 
     def _plain_seen(self) -> Graded:
         return Graded.of(self.instruction, [self.plain.seen()], self.session.allowance)
@@ -244,7 +252,11 @@ class Search:
     def _ranked(self, starts: skeletons.Named, seen: Graded) -> list[Near]:
         """The nearest of these, a sweep downhill."""
         rough = sorted((self._rough(path, name, seen) for path, name in starts.items()), key=_loss)
-        return self._lowered(rough[:RANKED], seen)
+        first, most = RANKED
+        near = self._lowered(rough[:first], seen)
+        if near and near[0].loss and len(rough) > first:
+            near = unlike([*near, *self._lowered(rough[first:most], seen)])[:KEPT]
+        return near
 
     def _lowered(self, near: Iterable[Near], seen: Graded) -> list[Near]:
         return unlike(self._simple(each, seen, 1) if each.loss else each for each in near)[:KEPT]
@@ -268,7 +280,7 @@ class Search:
             for path, name in skeletons.starts(self.instruction, shape.members[:1], self.alone, self.codes[0]).items()
         ]
         rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
-        close = sorted(((shape, self._simple(each, equal, 1)) for shape, each in rough[:RANKED]), key=_second)
+        close = sorted(((shape, self._simple(each, equal, 1)) for shape, each in rough[: RANKED[1]]), key=_second)
         found = list({id(shape): (shape, each) for shape, each in reversed(close)}.values())[::-1][:KEPT]
         if found and found[0][1].loss:
             moved = ((shape, self._simple(self._odd(each, equal), equal, 2)) for shape, each in found[: BEST + 2])
@@ -328,6 +340,7 @@ class Search:
     def _taken_on(self, near: list[Near]) -> Iterator[Datapath]:
         """Of these datapaths, alike by plain answers or nearly, those that the ends of the range bear out."""
         near = [each for each in near if each.loss <= min(HOPELESS, near[0].loss + ALIKE)]
+        near = [each for each in near if self.tried.get(each.path) != self.session.all.count]
         if not near:
             return
         self._ask_ends(near[0].path)
@@ -342,7 +355,7 @@ class Search:
             by_ends = unlike([*by_ends, *self._by_ends(others, seen)])
         self.nearest = [*by_ends[: 2 * BEST], *self.nearest]
         yield from self._raced(_unequal(by_ends)[:KEPT])
-        self.tried.update(each.path for each in near)
+        self.tried.update((each.path, self.session.all.count) for each in near)
 
     def _raced(self, near: list[Near]) -> Iterator[Datapath]:
         """These downhill side by side: the first to get everything right is taken on alone, then the others again in

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.vectors.plain import Ints, code, split, unit, window
+from mmaprobe.derivation.vectors.plain import Ints, code, room, scales_of, split, window
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits
 
@@ -54,12 +54,23 @@ def few_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
         batch["b"][rows[pair], second[pair]] ^= b.dtype.type(b.sign_mask)
     for name, fmt in (("a", a), ("b", b)):
         batch[name] = np.where(live, batch[name], 0).astype(fmt.dtype)
-    if has_c:
-        batch["c"] = _c(rng, instruction, d, anchor, kind)
+    shift = np.zeros(count, np.int64)
     if instruction.scale is not None:
-        blocks = (count, k // instruction.scale_size)
-        batch |= {role: np.full(blocks, unit(instruction.scale)) for role in ("scale_a", "scale_b")}
+        around = room(instruction, d, low, high)
+        shift = np.where(rng.random(count) < 0.3, 0, rng.integers(around[0], around[1] + 1, count))
+        batch |= scales_of(rng, instruction.scale, _apart(rng, instruction, shift, first), around)
+    if has_c:
+        batch["c"] = _c(rng, instruction, d, anchor + shift, kind)
     return Batch(**batch)
+
+
+def _apart(rng: np.random.Generator, instruction: Instruction, shift: Ints, first: Ints) -> Ints:
+    """How far each scale block moves its products: that of the first term so far, in half of the vectors all, in the
+    others the rest lies anywhere below."""
+    size = instruction.scale_size
+    blocks = np.arange(instruction.k // size)
+    apart = (rng.random((shift.size, 1)) < 0.5) & (blocks != first[:, None] // size)
+    return shift[:, None] - np.where(apart, rng.integers(0, GAP, apart.shape), 0)
 
 
 def _c(rng: np.random.Generator, instruction: Instruction, d: Format, anchor: Ints, kind: Ints) -> Bits:

@@ -75,8 +75,9 @@ def single_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
         exponent = np.clip(rng.integers(-3, max(high, -2) + 1, count), lowest, highest)
         batch["c"] = np.where(of_c, code(rng, c, exponent), 0).astype(c.dtype)
     if instruction.scale is not None:
-        blocks = (count, instruction.k // instruction.scale_size)
-        batch |= {role: np.full(blocks, unit(instruction.scale)) for role in ("scale_a", "scale_b")}
+        around = room(instruction, d, low, high)
+        shift = rng.integers(around[0], around[1] + 1, (count, instruction.k // instruction.scale_size))
+        batch |= scales_of(rng, instruction.scale, np.where(rng.random((count, 1)) < 0.5, 0, shift), around)
     return Batch(**batch)
 
 
@@ -107,7 +108,7 @@ def _plain(rng: np.random.Generator, instruction: Instruction, count: int, lanes
         _cancel_c(rng, batch, (a, b, c), instruction.k if lanes == 1 else 1)
     if instruction.scale is not None:
         blocks = 1 if lanes == 1 else instruction.k // instruction.scale_size
-        batch |= _scales(rng, instruction.scale, count, blocks, _room(instruction, d, low, high))
+        batch |= _scales(rng, instruction.scale, count, blocks, room(instruction, d, low, high))
     return Batch(**batch)
 
 
@@ -119,7 +120,7 @@ def window(instruction: Instruction, a: formats.Format, b: formats.Format, d: fo
     return (low, high) if low <= high else (high, high)
 
 
-def _room(instruction: Instruction, d: formats.Format, low: int, high: int) -> tuple[int, int]:
+def room(instruction: Instruction, d: formats.Format, low: int, high: int) -> tuple[int, int]:
     """Lowest and highest exponent of both scales together with which sums of such products stay normal."""
     reach = 2 * d.fraction_bits + 8
     lowest, highest = d.min_exponent + 3 - low, d.max_exponent - 4 - instruction.k.bit_length() - high
@@ -128,17 +129,21 @@ def _room(instruction: Instruction, d: formats.Format, low: int, high: int) -> t
 
 def _scales(rng: np.random.Generator, name: str, count: int, blocks: int, room: tuple[int, int]) -> dict[str, Bits]:
     """Scales of 1, near 1, and with the room given: the same in all scale blocks, or each with its own."""
-    fmt, kind = formats.get(name), rng.integers(0, 4, (count, 1))
+    kind = rng.integers(0, 4, (count, 1))
     near = rng.integers(-SCALES, SCALES + 1, (count, blocks))
     far = np.where(kind == 3, rng.integers(room[0], room[1] + 1, (count, blocks)), 0)
     far = far + np.where(kind == 2, rng.integers(room[0], room[1] + 1, (count, 1)), 0)
     total = np.where(kind == 1, near + rng.integers(-SCALES, SCALES + 1, (count, blocks)), far)
+    return {role: np.where(kind == 0, unit(name), each) for role, each in scales_of(rng, name, total, room).items()}
+
+
+def scales_of(rng: np.random.Generator, name: str, total: Ints, room: tuple[int, int]) -> dict[str, Bits]:
+    """Scales whose exponents add up to ``total``, as far as their format and the room given allow."""
+    fmt = formats.get(name)
     low, high = max(fmt.min_exponent, room[0]), min(fmt.max_exponent - 1, room[1])
     first = np.clip(total - total // 2, low, high)
-    codes = {
-        role: code(rng, fmt, e) for role, e in (("scale_a", first), ("scale_b", np.clip(total - first, low, high)))
-    }
-    return {role: np.where(kind == 0, unit(name), each) for role, each in codes.items()}
+    second = np.clip(total - first, low, high)
+    return {role: code(rng, fmt, e) for role, e in (("scale_a", first), ("scale_b", second))}
 
 
 def _spread(rng: np.random.Generator, shape: tuple[int, int], precision: int, room: int) -> Ints:
