@@ -123,8 +123,7 @@ struct Evaluation {
         EngineCall mine = call;
         mine.vectors = last - first;
         for (int i = 0; i < 5; ++i)
-            if (call.base[i])
-                mine.base[i] = static_cast<const char*>(call.base[i]) + first * call.row[i] * widths[i];
+            if (call.base[i]) mine.base[i] = static_cast<const char*>(call.base[i]) + first * call.row[i] * widths[i];
         std::vector<const int64_t*> left;  // what no kernel of whole rows takes
         std::vector<void*> outs;
         for (int64_t n = begin; n < end; ++n) {
