@@ -14,6 +14,7 @@ from mmaprobe.parameters.datapath import Fused
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.moves import MOVES
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.table import from_table
 
 FORMS = {
     "hopper": ("sm_90a", "mma.m16n8k16.f32.f16.f16.f32"),
@@ -73,6 +74,28 @@ def test_a_pair_is_told_apart(form: str, field: str, value: str) -> None:
     rival = mutate(path, field, value)
     answers = evaluate_many([path, rival], attack_vectors(made, path, [rival], 1, 16_000))
     assert (answers[0] != answers[1]).any()
+
+
+SMALL = {
+    "a": "e5m2fnuz", "b": "e5m2fnuz", "c": "f32", "d": "f16", "k": 2,
+    "tree": {
+        "node": "fused", "terms": ["c", "0"], "fraction_bits": 23, "rounding": "RNZ", "zero_exponent": -47,
+        "to": {"format": "bf16", "rounding": "RZ"},
+    },
+    "step": 1,
+    "operand_b": {"subnormals": "zero"},
+    "result": {"format": "f16", "rounding": "RU", "overflow": "largest", "subnormals": "zero"},
+}  # fmt: skip
+"""Where every small result is a zero: its sign alone says where the last kept bit of a zero is."""
+
+
+def test_a_sign_alone_tells_a_zero_exponent() -> None:
+    path = from_table(SMALL, "small")
+    rival = mutate(path, "tree.zero_exponent", "-48")
+    made = replace(instruction(FORMS["hopper"][1]), a=path.a, b=path.b, c=path.c, d=path.d, k=2)
+    for seed in range(4):
+        true, other = evaluate_many([path, rival], attack_vectors(made, path, [rival], seed, 16_000))
+        assert (true != other).any()
 
 
 @pytest.mark.parametrize("name", ["v_mfma_f32_32x32x4f16", "v_mfma_f32_32x32x2bf16"])

@@ -36,8 +36,9 @@ from mmaprobe.parameters.datapath import (
 from mmaprobe.parameters.rewrite import encodes, map_encodes, map_fused, with_encode
 
 
-def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
-    """Exact sums of every step length that wrap or saturate; of bits, by each way of multiplying them."""
+def integer_hypotheses(instruction: Instruction, order: tuple[int, ...] | None = None) -> list[Datapath]:
+    """Exact sums of every step length that wrap or saturate; of bits, by each way of multiplying them; where there is
+    an ``order``, with the lanes in it too."""
     found = []
     ways: tuple[Any, ...] = ("and", "xor") if instruction.a == instruction.b == "b1" else ("exact",)
     for step in (s for s in range(instruction.k, 0, -1) if instruction.k % s == 0):
@@ -50,6 +51,8 @@ def integer_hypotheses(instruction: Instruction) -> list[Datapath]:
             to: Any = Encode(instruction.d, overflow=overflow)  # type: ignore[arg-type]
             path = _datapath(instruction, Structure("exact", step, lambda _: None), Exact(terms, to))  # type: ignore[return-value, arg-type]
             found.append(replace(path, product=Product(multiply=multiply)))
+            if order is not None and step < instruction.k and overflow == "largest":
+                found.append(replace(found[-1], order=order))
     return found
 
 

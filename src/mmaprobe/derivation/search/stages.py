@@ -25,6 +25,7 @@ from mmaprobe.derivation.hypotheses.read_trees import read
 from mmaprobe.derivation.hypotheses.structures import Structure
 from mmaprobe.derivation.search import fields, skeletons
 from mmaprobe.derivation.search.descent import Ways, descend, descent, race
+from mmaprobe.derivation.search.integer_order import order_told, order_vectors
 from mmaprobe.derivation.search.lane_orders import Places, Shape, ordered, shapes
 from mmaprobe.derivation.search.loss import Found, Graded
 from mmaprobe.derivation.search.nan_order import NanOrder, nan_codes
@@ -144,7 +145,7 @@ class Search:
         """Through the stages to the simplest datapath that agrees with everything asked."""
         if not formats.get(self.instruction.d).is_float:
             pool = self.pools.hard("uniform", "extremes", "specials")
-            hypotheses = self._several(grammar.integer_hypotheses(self.instruction))
+            hypotheses = self._several(grammar.integer_hypotheses(self.instruction, self._integer_order()))
             alive = self._told_apart("integer sums", hypotheses, pool)
             return self.state.choose(alive) if len(alive) else Ended("integer sums", self._least(hypotheses))
         if start is not None:
@@ -155,6 +156,11 @@ class Search:
                 return self.state.choose(alive)
         self.paths = self._structures()
         return self.next_structure()
+
+    def _integer_order(self) -> tuple[int, ...] | None:
+        """The order of the lanes that a sum shows where it saturates."""
+        vectors = order_vectors(self.instruction)
+        return None if vectors is None else order_told(self.session.ask(vectors))
 
     def next_structure(self) -> Datapath | Ended:
         """The next datapath that agrees with everything asked."""

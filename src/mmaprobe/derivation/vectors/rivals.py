@@ -305,10 +305,21 @@ def _depths(terms: Terms, places: list[Ints]) -> None:
     terms.put(first, anchor, sign, np.where(beside == 0, ONE, terms.choose(ONE, NEXT, FULL)))
 
 
+def _alone(terms: Terms, places: list[Ints]) -> None:
+    """One term, mostly c, at a zero's last kept bit or at the low end of a format, beside zeros of its sign, all or all
+    but a few: what is left of it is a sign."""
+    terms.c_first(places, terms.flags() | terms.flags())
+    zero = terms.pick(terms.places.zeros or terms.places.lows) - terms.pick(terms.places.reach)
+    low = np.where(terms.flags() | terms.flags(), zero, terms.pick(terms.places.lows)) + terms.jitter(-2, 1)
+    sign = terms.flags()
+    terms.negative[:] = sign[:, None] ^ (terms.rng.integers(0, 8 * terms.terms, terms.negative.shape) == 0)
+    terms.put(places[0], low, sign, terms.choose(ONE, NEXT, FULL, FULL, ANY))
+
+
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
     "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust,
     "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails, "depths": _depths,
-    "specials": _specials,
+    "alone": _alone, "specials": _specials,
 }  # fmt: skip
