@@ -195,6 +195,8 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
         ("8200 passed, 250 skipped, 2000 deselected in 9.00s", 0),
         ("8200 passed in 9.00s", 0),
         ("8200 passed, 901 skipped in 9.00s", 1),
+        ("8000 passed, 350 skipped in 9.00s\ndid not run: 96 want another CPU (avx512bf16); 254 want a corpus", 0),
+        ("8000 passed, 450 skipped in 9.00s\ndid not run: 96 want another CPU (avx512bf16); 354 want a corpus", 1),
         ("12 passed in 9.00s", 1),
         ("no tests ran in 0.01s", 1),
     ],
