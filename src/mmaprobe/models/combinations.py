@@ -175,15 +175,16 @@ class Combinations:
 
     def _said(self, axis: ValueAxis, said: list[int]) -> tuple[Indices, Program]:
         """The words that Encodes and terms say, and what they are for each value of their fields."""
-        places: dict[tuple[Any, Any], list[int]] = {}
+        places: dict[tuple[Any, Any], list[Indices]] = {}
         for i in said:
             at, words_of, by = self.plain.ruled[i]
             places.setdefault((words_of, by), []).append(at)
         columns, rows = [np.empty(0, np.int64)], [np.empty((len(axis), 0), np.int64)]
         for (words_of, by), found in places.items():
             each = np.array([words_of(_with(by, value)) for value in axis.values], np.int64)
-            columns.append(np.add.outer(found, np.arange(each.shape[1])).reshape(-1))
-            rows.append(np.tile(each, len(found)))
+            begin = np.concatenate(found)
+            columns.append(np.add.outer(begin, np.arange(each.shape[1])).reshape(-1))
+            rows.append(np.tile(each, len(begin)))
         return np.concatenate(columns), np.hstack(rows)
 
     def _sets(self, made: Plain, said: list[int], value: Mapping[str, Any]) -> bool:
@@ -191,8 +192,8 @@ class Combinations:
         expected = [each.by for each in self.plain.ruled]
         for i in said:
             expected[i] = _with(expected[i], value)
-        places = [each.at for each in made.ruled] == [each.at for each in self.plain.ruled]
-        return places and expected == [each.by for each in made.ruled]
+        pairs = zip(made.ruled, self.plain.ruled, strict=True)
+        return expected == [each.by for each in made.ruled] and all(np.array_equal(x.at, y.at) for x, y in pairs)
 
     def _line(self, axis: NumberAxis) -> Patch | None:
         """An axis of numbers by those of the least, the middle and the largest; None where they are no line."""

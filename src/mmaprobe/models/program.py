@@ -5,7 +5,8 @@ It is unrolled over the steps: every product, sum and Encode is one row, its ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -54,6 +55,7 @@ from mmaprobe.parameters.datapath import (
 )
 
 Program = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 _CODE = COLUMNS["header"].index("code")
 _LABELS = {"encoded": 0, "operands": 1, "normalised": 2}
@@ -78,11 +80,42 @@ _WHOLE = Rules()
 
 
 class Ruled(NamedTuple):
-    """Words from ``at`` on are ``said(by)``."""
+    """Words from each of these places on are ``said(by)``: one beside the code, in the code one a step."""
 
-    at: int
+    at: Indices
     said: Callable[[Any], tuple[int, ...]]
     by: Encode | Rules
+
+
+Saying = tuple[int, Callable[[Any], tuple[int, ...]], "Encode | Rules"]
+"""A place, and what says the words from there on, as ``Ruled``."""
+
+
+class OfLane(NamedTuple):
+    """A word of the code that is the lane which a step takes in some place, or the scale block of ``size`` lanes that
+    it lies in."""
+
+    at: int
+    place: int
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class StepCode:
+    """What a step added to the code, to the sums, to what is said inside and to the words of lanes; the register of its
+    value, those that are free then, and how many there are."""
+
+    code: slice
+    sums: slice
+    inside: slice
+    of_lanes: slice
+    result: int
+    free: tuple[int, ...]
+    registers: int
+    shifts: list[int]
+    """So many words further on the same code stands again,"""
+    lanes: list[tuple[int, ...]]
+    """in these lanes."""
 
 
 class _Builder:
@@ -98,8 +131,10 @@ class _Builder:
         self.registers = 0
         self.code: list[int] = []
         self.sums: list[int] = []
-        self.beside: list[Ruled] = []
-        self.inside: list[Ruled] = []
+        self.beside: list[Saying] = []
+        self.inside: list[Saying] = []
+        self.of_lanes: list[OfLane] = []
+        self.known: dict[tuple[Any, ...], StepCode] = {}
 
     def place(self, values: Iterable[int]) -> int:
         """The offset of a row that lies beside the code."""
@@ -113,12 +148,12 @@ class _Builder:
         if to is None:
             return ABSENT
         at = self.place(encode_row(to))
-        self.beside.append(Ruled(at, encode_row, to))
+        self.beside.append((at, encode_row, to))
         return at
 
     def down(self, to: Encode, ahead: int) -> bool:
         """Whether a zero sum that meets this Encode is negative: a word of the code, so many ahead."""
-        self.inside.append(Ruled(len(self.code) + ahead, _is_down, to))
+        self.inside.append((len(self.code) + ahead, _is_down, to))
         return to.rounding == "RD"
 
     def take(self) -> int:
@@ -138,7 +173,7 @@ class _Builder:
         acc = self.take()
         self.code += [ZERO if path.c is None else LOAD_C, acc]
         for lanes in path.steps:
-            result = self.node(path.tree, lanes, acc, root)
+            result = self._step(lanes, acc, root)
             if result != acc:
                 self.free.append(acc)
                 acc = result
@@ -147,9 +182,40 @@ class _Builder:
             self.code += [CONVERT, acc, self.encode(last)]
         self.code += [STORE, acc, self.encode(last or root)]
 
-    def product(self, lane: int) -> int:
+    def _step(self, lanes: tuple[int, ...], acc: int, root: Encode) -> int:
+        """The tree of one step: that of an earlier one in other lanes, where it began with the same registers."""
+        self.free.sort(reverse=True)
+        key = acc, tuple(self.free), self.registers
+        if key in self.known:
+            return self._again(self.known[key], lanes)
+        lists: tuple[list[Any], ...] = (self.code, self.sums, self.inside, self.of_lanes)
+        begin = [len(each) for each in lists]
+        result = self.node(self.datapath.tree, lanes, acc, root)
+        code, sums, inside, of_lanes = (slice(at, len(each)) for at, each in zip(begin, lists, strict=True))
+        self.known[key] = StepCode(code, sums, inside, of_lanes, result, tuple(self.free), self.registers, [], [])
+        return result
+
+    def _again(self, step: StepCode, lanes: tuple[int, ...]) -> int:
+        step.shifts.append(len(self.code) - step.code.start)
+        step.lanes.append(lanes)
+        self.code += self.code[step.code]
+        self.free, self.registers = list(step.free), step.registers
+        return step.result
+
+    def _repeated(self) -> Iterator[tuple[StepCode, Indices]]:
+        """The steps whose code stands more than once, and how many words further on."""
+        for step in self.known.values():
+            if step.shifts:
+                yield step, np.array(step.shifts, np.int64)
+
+    def lane(self, lanes: tuple[int, ...], place: int, ahead: int, size: int = 1) -> int:
+        """The lane in a place of a step, or its scale block: a word of the code, so many ahead."""
+        self.of_lanes.append(OfLane(len(self.code) + ahead, place, size))
+        return lanes[place] // size
+
+    def product(self, lanes: tuple[int, ...], place: int) -> int:
         to = self.take()
-        self.code += [PRODUCT, to, lane]
+        self.code += [PRODUCT, to, self.lane(lanes, place, 2)]
         return to
 
     def node(self, node: Node, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
@@ -167,7 +233,7 @@ class _Builder:
         if isinstance(node, Products):
             if len(node.lanes) != 1:
                 raise UsageError("several products stand where one value is asked for; they are terms of a sum")
-            return self.product(lanes[node.lanes[0]])
+            return self.product(lanes, node.lanes[0])
         parts = addends(node)
         if len(parts) == 2 and node.to:
             return self._add(*parts, node.to, lanes, acc)
@@ -190,8 +256,8 @@ class _Builder:
         x = self.node(node.acc, lanes, acc, node.to)
         encode = self.encode(node.to)
         for lane in node.lanes:
-            y, to = self.product(lanes[lane]), self.take()
-            self.code += [FMA, to, x, y, lanes[lane], encode, self.down(node.to, 6)]
+            y, to = self.product(lanes, lane), self.take()
+            self.code += [FMA, to, x, y, self.lane(lanes, lane, 4), encode, self.down(node.to, 6)]
             self.drop(x, acc)
             self.drop(y, acc)
             x = to
@@ -204,14 +270,14 @@ class _Builder:
         for term in node.terms:
             of = term.of if isinstance(term, Term) else term
             if isinstance(of, Products):
-                registers = [self.product(lanes[lane]) for lane in of.lanes]
+                registers = [self.product(lanes, place) for place in of.lanes]
             else:
                 registers = [self.node(of, lanes, acc, nearest)]
             rules = _WHOLE if of is term else Rules(*_RULES(term))
             finest = max(finest, UNCUT if rules.fraction_bits is None else rules.fraction_bits)
             terms += [(register, rules) for register in registers]
         anchor = self.budget.anchors.get(id(node))
-        group = self._group(node, lanes) if isinstance(node, Exact) and node.scaled else ABSENT
+        group = self._group(node, lanes, 6) if isinstance(node, Exact) and node.scaled else ABSENT
         to = self.take()
         grid = finest if anchor is None else anchor
         self.sums.append(len(self.code))
@@ -219,15 +285,15 @@ class _Builder:
             SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group, len(terms)
         ]  # fmt: skip
         for register, rules in terms:
-            self.inside.append(Ruled(len(self.code) + 1, _term_columns, rules))
+            self.inside.append((len(self.code) + 1, _term_columns, rules))
             self.code += (register, *_term_columns(rules))
             self.drop(register, acc)
         return to
 
-    def _group(self, node: Exact, lanes: tuple[int, ...]) -> int:
-        """Number of the scale block that a scaled sum belongs to."""
+    def _group(self, node: Exact, lanes: tuple[int, ...], ahead: int) -> int:
+        """Number of the scale block that a scaled sum belongs to: a word of the code, so many ahead."""
         assert self.datapath.scale is not None
-        return lanes[next(lanes_below(node))] // self.datapath.scale.size
+        return self.lane(lanes, next(lanes_below(node)), ahead, self.datapath.scale.size)
 
     def finish(self) -> Program:
         """Rows, code and header together."""
@@ -240,7 +306,24 @@ class _Builder:
             "words": len(self.words), "code": code, "code_end": len(self.words),
         }  # fmt: skip
         self.words[: len(COLUMNS["header"])] = row("header", header)
-        return np.array(self.words, np.int64)
+        words = np.array(self.words, np.int64)
+        for step, shifts in self._repeated():
+            at, place, size = np.array(self.of_lanes[step.of_lanes], np.int64).reshape(-1, 3).T
+            words[code + np.add.outer(shifts, at)] = np.array(step.lanes, np.int64)[:, place] // size
+        return words
+
+    def plain(self) -> Plain:
+        """The program, and what says its words in every step."""
+        words = self.finish()
+        code = int(words[_CODE])
+        sums = [np.array(self.sums, np.int64)]
+        beside, inside = (np.array([at for at, _, _ in each], np.int64)[:, None] for each in (self.beside, self.inside))
+        again = list(code + inside)
+        for step, shifts in self._repeated():
+            sums.append(np.add.outer(shifts, sums[0][step.sums]).reshape(-1))
+            again[step.inside] = code + np.hstack([inside[step.inside], np.add.outer(inside[step.inside, 0], shifts)])
+        places = zip([*beside, *again], [*self.beside, *self.inside], strict=True)
+        return Plain(words, code + np.concatenate(sums), [Ruled(at, said, by) for at, (_, said, by) in places])
 
     def _operands(self) -> dict[str, int]:
         path, scale = self.datapath, self.datapath.scale
@@ -345,10 +428,7 @@ def plain_program(datapath: Datapath) -> Plain | None:
     builder = _Builder(datapath, shared=False)
     if builder.budget.reason is not None:
         return None
-    words = builder.finish()
-    code = int(words[_CODE])
-    inside = [Ruled(code + at, said, by) for at, said, by in builder.inside]
-    return Plain(words, code + np.array(builder.sums, np.int64), builder.beside + inside)
+    return builder.plain()
 
 
 @lru_cache(maxsize=16384)

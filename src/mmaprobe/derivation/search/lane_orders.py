@@ -20,9 +20,9 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
 from mmaprobe.parameters.rewrite import map_fused
 
-TOLD = 6
+TOLD = 24
 """Pairs of unlike lanes that tell the places of lanes apart, at most; tuned by ``tests/recovery``."""
-TRIED = 48
+TRIED = 256
 """Pairs among which those are chosen; tuned by ``tests/recovery``."""
 
 
@@ -98,7 +98,7 @@ class Places:
         pairs = [(take(pool, [i]), take(pool, [i + TRIED])) for i in range(TRIED)]
         answers = evaluate(replace(path, order=None), join([_marked(many, one, k) for many, one in pairs]))
         self.table: Bits = answers.reshape(TRIED, k).T
-        self.chosen = telling(self.table, TOLD, filled=True)
+        self.chosen = telling(self.table, TOLD)
         self.vectors: Batch | None = (
             join([_marked(pairs[i][0], pairs[i][1], k) for i in self.chosen]) if self.chosen.size else None
         )

@@ -173,8 +173,9 @@ class Search:
         return ended if ended.closest else Ended("structures", self.closest)
 
     def mended(self, path: Datapath) -> Datapath | None:
-        """The datapath brought back to all answers; None where no way downhill leads there."""
-        every = (self._nans(found) for found in self.finished(path))
+        """The datapath brought back to all answers; None where no way downhill leads there, by moves of one sort first
+        or by those of the other."""
+        every = (self._nans(found) for odd_first in (False, True) for found in self.finished(path, odd_first))
         alive = next((each for each in every if len(each)), None)
         return None if alive is None else self.state.choose(alive)
 
@@ -286,7 +287,12 @@ class Search:
             for path, name in skeletons.starts(self.instruction, shape.members[:1], self.alone, self.codes[0]).items()
         ]
         rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
-        close = sorted(((shape, self._simple(each, equal, 1)) for shape, each in rough[: RANKED[1]]), key=_second)
+        close: list[tuple[Shape, Near]] = []
+        for part in (slice(RANKED[0]), slice(*RANKED)):
+            close += [(shape, self._simple(each, equal, 1)) for shape, each in rough[part]]
+            close.sort(key=_second)
+            if close and close[0][1].loss == 0:
+                break
         found = list({id(shape): (shape, each) for shape, each in reversed(close)}.values())[::-1][:KEPT]
         if found and found[0][1].loss:
             moved = ((shape, self._simple(self._odd(each, equal), equal, 2)) for shape, each in found[: BEST + 2])
@@ -402,7 +408,7 @@ class Search:
             near.append(faint_vectors(made, seed + 10, FAINT))
         self._ask_finite(join([self.pools.range(seed + 11, RANGE), self.pools.low(seed + 12, LOW), *near]))
 
-    def finished(self, path: Datapath) -> Iterator[Datapath]:
+    def finished(self, path: Datapath, odd_first: bool = False) -> Iterator[Datapath]:
         """The datapath through the ends of the range and the signs of zeros, again with fresh vectors until these
         find nothing; none where it does not come near."""
         self._ask_ends(path)
@@ -410,7 +416,7 @@ class Search:
         for turn in range(FINISHING):
             self.session.begin(ENDS.name)
             seen = self._seen(ENDS)
-            path, loss = self._down(path, seen)
+            path, loss = self._down(path, seen, odd_first)
             if loss > WITHIN:
                 return
             path, loss = self._signed(path, seen)
@@ -424,15 +430,15 @@ class Search:
                     yield path
                 return
 
-    def _downhill(self, path: Datapath, seen: Graded) -> Iterator[Found]:
-        """The way down at the ends of the range, then by moves that add and remove as well; none where it ended before
-        with the same answers."""
+    def _downhill(self, path: Datapath, seen: Graded, odd_first: bool = False) -> Iterator[Found]:
+        """The way down at the ends of the range, then by moves that add and remove as well, or by these first; none
+        where it ended before with the same answers."""
         found = path, seen.total(path)
         yield found
         if self.bottoms.get(path) == len(seen.answers):
             return
         odd = partial(fields.odd_ends, precisions=self.alone.precisions if self.alone else ())
-        for ways, sweeps in ((ENDS.ways, 3), (odd, 2), (ENDS.ways, 3)):
+        for ways, sweeps in ((ENDS.ways, 3), (odd, 2), (ENDS.ways, 3))[odd_first:]:
             before = found[1]
             for step in descent(found[0], seen, ways, sweeps):
                 found = step
@@ -441,9 +447,9 @@ class Search:
                 break
         self.bottoms[found[0]] = len(seen.answers)
 
-    def _down(self, path: Datapath, seen: Graded) -> Found:
+    def _down(self, path: Datapath, seen: Graded, odd_first: bool) -> Found:
         """The end of that way."""
-        *_, found = self._downhill(path, seen)
+        *_, found = self._downhill(path, seen, odd_first)
         return found
 
     def _signed(self, path: Datapath, magnitudes: Graded) -> Found:
