@@ -24,8 +24,10 @@ struct Circuit {
             codes(t, stream, index);
         else if (family == MULTIPLIER)
             multiplier(t, stream, index, v, stream.draw(index >> GROUP_BITS, SHARED, 0));
-        else
+        else if (t.a.is_float)
             carries(t, index, v, stream.draw(index >> GROUP_BITS, SHARED, 0));
+        else
+            integer_carries(t, index, v, stream.draw(index >> GROUP_BITS, SHARED, 0));
     }
 
     MMAPROBE_HD Codes<u64> of(i32 k) const {
@@ -129,6 +131,26 @@ private:
         if (third == live) c = encode<u64>(t.c, v[0] >> 4 & 1, top, 0);
         if (large == live) c = encode<u64>(t.c, negative, m, run);
         if (small == live) c = encode<u64>(t.c, negative ^ borrow, m - distance, filled ? mask(t.c.fraction) : 0);
+    }
+
+    static MMAPROBE_HD u64 power(const Layout& f, i32 place, bool negative) {
+        return negative ? (u64(1) << f.bits) - (u64(1) << place) : u64(1) << place;
+    }
+
+    MMAPROBE_HD void integer_carries(const Domain& t, u64 index, const u32* v, const Block& shared) {
+        const u64 group = index >> GROUP_BITS;
+        const i32 in_a = t.a.bits - (t.a.sign != 0), in_b = t.b.bits - (t.b.sign != 0);
+        const i32 pa = pick16(shared.w0, in_a), pb = pick16(shared.w1, in_b);
+        const bool negative = (v[0] >> 1 & 1) && (t.a.sign || t.b.sign);
+        const u64 ones = mask(pick16(v[1], t.c.bits - pa - pb + 1)) << (pa + pb);
+        const u64 rest = (v[0] >> 2 & 1 ? u64(v[4]) : 0) & ~ones;
+        lane = i32(group % u64(live));
+        if ((v[0] >> 3 & 1) && live > 1) other = i32((u64(lane) + 1 + group / u64(live) % u64(live - 1)) % u64(live));
+        a = power(t.a, pa, negative && t.a.sign);
+        b = t.b.bits == 1 && (v[0] >> 4 & 1) ? 0 : power(t.b, pb, negative && !t.a.sign);
+        a_other = power(t.a, pick16(v[5], in_a), false);
+        b_other = power(t.b, pick16(v[6], in_b), false);
+        c = negative ? rest : rest | ones;
     }
 };
 

@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.generators import MIX, families_for, generate, generate_tiles
 from mmaprobe.generators.families import CIRCUIT_FAMILIES
 from mmaprobe.generators.tiles import vector_at
-from stand_ins.circuit import Fault, kills
+from stand_ins.circuit import Fault, kills, loses_carry
 
 E4M3 = make("e4m3", "e4m3", "f32", "f32", 8)
 BF16 = make("bf16", "bf16", "f32", "f32", 4)
@@ -30,7 +30,7 @@ def test_every_instruction_has_the_families_that_fit(instruction):
     floats, terms = formats.get(instruction.a).is_float, instruction.selected + (instruction.c is not None)
     assert ("codes" in found) == (bits <= 16)
     assert ("multiplier" in found) == (floats and bits > 16)
-    assert ("carries" in found) == (floats and terms > 1)
+    assert ("carries" in found) == (terms > 1 if floats else instruction.c is not None)
     assert set(CIRCUIT_FAMILIES) < MIX.keys()
 
 
@@ -98,6 +98,22 @@ def test_a_lost_carry_is_killed_wherever_it_is():
     for lane in (0, 7, 15):
         for bit in range(6, 30):
             assert kills(F16, batch, Fault(lane, carry=bit)).size, (lane, bit)
+
+
+@pytest.mark.parametrize("made", [make("s8", "s8", "s32", "s32", 32), make("u4", "s4", "s32", "s32", 16)], **by_id)
+@pytest.mark.parametrize("negative", [False, True])
+def test_a_long_carry_or_borrow_of_integers_is_killed_in_any_lane(made, negative):
+    """16,384 vectors: a chain through any 12 bits of the accumulator that ends there; the other families' as many
+    hardly have one that ends below the top."""
+    carries = family_of(made, "carries", 1 << 14)
+    names = [name for name in families_for(made) if name not in CIRCUIT_FAMILIES]
+    others = [family_of(made, name, (1 << 14) // len(names)) for name in names]
+    chains = [(low, low + 12) for low in range(13, 19)]
+    for lane in (0, 1, made.k - 1):
+        killed = [loses_carry(made, carries, lane, chain, negative).size for chain in chains]
+        by_others = [sum(loses_carry(made, b, lane, chain, negative).size for b in others) for chain in chains]
+        assert min(killed) > 0
+        assert sum(killed) > 6 * sum(by_others)
 
 
 def test_pairs_of_a_tile_are_pairs_too():

@@ -75,6 +75,25 @@ def kills(made: Instruction, vectors: Batch, fault: Fault) -> Ints:
     return np.flatnonzero((good != bad) & ~(np.isnan(good) & np.isnan(bad)))
 
 
+def loses_carry(made: Instruction, vectors: Batch, lane: int, chain: tuple[int, int], borrow: bool) -> Ints:
+    """The vectors on which an integer unit errs that adds C and lane after lane, and whose adder of one lane loses a
+    carry (of a negative product: a borrow) that runs through all bits from the first of a chain up to its last, and
+    stops there."""
+    values = []
+    for name, codes in ((made.a, vectors.a), (made.b, vectors.b)):
+        decoded = formats.decode(formats.get(name), codes)
+        values.append(np.where(decoded.negative, -decoded.significand, decoded.significand).astype(np.int64))
+    products = values[0] * values[1]
+    assert vectors.c is not None
+    before = (vectors.c.astype(np.int64) + products[:, :lane].sum(axis=1)) & 0xFFFFFFFF
+    term, (first, last) = products[:, lane], chain
+    run, low = (1 << last) - (1 << first), (1 << first) - 1
+    through = ((before & run) == (0 if borrow else run)) & ((before >> last & 1) == borrow)
+    size = np.abs(term)
+    into = (before & low) < (size & low) if borrow else (before & low) + (size & low) > low
+    return np.flatnonzero(through & into & (size <= low) & ((term < 0) == borrow))
+
+
 def _parts(name: str, codes: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
     """Significand, exponent of its last bit, sign; and whether it is no number."""
     decoded = formats.decode(formats.get(name), codes)

@@ -50,12 +50,13 @@ def families_for(instruction: Instruction) -> tuple[str, ...]:
     Integers know uniform bits, extremes and specials (boundary values mixed
     in); ``conly`` needs an operand C, ``cancel`` two terms, ``subnormals``
     operand formats that have them, ``codes`` pairs of codes that are few,
-    ``multiplier`` floats of which they are many, ``carries`` two terms.
+    ``multiplier`` floats of which they are many, ``carries`` two terms, of
+    integers C.
     """
     t = domain(instruction)
     narrow = t.a.bits + t.b.bits <= families_circuit.NARROW
     if not t.a.is_float:
-        return (*INTEGER_FAMILIES, *["codes"] * narrow)
+        return (*INTEGER_FAMILIES, *["codes"] * narrow, *["carries"] * t.c.present)
     missing = {"multiplier" if narrow else "codes"}
     if not t.c.is_float:
         missing.add("conly")

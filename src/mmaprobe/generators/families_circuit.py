@@ -115,7 +115,10 @@ def multiplier(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
 def carries(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
     """Two terms, lanes or a lane and C, each place in turn the larger: a run of ones of any length, and a term at any
     distance whose bit meets the lowest of them, so that a carry runs through all; or zeros and a term of opposite sign,
-    so that a borrow does.  In half of the vectors a third term, a power of two, is the largest by any distance."""
+    so that a borrow does.  In half of the vectors a third term, a power of two, is the largest by any distance.  Of
+    integers see ``_integer_carries``."""
+    if not t.a.is_float:
+        return _integer_carries(t, seed, stream, index)
     s = t.space
     places = s.live + t.c.is_float
     v, g = _words(seed, stream, index)
@@ -154,6 +157,39 @@ def carries(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
         a_third=encode(t.a, (style >> 4) & 1, ea_top, 0), b_third=encode(t.b, False, eb_top, 0),
         third=np.where(far, third, -1),
     )  # fmt: skip
+
+
+def _integer_carries(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
+    """A power of two in one lane after the other, and C: a run of ones of any length from there on, so that a carry
+    runs through all; or, where the product is negative, a run of zeros, so that a borrow does.  The other bits of C are
+    zeros or random; in half of the vectors another lane holds a power of two as well."""
+    live, bits = t.space.live, t.c.bits
+    v, g = _words(seed, stream, index)
+    group = (index >> np.uint64(GROUP_BITS)).astype(np.uint64)
+    lane = (group % np.uint64(live)).astype(np.int64)
+    other = (lane + 1 + (group // np.uint64(live) % np.uint64(max(live - 1, 1))).astype(np.int64)) % live
+    style = v[0]
+    places = [f.bits - (f.sign != 0) for f in (t.a, t.b)]
+    in_a, in_b = pick16(g[0], places[0]), pick16(g[1], places[1])
+    place = in_a + in_b
+    negative = ((style >> 1) & 1 != 0) & (t.a.sign | t.b.sign != 0)
+    filled, more = (style >> 2) & 1 != 0, (style >> 3) & 1 != 0
+    length = pick16(v[1], bits - place + 1).astype(np.uint64)
+    ones = ((np.uint64(1) << length) - np.uint64(1)) << place.astype(np.uint64)
+    rest = np.where(filled, v[4].astype(np.uint64), np.uint64(0)) & ~ones
+    b = np.where((t.b.bits == 1) & ((style >> 4) & 1 != 0), np.uint64(0), _power(t.b, in_b, negative & (t.a.sign == 0)))
+    return Circuit(
+        _power(t.a, in_a, negative & (t.a.sign != 0)), b, lane, np.where(negative, rest, rest | ones),
+        a_other=_power(t.a, pick16(v[5], places[0]), False), b_other=_power(t.b, pick16(v[6], places[1]), False),
+        other=np.where(more & (live > 1), other, -1),
+    )  # fmt: skip
+
+
+def _power(f: Layout, place: Any, negative: Any) -> Codes:
+    """The code of an integer 2**place, or of its opposite."""
+    power = np.uint64(1) << place.astype(np.uint64)
+    found: Codes = np.where(negative, np.uint64(1 << f.bits) - power, power)
+    return found
 
 
 CIRCUIT_FAMILIES: dict[str, Callable[[Domain, int, int, Any], Circuit]] = {
