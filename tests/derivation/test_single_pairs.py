@@ -24,6 +24,8 @@ F16 = instruction("mma.m16n8k16.f32.f16.f16.f32", "sm_80")
 HALF = instruction("mma.m16n8k16.f16.f16.f16.f16", "sm_80")
 BF16 = instruction("mma.m16n8k16.f32.bf16.bf16.f32", "sm_80")
 S8 = instruction("mma.m16n8k32.s32.s8.s8.s32", "sm_80")
+MXF8 = instruction("mma.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0", "sm_120a")
+NVF4 = instruction("mma.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3", "sm_120a")
 BLOCKS = instruction("v_mfma_f32_4x4x4_16b_f16", "gfx942")
 
 
@@ -86,6 +88,53 @@ def never_derived(made: Instruction, architecture: str, pair: tuple[int, int], l
     assert shown is not None
     mask = (1 << formats.get(made.a).fraction_bits) - 1 if fractions else 0xFF
     assert (shown.a[lane] & mask, shown.b[lane] & mask) == pair
+
+
+@dataclass(frozen=True)
+class OneScalePairWrong(OnePairWrong):
+    """A device that scales one block of lanes, for one pair of its scales, by the neighbour of one of them."""
+
+    def run(self, made: Instruction, batch: Batch) -> Bits:
+        assert batch.scale_a is not None
+        assert batch.scale_b is not None
+        hit = batch.scale_a[..., self.lane, None] == self.pair[0]
+        hit = hit & (batch.scale_b[..., None, self.lane, :] == self.pair[1])
+        other = batch.scale_a.copy()
+        other[..., self.lane] ^= 1
+        true = self.inner.run(made, batch)
+        return np.where(hit, self.inner.run(made, replace(batch, scale_a=other)), true) if hit.any() else true
+
+
+@pytest.mark.parametrize(
+    ("made", "pair", "block"),
+    [(MXF8, (0x21, 0xC4), 0), (NVF4, (0x4B, 0x07), 3)],
+    ids=["ue8m0", "ue4m3"],
+)  # fmt: skip
+def test_one_wrong_pair_of_scales_of_one_block_is_never_derived(
+    made: Instruction, pair: tuple[int, int], block: int
+) -> None:
+    found = derive(OneScalePairWrong(open_device("model:sm_120a"), block, pair), made, seed=3)
+    assert (found.status, found.datapath) == ("inconclusive", None)
+    assert "in which every pair of codes, and of scales, meets in every lane" in found.reason
+    shown = found.counterexample
+    assert shown is not None
+    assert shown.scale_a is not None
+    assert shown.scale_b is not None
+    assert (shown.scale_a[block], shown.scale_b[block]) == pair
+
+
+@pytest.mark.parametrize("made", [MXF8, NVF4], ids=["ue8m0", "ue4m3"])
+def test_every_pair_of_scales_meets_in_every_lane(made: Instruction) -> None:
+    pairs, size = every_pair(made), made.scale_size
+    assert pairs is not None
+    met = np.zeros((made.k, 1 << 16), bool)
+    for tiles in pairs.tiles():
+        live = (tiles.a != 0).all(axis=1)
+        for tile in np.flatnonzero(live.sum(axis=1) == size):
+            for lane in np.flatnonzero(live[tile]):
+                x, y = tiles.scale_a[tile, :, lane // size].astype(int), tiles.scale_b[tile, lane // size].astype(int)
+                met[lane, (x[:, None] << 8 | y).ravel()] = True
+    assert met.all()
 
 
 def test_a_special_pair_is_asked_alone() -> None:

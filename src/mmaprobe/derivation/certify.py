@@ -135,7 +135,7 @@ class Settlement:
         many of them may meet, takes many vectors to be known for one.  A plainer neighbour takes its place as soon as
         the small pools leave one: what comes after them is then asked once."""
         pairs = self._pairs(fresh)
-        early = EARLY if pairs is None or pairs.vectors <= CODES else ATTEMPTS
+        early = EARLY if pairs is None or pairs.of_operands().vectors <= CODES else ATTEMPTS
         self._simplify()
         self._look()
         steps: tuple[Callable[[], bool | Ended], ...] = (
@@ -180,7 +180,8 @@ class Settlement:
     def _corrected(self, wrong: Wrong | None, pairs: EveryPair | None, early: bool = False) -> bool | Ended:
         """Move away from a datapath that fresh vectors, or pairs, show to be wrong: whether one had to.  ``early``: not
         where hardly one of the pairs is wrong, since all neighbours come before that."""
-        if wrong is None or (early and (fault := self._wrong_pairs(pairs)) is not None and fault.few):
+        some = pairs and pairs.of_operands()
+        if wrong is None or (early and (fault := self._wrong_pairs(some)) is not None and fault.few):
             return False
         self.corrections += 1
         if self.corrections == ROUNDS:

@@ -1,16 +1,17 @@
-"""Every pair of codes of two operands, or of significands where codes are too many, in every lane.
+"""Every pair of codes of two operands, or of significands where codes are too many, in every lane; of scales, too.
 
 A tile makes a pair of each row and each column, so that few tiles have all of them.  All lanes of a vector multiply
 one pair.  Floats do so with signs that alternate: all but two of the products cancel, and what one lane gets wrong is
 left over, behind nothing larger; where the result cannot hold two products, all but one cancel, C is minus what it
 holds of that one, and the lane left out is the last or the first.  A pair with an infinity or a NaN, and every pair
-where the sum leaves an integer's range, is alone: in one lane after the other, all others zeros.
+where the sum leaves an integer's range, is alone: in one lane after the other, all others zeros.  A pair of scales is
+alone as well: all products of its block are 1, those of the others zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from mmaprobe.generators.domain import domain
 from mmaprobe.generators.operands import mirrored
 from mmaprobe.operands.batch import Batch, Bits
 
-What = Literal["codes", "significands"]
+What = Literal["codes", "codes, and of scales,", "significands"]
 CODES = 16
 """Bits of both operands' codes up to which all pairs of codes are made."""
 SIGNIFICANDS = 20
@@ -34,12 +35,13 @@ OUTPUTS = 1 << 18
 @dataclass(frozen=True)
 class Pass:
     """Rows of A and columns of B, whose every pair meets in the lanes whose sign is not 0; ``opposite``: C is minus
-    the product."""
+    the product.  Of a scale ``block`` they are its scales, and the lanes hold 1."""
 
     rows: Bits
     columns: Bits
     signs: tuple[int, ...]
     opposite: bool = False
+    block: int | None = None
 
     @property
     def vectors(self) -> int:
@@ -60,6 +62,10 @@ class EveryPair:
         """How many vectors they are in all."""
         return sum(each.vectors for each in self.passes)
 
+    def of_operands(self) -> EveryPair:
+        """Without those of scales."""
+        return replace(self, passes=tuple(each for each in self.passes if each.block is None))
+
     def tiles(self) -> Iterator[Batch]:
         """Whole tiles (n, M, K), (n, K, N), ...: some at a time, without the axis of MFMA blocks but whole of them."""
         for each in self.passes:
@@ -70,7 +76,8 @@ def every_pair(instruction: Instruction) -> EveryPair | None:
     """All pairs of codes, or of significands, of an instruction; None where they are too many."""
     t = domain(instruction)
     if t.a.bits + t.b.bits <= CODES:
-        return EveryPair(instruction, "codes", tuple(_codes(instruction)))
+        what: What = "codes" if instruction.scale is None else "codes, and of scales,"
+        return EveryPair(instruction, what, (*_codes(instruction), *_scales(instruction)))
     if t.a.is_float and t.a.fraction + t.b.fraction <= SIGNIFICANDS:
         rows, columns = (_significands(name) for name in (instruction.a, instruction.b))
         return EveryPair(instruction, "significands", tuple(_finite(instruction, rows, columns)))
@@ -121,6 +128,15 @@ def _alone(k: int, rows: Bits, columns: Bits) -> Iterator[Pass]:
         yield Pass(rows, columns, tuple(int(number == lane) for number in range(k)))
 
 
+def _scales(instruction: Instruction) -> Iterator[Pass]:
+    if instruction.scale is None:
+        return
+    fmt, size = formats.get(instruction.scale), instruction.scale_size
+    every = np.arange(fmt.code_limit).astype(fmt.dtype)
+    for block in range(instruction.k // size):
+        yield Pass(every, every, tuple(int(lane // size == block) for lane in range(instruction.k)), block=block)
+
+
 def _significands(name: str) -> Bits:
     """The values from 1 up to below 2."""
     fmt = formats.get(name)
@@ -143,7 +159,15 @@ def _tiles(instruction: Instruction, each: Pass) -> Iterator[Batch]:
 def _tile(instruction: Instruction, each: Pass, rows: Bits, columns: Bits) -> Batch:
     """Tiles of rows (n, M) and columns (n, N)."""
     count, k, signs = len(rows), instruction.k, np.array(each.signs)
-    live = signs != 0
+    live, scales = signs != 0, {}
+    if instruction.scale is not None:
+        groups = k // instruction.scale_size
+        scales["scale_a"] = np.full((count, instruction.m, groups), unit(instruction.scale))
+        scales["scale_b"] = np.full((count, groups, instruction.n), unit(instruction.scale))
+    if each.block is not None:
+        scales["scale_a"][:, :, each.block], scales["scale_b"][:, each.block, :] = rows, columns
+        a, b = formats.get(instruction.a), formats.get(instruction.b)
+        rows, columns = np.full_like(rows, a.one, a.dtype), np.full_like(columns, b.one, b.dtype)
     plus, minus = columns[:, None, :], _minus(instruction.b, columns)[:, None, :]
     b: Bits = np.where(signs[:, None] > 0, plus, np.where(live[:, None], minus, np.zeros_like(plus)))
     operands: dict[str, Any] = {"a": np.where(live, rows[:, :, None], np.zeros_like(rows[:, :, None])), "b": b}
@@ -152,11 +176,7 @@ def _tile(instruction: Instruction, each: Pass, rows: Bits, columns: Bits) -> Ba
         x, y = (np.broadcast_to(v, shape).astype(np.uint64) for v in (rows[:, :, None], columns[:, None, :]))
         c = mirrored(domain(instruction), x, y, 0, 0).astype(dtype) if each.opposite else np.zeros(shape, dtype)
         operands["c"] = c
-    if instruction.scale is not None:
-        groups = k // instruction.scale_size
-        operands["scale_a"] = np.full((count, instruction.m, groups), unit(instruction.scale))
-        operands["scale_b"] = np.full((count, groups, instruction.n), unit(instruction.scale))
-    return Batch(**{name: np.ascontiguousarray(value) for name, value in operands.items()})
+    return Batch(**{name: np.ascontiguousarray(value) for name, value in (operands | scales).items()})
 
 
 def _chunks(codes: Bits, size: int) -> Bits:
