@@ -60,8 +60,8 @@ BEYOND = "beyond the certificate"
 @dataclass(frozen=True)
 class Coverage:
     """What else the device was held to, and got right: ``fresh`` vectors that the search never saw; ``pairs`` in which
-    every pair ``of`` codes (and scales) or significands met in every lane (none: too many); ``answers`` in all, each that was asked
-    twice counted twice."""
+    every pair ``of`` codes (and scales) or significands met in every lane (none: too many); ``answers`` in all, each
+    that was asked twice counted twice."""
 
     fresh: int = 0
     of: str = ""
