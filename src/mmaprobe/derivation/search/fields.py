@@ -46,6 +46,9 @@ def simple(path: Datapath) -> Iterator[Group]:
     yield from _widths(path, terms)
     for part in roles.parts_of(path):
         yield path, [rounding(part)]
+        to = roles.encode_of(path, "root" if part == "sums" else part)
+        if to is not None and to.first is not None:
+            yield path, [first_modes(part, to.first[0])]
     if terms:
         yield path, [roles.products(path)[0], tied_widths(uncut)]
         yield path, [tied_zeros(path)]
@@ -326,6 +329,12 @@ def rounding(part: str) -> Axis:
 def first_cuts(part: str, precisions: Precisions) -> Axis:
     """No first cut, and one to each of these numbers of bits."""
     return roles.encode_axis(part, first=(None, *product(precisions, formats.ROUNDINGS)))
+
+
+@lru_cache(maxsize=64)
+def first_modes(part: str, bits: int) -> Axis:
+    """A first cut to so many bits, of every rounding."""
+    return roles.encode_axis(part, first=tuple((bits, mode) for mode in formats.ROUNDINGS))
 
 
 @lru_cache(maxsize=64)
