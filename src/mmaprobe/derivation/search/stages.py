@@ -218,8 +218,8 @@ class Search:
                 near = yield from self._agreeing(self._lowered(near, seen), seen, turns)
             self.session.begin("all structures")
             every = self._shapes(skeletons.all_structures(self.instruction), equal)
-            near += [each for shape, path in every for each in self._laned(shape, path, seen)]
-            near = yield from self._agreeing(self._lowered(near, seen), seen, 0)
+            found = [each for shape, path in every for each in self._laned(shape, path, seen)]
+            near = yield from self._agreeing(self._lowered([*found, *near], seen), seen, 0)
             yield from self._taken_on(self._further(near, seen))
         if self.contradiction:
             raise ContradictedError(self.contradiction)
