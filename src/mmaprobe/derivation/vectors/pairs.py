@@ -166,8 +166,8 @@ def _tile(instruction: Instruction, each: Pass, rows: Bits, columns: Bits) -> Ba
         scales["scale_b"] = np.full((count, groups, instruction.n), unit(instruction.scale))
     if each.block is not None:
         scales["scale_a"][:, :, each.block], scales["scale_b"][:, each.block, :] = rows, columns
-        a, b = formats.get(instruction.a), formats.get(instruction.b)
-        rows, columns = np.full_like(rows, a.one, a.dtype), np.full_like(columns, b.one, b.dtype)
+        ones = [(f.one, f.dtype) for f in (formats.get(instruction.a), formats.get(instruction.b))]
+        rows, columns = (np.full_like(x, *one) for x, one in zip((rows, columns), ones, strict=True))
     plus, minus = columns[:, None, :], _minus(instruction.b, columns)[:, None, :]
     b: Bits = np.where(signs[:, None] > 0, plus, np.where(live[:, None], minus, np.zeros_like(plus)))
     operands: dict[str, Any] = {"a": np.where(live, rows[:, :, None], np.zeros_like(rows[:, :, None])), "b": b}
