@@ -265,7 +265,7 @@ def _products(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
         yield with_product(path, None), fused
     for name in wide_formats():
         if formats.get(name).container_bits < 64:
-            yield with_product(path, Encode(name)), [rounding("product")]
+            yield with_product(path, Encode(name)), [roles.roundings("product")]
     for mode in formats.ROUNDINGS:
         yield with_product(path, Encode("f32")), [numbered_cuts("product", mode, MOST_FIRST)]
 
