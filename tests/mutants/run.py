@@ -16,6 +16,7 @@ import fnmatch
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,7 @@ NOT_LOADED = ("ERROR collecting", "ImportError while loading conftest", "INTERNA
 @dataclass(frozen=True)
 class Outcome:
     """What became of a fault: killed, hung (its tests do not end), survived, broken (its tests fail without it too) or
-    absent (the tools for its tests are)."""
+    absent (the tools for its tests are, or this CPU lacks what they need)."""
 
     fault: Fault
     state: str
@@ -63,7 +64,7 @@ class Tree:
         paths = [str(self.at / "src"), os.environ.get("PYTHONPATH", "")]
         environment = kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-q", "-p", "no:cacheprovider", "-n", "0"]
-        command += ["--tb=line", *["-x"] * first, "-m", "" if fault.long else "not long", *names]
+        command += ["--tb=line", "-rs", *["-x"] * first, "-m", "" if fault.long else "not long", *names]
         try:
             done = subprocess.run(
                 command, cwd=self.at, env=environment, timeout=limit, stdin=subprocess.DEVNULL,
@@ -138,6 +139,8 @@ class Tree:
             if self.sound and not (fault.long or fault.needs)
             else self.tests(fault, fault.killers, 4 * LIMIT, first=False)
         )
+        if code == 0 and (lacking := lacks(said)):
+            return outcome("absent", f"this CPU: {lacking}")
         if code or " passed" not in said:
             return outcome("broken", f"without the fault: {last(said)}")
         restore = self.seed(fault)
@@ -153,7 +156,16 @@ class Tree:
             return outcome("hung", said)
         if code == 4 and not noticed(code, said):
             return outcome("broken", last(said))
+        if code == 0 and (lacking := lacks(said)):
+            return outcome("absent", f"this CPU: {lacking}")
         return outcome("killed" if noticed(code, said) else "survived", last(said))
+
+
+def lacks(said: str) -> str:
+    """What the tests that were skipped need of a CPU; nothing where another reason was given, or none was skipped."""
+    reasons = re.findall(r"(?m)^SKIPPED .*?: (.*)$", said)
+    needs = [re.search(r"\bneeds [\w-]+$", reason) for reason in reasons]
+    return reasons[0] if reasons and all(needs) else ""
 
 
 def noticed(code: int, said: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fcntl
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -96,6 +97,21 @@ def test_a_fault_is_killed_or_survives(checkout: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("reason", "state"), [("x86.vpdpwssd needs avx512vnni", "absent"), ("no time for it", "survived")]
+)
+def test_a_killer_that_this_cpu_cannot_run_is_absent(
+    reason: str, state: str, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not survived: nobody looked; and another reason to skip is none."""
+    skips = f"import pytest\n\ndef test_skips():\n    pytest.skip({reason!r})\n"
+    (checkout / "tests" / "test_cpu.py").write_text(skips)
+    row = ROW.format(name="seen", old="x + y", killer="test_skips").replace("test_sum.py", "test_cpu.py")
+    seen = ROW.format(name="other", old="x + y", killer="test_looks")
+    assert ran(checkout, row, seen, more=("--passed",)) == (state == "survived")
+    assert re.search(rf"(?m)^{state} .* seen$", capsys.readouterr().out)
+
+
 def test_a_killer_that_fails_anyway_and_the_whole_suite(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A test that fails without the fault kills nothing; ``--whole`` finds the test that the row should have named."""
     assert ran(checkout, ROW.format(name="broken", old="x + y", killer="test_fails")) == 1
