@@ -5,7 +5,7 @@ one pair.  Floats do so with signs that alternate: all but two of the products c
 left over, behind nothing larger; where the result cannot hold two products, all but one cancel, C is minus what it
 holds of that one, and the lane left out is the last or the first.  A pair with an infinity or a NaN, and every pair
 where the sum leaves an integer's range, is alone: in one lane after the other, all others zeros.  A pair of scales is
-alone as well: all products of its block are 1, those of the others zero.
+alone as well, where blocks are few: all products of its block are 1, those of the others zero.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ CODES = 16
 """Bits of both operands' codes up to which all pairs of codes are made."""
 SIGNIFICANDS = 20
 """Bits of both operands' fractions up to which all pairs of significands are."""
+BLOCKS = 4
+"""Scale blocks up to which all pairs of scales are made, 65,536 vectors each; no unit known has more."""
 OUTPUTS = 1 << 18
 """Outputs of the tiles that are made at a time."""
 
@@ -76,8 +78,9 @@ def every_pair(instruction: Instruction) -> EveryPair | None:
     """All pairs of codes, or of significands, of an instruction; None where they are too many."""
     t = domain(instruction)
     if t.a.bits + t.b.bits <= CODES:
-        what: What = "codes" if instruction.scale is None else "codes, and of scales,"
-        return EveryPair(instruction, what, (*_codes(instruction), *_scales(instruction)))
+        scales = tuple(_scales(instruction))
+        what: What = "codes, and of scales," if scales else "codes"
+        return EveryPair(instruction, what, (*_codes(instruction), *scales))
     if t.a.is_float and t.a.fraction + t.b.fraction <= SIGNIFICANDS:
         rows, columns = (_significands(name) for name in (instruction.a, instruction.b))
         return EveryPair(instruction, "significands", tuple(_finite(instruction, rows, columns)))
@@ -129,7 +132,7 @@ def _alone(k: int, rows: Bits, columns: Bits) -> Iterator[Pass]:
 
 
 def _scales(instruction: Instruction) -> Iterator[Pass]:
-    if instruction.scale is None:
+    if instruction.scale is None or instruction.k // instruction.scale_size > BLOCKS:
         return
     fmt, size = formats.get(instruction.scale), instruction.scale_size
     every = np.arange(fmt.code_limit).astype(fmt.dtype)
