@@ -139,7 +139,7 @@ class Tree:
             if self.sound and not (fault.long or fault.needs)
             else self.tests(fault, fault.killers, 4 * LIMIT, first=False)
         )
-        if code == 0 and (lacking := lacks(said)):
+        if code == 0 and " passed" not in said and (lacking := lacks(said)):
             return outcome("absent", f"this CPU: {lacking}")
         if code or " passed" not in said:
             return outcome("broken", f"without the fault: {last(said)}")

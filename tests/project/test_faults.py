@@ -96,7 +96,6 @@ def test_a_fault_is_killed_or_survives(checkout: Path, capsys: pytest.CaptureFix
     assert (checkout / "src" / "sum.py").read_text() == "def add(x, y):\n    return x + y\n"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("reason", "state"), [("x86.vpdpwssd needs avx512vnni", "absent"), ("no time for it", "survived")]
 )
@@ -112,6 +111,7 @@ def test_a_killer_that_this_cpu_cannot_run_is_absent(
     assert re.search(rf"(?m)^{state} .* seen$", capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_a_killer_that_fails_anyway_and_the_whole_suite(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A test that fails without the fault kills nothing; ``--whole`` finds the test that the row should have named."""
     assert ran(checkout, ROW.format(name="broken", old="x + y", killer="test_fails")) == 1
