@@ -11,11 +11,10 @@ from itertools import compress
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.budget import NEIGHBOUR, Allowance, price
+from mmaprobe.derivation.budget import NEIGHBOUR, price
 from mmaprobe.derivation.certificate import Certificate, Coverage, Key, SearchedVectors, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
-from mmaprobe.derivation.outside import MENDING, mended
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Ended
 from mmaprobe.derivation.survivors import Indices, Living, several
@@ -298,11 +297,7 @@ class Settlement:
         closest = self.state.current
         is_float = formats.get(self.instruction.d).is_float
         tried = [closest, *self.state.session.all.alive(list(more))[:STARTS]]
-        if (
-            self._moved_near(more)
-            or (is_float and any(self.search.mended(path) is not None for path in tried))
-            or self._mended()
-        ):
+        if self._moved_near(more) or (is_float and any(self.search.mended(path) is not None for path in tried)):
             self.state.session.begin(STAGE)
             return None
         wrong = self._wrong_pairs(pairs)
@@ -334,15 +329,6 @@ class Settlement:
         if len(left):
             self.state.choose(left)
         return len(left) > 0
-
-    def _mended(self) -> bool:
-        """Move to where changes of single fields, one after the other, mend all that the current datapath gets wrong;
-        False where they do not."""
-        vectors, answers = self.state.session.all.seen()
-        own = Allowance(int(min(MENDING, self.state.allowance.left)))
-        path = mended(self.state.current, vectors, answers, own)
-        self.state.allowance.spend(own.spent.total)
-        return self.state.move([path])
 
     def _told_apart(self, datapaths: list[Datapath]) -> Living:
         """Those of datapaths that agree with everything that vectors leave which are aimed at the differences."""
