@@ -10,6 +10,7 @@ L = size of the term that holds i + size of the term that holds j.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 Leaf = int | str
@@ -30,7 +31,7 @@ class Node:
     lossless: bool = False
     aligned: bool = False
 
-    @property
+    @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
         return tuple(leaf for child in self.children for leaf in leaves_of(child))
 
@@ -60,7 +61,9 @@ class Node:
 
     def meeting(self, x: Leaf, y: Leaf) -> Node:
         """The lowest node that holds both leaves."""
-        return [node for node in self.walk() if x in node.leaves and y in node.leaves][-1]
+        below = (child for child in self.children if isinstance(child, Node) and {x, y} <= set(child.leaves))
+        lower = next(below, None)
+        return self if lower is None else lower.meeting(x, y)
 
 
 def leaves_of(part: Node | Leaf) -> tuple[Leaf, ...]:
