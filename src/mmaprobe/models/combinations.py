@@ -7,6 +7,7 @@ become datapaths.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -196,8 +197,9 @@ class Combinations:
         return expected == [each.by for each in made.ruled] and all(np.array_equal(x.at, y.at) for x, y in pairs)
 
     def _line(self, axis: NumberAxis) -> Patch | None:
-        """An axis of numbers by those of the least, the middle and the largest; None where they are no line."""
-        numbers = sorted(value for value in axis.values if value is not None)
+        """An axis of numbers by the least, the middle and the largest that the engine holds; None where they are no
+        line."""
+        numbers = self._held(axis)
         if len(numbers) < 4:
             return None
         ends = numbers[0], numbers[len(numbers) // 2], numbers[-1]
@@ -220,7 +222,25 @@ class Combinations:
         rows[:, places == _WIDTH] = np.where(counts <= ends[1], middle[_WIDTH], most[_WIDTH])[:, None]
         cut = np.array([value is not None for value in axis.values])
         rows[~cut] = free[places]
-        return cut | (uncut is not None), (places, rows)
+        held = (counts >= ends[0]) & (counts <= ends[2])
+        return np.where(cut, held, uncut is not None), (places, rows)
+
+    def _held(self, axis: NumberAxis) -> list[int]:
+        """The numbers of an axis that the engine holds, in order, as those in the middle are held: where it does not
+        hold one it holds none beyond."""
+        numbers = sorted(value for value in axis.values if value is not None)
+        middle = len(numbers) // 2
+        if not numbers or self._program(axis.make(numbers[middle])) is None:
+            return []
+
+        def beyond(way: list[int]) -> int:
+            """How many of these, nearest first, are held."""
+            if not way or self._program(axis.make(way[-1])) is not None:
+                return len(way)
+            return bisect_left(way, True, key=lambda number: self._program(axis.make(number)) is None)
+
+        below, above = beyond(numbers[:middle][::-1]), beyond(numbers[middle + 1 :])
+        return numbers[middle - below : middle + 1 + above]
 
     def _check(self) -> None:
         """Axes share no place but those of which the largest value is right."""
