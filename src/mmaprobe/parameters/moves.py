@@ -7,7 +7,7 @@ the whole sum is cut, and the kind of NaN rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, permutations
@@ -232,41 +232,60 @@ def _uncut(datapath: Datapath) -> NamedDatapaths:
 
 
 def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, part: int) -> tuple[Node, list[int]]:
-    """The tree with every sum of this kind cut, and at how many bits each."""
+    """The tree with every sum of this kind cut, and at how many bits each; additions and chains become sums."""
     deep: list[int] = []
 
     def cut(node: Node) -> Node:
-        if not isinstance(node, (Exact, Fused)) or any(isinstance(x, Accumulator) for x in walk(node)) != with_c:
+        if any(isinstance(each, Accumulator) for each in walk(node)) != with_c:
             return node
-        if isinstance(node, Exact) and node.scaled:
-            return node
-        terms = tuple(Term(each) for each in node.terms) if isinstance(node, Exact) else node.terms
-        if _count(terms) < 2 or all(term.fraction_bits is not None for term in terms):
-            return node
-        deep.append(_depth(node, datapath) // part)
+        if isinstance(node, Fma):
+            return _links(node, sum_of)
+        if isinstance(node, Add):
+            return sum_of((Term(node.x), Term(node.y)), node.to)
+        if isinstance(node, Exact) and not node.scaled:
+            return sum_of(tuple(map(Term, node.terms)), node.to) if _count(node.terms) > 1 else node
+        if isinstance(node, Fused) and _count(term.of for term in node.terms) > 1:
+            return sum_of(node.terms, node.to)
+        return node
+
+    def sum_of(terms: tuple[Term, ...], to: Encode | None) -> Node:
+        if all(term.fraction_bits is not None for term in terms):
+            return Fused(terms, to)
+        deep.append(_depth(Fused(terms, to), datapath) // part)
         made = (replace(t, fraction_bits=deep[-1], rounding="RZ") if t.fraction_bits is None else t for t in terms)
-        return Fused(tuple(made), node.to)
+        return Fused(tuple(made), to)
 
     return map_node(tree, cut), deep
 
 
-def _count(terms: tuple[Term, ...]) -> int:
-    return sum(len(term.of.lanes) if isinstance(term.of, Products) else 1 for term in terms)
+def _links(chain: Fma, sum_of: Callable[[tuple[Term, ...], Encode], Node]) -> Node:
+    """A chain as one sum of two terms after the other; what begins with zero begins with its first product."""
+    alone = isinstance(chain.acc, Zero)
+    total: Node = Fma(chain.acc, chain.lanes[:1], chain.to) if alone else chain.acc
+    for lane in chain.lanes[alone:]:
+        total = sum_of((Term(total), Term(Products((lane,)))), chain.to)
+    return total
 
 
-def _depth(node: Exact | Fused, datapath: Datapath) -> int:
+def _count(nodes: Iterable[Node]) -> int:
+    """How many terms these are."""
+    return sum(len(node.lanes) if isinstance(node, Products) else 1 for node in nodes)
+
+
+def _depth(node: Fused, datapath: Datapath) -> int:
     """How many bits below the largest term a bit may lie and still matter: behind what is left where two terms cancel,
     or beside a result in range.  Rounded to nearest it matters there if it decides a tie, which the largest term makes
     with its own bits, or with those of a third one."""
     terms = [each for part in _parts(node) for each in list(_ranges(part, datapath)) * _alike(part)]
     if node.to is None:
         return max((x.top - y.low for x, y in permutations(terms, 2)), default=0) - 1
-    to, deep = formats.get(node.to.format), [0]
+    to, deep = formats.get(node.to.format), [1]
+    bits, mode = node.to.first or (to.fraction_bits, node.to.rounding)
     for x, y in permutations(range(len(terms)), 2):
         thirds = [each.top for i, each in enumerate(terms) if i not in (x, y)]
         largest, low = min(terms[x].top, to.max_exponent + 1), terms[y].low
-        if node.to.rounding.startswith("RN") and terms[x].width <= to.fraction_bits + 1:
-            largest = min(largest, max(thirds, default=low) + to.fraction_bits + 1)
+        if mode.startswith("RN") and terms[x].width <= bits + 1:
+            largest = min(largest, max(thirds, default=low) + bits + 1)
         deep.append(largest - low)
         left = max(low, to.min_exponent - to.fraction_bits - 1)
         deep += [min(terms[x].top, third) - left for third in thirds]

@@ -21,12 +21,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TermPlaces:
-    """What the datapaths hold: distances below a term, and absolute exponents."""
+    """What the datapaths hold: distances below a term, and absolute exponents; the format that all of them round
+    products to."""
 
     reach: tuple[int, ...]
     zeros: tuple[int, ...]
     lows: tuple[int, ...]
     highs: tuple[int, ...]
+    product: formats.Format | None = None
 
 
 def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
@@ -47,7 +49,9 @@ def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
         for node in (node for node in walk(path.tree) if isinstance(node, Fused)):
             reach |= {n for term in node.terms for n in (term.fraction_bits, term.cutoff) if n is not None}
             zeros |= {term.zero_exponent for term in node.terms if term.zero_exponent is not None}
-    return TermPlaces(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)))
+    products = {path.product.to.format if path.product.to else "" for path in datapaths}
+    product = formats.get(products.pop()) if len(products) == 1 and "" not in products else None
+    return TermPlaces(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)), product)
 
 
 class Terms:
@@ -111,6 +115,9 @@ class Terms:
         """An exponent that products and the result can have; a third of them at the ends."""
         low = max(self.a.min_exponent + self.b.min_exponent, self.d.min_exponent)
         high = min(self.highest(), self.d.max_exponent - self.instruction.k.bit_length())
+        if self.places.product is not None:
+            of = self.places.product
+            low, high = max(low, of.min_exponent - of.fraction_bits), min(high, of.max_exponent)
         if self.c is not None:
             low = min(low, max(self.c.min_exponent, self.d.min_exponent))
         anywhere = self.rng.integers(low, max(low, high) + 1, self.count)
@@ -161,7 +168,8 @@ class Terms:
             self.scales[role] = ((step + fmt.bias) << fmt.fraction_bits).astype(fmt.dtype)
 
     def encoded(self) -> Batch:
-        """The terms as operand codes; a product's exponent is shared by a and b as their formats allow."""
+        """The terms as operand codes; a product's exponent is shared by a and b as their formats allow, its sign is
+        that of one of them or of the other, or both are negative where it has none."""
         k = self.instruction.k
         absent = self.exponent[:, :k] == ABSENT
         target = np.where(absent, 0, self.exponent[:, :k] - self.shift)
@@ -175,10 +183,12 @@ class Terms:
         plain, same = self.flags((self.count, k)), self.flags((self.count, 1))
         kind, factor = self.kind[:, :k], self.rng.integers(0, 3, (self.count, 1))
         in_a, in_b = absent & (factor != 1), absent & (factor != 0)
+        of_b = np.where(absent, in_a & ~in_b, self.flags((self.count, k)) & self.flags((self.count, 1)))
+        both = ~absent & self.flags((self.count, k)) & self.flags((self.count, 1))
         operands = {
-            "a": codes_of(self.rng, self.a, np.where(in_a, ABSENT, e_a), self.negative[:, :k] & (~in_a | in_b),
+            "a": codes_of(self.rng, self.a, np.where(in_a, ABSENT, e_a), self.negative[:, :k] & ~of_b ^ both,
                         np.where(plain | same, kind, ONE)),
-            "b": codes_of(self.rng, self.b, np.where(in_b, ABSENT, target - e_a), self.negative[:, :k] & in_a & ~in_b,
+            "b": codes_of(self.rng, self.b, np.where(in_b, ABSENT, target - e_a), self.negative[:, :k] & of_b ^ both,
                         np.where(plain & ~same, ONE, kind)),
         }  # fmt: skip
         if self.c is not None:
@@ -213,7 +223,9 @@ class Terms:
         """The lane at ``place`` a product of odd factors, so long that its last bit is half of a last place."""
         operands = {name: value.copy() for name, value in batch.items()}
         rows = np.flatnonzero(place < self.instruction.k)
-        precision = self.pick([reach for reach in self.places.reach if reach > 1] or [2])[rows] + 2
+        of, both = self.places.product, self.a.fraction_bits + self.b.fraction_bits
+        most = both if of is None else min(both, of.fraction_bits)
+        precision = self.pick([reach for reach in self.places.reach if 1 < reach <= most] or [2])[rows] + 2
         in_a = np.clip((precision * self.rng.random(rows.size)).astype(np.int64), 1, self.a.fraction_bits + 1)
         for name, fmt, bits in (("a", self.a, in_a), ("b", self.b, precision - in_a + self.jitter(0, 1)[rows])):
             bits = np.clip(bits, 1, fmt.fraction_bits + 1)

@@ -263,9 +263,11 @@ def _blocks(terms: Terms, places: list[Ints]) -> None:
 
 
 def _ties(terms: Terms, places: list[Ints]) -> None:
-    """One product, made a tie on its own later, and a term far below it."""
-    anchor = terms.anchor()
-    terms.put(places[1], anchor - terms.pick(terms.places.reach) - terms.jitter(-2, 40), terms.flags())
+    """One product, made a tie on its own later, and a term far below it, or the two at the ends of a range."""
+    ends, top = terms.jitter(0, 2) == 0, np.minimum(terms.pick(terms.places.highs), terms.highest())
+    anchor = np.where(ends, top - terms.jitter(0, 3), terms.anchor())
+    below = anchor - terms.pick(terms.places.reach) - terms.jitter(-2, 40)
+    terms.put(places[1], np.where(ends, terms.pick(terms.places.lows) + terms.jitter(0, 3), below), terms.flags())
     terms.put(places[0], anchor)
 
 
@@ -306,11 +308,14 @@ def _depths(terms: Terms, places: list[Ints]) -> None:
 
 
 def _alone(terms: Terms, places: list[Ints]) -> None:
-    """One term, mostly c, at a zero's last kept bit or at the low end of a format, beside zeros of its sign, all or all
-    but a few: what is left of it is a sign."""
-    terms.c_first(places, terms.flags() | terms.flags())
+    """One term, mostly c, at a zero's last kept bit or at the low end of a format, or a product of a subnormal operand,
+    beside zeros of its sign, all or all but a few: what is left of it is a sign."""
+    of_product = terms.jitter(0, 3) == 0
+    terms.c_first(places, (terms.flags() | terms.flags()) & ~of_product)
     zero = terms.pick(terms.places.zeros or terms.places.lows) - terms.pick(terms.places.reach)
     low = np.where(terms.flags() | terms.flags(), zero, terms.pick(terms.places.lows)) + terms.jitter(-2, 1)
+    least = terms.a.min_exponent + terms.b.min_exponent
+    low = np.where(of_product, least - terms.jitter(0, terms.a.fraction_bits + terms.b.fraction_bits), low)
     sign = terms.flags()
     terms.negative[:] = sign[:, None] ^ (terms.rng.integers(0, 8 * terms.terms, terms.negative.shape) == 0)
     terms.put(places[0], low, sign, terms.choose(ONE, NEXT, FULL, FULL, ANY))
