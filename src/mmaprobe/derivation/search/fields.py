@@ -21,7 +21,7 @@ from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.search.descent import Group
 from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
-from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, walk
+from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, Term, Zero, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import ENDS, map_fused, map_terms
 
@@ -30,6 +30,8 @@ MOST_FIRST = 24
 """Bits, fewer than which products are cut to: those of f32's significand."""
 ROOM = 12
 """Bits that a first cut of a sum keeps beyond those of its format, at most; tuned by ``tests/recovery``."""
+MOST_MOVED = 12
+"""Places that the exponent of a zero is moved by together with the number of fraction bits, at most."""
 KEPT = ("keep", "signed_zero")
 """Whether an operand's subnormals are kept or zeros of their sign."""
 MOST_SIGNS = 40_000
@@ -106,6 +108,10 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     terms = roles.term_roles(path)
     yield from simple(path)
     if terms:
+        if any(term.zero_exponent is not None for term in _terms(path)):
+            yield path, [moved_grids(path), tied_modes()]
+        if with_zeros(path) != path:
+            yield with_zeros(path), [tied_zeros(path)]
         yield path, [roles.products(path)[0], tied_zeros(path), tied_widths(False)]
     for role in terms:
         yield path, [zeros(path, role), roles.widths(role, False)]
@@ -210,6 +216,39 @@ def all_zeros(value: int | None) -> Edit:
     return lambda path: map_terms(path, lambda term: replace(term, zero_exponent=value))
 
 
+def moved_grids(path: Datapath) -> Axis:
+    """Numbers of fraction bits and exponents of zeros that leave the grid of a sum of tiny terms where it is."""
+    fewest = min((term.fraction_bits for term in _terms(path) if term.fraction_bits is not None), default=0)
+    return NumberAxis(moved_grid, tuple(range(-min(MOST_MOVED, fewest), MOST_MOVED + 1)))
+
+
+def _terms(path: Datapath) -> list[Term]:
+    return [term for node in walk(path.tree) if isinstance(node, Fused) for term in node.terms]
+
+
+@cache
+def moved_grid(by: int) -> Edit:
+    """So many more fraction bits of every term, and a zero that shows an exponent as much larger."""
+
+    def at(term: Term) -> Term:
+        if term.fraction_bits is None or term.zero_exponent is None:
+            return term
+        return replace(term, fraction_bits=term.fraction_bits + by, zero_exponent=term.zero_exponent + by)
+
+    return lambda path: map_terms(path, at)
+
+
+def with_zeros(path: Datapath) -> Datapath:
+    """The datapath whose rounded aligned sums of products alone, or of groups, begin with a zero."""
+
+    def at(node: Fused) -> Fused:
+        if node.to is None or any(roles.term_role(term) == "acc" for term in node.terms):
+            return node
+        return replace(node, terms=(replace(node.terms[0], of=Zero()), *node.terms))
+
+    return map_fused(path, at)
+
+
 def _widths(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
     """Fraction bits and roundings, of all terms together and of one kind."""
     uncut = field_choices.may_be_uncut(path)
@@ -248,14 +287,24 @@ def _conversions(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     inner = _inner(path)
     for name in wide_formats():
         yield converted(path, name), [rounding(inner), rounding("result")]
+        if path.result is None:
+            yield carried(path, name), [rounding(inner)]
     if path.result is not None:
         yield path, [first_cuts(inner, precisions), rounding(inner), rounding("result")]
+        most = formats.get(roles.encode_of(path, "root").format).fraction_bits  # type: ignore[union-attr]
+        yield from ((path, [numbered_cuts(inner, mode, most)]) for mode in formats.ROUNDINGS)
 
 
 def converted(path: Datapath, name: str) -> Datapath:
     """The datapath with this format in between, and a last conversion to its result's."""
     wide = roles.encodes(_inner(path), lambda to: replace(to, format=name, first=None))(path)
     return replace(wide, result=path.result or Encode(path.d))
+
+
+def carried(path: Datapath, name: str) -> Datapath:
+    """The datapath with this format in between, and a last conversion that does all that its whole sum did."""
+    wide = roles.encodes(_inner(path), lambda to: Encode(name, zero=to.zero, underflow=to.underflow))(path)
+    return replace(wide, result=roles.encode_of(path, "root"))
 
 
 def _products(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:

@@ -64,27 +64,36 @@ def _erased(node: Node) -> Hashable:
 def ordered(instruction: Instruction, shape: Shape, path: Datapath) -> Iterator[Datapath]:
     """The numbers of a datapath in every member of its shape, with the lanes taken in every usual order."""
     for structure in shape.members:
-        moved = _moved(instruction, structure, path)
+        moved = alike(instruction, structure, path)
+        assert moved is not None
         step = structure.piece or structure.step
         fixed = structure.scaled or structure.placed
         for order in [structure.order] if fixed else orders(instruction.k, step, structure.fused):
             yield replace(moved, order=order)
 
 
-def _moved(instruction: Instruction, structure: Structure, path: Datapath) -> Datapath:
-    """Another structure with the rules of each kind of term, of the inner sums and of the root of a datapath."""
+def alike(instruction: Instruction, structure: Structure, path: Datapath) -> Datapath | None:
+    """Another structure with the rules of each kind of term, of the inner sums and of the root of a datapath; None
+    where the datapath has no such term."""
     root, inner = roles.encode_of(path, "root"), roles.encode_of(path, "inner")
     assert root is not None
     rules = {(roles.term_role(t), n.to is None): t for n in walk(path.tree) if isinstance(n, Fused) for t in n.terms}
+    built = grammar.build(instruction, structure, root)
+    wanted = {(roles.term_role(t), n.to is None) for n in walk(built.tree) if isinstance(n, Fused) for t in n.terms}
+    for role, handed in wanted - set(rules):
+        other = rules.get((role, not handed)) or rules.get(("products", handed)) or rules.get(("products", not handed))
+        if other is None:
+            return None
+        rules[role, handed] = other
 
     def at(node: Fused) -> Fused:
         known = [(term, rules[roles.term_role(term), node.to is None]) for term in node.terms]
         return replace(node, terms=tuple(replace(rule, of=term.of) for term, rule in known))
 
-    built = map_fused(grammar.build(instruction, structure, root), at)
+    built = map_fused(built, at)
     if inner is not None:
         built = roles.encodes("inner", lambda _: inner)(built)
-    return replace(path, tree=built.tree, step=built.step)
+    return replace(path, tree=built.tree, step=built.step, order=structure.order, scale=built.scale)
 
 
 class Places:

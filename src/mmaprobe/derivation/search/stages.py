@@ -26,7 +26,7 @@ from mmaprobe.derivation.hypotheses.structures import Structure
 from mmaprobe.derivation.search import fields, skeletons
 from mmaprobe.derivation.search.descent import Ways, descend, descent, race
 from mmaprobe.derivation.search.integer_order import order_told, order_vectors
-from mmaprobe.derivation.search.lane_orders import Places, Shape, ordered, shapes
+from mmaprobe.derivation.search.lane_orders import Places, Shape, alike, ordered, shapes
 from mmaprobe.derivation.search.loss import Found, Graded
 from mmaprobe.derivation.search.nan_order import NanOrder, nan_codes
 from mmaprobe.derivation.search.single_terms import Alone, fit_alone
@@ -73,6 +73,9 @@ LOOKED = 200
 """Vectors of each kind among which those are chosen."""
 AIMED = 600
 """Vectors at the numbers of the datapaths at hand among those."""
+LOWERED = (4, 8, 28)
+"""Structures without their lanes that go downhill a sweep, the nearest first: these, and so many more as long as none
+of them agrees."""
 RANKED = (12, 40)
 """Datapaths, the nearest of all structures, that go downhill a sweep: these, and so many where none of them agrees."""
 KEPT = 12
@@ -279,7 +282,10 @@ class Search:
         return Near(*descend(near.path, seen, fields.simple, sweeps), near.name)
 
     def _shapes(self, every: Sequence[Structure], equal: Graded) -> list[tuple[Shape, Near]]:
-        """The structures nearest to the answers to equal lanes, which show no order of the lanes."""
+        """The structures nearest to the answers to equal lanes, which show no order of the lanes.
+
+        The nearest go downhill first, and every other gets the numbers of the best of these.
+        """
         assert self.alone is not None
         begin = [
             (shape, path, name)
@@ -288,16 +294,28 @@ class Search:
         ]
         rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
         close: list[tuple[Shape, Near]] = []
-        for part in (slice(RANKED[0]), slice(*RANKED)):
-            close += [(shape, self._simple(each, equal, 1)) for shape, each in rough[part]]
+        for count in LOWERED:
+            close += [(shape, self._simple(each, equal, 1)) for shape, each in rough[:count]]
             close.sort(key=_second)
-            if close and close[0][1].loss == 0:
+            rough = _best_of_each([*rough[count:], *self._given(close[:1], begin, equal)])
+            if not rough or close[0][1].loss == 0:
                 break
-        found = list({id(shape): (shape, each) for shape, each in reversed(close)}.values())[::-1][:KEPT]
+        close += [each for each in rough if each[1].loss == 0]
+        found = _best_of_each(close)
         if found and found[0][1].loss:
             moved = ((shape, self._simple(self._odd(each, equal), equal, 2)) for shape, each in found[: BEST + 2])
             found = sorted(moved, key=_second)
-        return found
+        return found[: max(KEPT, sum(each.loss == 0 for _, each in found))]
+
+    def _given(
+        self, best: list[tuple[Shape, Near]], every: list[tuple[Shape, Datapath, str]], equal: Graded
+    ) -> Iterator[tuple[Shape, Near]]:
+        """All structures with the numbers of the best, where they have terms and sums of these kinds."""
+        for _, near in best:
+            for shape, name in {id(shape): (shape, name) for shape, _, name in every}.values():
+                path = alike(self.instruction, shape.members[0], near.path)
+                if path is not None:
+                    yield shape, Near(path, equal.total(path), name)
 
     def _laned(self, shape: Shape, near: Near, seen: Graded) -> list[Near]:
         """The lanes in the order nearest to all plain answers: a usual one, or the one that single lanes tell."""
@@ -573,6 +591,14 @@ def _distance(found: Found) -> float:
 
 def _second(each: tuple[Shape, Near]) -> float:
     return each[1].loss
+
+
+def _best_of_each(near: Iterable[tuple[Shape, Near]]) -> list[tuple[Shape, Near]]:
+    """The nearest of every shape, the nearest first."""
+    found: dict[int, tuple[Shape, Near]] = {}
+    for each in sorted(near, key=_second):
+        found.setdefault(id(each[0]), each)
+    return list(found.values())
 
 
 def unlike(near: Iterable[Near]) -> list[Near]:
