@@ -48,20 +48,16 @@ _WIDTH = COLUMNS["header"].index("width")
 @dataclass(frozen=True)
 class Spent:
     """Units of work by stage, in the order in which the stages were first entered, of the ``most`` that were allowed
-    (None: any number)."""
+    (None: any number); ``ended``: whether more was asked for than was to be had."""
 
     stages: tuple[tuple[str, int], ...]
     most: int | None
+    ended: bool = False
 
     @property
     def total(self) -> int:
         """Units of work of all stages."""
         return sum(units for _, units in self.stages)
-
-    @property
-    def ended(self) -> bool:
-        """Whether more was asked for than was allowed."""
-        return self.most is not None and self.total > self.most
 
     def __str__(self) -> str:
         stage, units = max(self.stages, key=lambda each: each[1], default=("nothing", 0))
@@ -81,20 +77,26 @@ class SpentError(Exception):
 
 @dataclass
 class Allowance:
-    """The ``most`` units of work that a derivation may take, and what each stage took so far."""
+    """The ``most`` units of work that a derivation may take, and what each stage took so far; so many of them ``kept``
+    for what comes after the search has ended without an answer (``release``)."""
 
     most: int | None = ALLOWANCE
     stage: str = "the first vectors"
     stages: dict[str, int] = field(default_factory=dict)
+    kept: int = 0
     left: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.left = float("inf") if self.most is None else self.most
+        self.left = float("inf") if self.most is None else self.most - self.kept
+
+    def release(self) -> None:
+        """Let what was kept be taken as well."""
+        self.left, self.kept = max(self.left, 0) + self.kept, 0
 
     @property
     def spent(self) -> Spent:
         """What was taken so far."""
-        return Spent(tuple(self.stages.items()), self.most)
+        return Spent(tuple(self.stages.items()), self.most, self.left < 0)
 
     def spend(self, units: int) -> None:
         """Take so much for the stage under way; SpentError where that is more than is left."""

@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.budget import NEIGHBOUR, price
+from mmaprobe.derivation.budget import NEIGHBOUR, STRIP, price
 from mmaprobe.derivation.certificate import Certificate, Coverage, Key, SearchedVectors, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
@@ -30,6 +30,7 @@ from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attac
 from mmaprobe.devices.base import run_tiles, run_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.checker import Argument
+from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.models import engine
@@ -37,6 +38,7 @@ from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
+from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
 from mmaprobe.parameters.table import fields_said
@@ -84,12 +86,20 @@ FEW = 8
 """Vectors of all pairs that are wrong, at most, where that is a fault of a circuit and no rule."""
 
 
-def parts(size: int) -> Iterator[Indices]:
-    """``LEAST`` numbers, then twice as many, and so on, up to ``size``."""
-    start, length = 0, LEAST
+def parts(size: int, first: int = LEAST) -> Iterator[Indices]:
+    """``first`` numbers, then twice as many, and so on, up to ``size``."""
+    start, length = 0, first
     while start < size:
         yield np.arange(start, min(start + length, size))
         start, length = start + length, 2 * length
+
+
+def _changed(path: Datapath, near: Neighbour) -> Datapath | None:
+    """A datapath with what a neighbour of another one changes; None where it has no such."""
+    try:
+        return mutate(path, near.field, near.value)
+    except UsageError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -206,7 +216,8 @@ class Settlement:
         if not self.state.session.all.count or not left:
             return left
         vectors, answers = self.state.session.all.seen()
-        for part in parts(vectors.size):
+        mixed = np.random.default_rng(vectors.size).permutation(vectors.size)  # what was asked for alike is alike
+        for part in (mixed[each] for each in parts(vectors.size, STRIP)):
             if not left:
                 break
             some = take(vectors, part)
@@ -347,20 +358,31 @@ class Settlement:
         current = self.state.current
         if self.state.relative_of is None and formats.get(self.instruction.d).is_float:
             said = fields_said(current)  # what is simpler in itself may say more: ``_plainer`` would take it back
-            less = self.state.session.all.alive([path for path in simpler(current) if fields_said(path) <= said])
+            plain = [path for path in simpler(current) if fields_said(path) <= said and self._as_fast(path)]
+            less = self.state.session.all.alive(plain)
             if less:
                 self.state.believed, self.state.others = less[0], [current, *self.state.others]
                 self._simplify()
 
     def _plainer(self) -> bool:
-        """Believe a neighbour left that says less, of two that nothing tells apart: whether there is one."""
-        most = fields_said(self.state.current)
-        less = next((n.datapath for n in self.left if fields_said(n.datapath) < most), None)
-        if less is None:
+        """Believe what says less where nothing told it from the current datapath: a neighbour left, and with it all
+        others of which everything asked speaks for all together; whether there is one."""
+        found = self.state.current
+        for near in self.left:
+            changed = near.datapath if found is self.state.current else _changed(found, near)
+            if changed is None or fields_said(changed) >= fields_said(found) or not self._as_fast(changed):
+                continue
+            if found is self.state.current or self.state.session.all.alive([changed]):
+                found = changed
+        if found is self.state.current:
             return False
-        self.state.believed, self.state.others = less, [self.state.current, *self.state.others]
+        self.state.believed, self.state.others = found, [self.state.current, *self.state.others]
         self.state.proofs.clear()
         return True
+
+    def _as_fast(self, path: Datapath) -> bool:
+        """Whether the engine holds a datapath, where it holds the current one."""
+        return engine.refusal(path) is None or engine.refusal(self.state.current) is not None
 
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""

@@ -6,6 +6,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import ALLOWANCE, NOTHING, Allowance, Spent, SpentError
 from mmaprobe.derivation.certificate import Certificate
@@ -49,6 +50,11 @@ OPTIONS: dict[str, Rule] = {
     "say": or_none(FUNCTION),
 }  # fmt: skip
 """Options of ``derive``; a seed is whatever ``seeds.fixed`` takes."""
+KEPT = 0.2
+"""Of the allowance the part that is kept for mending and settling the closest datapath where the search ends without an
+answer; tuned by ``tests/recovery``."""
+MENDED = "the closest, mended"
+"""What pays for that, as the allowance names it."""
 LEFT = 16
 """Hypotheses that are given where the allowance ran out; a person compares no more."""
 
@@ -165,14 +171,12 @@ def _derived(
     findings: dict[str, Finding], allowance: int, say: Say | None,
 ) -> Derivation:  # fmt: skip
     begin = time.monotonic()
-    session = Session(device, instruction, seed, say or (lambda _: None), Allowance(allowance))
+    own = Allowance(allowance, kept=int(allowance * KEPT))
+    session = Session(device, instruction, seed, say or (lambda _: None), own)
     state = State(session, dict(findings))
     search = Search(state)
     try:
-        path = search.run(start)
-        certificate = path if isinstance(path, Ended) else Settlement(search).run(path, fresh)
-        if isinstance(certificate, Ended):
-            certificate = _again(search, certificate, fresh)
+        certificate = _settled(search, start, fresh)
         if isinstance(certificate, Ended):
             reason = f"no datapath of the grammar was found that fits: {certificate.stage}"
             outcome = _outside(state, reason, certificate.closest)
@@ -209,14 +213,41 @@ def _contradicted(state: State, text: str) -> dict[str, Any]:
     return outcome
 
 
+def _settled(search: Search, start: Datapath | None, fresh: int) -> Certificate | Ended:
+    """What the search came up with, settled; where it ends without an answer, or has used up its part of the allowance,
+    the closest, mended."""
+    try:
+        path = search.run(start)
+        ended = path if isinstance(path, Ended) else Settlement(search).run(path, fresh)
+        if not isinstance(ended, Ended):
+            return ended
+    except SpentError as spent:
+        search.session.allowance.release()
+        if search.contradiction or search.closest is None:
+            raise
+        ended = Ended(str(spent), search.closest)
+        if isinstance(found := _again(search, ended, fresh), Ended):
+            raise
+        return found
+    search.session.allowance.release()
+    return _again(search, ended, fresh)
+
+
 def _again(search: Search, ended: Ended, fresh: int) -> Certificate | Ended:
     """From the closest datapath once more, where changes of single fields mend all that it got wrong."""
     if ended.closest is None:
         return ended
+    search.session.begin(MENDED)
     vectors, answers = search.session.all.seen()
-    path = mended(ended.closest, vectors, answers, Allowance(MENDING))
-    if path == ended.closest or (evaluate(path, vectors) != answers).any():
-        return Ended(ended.stage, path)
+    own = Allowance(int(min(MENDING, search.session.allowance.left)))
+    path = mended(ended.closest, vectors, answers, own)
+    search.session.allowance.spend(own.spent.total)
+    if (evaluate(path, vectors) != answers).any():
+        is_float = formats.get(search.instruction.d).is_float
+        found = search.mended(path) if is_float else None  # what is left may be a matter of NaNs alone
+        if found is None:
+            return Ended(ended.stage, path)
+        path = found
     return Settlement(search).run(path, fresh)
 
 
