@@ -22,7 +22,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.devices.base import Device, Support
-from mmaprobe.errors import UsageError
+from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.model import bind, run_tiles, run_vectors
@@ -35,6 +35,9 @@ LIMIT = 120.0
 JUDGED = 400
 """Vectors of every family, the generators' and the judge's own, that decide whether two datapaths are one function."""
 SEED = 991
+LOST = "a sum that every unit gets right"
+"""What a refusal says of a unit whose zeros show so large an exponent that 1 + 0 comes out wrong: a few in a thousand
+are such."""
 VERDICTS = ("recovered", "inconclusive", "stopped", "wrong", "error")
 
 
@@ -123,6 +126,8 @@ def recover(
     except LateError as late:
         return Outcome(name, kind, "stopped", seconds=limit, reason=str(late)), None
     except Exception as error:
+        if isinstance(error, DeviceError) and LOST in str(error):
+            return Outcome(name, kind, "inconclusive", "refused", reason=str(error)), None
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno} of {Path(where.filename).name})"
         return Outcome(name, kind, "error", seconds=time.thread_time() - began, reason=reason), None

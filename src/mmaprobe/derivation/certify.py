@@ -330,6 +330,7 @@ class Settlement:
         near = [n.datapath for n in neighbours(current)]
         first = [path for path in more if path in set(near)]
         alive = view.alive(list(dict.fromkeys([*first, *self.state.others, *near])))
+        alive = [path for path in alive if self._as_fast(path)] or alive
         if not alive:
             return False
         before = numbers(current)

@@ -106,6 +106,7 @@ def ends(path: Datapath) -> Iterator[Group]:
 def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     """Numbers and ends in the pairs that hide each other, and every group of numbers."""
     terms = roles.term_roles(path)
+    yield from _held_otherwise(path)
     yield from simple(path)
     if terms:
         if any(term.zero_exponent is not None for term in _terms(path)):
@@ -122,6 +123,17 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     if len(terms) > 1:
         yield from ((path, [zeros(path, role), flush(part)]) for role in terms for part in roles.parts_of(path))
     yield from odd(path, precisions)
+
+
+def _held_otherwise(path: Datapath) -> Iterator[Group]:
+    """Another format for what a first cut has made short already, with the roundings and overflows of that format."""
+    for part in parts_apart(path):
+        to = roles.encode_of(path, part)
+        if part != "result" and to is not None and to.first is not None:
+            for name in wide_formats():
+                if name != to.format and (part != "product" or formats.get(name).container_bits < 64):
+                    held = roles.encodes(part, lambda to, name=name: replace(to, format=name))  # type: ignore[misc]
+                    yield held(path), [roles.roundings(part)]
 
 
 def signs(path: Datapath, alike: Callable[[Datapath], bool], pairs: bool = False) -> list[Axis]:

@@ -159,11 +159,12 @@ class Graded:
 
     def least(self, hypotheses: Living) -> Found | None:
         """The hypothesis with the least loss, the first of several; None where there is none."""
+        return next(iter(self.foremost(hypotheses)), None)
+
+    def foremost(self, hypotheses: Living) -> list[Found]:
+        """Those hypotheses that are left of all with their losses, the least first."""
         left, losses = hypotheses.thinned(self.vectors, self.loss, _nearer, FIRST)
-        if not len(left):
-            return None
-        best = np.arange(len(losses)) == losses.argmin()
-        return next(iter(left.kept(best))), float(losses.min())
+        return sorted(zip(left, losses.tolist(), strict=True), key=_loss)
 
 
 SPARSE = 12
@@ -216,6 +217,10 @@ def _levels(every: Combinations) -> list[_Level]:
             return found
         reach = tuple(0 if s == 1 and (reach is None or reach[i] == 0) else s for i, s in enumerate(strides))
         strides = [max(1, s // STRIDE) if s > 1 else 1 for s in strides]
+
+
+def _loss(found: Found) -> float:
+    return found[1]
 
 
 def _nearer(losses: Losses) -> NDArray[np.bool_]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from math import inf
 
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.budget import DATAPATH, Allowance
 from mmaprobe.derivation.discriminate import Pool, eliminate, telling
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
@@ -40,6 +41,7 @@ from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.derivation.vectors.stages import Pools
+from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, Special
 from mmaprobe.parameters.rewrite import simpler, spellings
@@ -82,6 +84,10 @@ KEPT = 12
 """Datapaths that are kept after each sweep."""
 BEST = 4
 """Datapaths that go on to the moves that add and remove, and to the ends of the range."""
+WIDE = ("f32", "f64")
+"""Formats that other structures may hold a sum in until the last conversion."""
+ELSEWHERE = 24
+"""Other structures, without their lanes, whose lanes are tried in every usual order with the numbers of the nearest."""
 ODD_TURNS = 4
 """Turns through the moves that add and remove, at most."""
 FINISHING = 8
@@ -123,6 +129,8 @@ class Search:
         self.plain = View(self.session, partial(plain, self.instruction))
         self.finite = View(self.session, self._is_finite)
         self.alone: Alone | None = None
+        self.equal: Graded | None = None
+        """The answers to equal lanes."""
         self.paths: Iterator[Datapath] = iter(())
         self.nearest: list[Near] = []
         """Those nearest to all answers."""
@@ -223,6 +231,8 @@ class Search:
             every = self._shapes(skeletons.all_structures(self.instruction), equal)
             found = [each for shape, path in every for each in self._laned(shape, path, seen)]
             near = yield from self._agreeing(self._lowered([*found, *near], seen), seen, 0)
+            if near and near[0].loss:
+                near = yield from self._agreeing(self._lowered([*self._elsewhere(near[0], seen), *near], seen), seen, 0)
             yield from self._taken_on(self._further(near, seen))
         if self.contradiction:
             raise ContradictedError(self.contradiction)
@@ -254,7 +264,8 @@ class Search:
         seen = self._plain_seen()
         self.alone = alone = alone.with_precision(seen.fmt.fraction_bits + seen.fmt.padding - seen.unit)
         both = join([single, equal]), answers[: single.size + equal.size]
-        return alone, seen, Graded.of(made, [both], allowance)
+        self.equal = Graded.of(made, [both], allowance)
+        return alone, seen, self.equal
 
     def _plain_seen(self) -> Graded:
         return Graded.of(self.instruction, [self.plain.seen()], self.session.allowance)
@@ -401,10 +412,41 @@ class Search:
             else:
                 near = _unequal(sorted(near, key=_loss))[:BEST]
             self.nearest = [*near, *self.nearest]
+            others = self._elsewhere(near[0], seen)
+            if others:
+                near = others
+                continue
             some, near = (near[:1], near[1:]) if near[0].loss == 0 else (near, [])
             for each in some:
                 if each.loss <= some[0].loss + WITHIN:
                     yield from self.finished(each.path)
+
+    def _elsewhere(self, near: Near, seen: Graded) -> list[Near]:
+        """Other structures with the numbers of a datapath that are nearer to the answers: of those nearest to equal
+        lanes, the lanes in every usual order."""
+        if not near.loss or self.equal is None:
+            return []
+        numbers = [near.path, *(fields.carried(near.path, name) for name in WIDE if near.path.result is None)]
+        begin: list[tuple[Shape, Near]] = []
+        for shape, path in product(shapes(skeletons.all_structures(self.instruction)), numbers):
+            changed = alike(self.instruction, shape.members[0], path)
+            if changed is not None:
+                begin.append((shape, Near(path, self.equal.total(changed))))
+        some = [(shape, each.path) for shape, each in _best_of_each(begin)[:ELSEWHERE]]
+        names = {
+            path: shape.name
+            for shape, numbered in some
+            for path in ordered(self.instruction, shape, numbered)
+            if path != near.path
+        }
+        found = self._foremost(names, seen.wrong_first(near.path))
+        return [Near(path, loss, names[path]) for path, loss in found if loss < near.loss][:BEST]
+
+    def _foremost(self, paths: Iterable[Datapath], seen: Graded) -> list[Found]:
+        """Of the datapaths that the engine holds those nearest to the answers, the nearest first."""
+        held = [path for path in paths if program(path) is not None]
+        self.session.allowance.spend(DATAPATH * len(held))
+        return seen.foremost(several(held, self.session.allowance))
 
     def _by_ends(self, near: Iterable[Near], seen: Graded) -> Iterator[Near]:
         yield from (Near(*descend(each.path, seen, ENDS.ways, 1), each.name) for each in near)

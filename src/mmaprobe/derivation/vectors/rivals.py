@@ -144,15 +144,17 @@ def _carry(terms: Terms, places: list[Ints]) -> None:
 
 
 def _labels(terms: Terms, places: list[Ints]) -> None:
-    """Two terms that cancel, of a subnormal operand, and a last kept bit below what their labels say."""
+    """Two terms that cancel, of a subnormal operand or two, and a last kept bit below what their labels say, or the
+    last bit of one of the two."""
     depth = terms.jitter(1, max(terms.a.fraction_bits, 1))
-    label = np.where(terms.flags(), terms.a.min_exponent + terms.b.max_exponent,
-                     terms.b.min_exponent + terms.a.max_exponent)  # fmt: skip
+    a, b = terms.a, terms.b
+    mixed = a.min_exponent + b.max_exponent, b.min_exponent + a.max_exponent
+    label = terms.pick((*mixed, a.min_exponent + b.min_exponent))
     sign = terms.flags()
     terms.fill(label - terms.pick(terms.places.reach) - terms.jitter(0, 3))
     terms.put(places[2], label - terms.pick(terms.places.reach) + terms.jitter(-3, 1))
     terms.put(places[1], label - depth, sign, ONE)
-    terms.put(places[0], label - depth, ~sign, ONE)
+    terms.put(places[0], label - depth, ~sign, terms.choose(ONE, ONE, NEXT))
 
 
 def _specials(terms: Terms, places: list[Ints]) -> None:
