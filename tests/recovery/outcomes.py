@@ -22,7 +22,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.devices.base import Device, Support
-from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.errors import DeviceError
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.model import bind, run_tiles, run_vectors
@@ -121,8 +121,6 @@ def recover(
     try:
         with limited(limit):
             derivation = derive(device, instruction, seed=seed, allowance=allowance)
-    except UsageError as refusal:
-        return Outcome(name, kind, "inconclusive", "refused", reason=str(refusal)), None
     except LateError as late:
         return Outcome(name, kind, "stopped", seconds=limit, reason=str(late)), None
     except Exception as error:

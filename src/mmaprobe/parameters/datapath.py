@@ -434,13 +434,13 @@ def _check_operands(path: Datapath) -> None:
     if path.product.multiply != "exact" and not bits:
         raise UsageError(f"multiply is {path.product.multiply}, which is for b1; {path.a} times {path.b} must be exact")
     checks.a(Encode, "result", path.result, optional=True)
-    if path.result is not None and not _holds(formats.get(path.d), formats.get(path.result.format)):
+    if path.result is not None and not holds(formats.get(path.d), formats.get(path.result.format)):
         raise UsageError(
             f"format of result is {path.result.format}; it must be that of d, {path.d}, or laid out as it is"
         )
 
 
-def _holds(d: formats.Format, narrow: formats.Format) -> bool:
+def holds(d: formats.Format, narrow: formats.Format) -> bool:
     """Whether every code of the narrower format is one of d: f32 holds e8m13, whose last fraction bits are padding."""
     if not (d.is_float and narrow.is_float):
         return d == narrow

@@ -108,11 +108,12 @@ def structures_of(answer: Any, k: int, scale_size: int = 0) -> Iterator[Structur
 
 
 def _scaled(pattern: Sum, k: int, size: int) -> Iterator[Structure]:
+    """Sums of scale blocks over the lanes of a pattern; one block and c are two terms, aligned or not."""
     step, rest = len(lanes_of(pattern)), [term for term in pattern.terms if term != C]
     apart = len(rest) == 1 and isinstance(rest[0], Sum)
     if apart or all(isinstance(term, int) for term in rest):
         for each in scaled_structures(k, C in pattern.terms, size):
-            if (each.step, each.apart) == (step, apart):
+            if each.step == step and (each.apart == apart or apart):
                 yield replace(each, name=f"{each.name}, read", placed=True)
 
 

@@ -21,7 +21,7 @@ from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.search.descent import Group
 from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
-from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, Term, Zero, walk
+from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, Term, Zero, holds, walk
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.rewrite import ENDS, map_fused, map_terms
 
@@ -38,6 +38,8 @@ MOST_SIGNS = 40_000
 """Combinations of signs and flushes, at most: a second of one core where K is 64."""
 TINY = (("keep", "after"), *(("signed_zero", when) for when in choices(Encode, "tininess")))
 """Whether tiny results are kept or zeros of their sign, and how they are judged tiny."""
+SIGNED = ("subnormals", "tininess", "zero", "underflow")
+"""Fields of an Encode of which signs of zeros tell."""
 FURTHER = tuple(name for name in ENDS if name not in ("subnormals", "tininess", "overflow", "zero", "underflow"))
 """Fields of an Encode at the ends of its range that have no group of their own here."""
 
@@ -150,10 +152,17 @@ def signs(path: Datapath, alike: Callable[[Datapath], bool], pairs: bool = False
         some = [each for each in TINY if each in left[part]]
         flushes = [(how, when) for kept, when in some for how in (("keep",) if kept == "keep" else SUBNORMALS[1:])]
         both = product(flushes, choices(Encode, "zero"), choices(Encode, "underflow"))
-        axes.append([_signed(part, how, when, zero, under) for (how, when), zero, under in both])
+        values = [dict(zip(SIGNED, (*flush, *signs), strict=True)) for flush, *signs in both]
+        axes.append(roles.encode_values(part, values))
+    return axes
+
+
+def fewer(axes: list[Axis]) -> list[Axis]:
+    """The axes, the longest of them cut in half as often as it takes to make no more than ``MOST_SIGNS``."""
+    axes = list(axes)
     while np.prod([float(len(axis)) for axis in axes]) > MOST_SIGNS:
         widest = max(range(len(axes)), key=lambda i: len(axes[i]))
-        axes[widest] = axes[widest][: len(axes[widest]) // 2]
+        axes[widest] = list(axes[widest])[: len(axes[widest]) // 2]
     return axes
 
 
@@ -176,11 +185,6 @@ def _untold(
 def tiny_results(part: str, subnormals: Any, tininess: Any) -> Edit:
     """Keep or flush the tiny results of a part, judged tiny so."""
     return roles.encodes(part, lambda to: replace(to, subnormals=subnormals, tininess=tininess))
-
-
-def _signed(part: str, subnormals: Any, tininess: Any, zero: Any, underflow: Any) -> Edit:
-    rule = {"subnormals": subnormals, "tininess": tininess, "zero": zero, "underflow": underflow}
-    return roles.encodes(part, lambda to: replace(to, **rule))
 
 
 def operand_names(path: Datapath) -> list[str]:
@@ -261,6 +265,16 @@ def with_zeros(path: Datapath) -> Datapath:
     return map_fused(path, at)
 
 
+def without_zeros(path: Datapath) -> Datapath:
+    """The datapath whose sums of other terms hold no zero: a zero takes the sign of one that is negative."""
+
+    def at(node: Fused) -> Fused:
+        terms = tuple(term for term in node.terms if not isinstance(term.of, Zero))
+        return replace(node, terms=terms) if 0 < len(terms) < len(node.terms) else node
+
+    return map_fused(path, at)
+
+
 def _widths(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
     """Fraction bits and roundings, of all terms together and of one kind."""
     uncut = field_choices.may_be_uncut(path)
@@ -316,7 +330,10 @@ def converted(path: Datapath, name: str) -> Datapath:
 def carried(path: Datapath, name: str) -> Datapath:
     """The datapath with this format in between, and a last conversion that does all that its whole sum did."""
     wide = roles.encodes(_inner(path), lambda to: Encode(name, zero=to.zero, underflow=to.underflow))(path)
-    return replace(wide, result=roles.encode_of(path, "root"))
+    last = roles.encode_of(path, "root")
+    assert last is not None
+    fits = holds(formats.get(path.d), formats.get(last.format))
+    return replace(wide, result=last if fits else replace(last, format=path.d))
 
 
 def _products(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
@@ -324,11 +341,16 @@ def _products(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
     fused = [tied_widths(field_choices.may_be_uncut(path)), tied_modes()] if terms else []
     if path.product.to is not None:
         yield with_product(path, None), fused
+    yield from rounded_products(path)
+    for mode in formats.ROUNDINGS:
+        yield with_product(path, Encode("f32")), [numbered_cuts("product", mode, MOST_FIRST)]
+
+
+def rounded_products(path: Datapath) -> Iterator[Group]:
+    """Products rounded to each format."""
     for name in wide_formats():
         if formats.get(name).container_bits < 64:
             yield with_product(path, Encode(name)), [roles.roundings("product")]
-    for mode in formats.ROUNDINGS:
-        yield with_product(path, Encode("f32")), [numbered_cuts("product", mode, MOST_FIRST)]
 
 
 def with_product(path: Datapath, to: Encode | None) -> Datapath:

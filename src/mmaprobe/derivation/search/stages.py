@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
-from math import inf
+from itertools import combinations, product
 
 import numpy as np
 
@@ -522,22 +521,39 @@ class Search:
         def alike(other: Datapath) -> bool:
             return magnitudes.total(other) <= bound
 
-        best = self._by_signs(path, bound, alike, seen)
-        for other in spellings(path) if best[1] > bound else ():
-            if best[1] > bound and alike(other):
-                best = min(best, self._by_signs(other, bound, alike, seen), key=_distance)
+        best, others = self._by_signs(path, alike, seen), []
+        if best[1] > bound:
+            bases = dict.fromkeys([path, fields.without_zeros(path)])
+            rounded = (other for base in bases for other in self._rounded(base, magnitudes))
+            spelled = dict.fromkeys([*bases, *spellings(path), *rounded])
+            others = [other for other in spelled if other != path and alike(other)]
+        for hidden, some in ((False, others), (True, [path, *others])):
+            for other in some:
+                if best[1] <= bound:
+                    return best
+                best = min(best, self._by_signs(other, alike, seen, hidden), key=_distance)
+        for at_once in (self._all_signs, lambda other, *_: descend(other, seen, SIGNS.ways, 2)):
+            if best[1] > bound:
+                best = min(best, at_once(best[0], alike, seen), key=_distance)
         return best
 
-    def _by_signs(self, path: Datapath, bound: float, alike: Callable[[Datapath], bool], seen: Graded) -> Found:
-        """All that signs show at once; then, where some stay wrong beside the magnitudes (``bound``), the ends with
-        signs seen."""
-        found = path, inf
-        for pairs in (False, True):
-            axes = fields.signs(found[0], alike, pairs)
-            found = descend(found[0], seen, lambda at, axes=axes: [(at, axes)], 1)  # type: ignore[misc]
-            if found[1] <= bound:
-                return found
-        return descend(found[0], seen, SIGNS.ways, 2)
+    def _by_signs(self, path: Datapath, alike: Callable[[Datapath], bool], seen: Graded, hidden: bool = False) -> Found:
+        """What signs show of every two parts together; with ``hidden`` also what magnitudes show of no two changes."""
+        axes = fields.signs(path, alike, hidden)
+        return descend(path, seen, lambda at: [(at, list(pair)) for pair in combinations(axes, 2)], 2)
+
+    def _all_signs(self, path: Datapath, alike: Callable[[Datapath], bool], seen: Graded) -> Found:
+        """What signs show of all parts at once."""
+        axes = fields.fewer(fields.signs(path, alike))
+        return descend(path, seen, lambda at: [(at, axes)], 1)
+
+    def _rounded(self, path: Datapath, seen: Graded) -> Iterator[Datapath]:
+        """Exact products rounded to a format instead, in each the nearest way."""
+        if path.product.to is None:
+            for base, axes in fields.rounded_products(path):
+                found = seen.nearest(base, axes)
+                if found is not None:
+                    yield found[0]
 
     def _fresh(self, paths: Sequence[Datapath]) -> int:
         """How many vectors that were never asked the first datapath gets wrong: those that tell most datapaths apart,
