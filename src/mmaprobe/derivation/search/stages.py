@@ -216,16 +216,17 @@ class Search:
             self.session.allowance.left = min(self.session.allowance.left, CONTRADICTED)
         known = [] if self.contradiction else skeletons.read_structures(self.instruction, finding.answer)
         near: list[Near] = []
+        exact = finding.status == "exact"
         if known:
             self.session.begin("structures that a probe reads")
             near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
-            near = yield from self._agreeing(near, seen, 1 if finding.status == "exact" else 0)
+            near = yield from self._agreeing(near, seen, 1 if exact else 0, ALIKE)
         for times in MORE:
             alone, seen, equal = self._ask_plain(times)
             if known:
                 self.session.begin("structures that a probe reads")
-                turns = ODD_TURNS if finding.status == "exact" else 0
-                near = yield from self._agreeing(self._lowered(near, seen), seen, turns)
+                near = self._lowered(near, seen)
+                near = yield from self._agreeing(near, seen, ODD_TURNS if exact else 0, ALIKE)
             self.session.begin("all structures")
             every = self._shapes(skeletons.all_structures(self.instruction), equal)
             found = [each for shape, path in every for each in self._laned(shape, path, seen)]
@@ -236,11 +237,13 @@ class Search:
         if self.contradiction:
             raise ContradictedError(self.contradiction)
 
-    def _agreeing(self, near: list[Near], seen: Graded, turns: int) -> Generator[Datapath, None, list[Near]]:
-        """Those that agree with the plain answers taken on, so many ``turns`` of moves that add and remove further; the
-        nearest."""
+    def _agreeing(
+        self, near: list[Near], seen: Graded, turns: int, most: float = 0.0
+    ) -> Generator[Datapath, None, list[Near]]:
+        """Those that agree with the plain answers, or have lost no more than ``most``, taken on, so many ``turns`` of
+        moves that add and remove further; the nearest."""
         near = self._further(near, seen, turns)
-        if near and near[0].loss == 0:
+        if near and near[0].loss <= most:
             yield from self._taken_on(near)
         return near
 
