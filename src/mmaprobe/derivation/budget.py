@@ -40,7 +40,7 @@ COMBINATION = 70
 """Units of work of patching the program of a combination; measured."""
 DATAPATH = 3_500
 """Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
-NEIGHBOUR = 1_700
+NEIGHBOUR = 800
 """Units of work of changing one node's field, for each node of the tree; measured."""
 _WIDTH = COLUMNS["header"].index("width")
 

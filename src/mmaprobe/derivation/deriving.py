@@ -50,7 +50,7 @@ OPTIONS: dict[str, Rule] = {
     "say": or_none(FUNCTION),
 }  # fmt: skip
 """Options of ``derive``; a seed is whatever ``seeds.fixed`` takes."""
-KEPT = 0.2
+KEPT = 0.1
 """Of the allowance the part that is kept for mending and settling the closest datapath where the search ends without an
 answer; tuned by ``tests/recovery``."""
 MENDED = "the closest, mended"

@@ -77,7 +77,7 @@ AIMED = 600
 LOWERED = (4, 8, 28)
 """Structures without their lanes that go downhill a sweep, the nearest first: these, and so many more as long as none
 of them agrees."""
-RANKED = (12, 40)
+RANKED = (4, 12, 40)
 """Datapaths, the nearest of all structures, that go downhill a sweep: these, and so many where none of them agrees."""
 KEPT = 12
 """Datapaths that are kept after each sweep."""
@@ -275,10 +275,11 @@ class Search:
     def _ranked(self, starts: skeletons.Named, seen: Graded) -> list[Near]:
         """The nearest of these, a sweep downhill."""
         rough = sorted((self._rough(path, name, seen) for path, name in starts.items()), key=_loss)
-        first, most = RANKED
-        near = self._lowered(rough[:first], seen)
-        if near and near[0].loss and len(rough) > first:
-            near = unlike([*near, *self._lowered(rough[first:most], seen)])[:KEPT]
+        near: list[Near] = []
+        for low, high in zip((0, *RANKED), RANKED, strict=False):
+            near = unlike([*near, *self._lowered(rough[low:high], seen)])[:KEPT]
+            if len(rough) <= high or (near and not near[0].loss):
+                break
         return near
 
     def _lowered(self, near: Iterable[Near], seen: Graded) -> list[Near]:
@@ -388,8 +389,11 @@ class Search:
             return
         self._ask_ends(near[0].path)
         seen = self._seen(ENDS)
-        by_ends = unlike(self._by_ends(near, seen))
-        if by_ends and by_ends[0].loss:
+        near = sorted((Near(each.path, seen.total(each.path), each.name) for each in near), key=_loss)
+        by_ends = unlike(self._by_ends(near[:BEST], seen))
+        if by_ends[0].loss:
+            by_ends = unlike([*by_ends, *self._by_ends(near[BEST:], seen)])
+        if by_ends[0].loss:
             others = [
                 Near(path, 0.0, f"{each.name}, spelled otherwise")
                 for each in by_ends[:BEST]
