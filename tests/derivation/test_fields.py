@@ -124,3 +124,35 @@ def _told(path: Datapath) -> Iterator[object]:
     yield path.product.label
     for term in path.tree.terms:  # type: ignore[union-attr]
         yield from (term.zero_exponent, term.fraction_bits)
+
+
+@pytest.mark.parametrize("root", ["f32", "f64"])
+def test_a_format_is_carried_between_steps_to_a_conversion_that_does_what_the_sum_did(root: str) -> None:
+    """Also where the sum is held in a format that the result's cannot be."""
+    path = replace(PATH, d="f16", tree=replace(SUM, to=Encode(root, "RU", "largest", first=(7, "RZ"))))
+    found = fields.carried(path, "bf16")
+    assert found.root == Encode("bf16")
+    assert found.result == Encode("f16", "RU", "largest", first=(7, "RZ"))
+
+
+def test_what_a_first_cut_made_short_is_held_in_any_format() -> None:
+    """What it overflows to, and from where, is its format's."""
+    to = Encode("tf32", "RU", first=(4, "RNE"))
+    wanted = replace(to, format="f32", overflow="largest", rounding="RNE")
+    paths = made(fields.odd_ends(replace(PATH, tree=replace(SUM, to=to)), ()))
+    assert wanted in {path.root for path in paths}
+
+
+def test_the_grid_of_tiny_terms_stays_where_it_is() -> None:
+    """More fraction bits below a zero that shows a larger exponent: the same last place."""
+    start = map_terms(PATH, lambda term: replace(term, fraction_bits=20, zero_exponent=-130))
+    found = [edit(start) for edit in fields.moved_grids(start)]
+    grids = {(term.zero_exponent or 0) - (term.fraction_bits or 0) for path in found for term in path.tree.terms}
+    assert grids == {-150}
+    assert {term.fraction_bits for path in found for term in path.tree.terms} == set(range(8, 33))
+
+
+def test_sums_of_products_begin_with_a_zero_or_not() -> None:
+    apart = fields.with_zeros(APART)
+    assert fields.without_zeros(apart) == APART != apart
+    assert fields.with_zeros(PATH) == PATH  # c is there

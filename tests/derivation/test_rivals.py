@@ -10,7 +10,7 @@ import pytest
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, places_of
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.parameters.datapath import Fused
+from mmaprobe.parameters.datapath import Datapath, Fused
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.moves import MOVES
 from mmaprobe.parameters.mutate import mutate
@@ -92,9 +92,67 @@ SMALL = {
 def test_a_sign_alone_tells_a_zero_exponent() -> None:
     path = from_table(SMALL, "small")
     rival = mutate(path, "tree.zero_exponent", "-48")
-    made = replace(instruction(FORMS["hopper"][1]), a=path.a, b=path.b, c=path.c, d=path.d, k=2)
+    assert_told(path, rival, 16_000)
+
+
+ZERO_SIGNS = {
+    "a flushed operand's": (
+        {
+            "a": "e5m2fnuz", "b": "e5m2fnuz", "c": "bf16", "d": "bf16", "k": 37,
+            "tree": {"node": "fma", "acc": "c", "lanes": "0", "to": {"format": "bf16", "rounding": "RNO"}},
+            "step": 1, "operand_b": {"subnormals": "zero"},
+        },
+        "operand_b.subnormals", "signed_zero",
+    ),
+    "a sum's of products that underflow": (
+        {
+            "a": "e4m3fnuz", "b": "e5m2fnuz", "c": "f16", "d": "f16", "k": 16,
+            "tree": {
+                "node": "add", "y": "c", "to": {"format": "f16", "rounding": "RZ"},
+                "x": {"node": "fma", "acc": "zero", "lanes": "0", "to": {"format": "f16", "rounding": "RZ"}},
+            },
+            "step": 1, "product": {"to": {"format": "f32", "first": "3 RNE"}},
+        },
+        "tree.to.zero", "positive",
+    ),
+}  # fmt: skip
+"""Where the sign of a zero shows only if every product is a zero of one sign, or tiny and of one sign."""
+
+
+@pytest.mark.parametrize("whose", ZERO_SIGNS)
+def test_the_sign_of_a_zero_is_told_where_all_products_are_zeros_of_one_sign(whose: str) -> None:
+    table, field, value = ZERO_SIGNS[whose]
+    path = from_table(table, whose)
+    assert_told(path, mutate(path, field, value), 16_000)
+
+
+def test_the_label_of_two_subnormals_is_told_by_the_last_bit_of_what_cancels_them() -> None:
+    """One product and c: where these cancel but for the last bit of c, it is cut by one label and kept by the other."""
+    table = {
+        "a": "e2m3", "b": "e4m3", "c": "f64", "d": "f64", "k": 1,
+        "tree": {"node": "fused", "terms": ["c", "0"], "fraction_bits": 53, "to": {"format": "f64", "rounding": "RND"}},
+    }  # fmt: skip
+    path = from_table(table, "one product")
+    assert_told(path, mutate(path, "product.label", "operands"), 8_000)
+
+
+def test_a_chain_is_told_from_one_that_is_cut_by_a_product_that_ties_beside_the_smallest() -> None:
+    """A sum so far of the smallest products decides a tie that the next product makes with its own bits."""
+    to = {"format": "bf16", "first": "3 RNZ"}
+    table = {
+        "a": "f32", "b": "f32", "c": "bf16", "d": "bf16", "k": 4,
+        "tree": {"node": "add", "x": {"node": "fma", "acc": "zero", "lanes": "0..3", "to": to}, "y": "c", "to": to},
+        "product": {"to": {"format": "f16", "rounding": "RNU", "subnormals": "signed_zero"}},
+    }  # fmt: skip
+    path = from_table(table, "a chain")
+    assert_told(path, mutate(path, "cut", "what is uncut without c at 18 bits RZ"), 60_000)
+
+
+def assert_told(path: Datapath, rival: Datapath, count: int) -> None:
+    """Vectors aimed at the two tell them apart, whatever the seed."""
+    made = replace(instruction(FORMS["hopper"][1]), a=path.a, b=path.b, c=path.c, d=path.d, k=path.k)
     for seed in range(4):
-        true, other = evaluate_many([path, rival], attack_vectors(made, path, [rival], seed, 16_000))
+        true, other = evaluate_many([path, rival], attack_vectors(made, path, [rival], seed, count))
         assert (true != other).any()
 
 

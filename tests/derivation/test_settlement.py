@@ -11,9 +11,13 @@ from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Session, State
 from mmaprobe.derivation.vectors.rivals import attack_vectors
 from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.models import engine
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.parameters.table import fields_said
 
 TRUE = datapath_for("gfx942", instruction("v_mfma_f32_32x32x4_2b_f16", "gfx942"))
 FORM = instruction("v_mfma_f32_32x32x4_2b_f16", "gfx942")
@@ -38,3 +42,32 @@ def test_what_imitates_a_cut_is_seen_through(changes: dict[str, str]) -> None:
     assert isinstance(found, Certificate)
     ours, theirs = evaluate_many([state.current, TRUE], attack_vectors(FORM, TRUE, [believed], 7, 40_000))
     assert (ours == theirs).all()
+
+
+def settling(believed: Datapath) -> Settlement:
+    """A settlement of this datapath, before anything was asked, its plainer neighbours left."""
+    state = State(Session(DatapathDevice(FORM, TRUE), FORM, 5))
+    state.believed = believed
+    settlement = Settlement(Search(state))
+    said = fields_said(believed)
+    settlement.left = [near for near in neighbours(believed) if fields_said(near.datapath) < said]
+    return settlement
+
+
+FLUSHED = mutate(mutate(TRUE, "operand_a.subnormals", "signed_zero"), "operand_b.subnormals", "signed_zero")
+
+
+def test_what_says_less_is_believed_at_once() -> None:
+    settlement = settling(FLUSHED)
+    assert {near.field for near in settlement.left} >= {"operand_a.subnormals", "operand_b.subnormals"}
+    assert settlement._plainer()
+    said = settlement.state.current
+    assert (said.operand_a.subnormals, said.operand_b.subnormals) == ("keep", "keep")
+
+
+def test_what_the_engine_cannot_hold_is_not_believed_for_saying_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its vectors would cost some hundred times as much, for the same function."""
+    settlement = settling(FLUSHED)
+    monkeypatch.setattr(engine, "refusal", lambda path: None if path == FLUSHED else "too wide")
+    assert not settlement._plainer()
+    assert settlement.state.current == FLUSHED

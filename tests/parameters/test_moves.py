@@ -8,12 +8,13 @@ from mmaprobe.catalog.lookup import architectures, instruction
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.sum_order import canonical, same_sum
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.datapath import Add, Datapath, Exact, Fused
+from mmaprobe.parameters.datapath import Add, Datapath, Exact, Fused, walk
 from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.lookup import datapath_for, load
 from mmaprobe.parameters.moves import MOVES, moved
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
+from mmaprobe.parameters.table import from_table
 
 
 def path_of(arch: str, name: str) -> Datapath:
@@ -113,3 +114,21 @@ def test_what_keeps_every_bit_is_cut_at_what_can_matter() -> None:
                for bits, cut in zip((178, 89, 44), cuts.values(), strict=True))  # fmt: skip
     uncut = mutate(HOPPER, "tree.terms.0.fraction_bits", "uncut")
     assert any(name.startswith("what is uncut with c") for name in dict(MOVES["cut"](uncut)))
+
+
+def test_a_chain_and_an_addition_are_cut_like_any_sum() -> None:
+    """An f32 product is 48 bits wide and makes a tie of f32 alone, below 2**128: c's lowest bit is the first to go."""
+    to = {"format": "f32"}
+    chain = {
+        "a": "f32", "b": "f32", "c": "f32", "d": "f32", "k": 2,
+        "tree": {"node": "fma", "acc": "c", "lanes": "0,1", "to": to},
+    }  # fmt: skip
+    cuts = dict(MOVES["cut"](from_table(chain, "a chain")))
+    assert list(cuts) == [f"what is uncut with c at {bits} bits RZ" for bits in (276, 138, 69, 34)]
+    for bits, cut in zip((276, 138, 69, 34), cuts.values(), strict=True):
+        links = [node for node in walk(cut.tree) if isinstance(node, Fused)]
+        assert [len(link.terms) for link in links] == [2, 2]
+        assert {term.fraction_bits for link in links for term in link.terms} == {bits}
+    both = {"node": "add", "x": {"node": "fma", "acc": "zero", "lanes": "0,1", "to": to}, "y": "c", "to": to}
+    apart = list(MOVES["cut"](from_table(chain | {"tree": both}, "c after")))
+    assert {name.split(" at ")[0] for name, _ in apart} == {"what is uncut without c"}

@@ -6,11 +6,15 @@ import sys
 from itertools import permutations
 
 import pytest
-from outcomes import BlackBox
+from outcomes import BlackBox, compared
 from random_architectures import case
 
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.budget import Allowance, SpentError
+from mmaprobe.derivation.search.stages import Search
+from mmaprobe.derivation.session import Ended
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.mutate import mutate
 
 ANSWERED, ENDED = 24, 3
 """A seed whose architecture is found within the allowance, and one that ends without an answer."""
@@ -57,3 +61,36 @@ def test_an_allowance_ends_with_what_each_stage_took() -> None:
         allowance.spend(1)
     assert ended.value.spent.stages == (("the first vectors", 4), ("structures", 7))
     assert str(ended.value.spent) == "11 units of work, most of them (7) for structures"
+
+
+def test_a_part_that_is_kept_is_for_what_comes_after() -> None:
+    allowance = Allowance(10, kept=4)
+    with pytest.raises(SpentError, match="of 10 units"):
+        allowance.spend(7)
+    allowance.release()
+    assert not allowance.spent.ended
+    allowance.spend(4)
+    allowance.release()
+    with pytest.raises(SpentError):
+        allowance.spend(1)
+
+
+def test_where_the_search_ends_the_closest_is_mended_and_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The allowance ends in the middle of the search, with a datapath at hand that is wrong in two fields."""
+    drawn, run = case(ANSWERED), Search.run
+
+    def ends(search: Search, start: Datapath | None) -> Datapath | Ended:
+        path = run(search, start)
+        assert isinstance(path, Datapath)
+        search.state.believed = mutate(mutate(path, "operand_a.subnormals", "zero"), "tree.to.rounding", "RZ")
+        search.session.allowance.spend(10**12)
+        raise AssertionError
+
+    monkeypatch.setattr(Search, "run", ends)
+    box = BlackBox(drawn.instruction, drawn.datapath)
+    found = derive(box, drawn.instruction, seed=ANSWERED, fresh=500)
+    assert found.datapath is not None
+    assert not compared(drawn.instruction, drawn.datapath, found.datapath)[1]
+    assert dict(found.spent.stages)["the closest, mended"] > 0

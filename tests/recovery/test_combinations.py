@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
@@ -17,9 +18,10 @@ from mmaprobe.derivation.search.descent import Group, descend
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.errors import UsageError
-from mmaprobe.models.combinations import Combinations
+from mmaprobe.models.combinations import Combinations, Programs
 from mmaprobe.models.engine import evaluate, evaluate_many
 from mmaprobe.parameters.datapath import OVERFLOWS, Datapath
+from mmaprobe.parameters.rewrite import map_terms
 
 GROUPS, COMBINATIONS = 6, 24
 
@@ -94,3 +96,18 @@ def test_a_descent_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPat
     quick = end()
     monkeypatch.setattr(Combinations, "_derived", OneByOne._derived)
     assert end() == quick
+
+
+def test_an_axis_whose_ends_the_engine_cannot_hold_is_a_line_between_them() -> None:
+    """Uncut sums of scale blocks hold no zero of the largest exponents; the others take a few programs."""
+    drawn = case(20008)
+    path = map_terms(drawn.datapath, lambda term: replace(term, fraction_bits=None, zero_exponent=-100))
+    numbers = [number for number in field_choices.zero_exponents(path) if number is not None]
+    group = path, [roles.zeros(roles.term_roles(path)[0], numbers)]
+    known: Programs = {}
+    quick, slow = Combinations(*group, known), OneByOne(*group)
+    assert np.array_equal(quick.valid, slow.valid)
+    assert 100 < len(quick.valid) < len(group[1][0])
+    assert len(known) < 40
+    some, vectors = quick.valid[::97], mixed_vectors(drawn.instruction, 1, 24)
+    assert np.array_equal(quick.evaluate(some, vectors), slow.evaluate(some, vectors))

@@ -51,7 +51,7 @@ def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
             zeros |= {term.zero_exponent for term in node.terms if term.zero_exponent is not None}
     products = {path.product.to.format if path.product.to else "" for path in datapaths}
     product = formats.get(products.pop()) if len(products) == 1 and "" not in products else None
-    return TermPlaces(*(tuple(sorted(each)) for each in (reach, zeros, lows, highs)), product=product)
+    return TermPlaces(tuple(sorted(reach)), tuple(sorted(zeros)), tuple(sorted(lows)), tuple(sorted(highs)), product)
 
 
 class Terms:
