@@ -62,7 +62,7 @@ def test_what_a_probe_reads_goes_on_where_it_has_hardly_lost(monkeypatch: pytest
 
 
 def test_products_that_are_exact_by_magnitudes_are_tried_rounded() -> None:
-    """A format that products are rounded to may show in the sign of a zero alone: they are in the nearest way of each."""
+    """A format that products are rounded to may show in the sign of a zero alone: each in the nearest way."""
     small = {
         "a": "e5m2", "b": "e4m3", "c": "bf16", "d": "f32", "k": 4,
         "tree": {"node": "fused", "terms": ["c", "0,1"], "fraction_bits": 24, "to": {"format": "f32"}},

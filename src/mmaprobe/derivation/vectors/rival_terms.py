@@ -169,7 +169,7 @@ class Terms:
 
     def encoded(self) -> Batch:
         """The terms as operand codes; a product's exponent is shared by a and b as their formats allow, its sign is
-        that of one of them or of the other, or both are negative where it has none."""
+        that of a, or both of them have the other one."""
         k = self.instruction.k
         absent = self.exponent[:, :k] == ABSENT
         target = np.where(absent, 0, self.exponent[:, :k] - self.shift)
@@ -183,8 +183,7 @@ class Terms:
         plain, same = self.flags((self.count, k)), self.flags((self.count, 1))
         kind, factor = self.kind[:, :k], self.rng.integers(0, 3, (self.count, 1))
         in_a, in_b = absent & (factor != 1), absent & (factor != 0)
-        of_b = np.where(absent, in_a & ~in_b, self.flags((self.count, k)) & self.flags((self.count, 1)))
-        both = ~absent & self.flags((self.count, k)) & self.flags((self.count, 1))
+        of_b, both = in_a & ~in_b, ~absent & self.flags((self.count, k)) & self.flags((self.count, 1))
         operands = {
             "a": codes_of(self.rng, self.a, np.where(in_a, ABSENT, e_a), self.negative[:, :k] & ~of_b ^ both,
                         np.where(plain | same, kind, ONE)),
