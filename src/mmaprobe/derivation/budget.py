@@ -42,6 +42,8 @@ DATAPATH = 3_500
 """Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
 NEIGHBOUR = 800
 """Units of work of changing one node's field, for each node of the tree; measured."""
+ARGUMENT = 14_000
+"""Units of work of asking whether a neighbour is the same function, for each node of the tree; measured."""
 _WIDTH = COLUMNS["header"].index("width")
 
 

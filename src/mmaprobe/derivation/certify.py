@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.budget import NEIGHBOUR, STRIP, price
+from mmaprobe.derivation.budget import ARGUMENT, NEIGHBOUR, STRIP, price
 from mmaprobe.derivation.certificate import Certificate, Coverage, Key, SearchedVectors, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
@@ -62,6 +62,8 @@ FAR = 48
 """Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
 ATTEMPTS = 5
 """Pools a neighbour must survive to be called open: the first and the last of every family, the others aimed at it."""
+FIRST = 1
+"""Pools before it is asked whether neighbours are the same function: most are soon told apart."""
 EARLY = 2
 """Pools before the fresh vectors; the others come after them."""
 LAST_POOL = 40_000
@@ -148,7 +150,9 @@ class Settlement:
         self._simplify()
         self._look()
         steps: tuple[Callable[[], bool | Ended], ...] = (
-            lambda: self._refuted(turn, range(EARLY)),
+            lambda: self._refuted(turn, range(FIRST)),
+            self._argued,
+            lambda: self._refuted(turn, range(FIRST, EARLY)),
             self._plainer,
             lambda: self._refuted(turn, range(EARLY, early)),
             lambda: self._corrected(self._validate(fresh, turn), pairs, early < ATTEMPTS),
@@ -164,14 +168,25 @@ class Settlement:
         return replace(self._certificate(), coverage=self._coverage(fresh, pairs))
 
     def _look(self) -> None:
-        """At the neighbours of the current datapath: those left are neither refuted by what was asked nor the same."""
+        """At the neighbours of the current datapath: those left are not refuted by what was asked so far."""
         self.near, self.left, self.reasons, self.pools = [], [], {}, []
         self.met.clear()
         if self.state.relative_of is None:
             self.near = neighbourhood(self.state.current)
-            self.state.allowance.spend(NEIGHBOUR * len(self.near) * sum(1 for _ in walk(self.state.current.tree)))
-            self.reasons = {n[:2]: argument(self.state.current, n) for n in self._unseen(self.near)}
-            self.left = [n for n in self.near if self.reasons.get(n[:2], "refuted") is None]
+            self.state.allowance.spend(NEIGHBOUR * len(self.near) * self._nodes)
+            self.left = self._unseen(self.near)
+
+    def _argued(self) -> bool:
+        """Of the neighbours left those go that are argued to be the same function; no datapath is moved from."""
+        self.state.allowance.spend(ARGUMENT * len(self.left) * self._nodes)
+        self.reasons = {n[:2]: argument(self.state.current, n) for n in self.left}
+        self.left = [n for n in self.left if self.reasons[n[:2]] is None]
+        return False
+
+    @property
+    def _nodes(self) -> int:
+        """Nodes of the current datapath's tree."""
+        return sum(1 for _ in walk(self.state.current.tree))
 
     def _refuted(self, turn: int, attempts: range) -> bool | Ended:
         """Try pools on the neighbours left, until another one is believed: whether it is."""
@@ -206,7 +221,7 @@ class Settlement:
         """What was found about every neighbour."""
         if self.state.relative_of is not None:
             return self._refute_relatives(self.state.relative_of)
-        grounds = {n[:2]: self.state.proofs.get(n[:2]) or self.reasons[n[:2]] for n in self.near}
+        grounds = {n[:2]: self.state.proofs.get(n[:2]) or self.reasons.get(n[:2]) for n in self.near}
         asked = self.state.session.all.count
         return Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, self.pools)
 

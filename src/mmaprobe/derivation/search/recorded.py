@@ -174,7 +174,7 @@ class RecordedSearch(Search):
             for some in rough.values():
                 some.sort(key=LOSS)
                 good = sum(each.loss == 0 for each in some)
-                near += [self._simple(each, few, 1) for each in some[: max(RANKED[1], good)]]
+                near += [self._simple(each, few, 1) for each in some[: max(RANKED, good)]]
             near.sort(key=LOSS)
             good = sum(each.loss <= ALIKE for each in near)
             near = sorted((self._simple(each, seen, 2) for each in near[: max(KEPT, good)]), key=LOSS)

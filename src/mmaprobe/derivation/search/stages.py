@@ -42,7 +42,7 @@ from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
-from mmaprobe.parameters.datapath import Datapath, Special
+from mmaprobe.parameters.datapath import Datapath, Special, walk
 from mmaprobe.parameters.rewrite import simpler, spellings
 
 # Every number below is tuned by ``tests/recovery``: what ships and random architectures, by answers, tiles and seconds.
@@ -74,15 +74,14 @@ LOOKED = 200
 """Vectors of each kind among which those are chosen."""
 AIMED = 600
 """Vectors at the numbers of the datapaths at hand among those."""
-LOWERED = (4, 8, 28)
-"""Structures without their lanes that go downhill a sweep, the nearest first: these, and so many more as long as none
-of them agrees."""
-RANKED = (4, 12, 40)
-"""Datapaths, the nearest of all structures, that go downhill a sweep: these, and so many where none of them agrees."""
-KEPT = 12
-"""Datapaths that are kept after each sweep."""
 BEST = 4
 """Datapaths that go on to the moves that add and remove, and to the ends of the range."""
+KEPT = 12
+"""Datapaths that are kept after each sweep."""
+RANKED = 40
+"""Datapaths, the nearest of all structures, that go downhill a sweep, at most."""
+LOWERED = {BEST: 0, KEPT: BEST, RANKED: KEPT}
+"""The nearest ``BEST`` first, and those up to the next of these numbers as long as none of them agrees."""
 WIDE = ("f32", "f64")
 """Formats that other structures may hold a sum in until the last conversion."""
 ELSEWHERE = 24
@@ -128,6 +127,8 @@ class Search:
         self.plain = View(self.session, partial(plain, self.instruction))
         self.finite = View(self.session, self._is_finite)
         self.alone: Alone | None = None
+        self.known: list[Structure] = []
+        """Structures that a probe of the summation tree leaves."""
         self.equal: Graded | None = None
         """The answers to equal lanes."""
         self.paths: Iterator[Datapath] = iter(())
@@ -215,6 +216,7 @@ class Search:
             self.contradiction = f"{finding.question}: {finding.text}"
             self.session.allowance.left = min(self.session.allowance.left, CONTRADICTED)
         known = [] if self.contradiction else skeletons.read_structures(self.instruction, finding.answer)
+        self.known = known
         near: list[Near] = []
         exact = finding.status == "exact"
         if known:
@@ -276,7 +278,7 @@ class Search:
         """The nearest of these, a sweep downhill."""
         rough = sorted((self._rough(path, name, seen) for path, name in starts.items()), key=_loss)
         near: list[Near] = []
-        for low, high in zip((0, *RANKED), RANKED, strict=False):
+        for high, low in LOWERED.items():
             near = unlike([*near, *self._lowered(rough[low:high], seen)])[:KEPT]
             if len(rough) <= high or (near and not near[0].loss):
                 break
@@ -308,7 +310,7 @@ class Search:
         ]
         rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
         close: list[tuple[Shape, Near]] = []
-        for count in LOWERED:
+        for count in (high - low for high, low in LOWERED.items()):
             close += [(shape, self._simple(each, equal, 1)) for shape, each in rough[:count]]
             close.sort(key=_second)
             rough = _best_of_each([*rough[count:], *self._given(close[:1], begin, equal)])
@@ -413,7 +415,7 @@ class Search:
             for i, found in race(runs, self.session.allowance):
                 near[i] = Near(*found, near[i].name)
                 if found[1] == 0:
-                    near = [near[i], *near[:i], *near[i + 1 :]]
+                    near = [self._plainest(near[i], seen), *near[:i], *near[i + 1 :]]
                     break
             else:
                 near = _unequal(sorted(near, key=_loss))[:BEST]
@@ -426,6 +428,15 @@ class Search:
             for each in some:
                 if each.loss <= some[0].loss + WITHIN:
                     yield from self.finished(each.path)
+
+    def _plainest(self, near: Near, seen: Graded) -> Near:
+        """Of the structures that a probe read, and that agree with all answers by the same numbers, the one of the
+        fewest nodes."""
+        paths = [alike(self.instruction, each, near.path) for each in self.known]
+        fewer = sorted(
+            (_nodes(path), i, path) for i, path in enumerate(paths) if path and _nodes(path) < _nodes(near.path)
+        )
+        return next((Near(path, 0.0, near.name) for _, _, path in fewer if seen.total(path) == 0), near)
 
     def _elsewhere(self, near: Near, seen: Graded) -> list[Near]:
         """Other structures with the numbers of a datapath that are nearer to the answers: of those nearest to equal
@@ -644,6 +655,10 @@ class Search:
 
 ENDS = Stage("the ends of the range", fields.ends, blind)
 SIGNS = Stage("signs of zeros", fields.ends, one_nan)
+
+
+def _nodes(path: Datapath) -> int:
+    return sum(1 for _ in walk(path.tree))
 
 
 def _loss(near: Near) -> float:
