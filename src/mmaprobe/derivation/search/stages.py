@@ -221,8 +221,9 @@ class Search:
         exact = finding.status == "exact"
         if known:
             self.session.begin("structures that a probe reads")
-            near = self._ranked(skeletons.starts(self.instruction, known, alone, self.codes[0]), seen)
-            near = yield from self._agreeing(near, seen, 1 if exact else 0, ALIKE)
+            starts = skeletons.starts(self.instruction, known, alone, self.codes[0])
+            near = self._ranked(starts, seen, BEST if exact else KEPT)
+            near = yield from self._agreeing(near, seen, 1 if exact else 0)
         for times in MORE:
             alone, seen, equal = self._ask_plain(times)
             if known:
@@ -274,13 +275,13 @@ class Search:
     def _plain_seen(self) -> Graded:
         return Graded.of(self.instruction, [self.plain.seen()], self.session.allowance)
 
-    def _ranked(self, starts: skeletons.Named, seen: Graded) -> list[Near]:
-        """The nearest of these, a sweep downhill."""
+    def _ranked(self, starts: skeletons.Named, seen: Graded, least: int) -> list[Near]:
+        """The nearest of these, ``least`` of them or more, a sweep downhill."""
         rough = sorted((self._rough(path, name, seen) for path, name in starts.items()), key=_loss)
         near: list[Near] = []
         for high, low in LOWERED.items():
             near = unlike([*near, *self._lowered(rough[low:high], seen)])[:KEPT]
-            if len(rough) <= high or (near and not near[0].loss):
+            if len(rough) <= high or (high >= least and near and not near[0].loss):
                 break
         return near
 
