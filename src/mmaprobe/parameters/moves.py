@@ -283,7 +283,7 @@ def _depth(node: Fused, datapath: Datapath) -> int:
     bits, mode = node.to.first or (to.fraction_bits, node.to.rounding)
     for x, y in permutations(range(len(terms)), 2):
         thirds = [each.top for i, each in enumerate(terms) if i not in (x, y)]
-        largest, low = min(terms[x].top, to.max_exponent + 1), terms[y].low
+        largest, low = min(terms[x].top, to.max_exponent + bool(thirds)), terms[y].low
         if mode.startswith("RN") and terms[x].width <= bits + 1:
             largest = min(largest, max(thirds, default=low) + bits + 1)
         deep.append(largest - low)

@@ -267,9 +267,9 @@ def _blocks(terms: Terms, places: list[Ints]) -> None:
 def _ties(terms: Terms, places: list[Ints]) -> None:
     """One product, made a tie on its own later, and a term far below it, or the two at the ends of a range."""
     ends, top = terms.jitter(0, 2) == 0, np.minimum(terms.pick(terms.places.highs), terms.highest())
-    anchor = np.where(ends, top - terms.jitter(0, 3), terms.anchor())
+    anchor = np.where(ends, top - terms.jitter(0, 1), terms.anchor())
     below = anchor - terms.pick(terms.places.reach) - terms.jitter(-2, 40)
-    terms.put(places[1], np.where(ends, terms.pick(terms.places.lows) + terms.jitter(0, 3), below), terms.flags())
+    terms.put(places[1], np.where(ends, terms.pick(terms.places.lows) + terms.jitter(0, 1), below), terms.flags())
     terms.put(places[0], anchor)
 
 
