@@ -7,7 +7,7 @@ the whole sum is cut, and the kind of NaN rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, permutations
@@ -280,10 +280,13 @@ def _depth(node: Fused, datapath: Datapath) -> int:
     if node.to is None:
         return max((x.top - y.low for x, y in permutations(terms, 2)), default=0) - 1
     to, deep = formats.get(node.to.format), [1]
-    bits, mode = node.to.first or (to.fraction_bits, node.to.rounding)
+    bits, mode = to.fraction_bits, node.to.rounding
+    if node.to.first is not None and node.to.first[1].startswith("RN"):
+        bits, mode = node.to.first
     for x, y in permutations(range(len(terms)), 2):
         thirds = [each.top for i, each in enumerate(terms) if i not in (x, y)]
-        largest, low = min(terms[x].top, to.max_exponent + bool(thirds)), terms[y].low
+        largest = min(terms[x].top, to.max_exponent + bool(thirds))
+        low = terms[y].low if thirds else terms[y].least
         if mode.startswith("RN") and terms[x].width <= bits + 1:
             largest = min(largest, max(thirds, default=low) + bits + 1)
         deep.append(largest - low)
@@ -302,11 +305,12 @@ def _alike(node: Node) -> int:
 
 
 class _Range(NamedTuple):
-    """Of values the lowest bit, the largest exponent and how many bits one has."""
+    """Of values the lowest bit, the largest exponent, how many bits one has, and the least exponent but for zero."""
 
     low: int
     top: int
     width: int
+    least: int
 
 
 def _ranges(node: Node, datapath: Datapath) -> Iterator[_Range]:
@@ -315,23 +319,27 @@ def _ranges(node: Node, datapath: Datapath) -> Iterator[_Range]:
         scales = [datapath.scale.format] * 2 if datapath.scale is not None else []
         of = [datapath.product.to.format] if datapath.product.to else [datapath.a, datapath.b, *scales]
         carries = len(of) - 1 if datapath.product.label == "normalised" else 0
-        yield _range(of, carries)
+        flushed = [operand.subnormals != "keep" for operand in (datapath.operand_a, datapath.operand_b)]
+        yield _range(of, carries, [] if datapath.product.to else flushed)
     elif isinstance(node, Accumulator):
-        steps = [root_encode(datapath).format] if len(datapath.steps) > 1 else []
-        yield from (_range([name]) for name in dict.fromkeys((datapath.c or datapath.d, *steps)))
+        to, more = root_encode(datapath), len(datapath.steps) > 1
+        of_c = _range([datapath.c or datapath.d], 0, [datapath.operand_c.subnormals != "keep"])
+        yield from dict.fromkeys([of_c, *([_range([to.format], 0, [to.subnormals != "keep"])] if more else [])])
     elif isinstance(node, (Exact, Fused)) and node.to is None:
         every = [each for part in _parts(node) for each in _ranges(part, datapath)]
         low, top = min(each.low for each in every), max(each.top for each in every)
-        yield _Range(low, top, top - low + 1)
+        yield _Range(low, top, top - low + 1, low)
     elif not isinstance(node, Zero) and node.to is not None:
-        yield _range([node.to.format])
+        yield _range([node.to.format], 0, [node.to.subnormals != "keep"])
 
 
-def _range(names: list[str], carries: int = 0) -> _Range:
-    """Of products of values of these formats, whose exponent may be so much more than theirs."""
+def _range(names: list[str], carries: int, flushed: Sequence[bool]) -> _Range:
+    """Of products of values of these formats, whose exponent may be so much more than theirs; ``flushed``: which of the
+    formats' subnormals are zeros."""
     of = [formats.get(name) for name in names]
     low, top = sum(f.min_exponent - f.fraction_bits for f in of), sum(f.max_exponent for f in of) + carries
-    return _Range(low, top, sum(f.fraction_bits + 1 for f in of))
+    least = low + sum(f.fraction_bits for f, zero in zip(of, flushed, strict=False) if zero)
+    return _Range(low, top, sum(f.fraction_bits + 1 for f in of), least)
 
 
 def _cut_at(
