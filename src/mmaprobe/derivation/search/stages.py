@@ -86,6 +86,8 @@ WIDE = ("f32", "f64")
 """Formats that other structures may hold a sum in until the last conversion."""
 ELSEWHERE = 24
 """Other structures, without their lanes, whose lanes are tried in every usual order with the numbers of the nearest."""
+PLAINER = 4
+"""So many times fewer nodes make a structure worth another spelling: neighbours are counted by nodes."""
 ODD_TURNS = 4
 """Turns through the moves that add and remove, at most."""
 FINISHING = 8
@@ -432,12 +434,10 @@ class Search:
 
     def _plainest(self, near: Near, seen: Graded) -> Near:
         """Of the structures that a probe read, and that agree with all answers by the same numbers, the one of the
-        fewest nodes."""
-        paths = [alike(self.instruction, each, near.path) for each in self.known]
-        fewer = sorted(
-            (_nodes(path), i, path) for i, path in enumerate(paths) if path and _nodes(path) < _nodes(near.path)
-        )
-        return next((Near(path, 0.0, near.name) for _, _, path in fewer if seen.total(path) == 0), near)
+        fewest nodes, where that is far fewer."""
+        paths = [path for each in self.known if (path := alike(self.instruction, each, near.path)) is not None]
+        fewer = sorted((path for path in paths if PLAINER * _nodes(path) <= _nodes(near.path)), key=_nodes)
+        return next((Near(path, 0.0, near.name) for path in fewer if seen.total(path) == 0), near)
 
     def _elsewhere(self, near: Near, seen: Graded) -> list[Near]:
         """Other structures with the numbers of a datapath that are nearer to the answers: of those nearest to equal
@@ -544,7 +544,7 @@ class Search:
         if best[1] > bound:
             bases = dict.fromkeys([path, fields.without_zeros(path)])
             rounded = (other for base in bases for other in self._rounded(base, magnitudes))
-            spelled = dict.fromkeys([*bases, *spellings(path), *rounded])
+            spelled = dict.fromkeys([*spellings(path), *bases, *rounded])
             others = [other for other in spelled if other != path and alike(other)]
         for hidden, some in ((False, others), (True, [path, *others])):
             for other in some:
