@@ -319,8 +319,8 @@ def _ranges(node: Node, datapath: Datapath) -> Iterator[_Range]:
         scales = [datapath.scale.format] * 2 if datapath.scale is not None else []
         of = [datapath.product.to.format] if datapath.product.to else [datapath.a, datapath.b, *scales]
         carries = len(of) - 1 if datapath.product.label == "normalised" else 0
-        flushed = [operand.subnormals != "keep" for operand in (datapath.operand_a, datapath.operand_b)]
-        yield _range(of, carries, [] if datapath.product.to else flushed)
+        read = [datapath.product.to] if datapath.product.to else [datapath.operand_a, datapath.operand_b]
+        yield _range(of, carries, [each.subnormals != "keep" for each in read])
     elif isinstance(node, Accumulator):
         to, more = root_encode(datapath), len(datapath.steps) > 1
         of_c = _range([datapath.c or datapath.d], 0, [datapath.operand_c.subnormals != "keep"])
