@@ -18,6 +18,7 @@ import numpy as np
 from judge import aimed
 from random_architectures import case
 
+from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.budget import ALLOWANCE
@@ -114,7 +115,7 @@ def recover(
 
     Wrong: a datapath was reported that differs from the true one on a judged vector, or
     nothing was, without a reason or with a counterexample that is none.  Error: the
-    derivation broke down; what it refuses with a reason is inconclusive.  Stopped: it
+    derivation broke down.  Inconclusive, too: it was refused since the device loses 1, and it does.  Stopped: it
     took longer than ``limit``.
     """
     began = time.thread_time()
@@ -124,7 +125,7 @@ def recover(
     except LateError as late:
         return Outcome(name, kind, "stopped", seconds=limit, reason=str(late)), None
     except Exception as error:
-        if isinstance(error, DeviceError) and LOST in str(error):
+        if isinstance(error, DeviceError) and LOST in str(error) and loses_one(instruction, truth):
             return Outcome(name, kind, "inconclusive", "refused", reason=str(error)), None
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno} of {Path(where.filename).name})"
@@ -140,6 +141,32 @@ def recover(
     changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
     verdict = "wrong" if differing else "recovered"
     return Outcome(name, kind, verdict, *cost, size, differing, derivation.reason, changes), derivation
+
+
+def loses_one(instruction: Instruction, truth: Datapath) -> bool:
+    """Whether some product, or c, of 1 or -1 alone, or two neighbouring products of 1, come out as something else."""
+    k, a, b, d = instruction.k, *(formats.get(name) for name in (instruction.a, instruction.b, instruction.d))
+    lanes, rows = np.arange(k), 3 * k - 1
+    operands = {"a": np.zeros((rows + 2, k), a.dtype), "b": np.zeros((rows + 2, k), b.dtype)}
+    expected = np.full(rows + 2, d.one, d.dtype)
+    for start, code in ((0, a.one), (k, a.one | a.sign_mask)):
+        operands["a"][start + lanes, lanes], operands["b"][start + lanes, lanes] = code, b.one
+    for lane in lanes[1:]:
+        operands["a"][2 * k + lane - 1, lane - 1 : lane + 1] = a.one
+        operands["b"][2 * k + lane - 1, lane - 1 : lane + 1] = b.one
+    expected[k : 2 * k] |= d.dtype.type(d.sign_mask)
+    expected[2 * k : rows] += d.dtype.type(1 << (d.fraction_bits + d.padding))
+    live = np.arange(rows + 2) < rows
+    if instruction.c is not None:
+        c = formats.get(instruction.c)
+        operands["c"] = np.zeros(rows + 2, c.dtype)
+        operands["c"][rows:] = c.one, c.one | c.sign_mask
+        expected[-1] |= d.dtype.type(d.sign_mask)
+        live[rows:] = True
+    if instruction.scale is not None:
+        scale, shape = formats.get(instruction.scale), (rows + 2, k // instruction.scale_size)
+        operands |= {name: np.full(shape, scale.one, scale.dtype) for name in ("scale_a", "scale_b")}
+    return bool((evaluate_many([truth], Batch(**operands))[0] != expected)[live].any())
 
 
 class LateError(BaseException):

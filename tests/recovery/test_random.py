@@ -17,7 +17,7 @@ import random_architectures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge import aimed
-from outcomes import JUDGED, judged, outcome
+from outcomes import JUDGED, judged, loses_one, outcome
 from random_architectures import KINDS, PAIRS, Case, case, draw_case
 
 import oracle
@@ -45,6 +45,12 @@ def test_recovered_or_inconclusive(seed: int) -> None:
     found = outcome(seed) if seed in RECOVERED else outcome(seed, allowance=ALLOWANCE)
     assert found.verdict in (("recovered",) if seed in RECOVERED else ("recovered", "inconclusive")), found.line
     assert found.verdict == "recovered" or found.reason
+
+
+@pytest.mark.parametrize(("seed", "lost"), [(20060, True), (30443, True), (20057, False), (20008, False), (24, False)])
+def test_a_unit_that_loses_1_is_told_from_one_that_does_not(seed: int, lost: bool) -> None:
+    """What a refusal says of a device is held against the datapath that it has."""
+    assert loses_one(case(seed).instruction, case(seed).datapath) == lost
 
 
 ARGUED_WRONGLY = (23, 33, 41, 43, 73, 106)

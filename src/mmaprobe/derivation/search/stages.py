@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -80,7 +80,7 @@ KEPT = 12
 """Datapaths that are kept after each sweep."""
 RANKED = 40
 """Datapaths, the nearest of all structures, that go downhill a sweep, at most."""
-LOWERED = {BEST: 0, KEPT: BEST, RANKED: KEPT}
+LOWERED = tuple(pairwise((0, BEST, KEPT, RANKED)))
 """The nearest ``BEST`` first, and those up to the next of these numbers as long as none of them agrees."""
 WIDE = ("f32", "f64")
 """Formats that other structures may hold a sum in until the last conversion."""
@@ -217,18 +217,18 @@ class Search:
         if finding.status == "contradictory":  # a broken layout, or a unit that loses 1
             self.contradiction = f"{finding.question}: {finding.text}"
             self.session.allowance.left = min(self.session.allowance.left, CONTRADICTED)
-        known = [] if self.contradiction else skeletons.read_structures(self.instruction, finding.answer)
-        self.known = known
+        if not self.contradiction:
+            self.known = skeletons.read_structures(self.instruction, finding.answer)
         near: list[Near] = []
         exact = finding.status == "exact"
-        if known:
+        if self.known:
             self.session.begin("structures that a probe reads")
-            starts = skeletons.starts(self.instruction, known, alone, self.codes[0])
+            starts = skeletons.starts(self.instruction, self.known, alone, self.codes[0])
             near = self._ranked(starts, seen, BEST if exact else KEPT)
             near = yield from self._agreeing(near, seen, 1 if exact else 0)
         for times in MORE:
             alone, seen, equal = self._ask_plain(times)
-            if known:
+            if self.known:
                 self.session.begin("structures that a probe reads")
                 near = self._lowered(near, seen)
                 near = yield from self._agreeing(near, seen, ODD_TURNS if exact else 0, ALIKE)
@@ -281,7 +281,7 @@ class Search:
         """The nearest of these, ``least`` of them or more, a sweep downhill."""
         rough = sorted((self._rough(path, name, seen) for path, name in starts.items()), key=_loss)
         near: list[Near] = []
-        for high, low in LOWERED.items():
+        for low, high in LOWERED:
             near = unlike([*near, *self._lowered(rough[low:high], seen)])[:KEPT]
             if len(rough) <= high or (high >= least and near and not near[0].loss):
                 break
@@ -306,17 +306,18 @@ class Search:
         The nearest go downhill first, and every other gets the numbers of the best of these.
         """
         assert self.alone is not None
+        shaped = shapes(every)
         begin = [
             (shape, path, name)
-            for shape in shapes(every)
+            for shape in shaped
             for path, name in skeletons.starts(self.instruction, shape.members[:1], self.alone, self.codes[0]).items()
         ]
         rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
         close: list[tuple[Shape, Near]] = []
-        for count in (high - low for high, low in LOWERED.items()):
+        for count in (high - low for low, high in LOWERED):
             close += [(shape, self._simple(each, equal, 1)) for shape, each in rough[:count]]
             close.sort(key=_second)
-            rough = _best_of_each([*rough[count:], *self._given(close[:1], begin, equal)])
+            rough = _best_of_each([*rough[count:], *self._given(shaped, [each.path for _, each in close[:1]], equal)])
             if not rough or close[0][1].loss == 0:
                 break
         close += [each for each in rough if each[1].loss == 0]
@@ -326,15 +327,12 @@ class Search:
             found = sorted(moved, key=_second)
         return found[: max(KEPT, sum(each.loss == 0 for _, each in found))]
 
-    def _given(
-        self, best: list[tuple[Shape, Near]], every: list[tuple[Shape, Datapath, str]], equal: Graded
-    ) -> Iterator[tuple[Shape, Near]]:
-        """All structures with the numbers of the best, where they have terms and sums of these kinds."""
-        for _, near in best:
-            for shape, name in {id(shape): (shape, name) for shape, _, name in every}.values():
-                path = alike(self.instruction, shape.members[0], near.path)
-                if path is not None:
-                    yield shape, Near(path, equal.total(path), name)
+    def _given(self, some: Sequence[Shape], numbers: Sequence[Datapath], equal: Graded) -> Iterator[tuple[Shape, Near]]:
+        """Structures with each of these datapaths' numbers, where they have terms and sums of these kinds."""
+        for shape, path in product(some, numbers):
+            changed = alike(self.instruction, shape.members[0], path)
+            if changed is not None:
+                yield shape, Near(changed, equal.total(changed), shape.name)
 
     def _laned(self, shape: Shape, near: Near, seen: Graded) -> list[Near]:
         """The lanes in the order nearest to all plain answers: a usual one, or the one that single lanes tell."""
@@ -445,16 +443,11 @@ class Search:
         if not near.loss or self.equal is None:
             return []
         numbers = [near.path, *(fields.carried(near.path, name) for name in WIDE if near.path.result is None)]
-        begin: list[tuple[Shape, Near]] = []
-        for shape, path in product(shapes(skeletons.all_structures(self.instruction)), numbers):
-            changed = alike(self.instruction, shape.members[0], path)
-            if changed is not None:
-                begin.append((shape, Near(path, self.equal.total(changed))))
-        some = [(shape, each.path) for shape, each in _best_of_each(begin)[:ELSEWHERE]]
+        begin = self._given(shapes(skeletons.all_structures(self.instruction)), numbers, self.equal)
         names = {
             path: shape.name
-            for shape, numbered in some
-            for path in ordered(self.instruction, shape, numbered)
+            for shape, each in _best_of_each(begin)[:ELSEWHERE]
+            for path in ordered(self.instruction, shape, each.path)
             if path != near.path
         }
         found = self._foremost(names, seen.wrong_first(near.path))
