@@ -50,7 +50,7 @@ _WIDTH = COLUMNS["header"].index("width")
 @dataclass(frozen=True)
 class Spent:
     """Units of work by stage, in the order in which the stages were first entered, of the ``most`` that were allowed
-    (None: any number); ``ended``: whether more was asked for than was to be had."""
+    (None: any number); ``ended``: whether more was asked for than was to be had, by the search or in all."""
 
     stages: tuple[tuple[str, int], ...]
     most: int | None
@@ -80,12 +80,13 @@ class SpentError(Exception):
 @dataclass
 class Allowance:
     """The ``most`` units of work that a derivation may take, and what each stage took so far; so many of them ``kept``
-    for what comes after the search has ended without an answer (``release``)."""
+    for what comes after the search has ended without an answer (``release``); ``ended``: whether more was asked for."""
 
     most: int | None = ALLOWANCE
     stage: str = "the first vectors"
     stages: dict[str, int] = field(default_factory=dict)
     kept: int = 0
+    ended: bool = False
     left: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,13 +99,14 @@ class Allowance:
     @property
     def spent(self) -> Spent:
         """What was taken so far."""
-        return Spent(tuple(self.stages.items()), self.most, self.left < 0)
+        return Spent(tuple(self.stages.items()), self.most, self.ended)
 
     def spend(self, units: int) -> None:
         """Take so much for the stage under way; SpentError where that is more than is left."""
         self.stages[self.stage] = self.stages.get(self.stage, 0) + units
         self.left -= units
         if self.left < 0:
+            self.ended = True
             raise SpentError(self.spent)
 
     def evaluate(self, datapaths: Sequence[Datapath], vectors: Batch) -> Bits:

@@ -216,21 +216,21 @@ def _contradicted(state: State, text: str) -> dict[str, Any]:
 def _settled(search: Search, start: Datapath | None, fresh: int) -> Certificate | Ended:
     """What the search came up with, settled; where it ends without an answer, or has used up its part of the allowance,
     the closest, mended."""
+    spent = None
     try:
         path = search.run(start)
         ended = path if isinstance(path, Ended) else Settlement(search).run(path, fresh)
         if not isinstance(ended, Ended):
             return ended
-    except SpentError as spent:
-        search.session.allowance.release()
+    except SpentError as error:
         if search.contradiction or search.closest is None:
             raise
-        ended = Ended(str(spent), search.closest)
-        if isinstance(found := _again(search, ended, fresh), Ended):
-            raise
-        return found
+        spent, ended = error, Ended(str(error), search.closest)
     search.session.allowance.release()
-    return _again(search, ended, fresh)
+    found = _again(search, ended, fresh)
+    if spent is not None and isinstance(found, Ended):
+        raise spent
+    return found
 
 
 def _again(search: Search, ended: Ended, fresh: int) -> Certificate | Ended:

@@ -544,10 +544,9 @@ class Search:
                 if best[1] <= bound:
                     return best
                 best = min(best, self._by_signs(other, alike, seen, hidden), key=_distance)
-        for at_once in (self._all_signs, lambda other, *_: descend(other, seen, SIGNS.ways, 2)):
-            if best[1] > bound:
-                best = min(best, at_once(best[0], alike, seen), key=_distance)
-        return best
+        if best[1] > bound:
+            best = self._all_signs(best[0], alike, seen)
+        return best if best[1] <= bound else descend(best[0], seen, SIGNS.ways, 2)
 
     def _by_signs(self, path: Datapath, alike: Callable[[Datapath], bool], seen: Graded, hidden: bool = False) -> Found:
         """What signs show of every two parts together; with ``hidden`` also what magnitudes show of no two changes."""
