@@ -32,9 +32,9 @@ REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
 CALL = 70_000
 """Units of work of a call where the engine cannot hold the sum; measured."""
-LOOK = 40_000
+LOOK = 18_000
 """Units of work of a look at a group of fields, whatever it holds; measured."""
-RECORD = 30
+RECORD = 18
 """Units of work of a change to a datapath and of making its program, for each word of that; measured."""
 COMBINATION = 70
 """Units of work of patching the program of a combination; measured."""

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -115,8 +115,8 @@ class Combinations:
 
     def moved(self, base: Datapath) -> Combinations:
         """The same edits of a datapath that differs from the base only in fields that no axis touches."""
-        made, found = plain_program(base), copy(self)
-        lifted = None if made is None else _lift(made).words
+        made, found = _lifted(base), copy(self)
+        lifted = None if made is None else made.words
         for places, _ in self.patches:
             if lifted is None or len(lifted) != len(self.words) or (lifted[places] != self.words[places]).any():
                 raise ValueError("the other base differs in fields that an axis touches")
@@ -126,8 +126,7 @@ class Combinations:
     def _plain(self, edit: Edit | None) -> Plain | None:
         """The program of an edit, or of the base."""
         if edit not in self.known:
-            made = plain_program(self.base if edit is None else edit(self.base))
-            self.known[edit] = None if made is None else _lift(made)
+            self.known[edit] = _lifted(self.base if edit is None else edit(self.base))
         return self.known[edit]
 
     def _program(self, edit: Edit) -> Program | None:
@@ -281,11 +280,16 @@ class Combinations:
         return rows
 
 
-def _lift(made: Plain) -> Plain:
-    """The program with every anchored grid far above the others, so that the largest of two is the right one."""
-    words, sums, _ = made
-    words[sums + _GRID] += _ANCHOR * words[sums + _ANCHORED]
-    words[sums + _ANCHORED] = 0
+@lru_cache(maxsize=1024)
+def _lifted(datapath: Datapath) -> Plain | None:
+    """A datapath's program with every anchored grid far above the others, so that the largest of two is the right one:
+    groups of fields around one datapath meet the same edits again."""
+    made = plain_program(datapath)
+    if made is not None:
+        words, sums, _ = made
+        words[sums + _GRID] += _ANCHOR * words[sums + _ANCHORED]
+        words[sums + _ANCHORED] = 0
+        words.flags.writeable = False
     return made
 
 

@@ -87,17 +87,11 @@ class Ruled(NamedTuple):
     by: Encode | Rules
 
 
-Saying = tuple[int, Callable[[Any], tuple[int, ...]], "Encode | Rules"]
-"""A place, and what says the words from there on, as ``Ruled``."""
-
-
-class OfLane(NamedTuple):
-    """A word of the code that is the lane which a step takes in some place, or the scale block of ``size`` lanes that
-    it lies in."""
-
-    at: int
-    place: int
-    size: int = 1
+Saying = tuple[range, Callable[[Any], tuple[int, ...]], "Encode | Rules"]
+"""Places, and what says the words from each of them on, as ``Ruled``."""
+OfLane = tuple[int, int, int]
+"""A word of the code that is the lane which a step takes in some place, or its scale block: where it stands, that
+place, and how many lanes a block has (1: the lane itself)."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +142,13 @@ class _Builder:
         if to is None:
             return ABSENT
         at = self.place(encode_row(to))
-        self.beside.append((at, encode_row, to))
+        self.beside.append((range(at, at + 1), encode_row, to))
         return at
 
     def down(self, to: Encode, ahead: int) -> bool:
         """Whether a zero sum that meets this Encode is negative: a word of the code, so many ahead."""
-        self.inside.append((len(self.code) + ahead, _is_down, to))
+        at = len(self.code) + ahead
+        self.inside.append((range(at, at + 1), _is_down, to))
         return to.rounding == "RD"
 
     def take(self) -> int:
@@ -210,7 +205,7 @@ class _Builder:
 
     def lane(self, lanes: tuple[int, ...], place: int, ahead: int, size: int = 1) -> int:
         """The lane in a place of a step, or its scale block: a word of the code, so many ahead."""
-        self.of_lanes.append(OfLane(len(self.code) + ahead, place, size))
+        self.of_lanes.append((len(self.code) + ahead, place, size))
         return lanes[place] // size
 
     def product(self, lanes: tuple[int, ...], place: int) -> int:
@@ -265,8 +260,8 @@ class _Builder:
 
     def _sum(self, node: Fused | Exact, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
         nearest = node.to or outer
-        terms: list[tuple[int, Rules]] = []
-        finest = 0
+        terms: list[tuple[list[int], Rules]] = []
+        finest = count = 0
         for term in node.terms:
             of = term.of if isinstance(term, Term) else term
             if isinstance(of, Products):
@@ -275,20 +270,28 @@ class _Builder:
                 registers = [self.node(of, lanes, acc, nearest)]
             rules = _WHOLE if of is term else Rules(*_RULES(term))
             finest = max(finest, UNCUT if rules.fraction_bits is None else rules.fraction_bits)
-            terms += [(register, rules) for register in registers]
+            terms.append((registers, rules))
+            count += len(registers)
         anchor = self.budget.anchors.get(id(node))
         group = self._group(node, lanes, 6) if isinstance(node, Exact) and node.scaled else ABSENT
         to = self.take()
         grid = finest if anchor is None else anchor
         self.sums.append(len(self.code))
         self.code += [
-            SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group, len(terms)
+            SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group, count
         ]  # fmt: skip
-        for register, rules in terms:
-            self.inside.append((len(self.code) + 1, _term_columns, rules))
-            self.code += (register, *_term_columns(rules))
-            self.drop(register, acc)
+        for registers, rules in terms:
+            self._terms(registers, rules, acc)
         return to
+
+    def _terms(self, registers: list[int], rules: Rules, acc: int) -> None:
+        """Terms of a sum that are cut alike."""
+        columns = _term_columns(rules)
+        begin, each = len(self.code) + 1, 1 + len(columns)
+        self.inside.append((range(begin, begin + each * len(registers), each), _term_columns, rules))
+        for register in registers:
+            self.code += (register, *columns)
+            self.drop(register, acc)
 
     def _group(self, node: Exact, lanes: tuple[int, ...], ahead: int) -> int:
         """Number of the scale block that a scaled sum belongs to: a word of the code, so many ahead."""
@@ -317,13 +320,16 @@ class _Builder:
         words = self.finish()
         code = int(words[_CODE])
         sums = [np.array(self.sums, np.int64)]
-        beside, inside = (np.array([at for at, _, _ in each], np.int64)[:, None] for each in (self.beside, self.inside))
-        again = list(code + inside)
+        inside = [np.array(at, np.int64) + code for at, _, _ in self.inside]
         for step, shifts in self._repeated():
             sums.append(np.add.outer(shifts, sums[0][step.sums]).reshape(-1))
-            again[step.inside] = code + np.hstack([inside[step.inside], np.add.outer(inside[step.inside, 0], shifts)])
-        places = zip([*beside, *again], [*self.beside, *self.inside], strict=True)
-        return Plain(words, code + np.concatenate(sums), [Ruled(at, said, by) for at, (_, said, by) in places])
+            every = np.concatenate([[0], shifts])
+            inside[step.inside] = [np.add.outer(at, every).reshape(-1) for at in inside[step.inside]]
+        places = [*(np.array(at, np.int64) for at, _, _ in self.beside), *inside]
+        says = [(said, by) for _, said, by in (*self.beside, *self.inside)]
+        return Plain(
+            words, code + np.concatenate(sums), [Ruled(at, *each) for at, each in zip(places, says, strict=True)]
+        )
 
     def _operands(self) -> dict[str, int]:
         path, scale = self.datapath, self.datapath.scale

@@ -109,10 +109,11 @@ Writing = Callable[[Fused], WrittenFused]
 
 
 def _with_field(record: Any, keys: list[str], value: Any, sum_form: Writing, where: str) -> Any:
-    """A record with the field changed: of the records on the way only the last is written as a table and read."""
+    """A record with the field changed: of the records on the way only the last is written as a table and read, the
+    nodes below it as they are."""
     found = _inside(record, keys)
     if found is None:
-        table = _write(record, True, sum_form)
+        table = _write_record(sum_form(record) if isinstance(record, Fused) else record, True, None)
         holder: Any = table
         *parents, last = keys
         for key in parents:
@@ -151,7 +152,7 @@ def _inside(record: Any, keys: list[str]) -> tuple[Any, list[str], Callable[[Any
     return None if leaf else found
 
 
-def _write_record(value: Any, full: bool, sum_form: Writing) -> Table:
+def _write_record(value: Any, full: bool, sum_form: Writing | None) -> Table:
     table: Table = {"node": _NODE_NAMES[type(value)]} if type(value) in _NODE_NAMES else {}
     for name, default in _fields(value.__class__):
         item = getattr(value, name)
@@ -161,9 +162,12 @@ def _write_record(value: Any, full: bool, sum_form: Writing) -> Table:
     return table
 
 
-def _write(value: Any, full: bool, sum_form: Writing) -> Any:
+def _write(value: Any, full: bool, sum_form: Writing | None) -> Any:
+    """A value as a table says it; without ``sum_form`` a node stays what it is."""
     if value is None:
         return "none"
+    if sum_form is None and isinstance(value, NODES):
+        return value
     if isinstance(value, Accumulator):
         return "c"
     if isinstance(value, Zero):
@@ -171,6 +175,7 @@ def _write(value: Any, full: bool, sum_form: Writing) -> Any:
     if isinstance(value, Products):
         return format_lanes(value.lanes)
     if isinstance(value, Fused):
+        assert sum_form is not None
         return _write_record(sum_form(value), full, sum_form)
     if isinstance(value, WrittenTerm) and not full and value == WrittenTerm(value.of):
         return _write(value.of, full, sum_form)
@@ -248,6 +253,8 @@ def _read_tuple(parts: tuple[Any, ...], raw: Any, where: str) -> tuple[Any, ...]
 
 
 def _read_node(raw: Any, where: str) -> Any:
+    if isinstance(raw, NODES):  # of a table made here
+        return raw
     if isinstance(raw, str):
         return {"c": Accumulator(), "zero": Zero()}.get(raw) or Products(_lanes(raw, where))
     name = raw.get("node") if isinstance(raw, dict) else None
