@@ -43,6 +43,13 @@ def test_every_sign_of_a_zero_is_tried() -> None:
     assert {(to.zero, to.underflow, to.subnormals) for to in found} == set(signs)
 
 
+def test_a_part_that_no_one_flush_leaves_alike_is_no_axis() -> None:
+    """Seed 255: parts that differ inside, of which every change costs something."""
+    axes = fields.signs(PATH, lambda _: False)
+    assert axes
+    assert all(len(axis) for axis in axes)
+
+
 def test_flushes_that_only_together_are_alike_are_tried_together() -> None:
     """Flushing C and flushing the result each change an answer here, and both at once do not."""
 
