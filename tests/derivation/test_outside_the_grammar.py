@@ -36,7 +36,7 @@ ANSWERS = run_vectors(HOPPER, HMMA, SEEN)
 
 def test_a_wrong_number_is_what_repairs_everything() -> None:
     closest = mutate(TRUE, "tree.fraction_bits", "24")
-    best, *others = repairs(HMMA, closest, SEEN, ANSWERS)
+    best, *others = repairs(closest, SEEN, ANSWERS)
     assert str(best) == f"tree.fraction_bits 24 -> 25 repairs {best.wrong} of {best.wrong}"
     assert best.wrong == int((DatapathDevice(HMMA, closest).run_vectors(HMMA, SEEN) != ANSWERS).sum()) > 100
     assert best.broken == 0
@@ -46,11 +46,16 @@ def test_a_wrong_number_is_what_repairs_everything() -> None:
 
 def test_two_wrong_numbers_each_repair_their_share() -> None:
     closest = mutate(mutate(TRUE, "tree.fraction_bits", "24"), "tree.zero_exponent", "-132")
-    found = {repair.field: repair for repair in reversed(repairs(HMMA, closest, SEEN, ANSWERS))}
+    found = {repair.field: repair for repair in reversed(repairs(closest, SEEN, ANSWERS))}
     bits, zero = found["tree.fraction_bits"], found["tree.zero_exponent"]
     assert (bits.value, zero.value) == ("25", "-133")
     assert bits.repaired > zero.repaired > 0
     assert bits.repaired < bits.wrong
+
+
+def test_a_number_some_way_off_is_mended_at_once() -> None:
+    """No single step of the exponent of zeros leaves fewer wrong; six at once leave none."""
+    assert mended(mutate(TRUE, "tree.zero_exponent", "-127"), SEEN, ANSWERS, Allowance(None)) == TRUE
 
 
 @pytest.fixture

@@ -145,12 +145,32 @@ def test_a_chain_is_told_from_one_that_is_cut_by_a_product_that_ties_beside_the_
         "product": {"to": {"format": "f16", "rounding": "RNU", "subnormals": "signed_zero"}},
     }  # fmt: skip
     path = from_table(table, "a chain")
-    assert_told(path, mutate(path, "cut", "what is uncut without c at 18 bits RZ"), 60_000)
+    assert_told(path, mutate(path, "cut", "what is uncut without c at 18 bits RZ"), 120_000)
+
+
+SCALED = {
+    "a": "e5m2", "b": "e5m2", "c": "f32", "d": "f16", "k": 48, "scale": {"format": "ue4m3", "size": 16},
+    "tree": {"node": "add", "x": "c", "to": {"format": "f16", "rounding": "RZ"}, "y": {
+        "node": "fused", "terms": ["0..47"], "fraction_bits": 65, "to": {"format": "f16", "rounding": "RZ"},
+    }},
+}  # fmt: skip
+
+
+def test_a_deep_cut_is_told_where_products_of_blocks_far_apart_cancel() -> None:
+    """Products of one pair of scales lie 62 bits apart at most, those of two pairs 96: f16 shows a bit of 2**-24 where
+    two of 2**46 cancel."""
+    path = from_table(SCALED, "a sum of three scale blocks")
+    higher = {name: cut for name, cut in MOVES["cut"](path) if name.startswith("what is cut at 65")}
+    assert list(higher) == [f"what is cut at 65 bits at {bits}" for bits in (63, 61, 57)]
+    for cut in higher.values():
+        assert_told(path, cut, 20_000)
 
 
 def assert_told(path: Datapath, rival: Datapath, count: int) -> None:
     """Vectors aimed at the two tell them apart, whatever the seed."""
     made = replace(instruction(FORMS["hopper"][1]), a=path.a, b=path.b, c=path.c, d=path.d, k=path.k)
+    if path.scale is not None:
+        made = replace(made, scale=path.scale.format, scale_size=path.scale.size)
     for seed in range(4):
         true, other = evaluate_many([path, rival], attack_vectors(made, path, [rival], seed, count))
         assert (true != other).any()

@@ -22,7 +22,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
-from mmaprobe.parameters.neighbours import neighbourhood, neighbours
+from mmaprobe.parameters.neighbours import neighbourhood, neighbours, with_numbers
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.validation.shrink import shrink
 
@@ -30,6 +30,8 @@ MORE = 2000
 """Vectors of every family asked once more, so that repairs are counted over more than the search came by."""
 MENDING = 40_000_000
 """Units of work of mending the closest datapath: about a second."""
+FAR = 8
+"""How far off a number is tried in a step of mending."""
 NOTE = "the closest datapath differs"
 Smallest = Callable[[int, Kind | None], Witness]
 """Of a vector's number the smallest one like it, of its kind, that is wrong as well."""
@@ -116,7 +118,7 @@ def disagreements(
         names = tuple(fact.name for fact in kind.facts)
         named.append(Disagreement(names, int(of_it.sum()), int(kind.mask.sum()), int(wrong.sum()), witness))
     first = smallest(int(np.flatnonzero(wrong)[0]), None)
-    return Explanation(path, first, tuple(named), repairs(instruction, path, vectors, answers))
+    return Explanation(path, first, tuple(named), repairs(path, vectors, answers))
 
 
 def apart(instruction: Instruction, left: Sequence[Datapath], seed: int) -> tuple[Witness | None, ...]:
@@ -156,31 +158,42 @@ def mended(closest: Datapath, vectors: Batch, answers: Bits, allowance: Allowanc
 
 
 def _better(path: Datapath, vectors: Batch, answers: Bits, right: NDArray[np.bool_], allowance: Allowance) -> Datapath:
-    """The neighbour that leaves the fewest wrong, by some of the vectors that are wrong and right."""
-    near = [each.datapath for each in neighbourhood(path)]
+    """The neighbour, or the datapath with one number farther off, that leaves the fewest wrong, by some of the vectors
+    that are wrong and right."""
+    near = [*(each.datapath for each in neighbourhood(path)), *with_numbers(path, FAR)]
     allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(path.tree)))
     left = np.zeros(len(near))
     for mask, most in ((~right, WRONG), (right, RIGHT)):
-        places = np.flatnonzero(mask)
-        some = places[np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)]
+        some = _spread(mask, most)
         if some.size:
             table = allowance.evaluate(near, take(vectors, some)) != answers[some]
-            left += table.mean(axis=1) * len(places)
+            left += table.mean(axis=1) * mask.sum()
     return near[int(left.argmin())]
 
 
-def repairs(instruction: Instruction, closest: Datapath, vectors: Batch, answers: Bits) -> tuple[Repair, ...]:
-    """How many of the mismatches each neighbour of ``closest`` repairs, those that repair any; the best first.
+def _spread(mask: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
+    """Where the mask is set: at most so many of the places, as far apart as may be."""
+    places = np.flatnonzero(mask)
+    found: NDArray[np.int64] = places[np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)]
+    return found
+
+
+def repairs(closest: Datapath, vectors: Batch, answers: Bits) -> tuple[Repair, ...]:
+    """How many of the mismatches each neighbour of ``closest`` repairs, those that repair any of ``WRONG`` of them; the
+    best first.
 
     Best is the one that leaves the fewest answers wrong.
     """
-    right = DatapathDevice(instruction, closest).run_vectors(instruction, vectors) == answers
+    right = evaluate_many([closest], vectors)[0] == answers
+    some, near = _spread(~right, WRONG), neighbours(closest)
+    if not near or not some.size:
+        return ()
+    mends = (evaluate_many([each.datapath for each in near], take(vectors, some)) == answers[some]).any(axis=1)
     table = dict(flatten(to_table(closest, full=True)))
     found = []
-    for field, value, path in neighbours(closest):
-        now = DatapathDevice(instruction, path).run_vectors(instruction, vectors) == answers
-        if (now & ~right).any():
-            old = table.get(field)
-            counts = int((now & ~right).sum()), int((~right).sum()), int((right & ~now).sum())
-            found.append(Repair(field, "none" if old is None else str(old), value, *counts))
+    for field, value, path in (each for each, any_mended in zip(near, mends, strict=True) if any_mended):
+        now = evaluate_many([path], vectors)[0] == answers
+        old = table.get(field)
+        counts = int((now & ~right).sum()), int((~right).sum()), int((right & ~now).sum())
+        found.append(Repair(field, "none" if old is None else str(old), value, *counts))
     return tuple(sorted(found, key=lambda repair: (repair.broken - repair.repaired, repair.field, repair.value)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, permutations
+from itertools import chain, permutations, product
 from typing import Any, NamedTuple
 
 from mmaprobe import formats
@@ -231,6 +231,34 @@ def _uncut(datapath: Datapath) -> NamedDatapaths:
             part *= 2
 
 
+FURTHER = (2, 4, 8)
+"""Bits by which a deep cut is tried higher: what refutes one bit need not refute more, where each is seldom seen."""
+
+
+def _higher(datapath: Datapath) -> NamedDatapaths:
+    """Terms that are cut below what the result shows, so that only what cancels shows it, cut some bits higher."""
+    to = formats.get(root_encode(datapath).format)
+    if not to.is_float:
+        return
+    sums = [node for node in walk(datapath.tree) if isinstance(node, Fused)]
+    cuts = dict.fromkeys(term.fraction_bits for node in sums for term in node.terms)
+    for deep, less in product(filter(None, cuts), FURTHER):
+        if (bits := deep - less) > to.fraction_bits + 2:
+            yield f"what is cut at {deep} bits at {bits}", replace(datapath, tree=_recut(datapath.tree, deep, bits))
+
+
+def _recut(tree: Node, old: int, new: int) -> Node:
+    """The tree with terms of so many fraction bits cut at others."""
+
+    def cut(node: Node) -> Node:
+        if not isinstance(node, Fused):
+            return node
+        made = (replace(term, fraction_bits=new) if term.fraction_bits == old else term for term in node.terms)
+        return replace(node, terms=tuple(made))
+
+    return map_node(tree, cut)
+
+
 def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, part: int) -> tuple[Node, list[int]]:
     """The tree with every sum of this kind cut, and at how many bits each; additions and chains become sums."""
     deep: list[int] = []
@@ -398,7 +426,7 @@ MOVES: dict[str, Callable[[Datapath], NamedDatapaths]] = {
     "grouping": grouping,
     "accumulation": _accumulation,
     "between": _between,
-    "cut": lambda datapath: chain(_sum_cut(datapath), _uncut(datapath)),
+    "cut": lambda datapath: chain(_sum_cut(datapath), _uncut(datapath), _higher(datapath)),
     "products": _rounded_products,
     "nan_rule": _nan_rule,
 }

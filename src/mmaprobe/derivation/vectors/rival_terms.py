@@ -157,6 +157,11 @@ class Terms:
             target = target if target.ndim == 2 else target[:, None]
             self._scale_by(target // 2, target - target // 2)
 
+    def scaled_ends(self) -> tuple[int, int]:
+        """The lowest bit and the largest exponent of a product with its scales."""
+        of = [self.a, self.b, *([formats.get(self.instruction.scale)] * 2 if self.instruction.scale else [])]
+        return sum(fmt.min_exponent - fmt.fraction_bits for fmt in of), sum(fmt.max_exponent for fmt in of)
+
     def _scale_by(self, of_a: Ints, of_b: Ints) -> None:
         assert self.instruction.scale is not None
         fmt, size = formats.get(self.instruction.scale), self.instruction.scale_size
@@ -167,9 +172,28 @@ class Terms:
             self.shift += np.repeat(step, size, axis=1)
             self.scales[role] = ((step + fmt.bias) << fmt.fraction_bits).astype(fmt.dtype)
 
+    def _reach(self) -> None:
+        """Block by block other scales where a product of the block would not reach its exponent by those there are;
+        the largest first."""
+        if self.instruction.scale is None:
+            return
+        blocks = (self.count, -1, self.instruction.scale_size)
+        wanted, shift = self.exponent[:, : self.instruction.k].reshape(blocks), self.shift.reshape(blocks)[:, :, 0]
+        least = np.where(wanted == ABSENT, np.iinfo(np.int64).max // 2, wanted).min(axis=2)
+        most = np.where(wanted == ABSENT, np.iinfo(np.int64).min // 2, wanted).max(axis=2)
+        lowest = sum(fmt.min_exponent - fmt.fraction_bits for fmt in (self.a, self.b))
+        target = np.maximum(np.minimum(shift, least - lowest), most - self.highest())
+        other = (target != shift).any(axis=1)
+        before, held = self.shift, self.scales
+        self.scales = {}
+        self.rescale(target)
+        self.shift = np.where(other[:, None], self.shift, before)
+        self.scales = {role: np.where(other[:, None], codes, held[role]) for role, codes in self.scales.items()}
+
     def encoded(self) -> Batch:
         """The terms as operand codes; a product's exponent is shared by a and b as their formats allow, its sign is
         that of a, or both of them have the other one."""
+        self._reach()
         k = self.instruction.k
         absent = self.exponent[:, :k] == ABSENT
         target = np.where(absent, 0, self.exponent[:, :k] - self.shift)

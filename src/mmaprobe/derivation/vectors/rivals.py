@@ -19,7 +19,7 @@ from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
-DEEP = 64
+DEEP = 40
 """Bits: where no number reaches deeper, there are no vectors of the largest terms beside the smallest."""
 
 
@@ -64,8 +64,9 @@ def _ladder(terms: Terms, places: list[Ints]) -> None:
 
 
 def _cancel(terms: Terms, places: list[Ints]) -> None:
-    """Two terms that cancel, or nearly, and what is left below."""
-    anchor = terms.anchor()
+    """Two terms that cancel, or nearly, also beyond what the result can hold, and what is left below."""
+    top = terms.scaled_ends()[1] - terms.jitter(0, 8)
+    anchor = np.where(terms.jitter(0, 3) == 0, top, terms.anchor())
     terms.fill(anchor - terms.pick(terms.places.reach) + terms.jitter(-4, 4))
     terms.put(places[2], anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 3))
     kind, sign = terms.choose(ONE, FULL, HALF, ANY, ANY), terms.flags()
@@ -292,19 +293,23 @@ def _tails(terms: Terms, places: list[Ints]) -> None:
 
 def _depths(terms: Terms, places: list[Ints]) -> None:
     """A large term, half of its last place or what cancels it beside it, and the lowest bit that c, or a product, can
-    have; zeros elsewhere."""
+    have, or that the result shows, once or twice; zeros elsewhere."""
     order = [places[2], places[0], places[1]]
     terms.c_first(order, terms.flags())
     last, first, near = order
     of_c, k = terms.c or terms.d, terms.instruction.k
-    lowest = sum(fmt.min_exponent - fmt.fraction_bits for fmt in (terms.a, terms.b))
+    lowest, top = terms.scaled_ends()
     low = np.where(last == k, of_c.min_exponent - of_c.fraction_bits, lowest) + terms.jitter(0, 2)
-    highest = np.where(first == k, terms.highest() + terms.d.fraction_bits + 1, terms.highest())
-    sign, beside = terms.flags(), terms.pick((0, 1, 1, 2))
-    both = np.where((first == k) | (near == k), min(terms.highest(), of_c.max_exponent), terms.highest())
-    anchor = np.where(beside == 0, both, np.minimum(highest, terms.d.max_exponent - 1)) - terms.jitter(0, 3)
+    shown = terms.d.min_exponent - terms.d.fraction_bits + terms.pick((-1, -1, 0, 1))
+    low = np.where(terms.flags() | (last == k), low, np.maximum(low, shown))
+    highest = np.where(first == k, top + terms.d.fraction_bits + 1, top)
+    sign, beside = terms.flags(), terms.pick((0, 0, 1, 1, 2))
+    both = np.where((first == k) | (near == k), min(top, of_c.max_exponent), top)
+    anchor = np.where(beside == 0, both, np.minimum(highest, terms.d.max_exponent - 1)) - terms.pick((0, 0, 0, 1, 2, 3))
     below = np.where(beside == 0, 0, terms.d.fraction_bits + 1)
-    terms.put(last, low, terms.flags(), ONE)
+    of_last = terms.flags()
+    terms.put(places[3], np.where(terms.flags(), low, ABSENT), of_last, ONE)
+    terms.put(last, low, of_last, ONE)
     terms.put(near, np.where(beside == 2, ABSENT, anchor - below), np.where(beside == 0, ~sign, terms.flags()), ONE)
     terms.put(first, anchor, sign, np.where(beside == 0, ONE, terms.choose(ONE, NEXT, FULL)))
 
