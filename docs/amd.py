@@ -20,7 +20,7 @@ PAGE = Path(__file__).with_name("amd.md")
 BEGIN, END = "<!-- written by docs/amd.py -->", "<!-- end -->"
 KINDS = {"MFMA": ("mfma",), "scaled MFMA": ("mfma_scale",), "SMFMAC": ("smfmac",), "WMMA": ("wmma",),
          "scaled WMMA": ("wmma_scale", "wmma_scale16"), "SWMMAC": ("swmmac",)}  # fmt: skip
-BASES = ("published", "predicted", "none")
+BASES = ("recorded", "published", "predicted", "none")
 COLUMNS = ("targets", "forms", *KINDS, "open", "claims", *BASES)
 
 

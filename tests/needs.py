@@ -79,6 +79,12 @@ def _corpus() -> str:
     return "" if folder and Path(folder, "manifest.json").is_file() else "MMAPROBE_CORPUS names no folder of a corpus"
 
 
+def _rows() -> str:
+    folder = os.environ.get("MMAPROBE_ROWS", "")
+    there = folder and Path(folder, "integer_wmma.json").is_file()
+    return "" if there else "MMAPROBE_ROWS names no folder of RDNA's recorded rows"
+
+
 @dataclass(frozen=True)
 class Need:
     """What tests may need, the command that gets it, and why it is not here (empty where it is)."""
@@ -99,6 +105,7 @@ NEEDS = {
     "arm": Need(*ARM, lambda: _arm("MMAPROBE_ARM_RUNNER")),
     "arm kernels": Need(*ARM, lambda: _arm("MMAPROBE_ARM_KERNELS")),
     "corpus": Need("a corpus", "MMAPROBE_CORPUS=FOLDER pytest", _corpus),
+    "rows": Need("RDNA's recorded rows", "MMAPROBE_ROWS=FOLDER pytest", _rows),
     "rocm": Need("ROCm", "apt install libamdhip64-5", _rocm),
     "matplotlib": Need("matplotlib", "pip install '.[test,plot]'", lambda: _module("matplotlib")),
     "torch": Need("PyTorch", "pip install torch", lambda: _module("torch")),

@@ -24,7 +24,7 @@ SCHEMA = 1
 """What a parameter file says its schema is."""
 Basis = Literal["measured", "recorded", "published", "predicted"]
 BASES = ("measured", "recorded", "published", "predicted")
-CONTROLS = ("rounding", "ftz", "daz")
+CONTROLS = ("rounding", "ftz", "daz", "clamp")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Entry:
     (a source) or ``predicted`` (a reason); ``source`` says it in words.
     ``notes`` speak of single fields: (dotted path, text), such as the class of
     values that cannot be told apart.  ``follows`` names the control state that
-    the primitive obeys.  ``origin`` is the architecture whose file holds it.
+    the primitive obeys, and ``clamp`` where the basis is of sums that it limits
+    too.  ``origin`` is the architecture whose file holds it.
     """
 
     primitive: str

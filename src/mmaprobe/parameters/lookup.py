@@ -130,9 +130,11 @@ def basis_for(architecture: str, instruction: Instruction, file: ParameterFile |
     """
     found = parts(architecture)
     ways = [lowering(instruction, part) for part in found]
-    if changes(instruction) or (instruction.saturates and any(way.kind == "emulated" for way in ways)):
+    entries = [entry for part in found for entry in entries_for(part, instruction, file)]
+    followed = set.intersection(*(set(entry.follows) for entry in entries))
+    if changes(instruction, followed) or (instruction.saturates and any(way.kind == "emulated" for way in ways)):
         return "predicted"
-    bases: list[Basis] = [entry.basis for part in found for entry in entries_for(part, instruction, file)]
+    bases: list[Basis] = [entry.basis for entry in entries]
     bases += ["published" for way in ways if way.convert_c or way.convert_d]
     return max(bases, key=BASES.index)
 
