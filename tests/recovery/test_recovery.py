@@ -26,6 +26,7 @@ from mmaprobe.derivation import Derivation, derive, deriving
 from mmaprobe.derivation.hypotheses.grammar import control_variants, control_words
 from mmaprobe.devices.base import open_device
 from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.record_rules import IDENTITIES
 from mmaprobe.equivalence.sum_order import one_operation
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
@@ -92,7 +93,7 @@ def test_the_default_seed_finds_what_others_imitate(name: str) -> None:
 def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     """The changes that are not just another spelling.
 
-    Steps may be written out as one tree, the operands of an addition have no order,
+    Steps may be written out as one tree, of sums that wrap nobody sees them, the operands of an addition have no order,
     a product that its format holds whole is not rounded (a multiply-add onto it adds two products),
     nobody reads labels where nothing is aligned, where nothing is flushed nobody
     judges what is tiny, a zero exponent may be another one where the formats prove
@@ -100,7 +101,8 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     that no product reaches, and what is rounded to nearest overflows to infinity whether that is said or not.
     """
     changes = list(datapath_changes(truth, found))
-    if unrolled(truth) == unrolled(found) and {path for path, _, _ in changes} & {"tree", "step"}:
+    unseen = unrolled(truth) == unrolled(found) or IDENTITIES["modular"][0](truth, found, "tree")
+    if unseen and {path for path, _, _ in changes} & {"tree", "step"}:
         changes = [change for change in changes if change[0].partition(".")[0] not in ("tree", "step", "order")]
     if not any(isinstance(node, Fused) for path in (truth, found) for node in walk(path.tree)):
         changes = [change for change in changes if change[0] != "product.label"]
