@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import tomli_w
 
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.lowering import Application, Lowering
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Witness
@@ -32,7 +33,7 @@ from mmaprobe.parameters.datapath import (
     Zero,
 )
 from mmaprobe.parameters.files import Entry, ParameterFile, from_text, read_parameter_file, to_text
-from mmaprobe.parameters.lookup import in_control_state
+from mmaprobe.parameters.lookup import basis_for, datapath_for, in_control_state, load
 from mmaprobe.parameters.table import fields, from_table, set_field, spelt_out_table, to_table
 
 C = Accumulator()
@@ -202,7 +203,7 @@ FILE = ParameterFile(
             "P[f16,f16->f32]", FUSED, "measured", "a run", "e1", notes=(("tree.zero_exponent", "any value"),),
             witnesses=(Witness((0x3C00, 0) * 8, (0,) * 16, 0x80000000, 1, note="shows it"),), origin="arch",
         ),
-        "Q": Entry("Q", FMA, "published", "a manual", follows=("rounding", "daz"), origin="arch"),
+        "Q": Entry("Q", FMA, "published", "a manual", follows=("rounding", "daz"), covers=("clamp",), origin="arch"),
     },
     "tool 1", "here",
 )  # fmt: skip
@@ -231,6 +232,7 @@ def test_files_round_trip(tmp_path: Path) -> None:
         ('name = "Q"', 'name = "P[f16,f16->f32]"', "f.toml: P[f16,f16->f32] is there twice"),
         ('name = "Q"', 'nam = "Q"', "f.toml: a primitive without name: unknown key 'nam'; did you mean name"),
         ('"daz",', '"das",', "f.toml: Q: follows 'das'; it is one of rounding"),
+        ('"clamp",', '"clasp",', "f.toml: Q: covers 'clasp'; it is one of clamp"),
         ('d = "00000001"', "", "f.toml: P[f16,f16->f32]: "),
         ('c = "80000000"', 'c = "8z"', "f.toml: P[f16,f16->f32]: invalid literal"),
         ("primitives = 2", "primitives = 3", "f.toml: truncated: it holds 2 primitives and its [end] says"),
@@ -261,7 +263,7 @@ def test_entries_can_be_inherited() -> None:
     text = 'schema = 1\narchitecture = "new"\n[[primitive]]\nname = "Q"\nbasis = "predicted"\nsource = "s"\n'
     end = "[end]\nprimitives = 1\n"
     made = from_text(text + 'same_as = "arch"\n' + end, "n.toml", {"arch": FILE.entries})
-    assert made.entries["Q"] == replace(FILE.entries["Q"], basis="predicted", source="s", origin="new")
+    assert made.entries["Q"] == replace(FILE.entries["Q"], basis="predicted", source="s", covers=(), origin="new")
     for name, said in (("arhc", "did you mean arch"), ("arch", "arch knows no such primitive")):
         wrong = text.replace('"Q"', '"R"') + f'same_as = "{name}"\n{end}'
         with pytest.raises(UsageError, match=said):
@@ -278,6 +280,7 @@ def test_entries_can_be_inherited() -> None:
     notes = FILE.entries["P[f16,f16->f32]"].notes
     assert first == Entry("P[f16,f16->f32]", FUSED, "predicted", "s", notes=notes, origin="new")
     assert whole.entries["Q"].follows == ("rounding", "daz")
+    assert whole.entries["Q"].covers == ()  # another basis covers what it covers
     part = from_text('basis = "predicted"\nwithout = ["P*"]\n' + text, "n.toml", {"arch": FILE.entries})
     assert list(part.entries) == ["Q"]
     with pytest.raises(UsageError, match=re.escape("n.toml: without 'R*': no primitive of arch matches")):
@@ -309,3 +312,11 @@ def test_chains_become_steps() -> None:
         chain({"P": FUSED}, way(once[:8]))
     with pytest.raises(UsageError, match="cannot be chained"):
         chain({"P": replace(FUSED, result=Encode("f32"))}, way(once, twice))
+
+
+def test_a_basis_that_covers_more_makes_no_other_parameters() -> None:
+    """RDNA4's parts compute alike; of one of them it is recorded, with clamp too."""
+    made = instruction("v_wmma_i32_16x16x16_iu8{clamp}", "rdna4")
+    assert len(load("rdna4").entries) == 24
+    assert [basis_for(part, made) for part in ("gfx1200", "gfx1201", "rdna4")] == ["predicted", "recorded", "predicted"]
+    assert datapath_for("gfx1201", made) == datapath_for("rdna4", made)

@@ -24,7 +24,9 @@ SCHEMA = 1
 """What a parameter file says its schema is."""
 Basis = Literal["measured", "recorded", "published", "predicted"]
 BASES = ("measured", "recorded", "published", "predicted")
-CONTROLS = ("rounding", "ftz", "daz", "clamp")
+CONTROLS = ("rounding", "ftz", "daz")
+COVERED = ("clamp",)
+"""Modifiers that a basis may be of."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,9 @@ class Entry:
     (a source) or ``predicted`` (a reason); ``source`` says it in words.
     ``notes`` speak of single fields: (dotted path, text), such as the class of
     values that cannot be told apart.  ``follows`` names the control state that
-    the primitive obeys, and ``clamp`` where the basis is of sums that it limits
-    too.  ``origin`` is the architecture whose file holds it.
+    the primitive obeys, ``covers`` modifiers that the basis is of too, where
+    it is else a prediction what they do.  ``origin`` is the architecture whose
+    file holds it.
     """
 
     primitive: str
@@ -46,6 +49,7 @@ class Entry:
     source: str
     evidence: str = ""
     follows: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     witnesses: tuple[Witness, ...] = ()
     origin: str = ""
@@ -55,9 +59,10 @@ class Entry:
             raise UsageError(f"basis {self.basis!r}; it is one of {', '.join(BASES)}")
         if self.basis == "measured" and not self.evidence:
             raise UsageError("basis 'measured' needs the evidence id of the run")
-        for name in self.follows:
-            if name not in CONTROLS:
-                raise UsageError(f"follows {name!r}; it is one of {', '.join(CONTROLS)}")
+        for key, known in (("follows", CONTROLS), ("covers", COVERED)):
+            for name in getattr(self, key):
+                if name not in known:
+                    raise UsageError(f"{key} {brief(name)}; it is one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -191,7 +196,7 @@ def _check_keys(table: Any, known: set[str], needed: set[str], where: str) -> No
         raise UsageError(f"{where}: key {key!r} is missing")
 
 
-_ENTRY_KEYS = {"name", "basis", "source", "evidence", "follows", "same_as", "notes", "datapath", "witness"}
+_ENTRY_KEYS = {"name", "basis", "source", "evidence", "follows", "covers", "same_as", "notes", "datapath", "witness"}
 
 
 def read_entry(
@@ -218,7 +223,7 @@ def read_entry(
     try:
         return Entry(
             name, datapath, table["basis"], table["source"], table.get("evidence", ""), tuple(follows),
-            tuple(table.get("notes", {}).items()),
+            tuple(table.get("covers", [])), tuple(table.get("notes", {}).items()),
             tuple(_read_witness(item) for item in table.get("witness", [])), architecture,
         )  # fmt: skip
     except (UsageError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -232,6 +237,8 @@ def _entry_table(entry: Entry) -> Table:
         table["evidence"] = entry.evidence
     if entry.follows:
         table["follows"] = list(entry.follows)
+    if entry.covers:
+        table["covers"] = list(entry.covers)
     if entry.notes:
         table["notes"] = dict(entry.notes)
     table["datapath"] = to_table(entry.datapath)

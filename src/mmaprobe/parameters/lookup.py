@@ -131,8 +131,8 @@ def basis_for(architecture: str, instruction: Instruction, file: ParameterFile |
     found = parts(architecture)
     ways = [lowering(instruction, part) for part in found]
     entries = [entry for part in found for entry in entries_for(part, instruction, file)]
-    followed = set.intersection(*(set(entry.follows) for entry in entries))
-    if changes(instruction, followed) or (instruction.saturates and any(way.kind == "emulated" for way in ways)):
+    covered = set.intersection(*(set(entry.covers) for entry in entries))
+    if changes(instruction, covered) or (instruction.saturates and any(way.kind == "emulated" for way in ways)):
         return "predicted"
     bases: list[Basis] = [entry.basis for entry in entries]
     bases += ["published" for way in ways if way.convert_c or way.convert_d]

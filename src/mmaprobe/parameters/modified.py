@@ -4,10 +4,10 @@
 AMD's ``neg``, ``neg_lo`` and ``neg_hi`` (``catalog.modifiers``), taken as its sign
 bit flipped before it is read, zeros and NaNs too; ``scale_d = 0`` and
 ``enable_input_d = 0`` leave C out, which then reads as +0; ``clamp`` limits an
-integer sum, after each of its steps, instead of wrapping it.  None of it is measured
-(clamp of RDNA4 is recorded).  Transposition,
-operand placement and collectors do not enter one vector; what AMD's modifiers
-move within a tile is in ``models.modifiers``.
+integer sum, after each of its steps, instead of wrapping it.  None of it is
+measured; clamp is recorded where a parameter file says so (``covers``).
+Transposition, operand placement and collectors do not enter one vector; what
+AMD's modifiers move within a tile is in ``models.modifiers``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ UNKNOWN = {
 """Modifiers that no datapath follows, and why."""
 
 
-def changes(made: Instruction, follows: Container[str] = ()) -> bool:
-    """Whether the modifiers change what the primitive computes in a way that it is not known to follow: then the model
-    is predicted, whatever its basis."""
+def changes(made: Instruction, covered: Container[str] = ()) -> bool:
+    """Whether modifiers, but those that its basis covers, change what the primitive computes: then the model is
+    predicted, whatever that basis."""
     signs = any(sign != "keep" for pair in operand_signs(made).values() for sign in pair)
-    limited = "clamp" in made.modifier and "clamp" not in follows
+    limited = "clamp" in made.modifier and "clamp" not in covered
     return signs or limited or bool(UNKNOWN.keys() & made.modifier.keys()) or _without_c(made)
 
 
