@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import mmaprobe
+from cases.strategies import any_datapath, vectors
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.states import modes
@@ -15,9 +17,12 @@ from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.models.stages import evaluate
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.parameters.neighbours import neighbourhood
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
+from mmaprobe.parameters.table import from_table
 
 ARCHITECTURES = ("x86-64+intel", "x86-64+amd", "aarch64", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
 WIDE = ("x86-64+intel", "x86-64+amd", "sm_80", "sm_89", "sm_90a")
@@ -61,6 +66,61 @@ def test_arguments_do_not_cover_what_differs() -> None:
         argued = np.array([bool(argument(datapath, n)) for n in near])
         assert wrong.sum() > (~argued).sum() / 2, instruction.id
         assert not (argued & wrong).any(), instruction.id
+
+
+def argued_rightly(path: Datapath) -> None:
+    """Every neighbour of a datapath can be made and argued about, and what is argued to be the same function is."""
+    near = [n for n in neighbourhood(path) if argument(path, n)]
+    some = vectors(path, 3, 60)
+    answers = evaluate(path, some)
+    for neighbour in near:
+        assert (evaluate(neighbour.datapath, some) == answers).all(), (neighbour.field, neighbour.value)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(path=any_datapath())
+def test_arguments_hold_of_random_datapaths(path: Datapath) -> None:
+    argued_rightly(path)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(path=any_datapath())
+def test_arguments_hold_of_many_random_datapaths(path: Datapath) -> None:
+    argued_rightly(path)
+
+
+ONCE_ARGUED_WRONGLY: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a first cut carries over the largest value": (
+        {"a": "bf16", "b": "bf16", "c": "f32", "d": "f32", "k": 1,
+         "tree": {"node": "add", "x": "0", "y": "c", "to": {"format": "tf32", "overflow": "largest"}},
+         "result": {"format": "f32", "first": "2 RNO", "overflow": "largest"}},
+        "result.overflow", "infinity"),
+    "a chain rounds at every lane": (
+        {"a": "bf16", "b": "bf16", "c": "bf16", "d": "bf16", "k": 2,
+         "tree": {"node": "fma", "acc": "c", "lanes": "0,1", "to": {"format": "bf16", "rounding": "RZ"}}},
+        "between", "f64"),
+    "a payload that d does not hold": (
+        {"a": "f64", "b": "f64", "c": "bf16", "d": "bf16", "k": 1,
+         "tree": {"node": "fma", "acc": "c", "lanes": "0", "to": {"format": "bf16"}},
+         "special": {"nan": "global", "code": 0x7FC0, "priority": "a0 b0"}},
+        "special.quiet", "false"),
+    "products are limited before a negative c is added": (
+        {"a": "u16", "b": "u16", "c": "s32", "d": "s32", "k": 2,
+         "tree": {"node": "exact", "terms": ["0,1", "c"], "to": {"format": "s32", "overflow": "largest"}}},
+        "accumulation", "after"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONCE_ARGUED_WRONGLY)
+def test_what_was_once_argued_wrongly_is_not_argued(name: str) -> None:
+    table, field, value = ONCE_ARGUED_WRONGLY[name]
+    path = from_table(table, name)
+    rival = mutate(path, field, value)
+    assert argument(path, Neighbour(field, value, rival)) is None
+    assert any(
+        (evaluate(path, some) != evaluate(rival, some)).any() for some in (vectors(path, i, 400) for i in range(9))
+    )
 
 
 @pytest.mark.parametrize("vectors", [None, "10", 1.5, True, -1, 10**30])

@@ -11,7 +11,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Add, Datapath, Exact, Fused, walk
 from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.lookup import datapath_for, load
-from mmaprobe.parameters.moves import MOVES, moved
+from mmaprobe.parameters.moves import MOVES, moved, moves
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
 from mmaprobe.parameters.table import from_table
@@ -132,3 +132,12 @@ def test_a_chain_and_an_addition_are_cut_like_any_sum() -> None:
     both = {"node": "add", "x": {"node": "fma", "acc": "zero", "lanes": "0,1", "to": to}, "y": "c", "to": to}
     apart = list(MOVES["cut"](from_table(chain | {"tree": both}, "c after")))
     assert {name.split(" at ")[0] for name, _ in apart} == {"what is uncut without c"}
+
+
+def test_a_tree_that_takes_c_twice_or_sums_zeros_has_neighbours() -> None:
+    to = {"format": "f32"}
+    twice = {"node": "add", "x": {"node": "fma", "acc": "c", "lanes": "0,1", "to": to}, "y": "c", "to": to}
+    zeros = {"node": "exact", "terms": [{"node": "exact", "terms": ["zero"]}, "0,1"], "to": to}
+    for tree in (twice, zeros):
+        path = from_table({"a": "f16", "b": "f16", "c": "f32", "d": "f32", "k": 4, "step": 2, "tree": tree}, "a tree")
+        assert list(moves(path))

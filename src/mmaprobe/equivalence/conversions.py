@@ -8,7 +8,19 @@ from typing import Any
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, trace
 from mmaprobe.equivalence.spans import Span, exact_in, product_span
-from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fused, Node, Product, Products, walk
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Fused,
+    Node,
+    Product,
+    Products,
+    walk,
+)
 from mmaprobe.parameters.rewrite import encodes
 
 
@@ -60,7 +72,7 @@ def rounded_alike(old: Datapath, new: Datapath) -> bool:
     tree: Any = old.tree
     to: Encode = tree.to
     inner: Encode | None = getattr(new.tree, "to", None)
-    if inner is None:
+    if inner is None or to.format != old.d or _links(tree) > 1:
         return False
     expected = replace(old, tree=replace(tree, to=replace(to, format=inner.format)), result=replace(to, first=None))
     wide, d = formats.get(inner.format), formats.get(to.format)
@@ -76,6 +88,11 @@ def rounded_alike(old: Datapath, new: Datapath) -> bool:
     )  # fmt: skip
 
 
+def _links(tree: Node) -> int:
+    """How often the root rounds: a chain does so at every lane."""
+    return len(tree.lanes) if isinstance(tree, Fma) else 1
+
+
 def odd_first(old: Datapath, new: Datapath) -> bool:
     """Whether the two are one where a rounding to odd with two more bits, then a last conversion, is that conversion
     alone (S. Boldo, G. Melquiond 2008)."""
@@ -84,7 +101,7 @@ def odd_first(old: Datapath, new: Datapath) -> bool:
 
 def _converted_once(path: Datapath) -> Datapath:
     to, last = getattr(path.tree, "to", None), path.result
-    if not isinstance(to, Encode) or last is None or len(path.steps) != 1:
+    if not isinstance(to, Encode) or last is None or len(path.steps) != 1 or _links(path.tree) > 1:
         return path
     wide, d = formats.get(to.format), formats.get(last.format)
     odd = to.rounding == "RO" and to.first is None and to.subnormals == "keep" and to.overflow == "ieee"

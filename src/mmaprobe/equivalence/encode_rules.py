@@ -21,7 +21,7 @@ def never_rounds(case: Case) -> bool:
     old, new, span, fmt = encodes(case)
     zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
     exact = exact_in(span, fmt.fraction_bits, fmt.min_exponent)
-    return fmt.infinity and zeros and exact and _stays_finite(span, fmt) and old.first is None
+    return fmt.infinity and zeros and exact and _stays_finite(span, old) and old.first is None
 
 
 def flushed_or_exact(case: Case) -> bool:
@@ -29,7 +29,7 @@ def flushed_or_exact(case: Case) -> bool:
     zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
     fits = span.width <= fmt.fraction_bits and old.first is None and old.subnormals != "keep"
     alike = old.overflow != "ieee" or _direction(old.rounding) == _direction(new.rounding)
-    return fmt.infinity and zeros and fits and (alike or _stays_finite(span, fmt))
+    return fmt.infinity and zeros and fits and (alike or _stays_finite(span, old))
 
 
 def _direction(rounding: str) -> str:
@@ -37,9 +37,11 @@ def _direction(rounding: str) -> str:
     return {"RO": "RZ", "RU": "RU", "RD": "RD", "RZ": "RZ"}.get(rounding, "nearest or away")
 
 
-def _stays_finite(span: Span, fmt: formats.Format) -> bool:
-    """No rounding brings a value of the span over the largest finite value."""
-    return span.top <= fmt.max_exponent or (span.top == fmt.max_exponent + 1 and span.width <= fmt.fraction_bits)
+def _stays_finite(span: Span, to: Encode) -> bool:
+    """No rounding, nor a first cut, brings a value of the span over the largest finite value."""
+    fmt = formats.get(to.format)
+    bits = fmt.fraction_bits if to.first is None else min(fmt.fraction_bits, to.first[0])
+    return span.top <= fmt.max_exponent or (span.top == fmt.max_exponent + 1 and span.width <= bits)
 
 
 def never_tiny(case: Case) -> bool:
@@ -72,8 +74,8 @@ def vanishes_positive(case: Case) -> bool:
 
 
 def never_overflows(case: Case) -> bool:
-    _, _, span, fmt = encodes(case)
-    return fmt.infinity and _stays_finite(span, fmt)
+    old, _, span, fmt = encodes(case)
+    return fmt.infinity and _stays_finite(span, old)
 
 
 def first_is_exact(case: Case) -> bool:

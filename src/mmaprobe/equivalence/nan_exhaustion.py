@@ -30,10 +30,12 @@ def nan_rules_agree(old: Datapath, new: Datapath) -> bool:
     if old == new or replace(old, special=new.special) != new or old.scale is not None:
         return False
     names = [old.a] * old.k + [old.b] * old.k + ([old.c] if old.c else [])
-    if KINDS ** len(names) > MOST or not all(_payloads(formats.get(name), len(names)) for name in names):
+    of = [formats.get(name) for name in names]
+    masked = any(operand.mask is not None for operand in (old.operand_a, old.operand_b, old.operand_c))
+    if KINDS ** len(names) > MOST or masked or not all(_payloads(fmt, len(names)) for fmt in (*of, formats.get(old.d))):
         return False
     choices = np.indices((KINDS,) * len(names)).reshape(len(names), -1)
-    codes = [_codes(formats.get(name), i)[choices[i]] for i, name in enumerate(names)]
+    codes = [_codes(fmt, i, len(names))[choices[i]] for i, fmt in enumerate(of)]
     k = old.k
     operands = {"a": np.stack(codes[:k], axis=1), "b": np.stack(codes[k : 2 * k], axis=1)}
     if old.c:
@@ -43,14 +45,14 @@ def nan_rules_agree(old: Datapath, new: Datapath) -> bool:
 
 
 def _payloads(fmt: formats.Format, count: int) -> bool:
-    """Whether so many operands can have payloads of their own in this format."""
+    """Whether so many operands can have payloads of their own in this format, which d keeps too: in the first bits."""
     return fmt.is_float and fmt.nan == "ieee" and count < 1 << (fmt.fraction_bits - 1)
 
 
-def _codes(fmt: formats.Format, number: int) -> NDArray[np.unsignedinteger]:
-    """One code of each kind; the NaNs of operand ``number`` have its payload, and its parity for a sign."""
+def _codes(fmt: formats.Format, number: int, count: int) -> NDArray[np.unsignedinteger]:
+    """One code of each kind; the NaNs of operand ``number`` of so many have its payload, and its parity for a sign."""
     infinity = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
-    own = number + 1 | (number & 1) << (fmt.bits - 1)
+    own = (number + 1) << (fmt.fraction_bits - 1 - count.bit_length()) | (number & 1) << (fmt.bits - 1)
     quiet = infinity | 1 << (fmt.fraction_bits - 1) | own
     kinds = [0, fmt.bias << fmt.fraction_bits, infinity, infinity | 1 << (fmt.bits - 1), quiet, infinity | own]
     return (np.array(kinds, np.uint64) << np.uint64(fmt.padding)).astype(fmt.dtype)

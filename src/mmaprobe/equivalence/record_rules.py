@@ -23,6 +23,7 @@ from mmaprobe.parameters.datapath import (
     Operand,
     Products,
     Term,
+    Zero,
     walk,
 )
 from mmaprobe.parameters.mutate import mutate
@@ -179,18 +180,18 @@ def _wraps(datapath: Datapath) -> bool:
 
 
 def _only_grows(datapath: Datapath) -> bool:
-    """Products of integers without sign, added to C of the result's format, which is limited."""
+    """Products of integers without sign, added to C of the result's format, which is limited: no sum without C is."""
     unsigned = not any(formats.get(name).signed for name in (datapath.a, datapath.b))
     limited = all(to.overflow == "largest" and to.format == datapath.c for to in encodes(datapath))
-    return unsigned and limited and _adds_integers(datapath)
+    with_c = all(_has_accumulator(node) for node in walk(datapath.tree) if getattr(node, "to", None) is not None)
+    return unsigned and limited and with_c and _adds_integers(datapath)
 
 
 def _adds_integers(datapath: Datapath) -> bool:
-    """Exact integer sums of products and the accumulator alone."""
-    exact = all(isinstance(node, (Exact, Products, Accumulator)) for node in walk(datapath.tree))
-    return (
-        exact and _has(datapath, Accumulator) and not any(formats.get(to.format).is_float for to in encodes(datapath))
-    )
+    """Exact integer sums of products, the accumulator, once, and zeros alone."""
+    exact = all(isinstance(node, (Exact, Products, Accumulator, Zero)) for node in walk(datapath.tree))
+    once = sum(isinstance(node, Accumulator) for node in walk(datapath.tree)) == 1
+    return exact and once and not any(formats.get(to.format).is_float for to in encodes(datapath))
 
 
 def _chain(datapath: Datapath) -> tuple[object, ...] | None:

@@ -103,7 +103,8 @@ def _accumulation(datapath: Datapath) -> NamedDatapaths:
         yield "after", replace(datapath, tree=_plus_c(rest, to, datapath))
         if 1 < len(datapath.steps) <= MOST_STEPS:
             last = _plus_c(_unrolled(datapath, Zero()), to, datapath)
-            yield "last, from zero", replace(datapath, tree=last, step=0, order=None)
+            with suppress(UsageError):  # a tree that takes c twice
+                yield "last, from zero", replace(datapath, tree=last, step=0, order=None)
     yield from ((name, replace(datapath, tree=made)) for name, made in _joined(tree, to))
 
 
@@ -279,7 +280,7 @@ def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, part: int) ->
     def sum_of(terms: tuple[Term, ...], to: Encode | None) -> Node:
         if all(term.fraction_bits is not None for term in terms):
             return Fused(terms, to)
-        deep.append(_depth(Fused(terms, to), datapath) // part)
+        deep.append(max(_depth(Fused(terms, to), datapath) // part, 0))
         made = (replace(t, fraction_bits=deep[-1], rounding="RZ") if t.fraction_bits is None else t for t in terms)
         return Fused(tuple(made), to)
 
@@ -355,6 +356,8 @@ def _ranges(node: Node, datapath: Datapath) -> Iterator[_Range]:
         yield from dict.fromkeys([of_c, *([_range([to.format], 0, [to.subnormals != "keep"])] if more else [])])
     elif isinstance(node, (Exact, Fused)) and node.to is None:
         every = [each for part in _parts(node) for each in _ranges(part, datapath)]
+        if not every:  # zeros alone
+            return
         low, top = min(each.low for each in every), max(each.top for each in every)
         yield _Range(low, top, top - low + 1, low)
     elif not isinstance(node, Zero) and node.to is not None:
