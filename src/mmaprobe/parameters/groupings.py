@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import (
@@ -21,6 +23,7 @@ from mmaprobe.parameters.datapath import (
     lanes_of,
     walk,
 )
+from mmaprobe.parameters.rewrite import map_node
 
 
 def grouping(datapath: Datapath) -> Iterator[tuple[str, Datapath]]:
@@ -29,6 +32,51 @@ def grouping(datapath: Datapath) -> Iterator[tuple[str, Datapath]]:
         with suppress(UsageError):  # a group of lanes of two scale blocks
             found.setdefault(value, replace(datapath, tree=tree))
     yield from found.items()
+    yield from scaled_elsewhere(datapath)
+
+
+def scaled_elsewhere(datapath: Datapath) -> Iterator[tuple[str, Datapath]]:
+    """Each product scaled in place of the exact sums of scale blocks, or these in place of each product."""
+    scale = datapath.scale
+    with suppress(UsageError):  # a step of a part of a scale block, a scaled sum that is not a term
+        if scale is not None and scale.where == "group":
+            tree = map_node(datapath.tree, _products_in_place)
+            yield "products scaled", replace(datapath, tree=tree, scale=replace(scale, where="product"))
+        elif scale is not None:
+            tree = map_node(datapath.tree, partial(_blocks_in_place, lanes=datapath.steps[0], size=scale.size))
+            yield "blocks scaled", replace(datapath, tree=tree, scale=replace(scale, where="group"))
+
+
+def _products_in_place(node: Node) -> Node:
+    """A sum of the products of its scaled sums, those that are cut alike in one term."""
+    if not isinstance(node, (Fused, Exact)):
+        return node
+    rest: list[Any] = []
+    scaled: dict[Any, list[int]] = {}
+    for (of, _), term in zip(children_in_place(node), node.terms, strict=True):
+        if isinstance(of, Exact) and of.scaled:
+            cut = replace(term, of=Zero()) if isinstance(term, Term) else None
+            scaled.setdefault(cut, []).extend(lane for below in walk(of) for lane in lanes_of(below))
+        else:
+            rest.append(term)
+    for cut, lanes in scaled.items():
+        products = Products(tuple(sorted(lanes)))
+        rest.append(products if cut is None else replace(cut, of=products))
+    return replace(node, terms=tuple(rest))  # type: ignore[arg-type]
+
+
+def _blocks_in_place(node: Node, lanes: tuple[int, ...], size: int) -> Node:
+    """A sum of an exact, scaled sum of each scale block in place of its products; ``lanes``: those of a step."""
+    if not isinstance(node, (Fused, Exact)):
+        return node
+    made = node
+    for i, (part, _) in reversed(list(enumerate(children_in_place(node)))):
+        if isinstance(part, Products):
+            blocks: dict[int, list[int]] = {}
+            for lane in part.lanes:
+                blocks.setdefault(lanes[lane] // size, []).append(lane)
+            made = _spread(made, i, [Exact((Products(tuple(each)),), scaled=True) for each in blocks.values()])
+    return made
 
 
 def root_encode(datapath: Datapath) -> Encode:
@@ -98,7 +146,7 @@ def _summed(node: Fused | Exact, i: int, lanes: tuple[int, ...], to: Encode | No
     return replace(node, terms=(replace(node.terms[i], of=Products(lanes)),), to=to)
 
 
-def _spread(node: Fused | Exact, i: int, parts: list[Node]) -> Node:
+def _spread(node: Fused | Exact, i: int, parts: Sequence[Node]) -> Fused | Exact:
     """Term i in several."""
     if isinstance(node, Fused):
         terms = tuple(replace(node.terms[i], of=part) for part in parts)

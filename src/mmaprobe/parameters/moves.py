@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from mmaprobe import formats
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.parameters.datapath import (
+    MOST_BITS,
     Accumulator,
     Add,
     Datapath,
@@ -214,22 +215,30 @@ def _sum_cut(datapath: Datapath) -> NamedDatapaths:
             yield f"the whole at {deep} {mode}", _cut_at(tree, datapath, first, (deep + 1, mode), first)
 
 
+DENSE = 12
+"""Bits beyond the result's that a sum which keeps every bit is tried without, one by one."""
+
+
 def _uncut(datapath: Datapath) -> NamedDatapaths:
-    """Sums that keep every bit (all with c, or all without) cut at the lowest bit that can matter, and at a half, a
-    quarter ... of that depth: what refutes one cut refutes those of fewer bits."""
+    """Sums that keep every bit (all with c, or all without) cut at the lowest bit that can matter, at a half, a quarter
+    ... of that depth, and at every bit just below the result's last: the lowest that matters may be one of these."""
     if not formats.get(root_encode(datapath).format).is_float:
         return
+    least = formats.get(root_encode(datapath).format).fraction_bits + 2
+    most = least + DENSE if _few_sums(datapath.tree) else least
     for with_c in (False, True):
-        least, part = formats.get(root_encode(datapath).format).fraction_bits + 2, 1
-        while True:
-            changed, deep = _cut_where_uncut(datapath.tree, datapath, with_c, part)
-            if max(deep, default=0) < least:
-                break
-            yield (
-                f"what is uncut {'with' if with_c else 'without'} c at {max(deep)} bits RZ",
-                replace(datapath, tree=changed),
-            )
-            part *= 2
+        deepest = max(_cut_where_uncut(datapath.tree, datapath, with_c, MOST_BITS)[1], default=0)
+        halves = [deepest >> i for i in range(deepest.bit_length())]
+        for bits in sorted(
+            {bits for bits in (*halves, *range(least, min(deepest, most))) if bits >= least}, reverse=True
+        ):
+            tree = _cut_where_uncut(datapath.tree, datapath, with_c, bits)[0]
+            yield f"what is uncut {'with' if with_c else 'without'} c at {bits} bits RZ", replace(datapath, tree=tree)
+
+
+def _few_sums(tree: Node) -> bool:
+    """Whether a tree adds so seldom that another cut of all its sums costs little."""
+    return sum(len(node.lanes) if isinstance(node, Fma) else isinstance(node, Add) for node in walk(tree)) <= DENSE
 
 
 FURTHER = (2, 4, 8)
@@ -260,8 +269,9 @@ def _recut(tree: Node, old: int, new: int) -> Node:
     return map_node(tree, cut)
 
 
-def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, part: int) -> tuple[Node, list[int]]:
-    """The tree with every sum of this kind cut, and at how many bits each; additions and chains become sums."""
+def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, most: int) -> tuple[Node, list[int]]:
+    """The tree with every sum of this kind cut, and at how many bits each, ``most`` or the last that can matter;
+    additions and chains become sums."""
     deep: list[int] = []
 
     def cut(node: Node) -> Node:
@@ -280,7 +290,7 @@ def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, part: int) ->
     def sum_of(terms: tuple[Term, ...], to: Encode | None) -> Node:
         if all(term.fraction_bits is not None for term in terms):
             return Fused(terms, to)
-        deep.append(max(_depth(Fused(terms, to), datapath) // part, 0))
+        deep.append(min(max(_depth(Fused(terms, to), datapath), 0), most))
         made = (replace(t, fraction_bits=deep[-1], rounding="RZ") if t.fraction_bits is None else t for t in terms)
         return Fused(tuple(made), to)
 

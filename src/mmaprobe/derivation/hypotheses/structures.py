@@ -85,8 +85,9 @@ def scaled_structures(k: int, has_c: bool, size: int) -> Iterator[Structure]:
             parts = _parts(step, step // group, False)
             groups = [Term(_scaled(lanes)) for lanes in parts]
             name = f"scaled sums of {group} over {step}"
-            terms = (Term(ACC), *groups) if has_c else tuple(groups)
-            yield Structure(name, step, _fused(terms), fused=True, scaled=True)
+            if step == k and not has_c:
+                yield Structure(f"{name}, nothing else", step, _fused(tuple(groups)), fused=True, scaled=True)
+            yield Structure(name, step, _fused((Term(ACC), *groups)), fused=True, scaled=True)
             if has_c:
                 yield Structure(f"{name}, c after", step, _after(*groups), fused=True, apart=True, scaled=True)
                 if 1 < k // step <= MOST_IN_TURN:

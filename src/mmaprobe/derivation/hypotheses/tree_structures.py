@@ -92,8 +92,8 @@ def structures_of(answer: Any, k: int, scale_size: int = 0) -> Iterator[Structur
     order = tuple(lane for step in steps for lane in lanes_of(step))
     pattern = _placed(steps[0], {lane: place for place, lane in enumerate(order)})
     assert isinstance(pattern, Sum)
-    if scale_size and order == tuple(range(k)):
-        yield from _scaled(pattern, k, scale_size)
+    scaled = list(_scaled(pattern, k, scale_size)) if scale_size and order == tuple(range(k)) else []
+    yield from scaled[:1]  # whole blocks, then single products, then parts of blocks: the likeliest first
     for kinds in _kinds(pattern):
         yield Structure(
             f"{kinds.name} over {k // len(steps)}, read",
@@ -105,6 +105,7 @@ def structures_of(answer: Any, k: int, scale_size: int = 0) -> Iterator[Structur
             apart=pattern.pair and C in pattern.terms and kinds.two != "fused",
             placed=True,
         )
+    yield from scaled[1:]
 
 
 def _scaled(pattern: Sum, k: int, size: int) -> Iterator[Structure]:

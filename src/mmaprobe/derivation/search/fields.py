@@ -21,9 +21,22 @@ from mmaprobe import formats
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.search.descent import Group
 from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
-from mmaprobe.parameters.datapath import OVERFLOWS, SUBNORMALS, Datapath, Encode, Fused, Term, Zero, holds, walk
+from mmaprobe.parameters.datapath import (
+    OVERFLOWS,
+    SUBNORMALS,
+    Datapath,
+    Encode,
+    Exact,
+    Fused,
+    Node,
+    Term,
+    Zero,
+    holds,
+    walk,
+)
 from mmaprobe.parameters.described import choices
-from mmaprobe.parameters.rewrite import ENDS, map_fused, map_terms
+from mmaprobe.parameters.groupings import scaled_elsewhere
+from mmaprobe.parameters.rewrite import ENDS, map_fused, map_node, map_terms
 
 Precisions = tuple[int, ...]
 MOST_FIRST = 24
@@ -109,6 +122,9 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     """Numbers and ends in the pairs that hide each other, and every group of numbers."""
     terms = roles.term_roles(path)
     yield from _held_otherwise(path)
+    for other in (*(changed for _, changed in scaled_elsewhere(path)), aligned(path)):
+        if roles.term_roles(other) and other != path:
+            yield other, [tied_widths(field_choices.may_be_uncut(other)), tied_modes()]
     yield from simple(path)
     if terms:
         if any(term.zero_exponent is not None for term in _terms(path)):
@@ -263,6 +279,17 @@ def with_zeros(path: Datapath) -> Datapath:
         return replace(node, terms=(replace(node.terms[0], of=Zero()), *node.terms))
 
     return map_fused(path, at)
+
+
+def aligned(path: Datapath) -> Datapath:
+    """The datapath whose exact sums are aligned ones."""
+
+    def at(node: Node) -> Node:
+        if not isinstance(node, Exact) or node.scaled:
+            return node
+        return Fused.alike(node.terms, None, to=node.to)
+
+    return replace(path, tree=map_node(path.tree, at))
 
 
 def without_zeros(path: Datapath) -> Datapath:

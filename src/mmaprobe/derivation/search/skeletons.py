@@ -26,11 +26,18 @@ Named = dict[Datapath, str]
 """Datapaths, each with what its structure is called."""
 
 
-def read_structures(instruction: Instruction, answer: Any) -> list[Structure]:
-    """Every structure whose summation tree is the one that a probe read."""
-    k, has_c = instruction.k, instruction.c is not None
+def read_structures(instruction: Instruction, answer: Any, exact: bool) -> list[Structure]:
+    """Every structure whose summation tree is the one that a probe read; where it read no more than a window shows,
+    also those of the same steps that add c after."""
+    k, has_c, size = instruction.k, instruction.c is not None, instruction.scale_size
     handed = handed_on(answer, k, has_c)
-    return [*structures_of(answer, k, instruction.scale_size), *(each.structure for each in handed)]
+    found = [*structures_of(answer, k, size), *(each.structure for each in handed)]
+    if exact:
+        return found
+    steps = {each.step for each in found if each.order is None}
+    after = [*fused_structures(k, has_c), *(scaled_structures(k, has_c, size) if size else ())]
+    names = {each.name.removesuffix(", read") for each in found}
+    return [*found, *(each for each in after if each.step in steps and each.apart and each.name not in names)]
 
 
 def all_structures(instruction: Instruction) -> list[Structure]:

@@ -217,10 +217,10 @@ class Search:
         if finding.status == "contradictory":  # a broken layout, or a unit that loses 1
             self.contradiction = f"{finding.question}: {finding.text}"
             self.session.allowance.left = min(self.session.allowance.left, CONTRADICTED)
-        if not self.contradiction:
-            self.known = skeletons.read_structures(self.instruction, finding.answer)
         near: list[Near] = []
         exact = finding.status == "exact"
+        if not self.contradiction:
+            self.known = skeletons.read_structures(self.instruction, finding.answer, exact)
         if self.known:
             self.session.begin("structures that a probe reads")
             starts = skeletons.starts(self.instruction, self.known, alone, self.codes[0])
@@ -291,10 +291,10 @@ class Search:
         return unlike(self._simple(each, seen, 1) if each.loss else each for each in near)[:KEPT]
 
     def _rough(self, path: Datapath, name: str, seen: Graded) -> Near:
-        """One width of all terms alone."""
-        if not roles.term_roles(path):
-            return Near(path, seen.total(path), name)
-        ways = [[fields.tied_widths(field_choices.may_be_uncut(path))]]
+        """One width of all terms, and then one rounding of every sum or of the last result, alone."""
+        ways = [[fields.rounding("sums" if path.result is None else "result")]]
+        if roles.term_roles(path):
+            ways.insert(0, [fields.tied_widths(field_choices.may_be_uncut(path))])
         return Near(*descend(path, seen, lambda at: [(at, way) for way in ways], 1), name)
 
     def _simple(self, near: Near, seen: Graded, sweeps: int) -> Near:

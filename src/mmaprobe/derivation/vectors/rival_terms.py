@@ -99,8 +99,14 @@ class Terms:
         places[0] = np.where(when, self.instruction.k, places[0])
 
     def four(self) -> list[Ints]:
-        """Four terms of every vector, different where there are so many; c is among them half the time."""
-        order = np.argsort(self.rng.random((self.count, self.terms)), axis=1)
+        """Four terms of every vector, different where there are so many, of one step half the time; c is among them
+        half the time."""
+        first = self.rng.random((self.count, self.terms))
+        step = self.rng.integers(0, len(self.steps), self.count)
+        together = np.zeros((len(self.steps), self.terms))
+        for number, lanes in enumerate(self.steps):
+            together[number, list(lanes)] = 1
+        order = np.argsort(first - together[step] * self.flags((self.count, 1)), axis=1)
         if self.c is not None:
             swap = np.flatnonzero(self.flags())
             at = self.rng.integers(0, min(4, self.terms), swap.size)
@@ -210,12 +216,13 @@ class Terms:
         of_b, both = in_a & ~in_b, ~absent & self.flags((self.count, k)) & self.flags((self.count, 1))
         operands = {
             "a": codes_of(self.rng, self.a, np.where(in_a, ABSENT, e_a), self.negative[:, :k] & ~of_b ^ both,
-                        np.where(plain | same, kind, ONE)),
+                        np.where(plain | same, kind, ONE), self.places.reach),
             "b": codes_of(self.rng, self.b, np.where(in_b, ABSENT, target - e_a), self.negative[:, :k] & of_b ^ both,
-                        np.where(plain & ~same, ONE, kind)),
+                        np.where(plain & ~same, ONE, kind), self.places.reach),
         }  # fmt: skip
         if self.c is not None:
-            operands["c"] = codes_of(self.rng, self.c, self.exponent[:, k], self.negative[:, k], self.kind[:, k])
+            of_c = self.exponent[:, k], self.negative[:, k], self.kind[:, k]
+            operands["c"] = codes_of(self.rng, self.c, *of_c, self.places.reach)
         return Batch(**operands, **self.scales)
 
     def specials_into(self, batch: Batch, places: list[Ints]) -> Batch:

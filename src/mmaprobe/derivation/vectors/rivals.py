@@ -15,7 +15,7 @@ import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.vectors.rival_terms import Ints, Terms, places_of
-from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT, ONE
+from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT, ONE, TIE
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
@@ -64,15 +64,22 @@ def _ladder(terms: Terms, places: list[Ints]) -> None:
 
 
 def _cancel(terms: Terms, places: list[Ints]) -> None:
-    """Two terms that cancel, or nearly, also beyond what the result can hold, and what is left below."""
-    top = terms.scaled_ends()[1] - terms.jitter(0, 8)
-    anchor = np.where(terms.jitter(0, 3) == 0, top, terms.anchor())
-    terms.fill(anchor - terms.pick(terms.places.reach) + terms.jitter(-4, 4))
-    terms.put(places[2], anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 3))
+    """Two terms that cancel, or nearly, also beyond what the result can hold, and what is left below: anywhere, or in
+    the result's range or at its low end where a last kept bit of the two lies there."""
+    top, reach = terms.scaled_ends()[1], terms.pick(terms.places.reach)
+    left = np.where(terms.flags(), terms.anchor(), terms.pick(terms.places.lows)) + terms.jitter(-2, 1)
+    which = terms.jitter(0, 7)
+    shown = (which > 1) & (which < 5) & (left + reach < top)
+    anchor = np.select([which < 2, shown], [top - terms.jitter(0, 8), left + reach], terms.anchor())
+    order = [places[2], places[0], places[1]]
+    terms.c_first(order, terms.flags() & terms.flags())
+    rest, first, second = order
+    terms.fill(np.where(shown, left, anchor - terms.pick(terms.places.reach)) + terms.jitter(-3, 3))
+    terms.put(rest, np.where(shown, left, anchor - terms.pick(terms.places.reach)) + terms.jitter(-3, 3))
     kind, sign = terms.choose(ONE, FULL, HALF, ANY, ANY), terms.flags()
-    terms.put(places[0], anchor, sign, kind)
+    terms.put(first, anchor, sign, kind)
     near = np.where(terms.rng.integers(0, 4, terms.count) == 0, terms.jitter(-1, 1), 0)
-    terms.put(places[1], anchor + near, ~sign, kind)
+    terms.put(second, anchor + near, ~sign, kind)
 
 
 def _graze(terms: Terms, places: list[Ints]) -> None:
@@ -105,11 +112,12 @@ def _top(terms: Terms, places: list[Ints]) -> None:
     """Terms at the largest of the formats: their sums overflow or just do not."""
     top = terms.pick((*terms.places.highs, terms.highest())) + terms.jitter(-2, 0)
     sign = terms.flags()
+    terms.c_first(places, terms.flags() & terms.flags())
     terms.fill(top - terms.pick(terms.places.reach) + terms.jitter(-3, 2))
     gap = np.where(terms.flags(), terms.pick(terms.places.reach) + terms.jitter(-1, 3), terms.jitter(0, 2))
     terms.put(places[2], top - terms.jitter(0, 2))
     terms.put(places[1], top - gap, np.where(terms.flags(), sign, ~sign))
-    terms.put(places[0], top, sign, terms.choose(FULL, FULL, ONE, ANY))
+    terms.put(places[0], top, sign, terms.choose(FULL, TIE, ONE, ANY))
 
 
 def _low(terms: Terms, places: list[Ints]) -> None:
@@ -145,17 +153,23 @@ def _carry(terms: Terms, places: list[Ints]) -> None:
 
 
 def _labels(terms: Terms, places: list[Ints]) -> None:
-    """Two terms that cancel, of a subnormal operand or two, and a last kept bit below what their labels say, or the
-    last bit of one of the two."""
+    """A product of a subnormal operand or two, and what cancels it, or half of its last place and the last bit of a
+    term; and a last kept bit below what its label says, or the last bit of one of the two."""
     depth = terms.jitter(1, max(terms.a.fraction_bits, 1))
     a, b = terms.a, terms.b
     mixed = a.min_exponent + b.max_exponent, b.min_exponent + a.max_exponent
     label = terms.pick((*mixed, a.min_exponent + b.min_exponent))
-    sign = terms.flags()
+    sign, half = terms.flags(), terms.flags()
+    other, product, last = places[1], places[0], places[2]
+    order = [other, product, last]
+    terms.c_first(order, half & terms.flags())
+    other, product, last = order
     terms.fill(label - terms.pick(terms.places.reach) - terms.jitter(0, 3))
-    terms.put(places[2], label - terms.pick(terms.places.reach) + terms.jitter(-3, 1))
-    terms.put(places[1], label - depth, sign, ONE)
-    terms.put(places[0], label - depth, ~sign, terms.choose(ONE, ONE, NEXT))
+    terms.put(last, label - terms.pick(terms.places.reach) + terms.jitter(-3, 1))
+    below = np.where(half, terms.d.fraction_bits + 1 + terms.jitter(-1, 1), 0)
+    kind = np.where(half, terms.choose(NEXT, NEXT, TIE, FEW), ONE)
+    terms.put(other, label - depth - below, np.where(half, terms.flags(), sign), kind)
+    terms.put(product, label - depth, ~sign, terms.choose(ONE, ONE, NEXT))
 
 
 def _specials(terms: Terms, places: list[Ints]) -> None:
@@ -266,12 +280,17 @@ def _blocks(terms: Terms, places: list[Ints]) -> None:
 
 
 def _ties(terms: Terms, places: list[Ints]) -> None:
-    """One product, made a tie on its own later, and a term far below it, or the two at the ends of a range."""
-    ends, top = terms.jitter(0, 2) == 0, np.minimum(terms.pick(terms.places.highs), terms.highest())
+    """One product, made a tie on its own later, or c that is one, and a term far below it, or the two at the ends of a
+    range, or it alone."""
+    terms.c_first(places, terms.flags() & terms.flags())
+    top = terms.pick(terms.places.highs)
+    top = np.where(places[0] == terms.instruction.k, top, np.minimum(top, terms.highest()))
+    ends = terms.jitter(0, 2) == 0
     anchor = np.where(ends, top - terms.jitter(0, 1), terms.anchor())
     below = anchor - terms.pick(terms.places.reach) - terms.jitter(-2, 40)
-    terms.put(places[1], np.where(ends, terms.pick(terms.places.lows) + terms.jitter(0, 1), below), terms.flags())
-    terms.put(places[0], anchor)
+    below = np.where(ends, terms.pick(terms.places.lows) + terms.jitter(0, 1), below)
+    terms.put(places[1], np.where(terms.jitter(0, 2) == 0, ABSENT, below), terms.flags())
+    terms.put(places[0], anchor, kind=TIE)
 
 
 def _tails(terms: Terms, places: list[Ints]) -> None:
