@@ -19,8 +19,10 @@ from mmaprobe.parameters.datapath import (
     Add,
     Datapath,
     Encode,
+    Exact,
     Fused,
     Products,
+    Scale,
     Term,
 )
 from mmaprobe.parameters.described import choices
@@ -140,6 +142,16 @@ def test_a_format_is_carried_between_steps_to_a_conversion_that_does_what_the_su
     found = fields.carried(path, "bf16")
     assert found.root == Encode("bf16")
     assert found.result == Encode("f16", "RU", "largest", first=(7, "RZ"))
+
+
+def test_an_exact_sum_is_cut_and_scales_are_of_blocks_or_products() -> None:
+    """Nothing cut is known by none of the vectors asked so far: fresh ones may tell."""
+    exact = replace(PATH, tree=Exact(tuple(term.of for term in SUM.terms), SUM.to))
+    cuts = [path.tree for path in made(fields.odd_ends(exact, ())) if isinstance(path.tree, Fused)]
+    assert {term.fraction_bits for tree in cuts for term in tree.terms} >= set(range(3, 60))
+    assert {term.rounding for tree in cuts for term in tree.terms} == set(formats.ROUNDINGS)
+    scaled = replace(PATH, a="e2m1", b="e2m1", scale=Scale("ue8m0", 4))
+    assert {path.scale and path.scale.where for path in made(fields.odd_ends(scaled, ()))} == {"product", "group"}
 
 
 def test_what_a_first_cut_made_short_is_held_in_any_format() -> None:

@@ -166,6 +166,34 @@ def test_a_deep_cut_is_told_where_products_of_blocks_far_apart_cancel() -> None:
         assert_told(path, cut, 20_000)
 
 
+SEEN_SELDOM = {
+    "a tie at the top of the range": (
+        {"a": "e2m1", "b": "e2m1", "c": "f32", "d": "f32", "k": 4,
+         "tree": {"node": "exact", "terms": ["c", "0..3"], "to": {"format": "f32", "first": "21 RNZ"}},
+         "result": {"format": "f32", "overflow": "largest", "first": "7 RA"}},
+        "tree.to.first", "21 RNE"),
+    "c far below products that cancel": (
+        {"a": "f32", "b": "f32", "c": "f16", "d": "f16", "k": 21, "step": 7,
+         "tree": {"node": "fused", "fraction_bits": 38, "to": {"format": "f16", "overflow": "largest"}, "terms": [
+             {"of": "c", "fraction_bits": 38, "rounding": "RNU"},
+             {"of": "0..6", "fraction_bits": 37, "rounding": "RNZ"}]}},
+        "tree.terms.0.fraction_bits", "39"),
+    "a subnormal product and the last bit of c": (
+        {"a": "e5m2", "b": "e2m1", "c": "bf16", "d": "bf16", "k": 23, "step": 1,
+         "operand_c": {"subnormals": "signed_zero"},
+         "tree": {"node": "fma", "acc": "c", "lanes": "0", "to": {"format": "bf16"}}},
+        "cut", "what is uncut with c at 17 bits RZ"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEEN_SELDOM)
+def test_what_few_vectors_show_is_told(name: str) -> None:
+    """Each was the difference between a claim and the truth, met in one of 9,600 vectors made from the truth."""
+    table, field, value = SEEN_SELDOM[name]
+    path = from_table(table, name)
+    assert_told(path, mutate(path, field, value), 16_000)
+
+
 def assert_told(path: Datapath, rival: Datapath, count: int) -> None:
     """Vectors aimed at the two tell them apart, whatever the seed."""
     made = replace(instruction(FORMS["hopper"][1]), a=path.a, b=path.b, c=path.c, d=path.d, k=path.k)
@@ -187,7 +215,7 @@ def test_a_sum_that_keeps_every_bit_is_told_from_any_that_is_cut(name: str) -> N
     one_more = replace(deepest, tree=replace(deepest.tree, terms=tuple(
         replace(term, fraction_bits=(term.fraction_bits or 0) + 1) for term in deepest.tree.terms
     )))  # fmt: skip
-    vectors = attack_vectors(made, path, cuts, 5, 40_000)
+    vectors = attack_vectors(made, path, cuts, 5, 20_000)
     true, *others, deeper = evaluate_many([path, *cuts, one_more], vectors)
     assert all((each != true).any() for each in others)
     assert (deeper == true).all()

@@ -31,10 +31,34 @@ def alone() -> Alone:
 
 def test_a_tree_of_sums_in_sums_is_read_as_such() -> None:
     inner = [{"kind": "fused", "terms": lanes} for lanes in ([0, 3, 5], [1, 2, 4, 6, 7])]
-    found = read_structures(FORM, {"kind": "add", "terms": [{"kind": "fused", "terms": inner}, "c"]})
+    found = read_structures(FORM, {"kind": "add", "terms": [{"kind": "fused", "terms": inner}, "c"]}, True)
     assert "sums inside a sum over 8" in {each.name for each in found}
     inner_sums = [[n for n in walk(each.build(TO)) if isinstance(n, Fused) and n.to is None] for each in found]
     assert max(map(len, inner_sums)) == 3  # both groups, and the sum of them before c joins
+
+
+FLAT = {"kind": "fused", "terms": ["c", *range(64)]}
+
+
+def test_what_a_window_shows_as_one_sum_may_add_c_after() -> None:
+    exact, bounded = ({each.name for each in read_structures(SCALED, FLAT, exact)} for exact in (True, False))
+    assert "fused, c after over 64" in bounded - exact
+    assert "scaled sums of 32 over 64, c after" in bounded - exact
+    assert exact < bounded
+    assert not [name for name in exact if "after" in name]
+
+
+def test_blocks_and_products_come_before_parts_of_blocks() -> None:
+    names = [each.name for each in read_structures(SCALED, FLAT, True)]
+    assert names[:2] == ["scaled sums of 32 over 64, read", "fused over 64, read"]
+    assert "scaled sums of 16 over 64, read" in names[2:]
+
+
+def test_sums_of_scale_blocks_without_c_may_carry_what_was_added_so_far() -> None:
+    without = [each for each in all_structures(replace(SCALED, c=None)) if each.scaled]
+    carried = {each.step for each in without if any(isinstance(n, Accumulator) for n in walk(each.build(TO)))}
+    assert carried == {32, 64}
+    assert {each.step for each in without if each.name.endswith("nothing else")} == {64}
 
 
 def test_every_kind_of_sum_is_among_all() -> None:

@@ -106,12 +106,14 @@ def test_terms_and_the_whole_sum_take_each_others_cut() -> None:
 
 def test_what_keeps_every_bit_is_cut_at_what_can_matter() -> None:
     """f16 products have labels up to 30, and c bits down to 2**-149: beside a tie of the largest that lowest bit is the
-    first to go, at 30 + 149 - 1 bits; and at a half of that, and so on.  A term alone that is uncut is cut as well."""
+    first to go, at 30 + 149 - 1 bits; and at a half of that, and so on, and at each bit just below the last of f32,
+    since what few operands show refutes one cut and not another.  A term alone that is uncut is cut as well."""
     exact = path_of("gfx908", "v_mfma_f32_32x32x4f16")
     cuts = dict(MOVES["cut"](exact))
-    assert list(cuts) == [f"what is uncut with c at {bits} bits RZ" for bits in (178, 89, 44)]
+    depths = (178, 89, 44, *range(36, 24, -1))
+    assert list(cuts) == [f"what is uncut with c at {bits} bits RZ" for bits in depths]
     assert all(isinstance(cut.tree, Fused) and {t.fraction_bits for t in cut.tree.terms} == {bits}
-               for bits, cut in zip((178, 89, 44), cuts.values(), strict=True))  # fmt: skip
+               for bits, cut in zip(depths, cuts.values(), strict=True))  # fmt: skip
     uncut = mutate(HOPPER, "tree.terms.0.fraction_bits", "uncut")
     assert any(name.startswith("what is uncut with c") for name in dict(MOVES["cut"](uncut)))
 
@@ -124,14 +126,50 @@ def test_a_chain_and_an_addition_are_cut_like_any_sum() -> None:
         "tree": {"node": "fma", "acc": "c", "lanes": "0,1", "to": to},
     }  # fmt: skip
     cuts = dict(MOVES["cut"](from_table(chain, "a chain")))
-    assert list(cuts) == [f"what is uncut with c at {bits} bits RZ" for bits in (275, 137, 68, 34)]
-    for bits, cut in zip((275, 137, 68, 34), cuts.values(), strict=True):
+    depths = (275, 137, 68, *range(36, 24, -1))
+    assert list(cuts) == [f"what is uncut with c at {bits} bits RZ" for bits in depths]
+    for bits, cut in zip(depths, cuts.values(), strict=True):
         links = [node for node in walk(cut.tree) if isinstance(node, Fused)]
         assert [len(link.terms) for link in links] == [2, 2]
         assert {term.fraction_bits for link in links for term in link.terms} == {bits}
     both = {"node": "add", "x": {"node": "fma", "acc": "zero", "lanes": "0,1", "to": to}, "y": "c", "to": to}
     apart = list(MOVES["cut"](from_table(chain | {"tree": both}, "c after")))
     assert {name.split(" at ")[0] for name, _ in apart} == {"what is uncut without c"}
+
+
+def test_a_long_chain_is_cut_at_few_depths() -> None:
+    """Each cut of it is a sum a lane."""
+    table = {
+        "a": "f32", "b": "f32", "c": "f32", "d": "f32", "k": 16,
+        "tree": {"node": "fma", "acc": "c", "lanes": "0..15", "to": {"format": "f32"}},
+    }  # fmt: skip
+    assert [int(name.split()[-3]) for name in dict(MOVES["cut"](from_table(table, "a long chain")))] == [
+        275,
+        137,
+        68,
+        34,
+    ]
+
+
+BLOCKS = {
+    "a": "e4m3", "b": "e2m1", "c": "f32", "d": "f32", "k": 64, "step": 32, "scale": {"format": "ue8m0", "size": 16},
+    "tree": {"node": "fused", "terms": ["c", "0..31"], "fraction_bits": 25, "to": {"format": "f32"}},
+}  # fmt: skip
+
+
+def test_scales_are_of_products_or_of_blocks() -> None:
+    products = from_table(BLOCKS, "blocks")
+    blocks = mutate(products, "grouping", "blocks scaled")
+    assert outline(blocks.tree) == "fused(c, exact(0..15), exact(16..31))"
+    assert blocks.scale is not None
+    assert blocks.scale.where == "group"
+    assert all(node.scaled for node in walk(blocks.tree) if isinstance(node, Exact))
+    assert mutate(blocks, "grouping", "products scaled") == products
+    half = from_table(BLOCKS | {"step": 8, "tree": BLOCKS["tree"] | {"terms": ["c", "0..7"]}}, "half a block")  # type: ignore
+    assert outline(mutate(half, "grouping", "blocks scaled").tree) == "fused(c, exact(0..7))"
+    across = from_table(BLOCKS | {"order": "0..31,32..62:2,33..63:2"}, "steps that take blocks otherwise")
+    assert "blocks scaled" not in dict(MOVES["grouping"](across))
+    assert not [name for name in dict(MOVES["grouping"](HOPPER)) if "scaled" in name]
 
 
 def test_a_tree_that_takes_c_twice_or_sums_zeros_has_neighbours() -> None:

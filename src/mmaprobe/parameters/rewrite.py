@@ -136,6 +136,17 @@ def _exactly(node: Node) -> Node:
     return Exact(tuple(term.of for term in node.terms), node.to)
 
 
+def aligned(path: Datapath) -> Datapath:
+    """The datapath whose exact sums are aligned ones."""
+
+    def at(node: Node) -> Node:
+        if not isinstance(node, Exact) or node.scaled:
+            return node
+        return Fused.alike(node.terms, None, to=node.to)
+
+    return replace(path, tree=map_node(path.tree, at))
+
+
 def rounded_once(datapath: Datapath) -> list[Datapath]:
     """Without a last conversion, or without first cuts."""
     once = [path for change in (_cut_once, _cut_to_a_format) if (path := map_encodes(datapath, change)) != datapath]

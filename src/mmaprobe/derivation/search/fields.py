@@ -26,9 +26,7 @@ from mmaprobe.parameters.datapath import (
     SUBNORMALS,
     Datapath,
     Encode,
-    Exact,
     Fused,
-    Node,
     Term,
     Zero,
     holds,
@@ -36,7 +34,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.described import choices
 from mmaprobe.parameters.groupings import scaled_elsewhere
-from mmaprobe.parameters.rewrite import ENDS, map_fused, map_node, map_terms
+from mmaprobe.parameters.rewrite import ENDS, aligned, map_fused, map_terms
 
 Precisions = tuple[int, ...]
 MOST_FIRST = 24
@@ -279,17 +277,6 @@ def with_zeros(path: Datapath) -> Datapath:
         return replace(node, terms=(replace(node.terms[0], of=Zero()), *node.terms))
 
     return map_fused(path, at)
-
-
-def aligned(path: Datapath) -> Datapath:
-    """The datapath whose exact sums are aligned ones."""
-
-    def at(node: Node) -> Node:
-        if not isinstance(node, Exact) or node.scaled:
-            return node
-        return Fused.alike(node.terms, None, to=node.to)
-
-    return replace(path, tree=map_node(path.tree, at))
 
 
 def without_zeros(path: Datapath) -> Datapath:
