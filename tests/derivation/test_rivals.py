@@ -166,6 +166,17 @@ def test_a_deep_cut_is_told_where_products_of_blocks_far_apart_cancel() -> None:
         assert_told(path, cut, 20_000)
 
 
+@pytest.mark.parametrize("operand", ["a", "b"])
+def test_the_sign_of_a_flushed_factor_is_told_behind_a_sum_that_became_a_zero(operand: str) -> None:
+    """c is flushed to +0 first, so a sum must become -0 of itself before only zeros follow."""
+    made = instruction("v_mfma_f32_16x16x16bf16_1k", "gfx90a")
+    path = datapath_for("gfx90a", made)
+    kept = mutate(path, f"operand_{operand}.subnormals", "signed_zero")
+    for seed in range(3):
+        true, other = evaluate_many([path, kept], attack_vectors(made, path, [kept], seed, 48_000))
+        assert (true != other).any()
+
+
 SEEN_SELDOM = {
     "a tie at the top of the range": (
         {"a": "e2m1", "b": "e2m1", "c": "f32", "d": "f32", "k": 4,

@@ -209,11 +209,18 @@ class Terms:
         most = np.minimum(self.a.max_exponent, target - low_b)
         least = np.maximum(low_a, target - self.b.max_exponent)
         spread = np.minimum(least, most) + (self.rng.random(target.shape) * (abs(most - least) + 1)).astype(np.int64)
+        places = (self.rng.random(target.shape) * (self.b.fraction_bits + 1)).astype(np.int64)
+        at_end = self.rng.integers(0, 4, (self.count, 1)) == 0  # b at the low end of its range, or its subnormals
+        spread = np.where(at_end, np.maximum(most - places, np.minimum(least, most)), spread)
         e_a = np.clip(spread, self.a.min_exponent - self.a.fraction_bits, self.a.max_exponent)
         plain, same = self.flags((self.count, k)), self.flags((self.count, 1))
         kind, factor = self.kind[:, :k], self.rng.integers(0, 3, (self.count, 1))
         in_a, in_b = absent & (factor != 1), absent & (factor != 0)
-        of_b, both = in_a & ~in_b, ~absent & self.flags((self.count, k)) & self.flags((self.count, 1))
+        of_zero = self.rng.integers(0, 4, (self.count, 1)) == 0  # the factor whose sign a zero takes
+        of_b, both = (
+            (in_a & ~in_b) ^ (absent & of_zero),
+            ~absent & self.flags((self.count, k)) & self.flags((self.count, 1)),
+        )
         operands = {
             "a": codes_of(self.rng, self.a, np.where(in_a, ABSENT, e_a), self.negative[:, :k] & ~of_b ^ both,
                         np.where(plain | same, kind, ONE), self.places.reach),
