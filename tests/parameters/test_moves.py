@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mmaprobe.catalog.lookup import architectures, instruction
@@ -67,6 +69,9 @@ def test_formats_between_and_nan_rules() -> None:
     assert (getattr(between.tree, "to").format, between.result.format) == ("f16", "f32")  # noqa: B009
     assert moved(between, "between", "none").result is None
     assert moved(HOPPER, "nan_rule", "the first NaN, c before ascending").special.priority[:3] == ("c", "a0", "b0")
+    first = replace(HOPPER, special=moved(HOPPER, "nan_rule", "the first NaN, ascending, then c").special)
+    loud = moved(first, "nan_rule", "each node its own, a b acc, signalling ones first").special
+    assert (loud.nan, loud.signalling_first) == ("local", True)
     assert moved(HOPPER, "products", "bf16").product.to is not None
     with pytest.raises(UsageError, match="no grouping 'thirds'; there is 'halves, exact'"):
         mutate(HOPPER, "grouping", "thirds")

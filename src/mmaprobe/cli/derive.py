@@ -45,7 +45,7 @@ def derive(
         typer.Option(help="Vectors that what is derived must get right beyond those searched with; 120,000.", min=0),
     ] = None,
     allowance: Annotated[
-        int | None, typer.Option(help="Units of work (30 ns each) of one search; 600,000,000.", min=0)
+        int | None, typer.Option(help="Units of work (25 ns each) of one search; 540,000,000.", min=0)
     ] = None,
     as_json: JsonOption = False,
 ) -> int:

@@ -19,9 +19,9 @@ from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
-ALLOWANCE = 600_000_000
-"""Units of work of one derivation, each about 30 ns of a core, so a quarter of a minute; tuned by ``tests/recovery``:
-what ships and random architectures are derived within it."""
+ALLOWANCE = 540_000_000
+"""Units of work of one derivation, each about 25 ns of a core, so a quarter of a minute at most; tuned by
+``tests/recovery``: what ships and random architectures are derived within it."""
 LANES = dict(zip(WIDTHS, (0.35, 0.5, 1.2, 2.5), strict=True))
 """Units of work of a lane of one vector, by the bits of the program's sums; measured."""
 STRIP = 64

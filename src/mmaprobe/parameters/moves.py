@@ -424,7 +424,11 @@ def _nan_rule(datapath: Datapath) -> NamedDatapaths:
         if c:
             rules[f"the first NaN, c before {name}"] = _payload(own, "global", (*c, *names))
     for order in (("a", "b", "acc"), ("b", "a", "acc"), ("acc", "a", "b")):
-        rules[f"each node its own, {' '.join(order)}"] = _payload(own, "local", order)
+        rules[f"each node its own, {' '.join(order)}"] = local = _payload(own, "local", order)
+        if own.nan == "global":  # what is first in all may be first in its node alone
+            other = "quiet ones as well" if own.signalling_first else "signalling ones first"
+            flipped = replace(local, signalling_first=not own.signalling_first)
+            rules[f"each node its own, {' '.join(order)}, {other}"] = flipped
     for name, rule in rules.items():
         if (rule.nan, rule.priority) != (own.nan, own.priority):
             yield name, replace(datapath, special=rule)

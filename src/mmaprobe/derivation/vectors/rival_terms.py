@@ -99,10 +99,10 @@ class Terms:
         places[0] = np.where(when, self.instruction.k, places[0])
 
     def four(self) -> list[Ints]:
-        """Four terms of every vector, different where there are so many, of one step half the time; c is among them
-        half the time."""
+        """Four terms of every vector, different where there are so many, of one step half the time, often of the first,
+        where c is; c is among them half the time."""
         first = self.rng.random((self.count, self.terms))
-        step = self.rng.integers(0, len(self.steps), self.count)
+        step = self.rng.integers(0, len(self.steps), self.count) * (self.rng.integers(0, 3, self.count) > 0)
         together = np.zeros((len(self.steps), self.terms))
         for number, lanes in enumerate(self.steps):
             together[number, list(lanes)] = 1
@@ -250,6 +250,8 @@ class Terms:
         """Random codes with all exponent bits set, or zeros, of both signs."""
         ones = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
         fraction = self.rng.integers(0, 1 << fmt.fraction_bits, count)
+        if fmt.infinity_code is None:  # hardly a code is a NaN
+            fraction[self.flags((count,))] = (1 << fmt.fraction_bits) - 1
         fraction[self.rng.integers(0, 3, count) == 0] = 0
         code = np.where(self.rng.integers(0, 5, count) == 0, 0, ones | fraction) << fmt.padding
         signs = np.where(self.flags((count,)), fmt.sign_mask, 0)

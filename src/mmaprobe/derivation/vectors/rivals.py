@@ -280,16 +280,15 @@ def _blocks(terms: Terms, places: list[Ints]) -> None:
 
 
 def _ties(terms: Terms, places: list[Ints]) -> None:
-    """One product, made a tie on its own later, or c that is one, and a term far below it, or the two at the ends of a
-    range, or it alone."""
-    terms.c_first(places, terms.flags() & terms.flags())
-    top = terms.pick(terms.places.highs)
-    top = np.where(places[0] == terms.instruction.k, top, np.minimum(top, terms.highest()))
-    ends = terms.jitter(0, 2) == 0
+    """One product, made a tie on its own later, and a term far below it, or the two at the ends of a range; or c that
+    is a tie, with such a term or alone."""
+    terms.c_first(places, terms.jitter(0, 7) == 0)
+    of_c, ends, top = places[0] == terms.instruction.k, terms.jitter(0, 2) == 0, terms.pick(terms.places.highs)
+    top = np.where(of_c, top, np.minimum(top, terms.highest()))
     anchor = np.where(ends, top - terms.jitter(0, 1), terms.anchor())
     below = anchor - terms.pick(terms.places.reach) - terms.jitter(-2, 40)
     below = np.where(ends, terms.pick(terms.places.lows) + terms.jitter(0, 1), below)
-    terms.put(places[1], np.where(terms.jitter(0, 2) == 0, ABSENT, below), terms.flags())
+    terms.put(places[1], np.where(of_c & terms.flags(), ABSENT, below), terms.flags())
     terms.put(places[0], anchor, kind=TIE)
 
 
