@@ -194,6 +194,15 @@ SEEN_SELDOM = {
          "operand_c": {"subnormals": "signed_zero"},
          "tree": {"node": "fma", "acc": "c", "lanes": "0", "to": {"format": "bf16"}}},
         "cut", "what is uncut with c at 17 bits RZ"),
+    "a zero behind a sum that the least scales let vanish": (
+        {"a": "e2m3", "b": "e4m3", "c": "f16", "d": "f16", "k": 32, "scale": {"format": "ue4m3", "size": 16},
+         "tree": {"node": "add", "x": "c", "to": {"format": "f16", "rounding": "RZ"}, "y": {
+             "node": "fused", "fraction_bits": 20, "rounding": "RNU", "to": {"format": "f16", "rounding": "RZ"},
+             "terms": [
+                 {"of": {"node": "fused", "terms": ["zero", "0..15"], "fraction_bits": 20, "rounding": "RNU",
+                         "to": {"format": "f16", "rounding": "RZ"}}},
+                 {"of": "16..31"}]}}},
+        "tree.y.to.zero", "positive"),
 }  # fmt: skip
 
 

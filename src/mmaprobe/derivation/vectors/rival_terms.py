@@ -150,7 +150,8 @@ class Terms:
         if self.instruction.scale is None:
             return self.scales, self.shift
         fmt = formats.get(self.instruction.scale)
-        ends = (fmt.min_exponent // 2, fmt.max_exponent // 2, fmt.min_exponent)
+        lowest = fmt.min_exponent - fmt.fraction_bits * fmt.subnormal
+        ends = (fmt.min_exponent // 2, fmt.max_exponent // 2, fmt.min_exponent, lowest)
         target = self.pick((*self.places.zeros, *self.places.lows, *self.places.highs)) + self.jitter(-8, 8)
         target -= np.where(self.flags(), self.pick(self.places.reach), 0)
         halves = [np.where(self.flags(), target // 2, self.pick([0, 0, *ends])) for _ in range(2)]
@@ -174,9 +175,12 @@ class Terms:
         blocks = self.instruction.k // size
         self.shift = np.zeros((self.count, blocks * size), np.int64)
         for role, step in (("scale_a", of_a), ("scale_b", of_b)):
-            step = np.broadcast_to(np.clip(step, fmt.min_exponent, fmt.max_exponent), (self.count, blocks))
+            lowest = fmt.min_exponent - fmt.fraction_bits * fmt.subnormal
+            step = np.broadcast_to(np.clip(step, lowest, fmt.max_exponent), (self.count, blocks))
             self.shift += np.repeat(step, size, axis=1)
-            self.scales[role] = ((step + fmt.bias) << fmt.fraction_bits).astype(fmt.dtype)
+            tiny = np.int64(1) << np.clip(step - lowest, 0, fmt.fraction_bits)
+            normal = (step + fmt.bias) << fmt.fraction_bits
+            self.scales[role] = np.where(step < fmt.min_exponent, tiny, normal).astype(fmt.dtype)
 
     def _reach(self) -> None:
         """Block by block other scales where a product of the block would not reach its exponent by those there are;
