@@ -156,6 +156,12 @@ def test_a_long_chain_is_cut_at_few_depths() -> None:
     ]
 
 
+def test_a_zero_that_shows_nothing_is_tried_with_exponents_down_to_the_last_place() -> None:
+    """The lower one is, the fewer terms it cuts: of scaled products of few bits, -133 was the only one that shows."""
+    shown = [n.value for n in neighbourhood(mutate(HOPPER, "tree.zero_exponent", "none")) if "zero_exponent" in n.field]
+    assert shown == ["-126", "-133", "-141", "-145", "-147", "-148"]
+
+
 BLOCKS = {
     "a": "e4m3", "b": "e2m1", "c": "f32", "d": "f32", "k": 64, "step": 32, "scale": {"format": "ue8m0", "size": 16},
     "tree": {"node": "fused", "terms": ["c", "0..31"], "fraction_bits": 25, "to": {"format": "f32"}},

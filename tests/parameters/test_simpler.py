@@ -44,6 +44,14 @@ def test_a_chain_of_two_rounded_products_is_a_sum() -> None:
     assert path in simpler(replace(path, tree=Add(Accumulator(), Fma(Zero(), (0, 1), to), to)))
 
 
+def test_what_is_rounded_already_needs_no_sum_of_its_own() -> None:
+    again = replace(ONCE, tree=Fused.alike((SUM,), 25, "RZ", to=Encode("f32", "RZ")))
+    assert ONCE in simpler(again)
+    assert replace(ONCE, tree=Add(SUM, Zero(), Encode())) in simpler(
+        replace(ONCE, tree=Add(again.tree, Zero(), Encode()))
+    )
+
+
 def test_nothing_is_simpler_than_what_says_nothing() -> None:
     assert ONCE not in simpler(ONCE)
     assert simpler(replace(ONCE, tree=replace(SUM, to=Encode("f32", "RNE")))) == []

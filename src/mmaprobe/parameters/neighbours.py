@@ -194,9 +194,17 @@ def _fraction_bits(value: Any, holder: Table, datapath: Datapath) -> Iterator[st
         yield "uncut"
 
 
+ABOVE_LAST = (16, 8, 4, 2, 1)
+"""Places above the result's last place in range at which a zero that shows no exponent is tried with one: the lower,
+the fewer terms are cut by it."""
+
+
 def _zero_exponent(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     if value == "none" and "terms" in holder:
-        yield str(formats.get(datapath.c or datapath.d).min_exponent)
+        for fmt in dict.fromkeys(map(formats.get, (datapath.c or datapath.d, datapath.d))):
+            last = fmt.min_exponent - fmt.fraction_bits
+            yield str(fmt.min_exponent)
+            yield from (str(last + above) for above in ABOVE_LAST if last + above < fmt.min_exponent)
     yield from _by_one(value, holder, datapath)
 
 

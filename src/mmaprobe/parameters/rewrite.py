@@ -106,8 +106,9 @@ def encodes(datapath: Datapath) -> list[Encode]:
 
 def simpler(datapath: Datapath) -> list[Datapath]:
     """Datapaths that say less: no last conversion, a first cut as the rounding itself, a rule of the results or
-    products as it is where nothing is said, an addition for a chain of two rounded products, a zero without a sign for
-    a flushed operand, one value of a field for all terms of all aligned sums (each value that some term has)."""
+    products as it is where nothing is said, no sum of what is rounded already, an addition for a chain of two rounded
+    products, a zero without a sign for a flushed operand, one value of a field for all terms of all aligned sums (each
+    value that some term has)."""
     found = _with_other_ends(rounded_once(datapath))
     for name in ("first", *ENDS):
         rule: dict[str, Any] = {name: descriptions(Encode)[name].plain}
@@ -118,6 +119,7 @@ def simpler(datapath: Datapath) -> list[Datapath]:
         if datapath.result is not None:
             found.append(replace(datapath, result=replace(datapath.result, **rule)))
     found.append(replace(datapath, tree=map_node(datapath.tree, _exactly)))
+    found.append(replace(datapath, tree=map_node(datapath.tree, _rounded_before)))
     if datapath.product.to is not None:
         found.append(replace(datapath, tree=map_node(datapath.tree, _added)))
     found.append(replace(datapath, product=replace(datapath.product, label="encoded")))
@@ -134,6 +136,14 @@ def _exactly(node: Node) -> Node:
     if not isinstance(node, Fused) or any(replace(term, of=node, rounding="RZ") != Term(node) for term in node.terms):
         return node
     return Exact(tuple(term.of for term in node.terms), node.to)
+
+
+def _rounded_before(node: Node) -> Node:
+    """What a sum of one term takes, where that is rounded."""
+    if not (isinstance(node, (Fused, Exact)) and node.to is not None and len(node.terms) == 1):
+        return node
+    of = node.terms[0].of if isinstance(node, Fused) else node.terms[0]
+    return of if getattr(of, "to", None) is not None else node
 
 
 def aligned(path: Datapath) -> Datapath:
