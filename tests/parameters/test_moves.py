@@ -162,6 +162,16 @@ def test_a_zero_that_shows_nothing_is_tried_with_exponents_down_to_the_last_plac
     assert shown == ["-126", "-133", "-141", "-145", "-147", "-148"]
 
 
+def test_bits_and_the_exponent_of_a_zero_move_together() -> None:
+    """Beside zeros alone a sum cuts a tiny term at the same place: only both show that there are more bits."""
+    cuts = dict(MOVES["cut"](HOPPER))
+    for by in (-1, 1, 4, 12):
+        tree = cuts[f"all at {by:+} bits, zeros at {by:+}"].tree
+        assert isinstance(tree, Fused)
+        assert {(term.fraction_bits, term.zero_exponent) for term in tree.terms} == {(25 + by, -133 + by)}
+    assert not [name for name in dict(MOVES["cut"](mutate(HOPPER, "tree.zero_exponent", "none"))) if "zeros at" in name]
+
+
 BLOCKS = {
     "a": "e4m3", "b": "e2m1", "c": "f32", "d": "f32", "k": 64, "step": 32, "scale": {"format": "ue8m0", "size": 16},
     "tree": {"node": "fused", "terms": ["c", "0..31"], "fraction_bits": 25, "to": {"format": "f32"}},

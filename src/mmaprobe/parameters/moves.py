@@ -7,16 +7,15 @@ the whole sum is cut, and the kind of NaN rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, permutations, product
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError, brief
+from mmaprobe.parameters.cuts import NamedDatapaths, cuts
 from mmaprobe.parameters.datapath import (
-    MOST_BITS,
     Accumulator,
     Add,
     Datapath,
@@ -27,15 +26,12 @@ from mmaprobe.parameters.datapath import (
     Node,
     Products,
     Special,
-    Term,
     Zero,
     lanes_of,
     walk,
 )
 from mmaprobe.parameters.groupings import children_in_place, grouping, root_encode
-from mmaprobe.parameters.rewrite import map_node
 
-NamedDatapaths = Iterator[tuple[str, Datapath]]
 MOST_STEPS = 16
 """A datapath of more steps is not written out as one tree."""
 
@@ -198,205 +194,6 @@ def floats() -> list[formats.Format]:
     return [fmt for fmt in map(formats.get, formats.FORMATS) if fmt.is_float and fmt.signed]
 
 
-def _sum_cut(datapath: Datapath) -> NamedDatapaths:
-    """The whole sum cut where a term of it was, that term one bit lower; or a term where the whole sum was."""
-    tree, to = datapath.tree, root_encode(datapath)
-    if not (isinstance(tree, Fused) and formats.get(to.format).is_float):
-        return
-    if to.first is not None:
-        bits, rounding = to.first
-        for deep in dict.fromkeys(term.fraction_bits for term in tree.terms):
-            if deep is not None and deep > bits:
-                yield f"{deep} bits at {bits} {rounding}", _cut_at(tree, datapath, (deep, None), (bits, rounding), None)
-        return
-    for deep, mode in dict.fromkeys((term.fraction_bits, term.rounding) for term in tree.terms):
-        if deep is not None and deep > formats.get(to.format).fraction_bits:
-            first = (deep, mode)
-            yield f"the whole at {deep} {mode}", _cut_at(tree, datapath, first, (deep + 1, mode), first)
-
-
-DENSE = 12
-"""Bits beyond the result's that a sum which keeps every bit is tried without, one by one."""
-
-
-def _uncut(datapath: Datapath) -> NamedDatapaths:
-    """Sums that keep every bit (all with c, or all without) cut at the lowest bit that can matter, at a half, a quarter
-    ... of that depth, and at every bit just below the result's last: the lowest that matters may be one of these."""
-    if not formats.get(root_encode(datapath).format).is_float:
-        return
-    least = formats.get(root_encode(datapath).format).fraction_bits + 2
-    most = least + DENSE if _few_sums(datapath.tree) else least
-    for with_c in (False, True):
-        deepest = max(_cut_where_uncut(datapath.tree, datapath, with_c, MOST_BITS)[1], default=0)
-        halves = [deepest >> i for i in range(deepest.bit_length())]
-        for bits in sorted(
-            {bits for bits in (*halves, *range(least, min(deepest, most))) if bits >= least}, reverse=True
-        ):
-            tree = _cut_where_uncut(datapath.tree, datapath, with_c, bits)[0]
-            yield f"what is uncut {'with' if with_c else 'without'} c at {bits} bits RZ", replace(datapath, tree=tree)
-
-
-def _few_sums(tree: Node) -> bool:
-    """Whether a tree adds so seldom that another cut of all its sums costs little."""
-    return sum(len(node.lanes) if isinstance(node, Fma) else isinstance(node, Add) for node in walk(tree)) <= DENSE
-
-
-FURTHER = (2, 4, 8)
-"""Bits by which a deep cut is tried higher: what refutes one bit need not refute more, where each is seldom seen."""
-
-
-def _higher(datapath: Datapath) -> NamedDatapaths:
-    """Terms that are cut below what the result shows, so that only what cancels shows it, cut some bits higher."""
-    to = formats.get(root_encode(datapath).format)
-    if not to.is_float:
-        return
-    sums = [node for node in walk(datapath.tree) if isinstance(node, Fused)]
-    cuts = dict.fromkeys(term.fraction_bits for node in sums for term in node.terms)
-    for deep, less in product(filter(None, cuts), FURTHER):
-        if (bits := deep - less) > to.fraction_bits + 2:
-            yield f"what is cut at {deep} bits at {bits}", replace(datapath, tree=_recut(datapath.tree, deep, bits))
-
-
-def _recut(tree: Node, old: int, new: int) -> Node:
-    """The tree with terms of so many fraction bits cut at others."""
-
-    def cut(node: Node) -> Node:
-        if not isinstance(node, Fused):
-            return node
-        made = (replace(term, fraction_bits=new) if term.fraction_bits == old else term for term in node.terms)
-        return replace(node, terms=tuple(made))
-
-    return map_node(tree, cut)
-
-
-def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, most: int) -> tuple[Node, list[int]]:
-    """The tree with every sum of this kind cut, and at how many bits each, ``most`` or the last that can matter;
-    additions and chains become sums."""
-    deep: list[int] = []
-
-    def cut(node: Node) -> Node:
-        if any(isinstance(each, Accumulator) for each in walk(node)) != with_c:
-            return node
-        if isinstance(node, Fma):
-            return _links(node, sum_of)
-        if isinstance(node, Add):
-            return sum_of((Term(node.x), Term(node.y)), node.to)
-        if isinstance(node, Exact) and not node.scaled:
-            return sum_of(tuple(map(Term, node.terms)), node.to) if _count(node.terms) > 1 else node
-        if isinstance(node, Fused) and _count(term.of for term in node.terms) > 1:
-            return sum_of(node.terms, node.to)
-        return node
-
-    def sum_of(terms: tuple[Term, ...], to: Encode | None) -> Node:
-        if all(term.fraction_bits is not None for term in terms):
-            return Fused(terms, to)
-        deep.append(min(max(_depth(Fused(terms, to), datapath), 0), most))
-        made = (replace(t, fraction_bits=deep[-1], rounding="RZ") if t.fraction_bits is None else t for t in terms)
-        return Fused(tuple(made), to)
-
-    return map_node(tree, cut), deep
-
-
-def _links(chain: Fma, sum_of: Callable[[tuple[Term, ...], Encode], Node]) -> Node:
-    """A chain as one sum of two terms after the other; what begins with zero begins with its first product."""
-    alone = isinstance(chain.acc, Zero)
-    total: Node = Fma(chain.acc, chain.lanes[:1], chain.to) if alone else chain.acc
-    for lane in chain.lanes[alone:]:
-        total = sum_of((Term(total), Term(Products((lane,)))), chain.to)
-    return total
-
-
-def _count(nodes: Iterable[Node]) -> int:
-    """How many terms these are."""
-    return sum(len(node.lanes) if isinstance(node, Products) else 1 for node in nodes)
-
-
-def _depth(node: Fused, datapath: Datapath) -> int:
-    """How many bits below the largest term a bit may lie and still matter: behind what is left where two terms cancel,
-    or beside a result in range.  Rounded to nearest it matters there if it decides a tie, which the largest term makes
-    with its own bits, or with those of a third one."""
-    terms = [each for part in _parts(node) for each in list(_ranges(part, datapath)) * _alike(part)]
-    if node.to is None:
-        return max((x.top - y.low for x, y in permutations(terms, 2)), default=0) - 1
-    to, deep = formats.get(node.to.format), [1]
-    bits, mode = to.fraction_bits, node.to.rounding
-    if node.to.first is not None and node.to.first[1].startswith("RN"):
-        bits, mode = node.to.first
-    for x, y in permutations(range(len(terms)), 2):
-        thirds = [each.top for i, each in enumerate(terms) if i not in (x, y)]
-        largest = min(terms[x].top, to.max_exponent + bool(thirds))
-        low = terms[y].low if thirds else terms[y].least
-        if mode.startswith("RN") and terms[x].width <= bits + 1:
-            largest = min(largest, max(thirds, default=low) + bits + 1)
-        deep.append(largest - low)
-        left = max(low, to.min_exponent - to.fraction_bits - 1)
-        deep += [min(terms[x].top, third) - left for third in thirds]
-    return max(deep) - 1
-
-
-def _parts(node: Exact | Fused) -> tuple[Node, ...]:
-    return node.terms if isinstance(node, Exact) else tuple(term.of for term in node.terms)
-
-
-def _alike(node: Node) -> int:
-    """How many terms of a node may meet, as far as it matters: two that cancel or make a tie, and one more."""
-    return min(3, len(node.lanes)) if isinstance(node, Products) else 1
-
-
-class _Range(NamedTuple):
-    """Of values the lowest bit, the largest exponent, how many bits one has, and the least exponent but for zero."""
-
-    low: int
-    top: int
-    width: int
-    least: int
-
-
-def _ranges(node: Node, datapath: Datapath) -> Iterator[_Range]:
-    """Of what a sum adds: of products, of c and of what earlier steps leave, of results, of what is handed on."""
-    if isinstance(node, Products):
-        scales = [datapath.scale.format] * 2 if datapath.scale is not None else []
-        of = [datapath.product.to.format] if datapath.product.to else [datapath.a, datapath.b, *scales]
-        carries = len(of) - 1 if datapath.product.label == "normalised" else 0
-        read = [datapath.product.to] if datapath.product.to else [datapath.operand_a, datapath.operand_b]
-        yield _range(of, carries, [each.subnormals != "keep" for each in read])
-    elif isinstance(node, Accumulator):
-        to, more = root_encode(datapath), len(datapath.steps) > 1
-        of_c = _range([datapath.c or datapath.d], 0, [datapath.operand_c.subnormals != "keep"])
-        yield from dict.fromkeys([of_c, *([_range([to.format], 0, [to.subnormals != "keep"])] if more else [])])
-    elif isinstance(node, (Exact, Fused)) and node.to is None:
-        every = [each for part in _parts(node) for each in _ranges(part, datapath)]
-        if not every:  # zeros alone
-            return
-        low, top = min(each.low for each in every), max(each.top for each in every)
-        yield _Range(low, top, top - low + 1, low)
-    elif not isinstance(node, Zero) and node.to is not None:
-        yield _range([node.to.format], 0, [node.to.subnormals != "keep"])
-
-
-def _range(names: list[str], carries: int, flushed: Sequence[bool]) -> _Range:
-    """Of products of values of these formats, whose exponent may be so much more than theirs; ``flushed``: which of the
-    formats' subnormals are zeros."""
-    of = [formats.get(name) for name in names]
-    low, top = sum(f.min_exponent - f.fraction_bits for f in of), sum(f.max_exponent for f in of) + carries
-    least = low + sum(f.fraction_bits for f, zero in zip(of, flushed, strict=False) if zero)
-    return _Range(low, top, sum(f.fraction_bits + 1 for f in of), least)
-
-
-def _cut_at(
-    tree: Fused, datapath: Datapath, old: tuple[int, str | None], new: tuple[int, str], first: tuple[int, str] | None
-) -> Datapath:
-    """Terms cut as ``old`` says (None: by any rounding) cut as ``new`` says, and this first cut of the whole sum."""
-    terms = (
-        replace(term, fraction_bits=new[0], rounding=new[1])
-        if term.fraction_bits == old[0] and old[1] in (None, term.rounding)
-        else term
-        for term in tree.terms
-    )
-    assert tree.to is not None
-    return replace(datapath, tree=replace(tree, terms=tuple(terms), to=replace(tree.to, first=first)))
-
-
 def _rounded_products(datapath: Datapath) -> NamedDatapaths:
     """Products rounded to a format of the catalog as the result is."""
     own, to = datapath.product.to, root_encode(datapath)
@@ -443,7 +240,7 @@ MOVES: dict[str, Callable[[Datapath], NamedDatapaths]] = {
     "grouping": grouping,
     "accumulation": _accumulation,
     "between": _between,
-    "cut": lambda datapath: chain(_sum_cut(datapath), _uncut(datapath), _higher(datapath)),
+    "cut": cuts,
     "products": _rounded_products,
     "nan_rule": _nan_rule,
 }

@@ -166,7 +166,7 @@ def _labels(terms: Terms, places: list[Ints]) -> None:
     other, product, last = order
     terms.fill(label - terms.pick(terms.places.reach) - terms.jitter(0, 3))
     terms.put(last, label - terms.pick(terms.places.reach) + terms.jitter(-3, 1))
-    below = np.where(half, terms.d.fraction_bits + 1 + terms.jitter(-1, 1), 0)
+    below = np.where(half, terms.pick((terms.d.fraction_bits, *terms.places.reach)) + terms.jitter(0, 2), 0)
     kind = np.where(half, terms.choose(NEXT, NEXT, TIE, FEW), ONE)
     terms.put(other, label - depth - below, np.where(half, terms.flags(), sign), kind)
     terms.put(product, label - depth, ~sign, terms.choose(ONE, ONE, NEXT))
@@ -241,21 +241,22 @@ def _pairs(terms: Terms, places: list[Ints]) -> None:
 
 
 def _flushes(terms: Terms, places: list[Ints]) -> None:
-    """In every step two terms at the lowest normal of a format that nearly cancel; the others zeros, mostly -0, or as
-    low; c one of the two of the first step, or zero."""
+    """In every step two terms at the lowest normal of a format that nearly cancel, or in the steps after the first one
+    term below it; the others zeros, mostly -0, or as low; c one of the two of the first step, or zero."""
     low = terms.pick(terms.places.lows)
     other = terms.rng.integers(0, 4, (terms.count, 1)) == 0
     near = low[:, None] + terms.rng.integers(0, 2, terms.exponent.shape)
     terms.exponent[:] = np.where(other & (terms.rng.integers(0, 3, near.shape) == 0), near, ABSENT)
     terms.negative[:] = (terms.rng.integers(0, 12, near.shape) > 0) ^ (terms.rng.integers(0, 8, (terms.count, 1)) == 0)
-    rows = np.arange(terms.count)
+    rows, alone = np.arange(terms.count), terms.flags()
     for number, lanes in enumerate(terms.steps):
         some = np.array([*lanes, *([terms.instruction.k] if terms.c is not None and number == 0 else [])])
         picked = some[np.argsort(terms.rng.random((terms.count, len(some))), axis=1)[:, :2]]
-        sign = terms.flags()
+        sign, lone = terms.flags(), (number > 0) & alone
         for i in range(picked.shape[1]):
-            terms.exponent[rows, picked[:, i]] = low + terms.jitter(0, 1)
-            terms.negative[rows, picked[:, i]] = sign ^ bool(i)
+            near = np.where(lone, ABSENT if i else low - terms.jitter(1, 30), low + terms.jitter(0, 1))
+            terms.exponent[rows, picked[:, i]] = near
+            terms.negative[rows, picked[:, i]] = np.where(lone, terms.jitter(0, 7) > 0, sign ^ bool(i))
             terms.kind[rows, picked[:, i]] = terms.choose(ONE, NEXT, ANY, FEW, FULL)
 
 
