@@ -241,23 +241,31 @@ def _pairs(terms: Terms, places: list[Ints]) -> None:
 
 
 def _flushes(terms: Terms, places: list[Ints]) -> None:
-    """In every step two terms at the lowest normal of a format that nearly cancel, or in the steps after the first one
-    term below it; the others zeros, mostly -0, or as low; c one of the two of the first step, or zero."""
+    """In every step two terms at the lowest normal of a format, often side by side, of which little is left, mostly
+    negative, or in steps after the first one term below it; the others zeros, mostly -0, or as low; c one of the two of
+    the first step, or zero."""
     low = terms.pick(terms.places.lows)
     other = terms.rng.integers(0, 4, (terms.count, 1)) == 0
     near = low[:, None] + terms.rng.integers(0, 2, terms.exponent.shape)
     terms.exponent[:] = np.where(other & (terms.rng.integers(0, 3, near.shape) == 0), near, ABSENT)
     terms.negative[:] = (terms.rng.integers(0, 12, near.shape) > 0) ^ (terms.rng.integers(0, 8, (terms.count, 1)) == 0)
-    rows, alone = np.arange(terms.count), terms.flags()
+    alone = terms.flags()
     for number, lanes in enumerate(terms.steps):
         some = np.array([*lanes, *([terms.instruction.k] if terms.c is not None and number == 0 else [])])
-        picked = some[np.argsort(terms.rng.random((terms.count, len(some))), axis=1)[:, :2]]
-        sign, lone = terms.flags(), (number > 0) & alone
-        for i in range(picked.shape[1]):
-            near = np.where(lone, ABSENT if i else low - terms.jitter(1, 30), low + terms.jitter(0, 1))
-            terms.exponent[rows, picked[:, i]] = near
-            terms.negative[rows, picked[:, i]] = np.where(lone, terms.jitter(0, 7) > 0, sign ^ bool(i))
-            terms.kind[rows, picked[:, i]] = terms.choose(ONE, NEXT, ANY, FEW, FULL)
+        first, second = _two(terms, len(some))
+        lone, down = (number > 0) & alone & terms.flags(), terms.jitter(0, 7) > 0
+        above = low + np.where(down, 0, terms.jitter(0, 1))
+        kinds = terms.choose(NEXT, ANY, FEW, FULL), np.where(down, ONE, terms.choose(ONE, NEXT, ANY, FEW, FULL))
+        terms.put(some[second], np.where(lone, ABSENT, low), lone | ~down, kinds[1])
+        terms.put(some[first], np.where(lone, low - terms.jitter(1, 30), above), down, kinds[0])
+
+
+def _two(terms: Terms, count: int) -> tuple[Ints, Ints]:
+    """Two of so many places of every vector, neighbours half of the time; one where there is one."""
+    order = np.argsort(terms.rng.random((terms.count, count)), axis=1)
+    first = order[:, 0]
+    beside = np.where((first ^ 1) < count, first ^ 1, order[:, -1])
+    return first, np.where(terms.flags(), beside, order[:, -1])
 
 
 def _blocks(terms: Terms, places: list[Ints]) -> None:
