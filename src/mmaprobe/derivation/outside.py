@@ -39,6 +39,8 @@ WRONG = 300
 """Vectors that it gets wrong, at most, over which one step of mending is chosen."""
 RIGHT = 900
 """Vectors that it gets right, at most, among those."""
+LIKELY = 6
+"""Changes that are the best by these, of which all vectors choose."""
 
 
 @dataclass(frozen=True)
@@ -147,19 +149,22 @@ def mended(closest: Datapath, vectors: Batch, answers: Bits, allowance: Allowanc
     right = evaluate_many([closest], vectors)[0] == answers
     try:
         while not right.all():
-            better = _better(closest, vectors, answers, right, allowance)
-            now = evaluate_many([better], vectors)[0] == answers
-            if now.sum() <= right.sum():
+            every = _better(closest, vectors, answers, right, allowance)
+            now = allowance.evaluate(every, vectors) == answers
+            best = int(now.sum(axis=1).argmax())
+            if now[best].sum() <= right.sum():
                 break
-            closest, right = better, now
+            closest, right = every[best], now[best]
     except SpentError:
         pass
     return closest
 
 
-def _better(path: Datapath, vectors: Batch, answers: Bits, right: NDArray[np.bool_], allowance: Allowance) -> Datapath:
-    """The neighbour, or the datapath with one number farther off, that leaves the fewest wrong, by some of the vectors
-    that are wrong and right."""
+def _better(
+    path: Datapath, vectors: Batch, answers: Bits, right: NDArray[np.bool_], allowance: Allowance
+) -> list[Datapath]:
+    """The neighbours, or the datapaths with one number farther off, that leave the fewest wrong, by some of the vectors
+    that are wrong and right; the best first."""
     near = [*(each.datapath for each in neighbourhood(path)), *with_numbers(path, FAR)]
     allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(path.tree)))
     left = np.zeros(len(near))
@@ -168,7 +173,7 @@ def _better(path: Datapath, vectors: Batch, answers: Bits, right: NDArray[np.boo
         if some.size:
             table = allowance.evaluate(near, take(vectors, some)) != answers[some]
             left += table.mean(axis=1) * mask.sum()
-    return near[int(left.argmin())]
+    return [near[i] for i in np.argsort(left, kind="stable")[:LIKELY].tolist()]
 
 
 def _spread(mask: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
