@@ -120,9 +120,6 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     """Numbers and ends in the pairs that hide each other, and every group of numbers."""
     terms = roles.term_roles(path)
     yield from _held_otherwise(path)
-    for other in (*(changed for _, changed in scaled_elsewhere(path)), aligned(path)):
-        if roles.term_roles(other) and other != path:
-            yield other, [tied_widths(field_choices.may_be_uncut(other)), tied_modes()]
     yield from simple(path)
     if terms:
         if any(term.zero_exponent is not None for term in _terms(path)):
@@ -139,6 +136,11 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     if len(terms) > 1:
         yield from ((path, [zeros(path, role), flush(part)]) for role in terms for part in roles.parts_of(path))
     yield from odd(path, precisions)
+    for _, other in scaled_elsewhere(path):
+        if roles.term_roles(other):
+            yield other, [tied_widths(field_choices.may_be_uncut(other))]
+    if (cut := aligned(path)) != path:
+        yield cut, [tied_widths(False), tied_modes()]
 
 
 def _held_otherwise(path: Datapath) -> Iterator[Group]:
