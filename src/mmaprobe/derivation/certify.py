@@ -328,7 +328,8 @@ class Settlement:
             return None
         wrong = self._wrong_pairs(pairs)
         if wrong is not None and wrong.few:
-            return Ended(wrong.few, closest)
+            near = dict.fromkeys([closest, *self.search.met, *self.search.structured(closest)])
+            return Ended(wrong.few, min(near, key=self.state.session.all.mismatches))
         if is_float and not isinstance(self.search.next_structure(), Ended):
             self.state.session.begin(STAGE)
             return None

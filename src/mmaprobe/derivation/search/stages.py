@@ -199,6 +199,18 @@ class Search:
             return self.state.believed
         return min(self.nearest or self.ranked, key=_loss).path if self.nearest or self.ranked else None
 
+    @property
+    def met(self) -> Iterator[Datapath]:
+        """Those that came near, and those from which no way led further down."""
+        yield from (each.path for each in self.nearest)
+        yield from self.bottoms
+
+    def structured(self, path: Datapath) -> Iterator[Datapath]:
+        """The numbers of a datapath in every structure that a probe read."""
+        for each in self.known:
+            if (moved := alike(self.instruction, each, path)) is not None:
+                yield moved
+
     def left(self, most: int) -> tuple[Datapath, ...]:
         """The first of the datapaths at hand that agree with every plain vector asked."""
         vectors, answers = self.session.all.seen()
