@@ -177,6 +177,15 @@ def test_the_sign_of_a_flushed_factor_is_told_behind_a_sum_that_became_a_zero(op
         assert (true != other).any()
 
 
+def test_a_zero_of_either_sign_meets_factors_that_are_none() -> None:
+    made = instruction(FORMS["hopper"][1])
+    vectors = attack_vectors(made, datapath_for("sm_90a", made), [], 1, 2_000)
+    for zero, other in ((vectors.a, vectors.b), (vectors.b, vectors.a)):
+        beside = (other & 0x7FFF) != 0
+        assert ((zero == 0x8000) & beside).sum() > 200
+        assert ((zero == 0) & beside).sum() > 200
+
+
 SEEN_SELDOM = {
     "a tie at the top of the range": (
         {"a": "e2m1", "b": "e2m1", "c": "f32", "d": "f32", "k": 4,
