@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.operands.batch import Batch, Bits
 
-PAIRS_OF_CODES = 1 << 16
-"""Pairs of codes that are multiplied to find a large product and -1."""
+CODES = 1 << 16
+"""Codes of a format, at most, whose values are looked through for the largest and the least, 1 and -1."""
 
 
 def order_vectors(instruction: Instruction) -> Batch | None:
@@ -40,14 +41,22 @@ def order_told(answers: Bits) -> tuple[int, ...] | None:
 def _factors(instruction: Instruction) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """Codes of a and b whose product is the largest, and such that it is -1."""
     a, b = formats.get(instruction.a), formats.get(instruction.b)
-    if a.is_float or b.is_float or a.code_limit * b.code_limit > PAIRS_OF_CODES:
+    if a.is_float or b.is_float or max(a.code_limit, b.code_limit) > CODES:
         return None
-    products = np.multiply.outer(*(_values(fmt) for fmt in (a, b)))
+    of_a, of_b = _telling(a), _telling(b)
+    products = np.multiply.outer(_values(a)[of_a], _values(b)[of_b])
     less = np.argwhere(products == -1)
     large = np.unravel_index(np.argmax(products), products.shape)
     if not len(less) or products[large] < instruction.k:
         return None
-    return (int(large[0]), int(large[1])), (int(less[0, 0]), int(less[0, 1]))
+    return (int(of_a[large[0]]), int(of_b[large[1]])), (int(of_a[less[0, 0]]), int(of_b[less[0, 1]]))
+
+
+def _telling(fmt: formats.Format) -> NDArray[np.int64]:
+    """The codes of the largest and the least value, and of 1 and -1 where there are these."""
+    values = _values(fmt)
+    ones = [int(np.flatnonzero(values == one)[0]) for one in (1, -1) if (values == one).any()]
+    return np.array([int(values.argmax()), int(values.argmin()), *ones])
 
 
 def _values(fmt: formats.Format) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
