@@ -33,7 +33,9 @@ def steps(order: tuple[int, ...], size: int) -> list[set[int]]:
     return [set(order[i : i + size]) for i in range(0, K, size)]
 
 
-@pytest.mark.parametrize("formats", [("s8", "s8"), ("u8", "s8"), ("s8", "u8"), ("s4", "s4"), ("s16", "s16"), ("ti16", "ti16")])
+@pytest.mark.parametrize(
+    "formats", [("s8", "s8"), ("u8", "s8"), ("s8", "u8"), ("s4", "s4"), ("s16", "s16"), ("ti16", "ti16")]
+)
 @pytest.mark.parametrize("step", [1, 2, 4, 8])
 @pytest.mark.parametrize("order", [SHUFFLED, BY_REMAINDER])
 def test_each_lane_tells_its_step(formats: tuple[str, str], step: int, order: tuple[int, ...]) -> None:
