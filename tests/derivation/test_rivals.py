@@ -163,7 +163,7 @@ def test_a_deep_cut_is_told_where_products_of_blocks_far_apart_cancel() -> None:
     higher = {name: cut for name, cut in MOVES["cut"](path) if name.startswith("what is cut at 65")}
     assert list(higher) == [f"what is cut at 65 bits at {bits}" for bits in (63, 61, 57)]
     for cut in higher.values():
-        assert_told(path, cut, 20_000)
+        assert_told(path, cut, 6_000)
 
 
 @pytest.mark.parametrize("operand", ["a", "b"])
