@@ -33,7 +33,7 @@ from mmaprobe.parameters.diff import datapath_changes
 
 LIMIT = 120.0
 """Seconds of processor time after which a derivation is stopped: it said nothing, neither right nor wrong."""
-JUDGED = 400
+JUDGED = 2_000
 """Vectors of every family, the generators' and the judge's own, that decide whether two datapaths are one function."""
 SEED = 991
 LOST = "a sum that every unit gets right"
