@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mmaprobe.catalog import additions
 from needs import NEEDS, missing, said
 
 HERE = Path(__file__).parent
@@ -104,6 +105,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if reason:
                 item.user_properties.append(("needs", name))
                 pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def catalog_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test adds to the catalog is gone after it."""
+    monkeypatch.setattr(additions, "_ADDED", [*additions.added()])
 
 
 class DidNotRun:

@@ -14,11 +14,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from mmaprobe import formats
+from mmaprobe.catalog.additions import KEPT, Addition, added
 from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
@@ -36,9 +37,11 @@ _RECORD = {
 }  # fmt: skip
 _CASE = _RECORD - {"operands", "applies", "cases", "extra"} | {"when"}
 _TABLES = {"schema", "let", "cases", "container", "fragment", "absent", "map", "transfer", "address", "descriptor"}
+ADDED_TABLES = ("let", "cases", "container", "fragment", "absent")
+"""The tables that say where operands lie, which rows from outside may bring with them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sheet:
     """One data file of layouts as it was read."""
 
@@ -85,10 +88,35 @@ def _merge(record: dict[str, Any], case: Mapping[str, Any]) -> None:
             record[key] = value
 
 
-@cache
 def sheets() -> tuple[Sheet, ...]:
-    """The data files of layouts that ship with the package, by name."""
-    return tuple(parse_layouts(file, text) for file, text in shipped("mmaprobe.catalog", "data", "layouts").items())
+    """The data files of layouts that ship with the package, by name, and then what was added."""
+    return _sheets(added())
+
+
+@lru_cache(maxsize=KEPT)
+def _sheets(more: tuple[Addition, ...]) -> tuple[Sheet, ...]:
+    texts = shipped("mmaprobe.catalog", "data", "layouts").items()
+    return (*(parse_layouts(file, text) for file, text in texts), *filter(None, map(sheet_of, more)))
+
+
+def sheet_of(addition: Addition) -> Sheet | None:
+    """The layouts of an addition; None where it has none."""
+    data = {name: table for name, table in addition.data.items() if name in ADDED_TABLES}
+    return Sheet(addition.origin, data) if data else None
+
+
+def check_sheet(sheet: Sheet) -> None:
+    """UsageError naming the file and the record where a key of a layout is unknown or missing."""
+    named = set(facts(Instruction("any", "any", "any", 1, 1, 1, "f16", "f16", None, "f16"), "", "a"))
+    for table in ("fragment", "absent"):
+        try:
+            for record in sheet.records(table):
+                for predicates in (record["applies"], *record.get("conditions", ())):
+                    _known(predicates, named, record["where"])
+        except KeyError as error:
+            raise UsageError(f"{sheet.file}: {table}: {error} is missing") from None
+        except (TypeError, AttributeError):
+            raise UsageError(f"{sheet.file}: {table} is not as docs/layouts.md says") from None
 
 
 def parse_layouts(file: str, text: str) -> Sheet:
@@ -98,10 +126,14 @@ def parse_layouts(file: str, text: str) -> Sheet:
     return Sheet(file, data)
 
 
-@cache
 def records(table: str) -> tuple[dict[str, Any], ...]:
-    """Every record of one kind in the shipped files."""
-    return tuple(record for sheet in sheets() for record in sheet.records(table))
+    """Every record of one kind in the data files."""
+    return _records(sheets(), table)
+
+
+@lru_cache(maxsize=KEPT * len(_TABLES))
+def _records(found: tuple[Sheet, ...], table: str) -> tuple[dict[str, Any], ...]:
+    return tuple(record for sheet in found for record in sheet.records(table))
 
 
 def operands(instruction: Instruction) -> tuple[str, ...]:
@@ -167,9 +199,18 @@ def _applying(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
 def candidates(instruction: Instruction, architecture: str, operand: str) -> tuple[Fragment, ...]:
     """Every fragment that one operand may have, the open ones too, of which the instruction may name one claim."""
     known = facts(instruction, architecture, operand)
-    found = (_fragment(record, known, instruction) for record in _applying("fragment", known))
+    found = (_checked(record, known, instruction) for record in _applying("fragment", known))
     named = claim_of(instruction)
     return tuple(each for each in found if not (named and each.claim) or each.claim in named)
+
+
+def _checked(record: dict[str, Any], known: dict[str, Any], instruction: Instruction) -> Fragment:
+    """The fragment of a record; UsageError naming the record where it lacks or mistakes something."""
+    try:
+        return _fragment(record, known, instruction)
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise UsageError(f"{record['where']}: {instruction.id}: {reason}") from None
 
 
 def refuse_absent(instruction: Instruction, known: Mapping[str, Any]) -> None:

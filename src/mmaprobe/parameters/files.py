@@ -13,6 +13,7 @@ from typing import Any, Literal
 import tomli_w
 
 from mmaprobe import formats
+from mmaprobe.catalog.outside import read_tables
 from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.operands.batch import Witness
@@ -67,12 +68,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """The entries of one architecture, by primitive, and where the file as a whole comes from."""
+    """The entries of one architecture, by primitive, and where the file as a whole comes from.
+
+    ``catalog``: the tables that say what the architecture is, where it is none that ships (``catalog.outside``).
+    """
 
     architecture: str
     entries: Mapping[str, Entry] = field(default_factory=dict)
     toolchain: str = ""
     source: str = ""
+    catalog: tuple[Mapping[str, Any], ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -87,6 +92,7 @@ def to_text(file: ParameterFile) -> str:
     """
     head: Table = {"schema": SCHEMA, "architecture": file.architecture}
     head |= {key: value for key in ("toolchain", "source") if (value := getattr(file, key))}
+    head |= {"catalog": [dict(tables) for tables in file.catalog]} if file.catalog else {}
     primitives = [_entry_table(entry) for entry in file.entries.values()]
     return tomli_w.dumps(head | {"primitive": primitives, "end": {"primitives": len(primitives)}}, indent=2)
 
@@ -112,6 +118,7 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
         "without",
         "basis",
         "common",
+        "catalog",
         "primitive",
         "end",
     }
@@ -121,6 +128,11 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     tables = [table for raw in data.get("primitive", []) for table in _expanded(raw, data.get("common", {}), name)]
     if data.get("end") != {"primitives": len(tables)}:
         raise UsageError(f"{name}: truncated: it holds {len(tables)} primitives and its [end] says {data.get('end')}")
+    catalog = data.get("catalog", [])
+    if not isinstance(catalog, list) or not all(isinstance(tables, dict) for tables in catalog):
+        raise UsageError(f"{name}: catalog is a list of tables")
+    for said in catalog:
+        read_tables(said, f"{name}: catalog")
     inherited = _whole_file(data, inherit, name) if "same_as" in data else {}
     own: dict[str, Entry] = {}
     for table in tables:
@@ -128,7 +140,8 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
         if entry.primitive in own:
             raise UsageError(f"{name}: {entry.primitive} is there twice")
         own[entry.primitive] = entry
-    return ParameterFile(data["architecture"], inherited | own, data.get("toolchain", ""), data.get("source", ""))
+    toolchain, source = data.get("toolchain", ""), data.get("source", "")
+    return ParameterFile(data["architecture"], inherited | own, toolchain, source, tuple(catalog))
 
 
 def read_parameter_file(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:

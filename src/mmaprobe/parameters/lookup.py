@@ -16,6 +16,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import agreed, lowering, parts
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.names import architecture_of, device_of
+from mmaprobe.catalog.outside import add_all
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
@@ -186,8 +187,33 @@ def _map_encodes(value: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def read_file(path: Path) -> ParameterFile:
-    """The parameter file at ``path``, which may say ``same_as`` of the shipped ones."""
-    return read_parameter_file(path, _Shipped())
+    """The parameter file at ``path``, which may say ``same_as`` of the shipped ones.
+
+    What it says of an architecture that does not ship is added to the catalog.
+    """
+    found = read_parameter_file(path, _Shipped())
+    add_all(found.catalog, str(path))
+    return found
+
+
+def file_named(name: str) -> ParameterFile | None:
+    """The parameter file that a name is the path of, by its end ``.toml``; None for the name of an architecture.
+
+    UsageError where it is broken, or of an architecture that neither it nor the catalog says anything of.
+    """
+    if not name.endswith(".toml"):
+        return None
+    found = read_file(Path(name))
+    try:
+        parts(found.architecture)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    return found
+
+
+def parameters_of(name: str) -> ParameterFile:
+    """The parameter file that a name is the path of, by its end ``.toml``; else what ships of that architecture."""
+    return file_named(name) or load(name)
 
 
 @cache
