@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.catalog import additions
+from mmaprobe.catalog import supplements
 from needs import NEEDS, missing, said
 
 HERE = Path(__file__).parent
@@ -110,7 +110,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def catalog_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test adds to the catalog is gone after it."""
-    monkeypatch.setattr(additions, "_ADDED", [*additions.added()])
+    monkeypatch.setattr(supplements, "_ADDED", [*supplements.added()])
 
 
 class DidNotRun:

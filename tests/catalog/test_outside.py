@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mmaprobe
-from mmaprobe.catalog import additions, lookup, outside
+from mmaprobe.catalog import lookup, outside, supplements
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout
 from mmaprobe.errors import UsageError
@@ -79,9 +79,9 @@ def test_a_row_adds_an_instruction_to_an_architecture_that_ships() -> None:
 
 def test_the_same_twice_does_no_harm() -> None:
     add(ACME)
-    before = additions.added()
+    before = supplements.added()
     add(ACME, "another.toml")
-    assert additions.added() == before
+    assert supplements.added() == before
 
 
 def test_layouts_come_with_the_rows() -> None:
@@ -128,14 +128,14 @@ def test_layouts_come_with_the_rows() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_one_line_and_adds_nothing(old: str, new: str, message: str) -> None:
-    before = additions.added()
+    before = supplements.added()
     assert old in ACME
     with pytest.raises(UsageError) as caught:
         add(ACME.replace(old, new, 1))
     assert str(caught.value).startswith("acme.toml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert additions.added() == before
+    assert supplements.added() == before
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_a_wrong_file_is_one_line_and_adds_nothing(old: str, new: str, message: 
 )
 def test_two_files_that_say_otherwise(old: str, new: str, message: str) -> None:
     add(ACME)
-    before = additions.added()
+    before = supplements.added()
     with pytest.raises(UsageError) as caught:
         add(ACME.replace(old, new), "other.toml")
     assert str(caught.value).startswith("other.toml")
     assert message in str(caught.value)
-    assert additions.added() == before
+    assert supplements.added() == before
 
 
 def test_an_id_of_ours_cannot_be_changed() -> None:
@@ -174,7 +174,7 @@ def test_a_wrong_layout(old: str, new: str, message: str) -> None:
     with pytest.raises(UsageError, match=r"^acme\.toml") as caught:
         add(ACME + LAYOUT.replace(old, new))
     assert message in str(caught.value)
-    assert not any("row" in each.data and each.origin == "acme.toml" for each in additions.added())
+    assert not any("row" in each.data and each.origin == "acme.toml" for each in supplements.added())
 
 
 def test_a_layout_without_a_formula_is_one_line() -> None:
@@ -201,7 +201,7 @@ def test_what_is_carried_along_is_read_where_nothing_is_known(monkeypatch: pytes
     path = tmp_path / "carried.toml"
     path.write_text(outside.carried("acme1"), "utf-8")
     assert "other" not in path.read_text("utf-8")
-    monkeypatch.setattr(additions, "_ADDED", [])
+    monkeypatch.setattr(supplements, "_ADDED", [])
     mmaprobe.add_catalog(path)
     assert [each.id for each in lookup.instructions("acme1")] == ["acme.dot4", "acme.dot8"]
     assert tomllib.loads(outside.carried("acme1")) == tomllib.loads(path.read_text("utf-8"))

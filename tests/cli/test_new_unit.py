@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.catalog import additions
+from mmaprobe.catalog import supplements
 from mmaprobe.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "new_unit.md").read_text("utf-8")
@@ -48,7 +48,7 @@ def test_every_command_of_the_page(files: Path, capsys: pytest.CaptureFixture[st
     assert {path.name for path in files.iterdir()} == {"acme.py", "acme2.toml"}
     for line, said in commands():
         with pytest.MonkeyPatch.context() as fresh:
-            fresh.setattr(additions, "_ADDED", [])
+            fresh.setattr(supplements, "_ADDED", [])
             program, *arguments = shlex.split(line)
             assert program == "mmaprobe"
             found = [each.replace("process:python ", f"process:{shlex.quote(sys.executable)} ") for each in arguments]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from mmaprobe.catalog import additions
+from mmaprobe.catalog import supplements
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.process import Process
 from mmaprobe.errors import DeviceError, UsageError
@@ -89,7 +89,7 @@ def test_what_python_derives_of_it_is_a_model(opened: Opener) -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_description(opened: Opener, old: str, new: str, message: str) -> None:
-    before = additions.added()
+    before = supplements.added()
     with pytest.raises(DeviceError) as caught:
         opened((old, new))
     said = str(caught.value)
@@ -98,7 +98,7 @@ def test_a_wrong_description(opened: Opener, old: str, new: str, message: str) -
     assert said.endswith("see docs/new_unit.md")
     assert "\n" not in said
     assert caught.value.exit_code == 5
-    assert additions.added() == before
+    assert supplements.added() == before
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, TypeVar
 
-from mmaprobe.catalog.additions import KEPT, Addition, added
+from mmaprobe.catalog.supplements import KEPT, Supplement, added
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
@@ -100,18 +100,18 @@ def every() -> Architectures:
 
 
 @lru_cache(maxsize=KEPT)
-def _every(more: tuple[Addition, ...]) -> Architectures:
+def _every(more: tuple[Supplement, ...]) -> Architectures:
     found = read_architectures(tables())
-    for addition in more:
-        found = extended(found, addition)
+    for supplement in more:
+        found = extended(found, supplement)
     return found
 
 
-def extended(here: Architectures, addition: Addition) -> Architectures:
-    """These architectures with those of an addition; UsageError as of ``Architectures``."""
-    like = {name: entry.get("like", "") for name, entry in addition.part("architectures").items()}
-    groups = {name: tuple(listed) for name, listed in addition.part("groups").items()}
-    return Architectures({**here.like, **like}, {**here.groups, **groups}, addition.origin)
+def extended(here: Architectures, supplement: Supplement) -> Architectures:
+    """These architectures with those of a supplement; UsageError as of ``Architectures``."""
+    like = {name: entry.get("like", "") for name, entry in supplement.part("architectures").items()}
+    groups = {name: tuple(listed) for name, listed in supplement.part("groups").items()}
+    return Architectures({**here.like, **like}, {**here.groups, **groups}, supplement.origin)
 
 
 def read_architectures(data: Mapping[str, Any]) -> Architectures:

@@ -19,12 +19,12 @@ from math import prod
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.catalog.additions import KEPT, Addition, added
 from mmaprobe.catalog.architectures import every
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layout_claims import claim_of, claimed
+from mmaprobe.catalog.supplements import KEPT, Supplement, added
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
@@ -94,15 +94,15 @@ def sheets() -> tuple[Sheet, ...]:
 
 
 @lru_cache(maxsize=KEPT)
-def _sheets(more: tuple[Addition, ...]) -> tuple[Sheet, ...]:
+def _sheets(more: tuple[Supplement, ...]) -> tuple[Sheet, ...]:
     texts = shipped("mmaprobe.catalog", "data", "layouts").items()
     return (*(parse_layouts(file, text) for file, text in texts), *filter(None, map(sheet_of, more)))
 
 
-def sheet_of(addition: Addition) -> Sheet | None:
-    """The layouts of an addition; None where it has none."""
-    data = {name: table for name, table in addition.data.items() if name in ADDED_TABLES}
-    return Sheet(addition.origin, data) if data else None
+def sheet_of(supplement: Supplement) -> Sheet | None:
+    """The layouts of a supplement; None where it has none."""
+    data = {name: table for name, table in supplement.data.items() if name in ADDED_TABLES}
+    return Sheet(supplement.origin, data) if data else None
 
 
 def check_sheet(sheet: Sheet) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
-from mmaprobe.catalog.additions import KEPT, Addition, added
 from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.row import Row
+from mmaprobe.catalog.supplements import KEPT, Supplement, added
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import MmaprobeError, UsageError
 
@@ -48,7 +48,7 @@ def data_files() -> tuple[DataFile, ...]:
 
 
 @lru_cache(maxsize=KEPT)
-def _data_files(more: tuple[Addition, ...], known: Architectures) -> tuple[DataFile, ...]:
+def _data_files(more: tuple[Supplement, ...], known: Architectures) -> tuple[DataFile, ...]:
     tables = (*_shipped().items(), *((each.origin, each.data) for each in more if "row" in each.data))
     return tuple(DataFile(file, data, known) for file, data in tables)
 

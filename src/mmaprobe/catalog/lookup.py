@@ -12,7 +12,6 @@ from heapq import nlargest
 from typing import TypeVar
 
 from mmaprobe.catalog import names
-from mmaprobe.catalog.additions import KEPT
 from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.catalog import Catalog, CatalogEntry, Form
 from mmaprobe.catalog.instruction import Instruction, spell, split
@@ -24,6 +23,7 @@ from mmaprobe.catalog.modifiers import resolve, retyped, unmodified
 from mmaprobe.catalog.search import glob as glob_pattern
 from mmaprobe.catalog.search import short as short
 from mmaprobe.catalog.states import CONTROL_VALUES, default_state, in_state, modes
+from mmaprobe.catalog.supplements import KEPT
 from mmaprobe.errors import UsageError, near
 
 T = TypeVar("T")

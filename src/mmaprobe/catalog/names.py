@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from string import ascii_lowercase
 from typing import Any, TypeVar
 
-from mmaprobe.catalog.additions import KEPT
 from mmaprobe.catalog.architectures import Architectures, every, tables
+from mmaprobe.catalog.supplements import KEPT
 from mmaprobe.errors import UsageError, near
 from mmaprobe.vendors import vendor_of
 

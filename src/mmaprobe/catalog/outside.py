@@ -6,6 +6,7 @@ catalog's data files, with ``[architectures]``, ``[groups]`` and layouts of thei
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -15,7 +16,6 @@ from typing import Any
 
 import tomli_w
 
-from mmaprobe.catalog.additions import Addition, added, all_or_nothing, keep
 from mmaprobe.catalog.architectures import every, extended
 from mmaprobe.catalog.catalog import Catalog, CatalogEntry, Form, row_forms
 from mmaprobe.catalog.instruction import Instruction
@@ -23,6 +23,7 @@ from mmaprobe.catalog.layouts import ADDED_TABLES, check_sheet, sheet_of
 from mmaprobe.catalog.loader import SCHEMA, DataFile, data_files
 from mmaprobe.catalog.lookup import catalog
 from mmaprobe.catalog.row import ROW_FIELDS, Row
+from mmaprobe.catalog.supplements import Supplement, added, all_or_nothing, keep
 from mmaprobe.catalog.toml import read_toml
 from mmaprobe.errors import UsageError, brief, near
 
@@ -67,13 +68,13 @@ def add_all(carried: Iterable[Mapping[str, Any]], origin: str) -> None:
             add(read_tables(tables, origin))
 
 
-def parse_catalog(text: str, origin: str) -> Addition:
+def parse_catalog(text: str, origin: str) -> Supplement:
     """The tables of a catalog file's text; UsageError naming its ``origin`` where they are broken or unknown."""
     return read_tables(read_toml(text, origin), origin)
 
 
-def read_tables(data: Mapping[str, Any], origin: str) -> Addition:
-    """The addition of these tables; UsageError for unknown ones, and for one that is of another kind."""
+def read_tables(data: Mapping[str, Any], origin: str) -> Supplement:
+    """The supplement of these tables; UsageError for unknown ones, and for one that is of another kind."""
     for key, value in data.items():
         if key not in _TABLES:
             raise UsageError(f"{origin}: unknown key {key!r}{near(key, _TABLES)}")
@@ -81,6 +82,10 @@ def read_tables(data: Mapping[str, Any], origin: str) -> Addition:
             raise UsageError(f"{origin}: {key} is {brief(value)}; it must be {_TABLES[key]}")
     if data.get("schema") != SCHEMA:
         raise UsageError(f"{origin}: schema is {brief(data.get('schema'))}; this version of mmaprobe reads {SCHEMA}")
+    try:
+        json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError):
+        raise UsageError(f"{origin}: a date, a time or a number without end is nothing that a catalog says") from None
     for name, entry in data.get("architectures", {}).items():
         if not _NAME.fullmatch(name):
             raise UsageError(f"{origin}: {brief(name)} is no name of an architecture: letters, digits, _ . and -")
@@ -89,7 +94,7 @@ def read_tables(data: Mapping[str, Any], origin: str) -> Addition:
     for name, listed in data.get("groups", {}).items():
         if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
             raise UsageError(f"{origin}: group {name} is {brief(listed)}; it must be a list of architectures")
-    return Addition(origin, data)
+    return Supplement(origin, data)
 
 
 def _kind(value: Any) -> str:
@@ -98,17 +103,17 @@ def _kind(value: Any) -> str:
     return "a table" if isinstance(value, dict) else "a number" if type(value) is int else "something else"
 
 
-def add(addition: Addition) -> None:
+def add(supplement: Supplement) -> None:
     """Add tables to the catalog where all in them holds and agrees with what is known; what is known already is left
     as it is.  UsageError of ``add_catalog``."""
-    data = {name: table for name, table in addition.data.items() if name not in ADDED_TABLES}
-    data |= {name: _new_names(addition, name) for name in ("architectures", "groups")}
+    data = {name: table for name, table in supplement.data.items() if name not in ADDED_TABLES}
+    data |= {name: _new_names(supplement, name) for name in ("architectures", "groups")}
     known = [row for each in added() for row in each.data.get("row", ())]
-    data["row"] = [row for row in addition.data.get("row", ()) if row not in known]
-    _check_rows(DataFile(addition.origin, data, extended(every(), Addition(addition.origin, data))))
-    data |= _new_layouts(addition)
+    data["row"] = [row for row in supplement.data.get("row", ()) if row not in known]
+    _check_rows(DataFile(supplement.origin, data, extended(every(), Supplement(supplement.origin, data))))
+    data |= _new_layouts(supplement)
     if any(data.get(name) for name in ("architectures", "groups", "row", *ADDED_TABLES)):
-        keep(Addition(addition.origin, {name: table for name, table in data.items() if table}))
+        keep(Supplement(supplement.origin, {name: table for name, table in data.items() if table}))
 
 
 def add_instruction(made: Instruction, architecture: str, origin: str) -> None:
@@ -123,7 +128,7 @@ def add_instruction(made: Instruction, architecture: str, origin: str) -> None:
         "modifiers": {key: _as_template(value) for key, value in made.modifiers},
         "on": [{"architectures": [architecture], "primitive": _as_template(made.id)}],
     }
-    add(Addition(origin, {"schema": SCHEMA, "architectures": {architecture: {}}, "row": [row]}))
+    add(Supplement(origin, {"schema": SCHEMA, "architectures": {architecture: {}}, "row": [row]}))
 
 
 def _as_template(text: str) -> str:
@@ -133,7 +138,7 @@ def _as_template(text: str) -> str:
 def of(architecture: str) -> list[Mapping[str, Any]]:
     """All that was added about an architecture and those that it is told of with, as tables that ``add`` takes in this
     order; [] for one of which nothing was."""
-    wanted, chosen = {architecture.partition("+")[0]}, set[Addition]()
+    wanted, chosen = {architecture.partition("+")[0]}, set[Supplement]()
     while more := {each for each in added() if each not in chosen and _homes(each) & wanted}:
         chosen |= more
         wanted = wanted.union(*map(_homes, more))
@@ -146,39 +151,39 @@ def carried(architecture: str) -> str:
     return tomli_w.dumps({"catalog": found}, indent=2) if found else ""
 
 
-def _homes(addition: Addition) -> set[str]:
-    """The architectures that an addition speaks of."""
+def _homes(supplement: Supplement) -> set[str]:
+    """The architectures that a supplement speaks of."""
     here = every()
-    named = {home for name in (*addition.part("architectures"), *addition.part("groups")) for home in here.of(name)}
-    rows = (Row(row, addition.data, here).architectures for row in addition.data.get("row", ()))
+    named = {home for name in (*supplement.part("architectures"), *supplement.part("groups")) for home in here.of(name)}
+    rows = (Row(row, supplement.data, here).architectures for row in supplement.data.get("row", ()))
     return {each for name in named.union(*rows) for each in here.line(name)}
 
 
-def _new_names(addition: Addition, table: str) -> dict[str, Any]:
+def _new_names(supplement: Supplement, table: str) -> dict[str, Any]:
     """The architectures or groups that are not known yet; UsageError for one that is known as something else."""
-    groups = table == "groups"
+    groups, word = table == "groups", table[:-1]
     known: Mapping[str, Any] = every().groups if groups else every().like
     found = {}
-    for name, said in addition.part(table).items():
+    for name, said in supplement.part(table).items():
         meant = tuple(said) if groups else said.get("like", "")
         if known.get(name, meant) != meant:
             there = next((each.origin for each in added() if name in each.part(table)), SHIPPED)
-            said_there = list(known[name]) if groups else known[name] or "no other"
+            means = ", ".join(known[name]) if groups else f"like {known[name] or 'no other'}"
             raise UsageError(
-                f"{addition.origin}: {'group' if groups else 'architecture'} {name} is in {there} already, where it is "
-                f"{'' if groups else 'like '}{said_there}; give one of them another name"
+                f"{supplement.origin}: {word} {name} is in {there} already, where it is {means}; "
+                "give one of them another name"
             )
         if name not in known:
             found[name] = said
     return found
 
 
-def _new_layouts(addition: Addition) -> dict[str, Any]:
+def _new_layouts(supplement: Supplement) -> dict[str, Any]:
     """The tables of layouts, unless the same ones are known; UsageError for what is wrong with them."""
-    data = {name: addition.data[name] for name in ADDED_TABLES if name in addition.data}
+    data = {name: supplement.data[name] for name in ADDED_TABLES if name in supplement.data}
     if data in ({name: each.data[name] for name in ADDED_TABLES if name in each.data} for each in added()):
         return {}
-    sheet = sheet_of(addition)
+    sheet = sheet_of(supplement)
     if sheet is not None:
         check_sheet(sheet)
     return data

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmaprobe.catalog.additions import all_or_nothing
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering
 from mmaprobe.catalog.outside import add, parse_catalog
+from mmaprobe.catalog.supplements import all_or_nothing
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.child import Child
 from mmaprobe.errors import NotHereError, UsageError

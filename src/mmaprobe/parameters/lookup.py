@@ -17,6 +17,7 @@ from mmaprobe.catalog.lookup import agreed, lowering, parts
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.names import architecture_of, device_of
 from mmaprobe.catalog.outside import add_all
+from mmaprobe.catalog.supplements import all_or_nothing
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
@@ -203,11 +204,12 @@ def file_named(name: str) -> ParameterFile | None:
     """
     if not name.endswith(".toml"):
         return None
-    found = read_file(Path(name))
-    try:
-        parts(found.architecture)
-    except UsageError as error:
-        raise UsageError(f"{name}: {error}") from None
+    with all_or_nothing():
+        found = read_file(Path(name))
+        try:
+            parts(found.architecture)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
     return found
 
 

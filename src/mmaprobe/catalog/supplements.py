@@ -1,7 +1,7 @@
 """What was added to the catalog from outside of the package: tables as in its data files, each with its origin.
 
-``outside.py`` reads and checks them; whatever is made of the catalog is kept by what had been added then, so that an
-addition changes the next answer and no earlier one.
+``outside.py`` reads and checks them; whatever is made of the catalog is kept by what had been added then, so that a
+supplement changes the next answer and no earlier one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
-class Addition:
+class Supplement:
     """Tables that hold together: ``[architectures]``, ``[groups]``, ``[[row]]``, layouts (docs/data_files.md).
 
     ``origin``: the file or the device that says so, as errors call it.
@@ -29,11 +29,11 @@ class Addition:
 
 
 KEPT = 8
-"""What is made of the catalog as it was before so many additions is forgotten."""
-_ADDED: list[Addition] = []
+"""What is made of the catalog as it was before so many supplements is forgotten."""
+_ADDED: list[Supplement] = []
 
 
-def added() -> tuple[Addition, ...]:
+def added() -> tuple[Supplement, ...]:
     """Everything added so far, in order; the same objects as long as nothing more is."""
     return tuple(_ADDED)
 
@@ -49,6 +49,6 @@ def all_or_nothing() -> Iterator[None]:
         raise
 
 
-def keep(addition: Addition) -> None:
+def keep(supplement: Supplement) -> None:
     """Add what was checked (``outside.add``) for as long as the process lives."""
-    _ADDED.append(addition)
+    _ADDED.append(supplement)
