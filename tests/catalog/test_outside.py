@@ -10,7 +10,7 @@ import pytest
 import mmaprobe
 from mmaprobe.catalog import lookup, outside, supplements
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.layouts import layout
+from mmaprobe.catalog.layouts import layout, open_reason
 from mmaprobe.errors import UsageError
 
 ACME = """\
@@ -71,6 +71,20 @@ def test_one_that_is_like_another_has_its_instructions_and_its_parameters() -> N
     assert mmaprobe.device("model:sm_130x").supports(made)
 
 
+def test_another_target_of_ours_stays_ours() -> None:
+    before = lookup.parts("sm_121")
+    add('schema = 1\n[architectures]\nsm_121b = { like = "sm_121a" }\n')
+    assert lookup.architecture_base("sm_121") == "sm_121a"
+    assert lookup.parts("sm_121") == before
+
+
+def test_rows_whose_names_mean_other_architectures_are_other_rows() -> None:
+    text = ACME.replace('["acme1"]', '["mine"]')
+    add(f'{text}[where]\nmine = ["acme1"]\n')
+    add(f'{text}[where]\nmine = ["x86-64"]\n', "other.toml")
+    assert [name for name in ("acme1", "x86-64") if lookup.match(name, "acme.dot8")] == ["acme1", "x86-64"]
+
+
 def test_a_row_adds_an_instruction_to_an_architecture_that_ships() -> None:
     add(ACME.replace('["acme1"]', '["x86-64"]'))
     assert lookup.lowering(lookup.instruction("acme.dot4"), "x86-64").primitives == ("DOT4[f16,f16->f32]",)
@@ -120,6 +134,11 @@ def test_layouts_come_with_the_rows() -> None:
         ("acme1 = {}", 'acme1 = { like = "sm_0" }', "acme1 is like 'sm_0', which is not there before it"),
         ("acme1 = {}", 'acme1 = {}\nsm_80 = { like = "acme1" }', "architecture sm_80 is in what ships with mmaprobe"),
         ("[architectures]", '[groups]\nhopper = ["acme1"]\n[architectures]', "group hopper is in what ships"),
+        ("[architectures]", "[groups]\nacme1 = []\n[architectures]", "group acme1 has the name of an architecture"),
+        ("[architectures]", '[groups]\nsm_80 = ["acme1"]\n[architectures]', "sm_80: that name means something already"),
+        ("acme1 = {}", "acme1 = {}\nhopper = {}", "architecture hopper: that name means something already"),
+        ("acme1 = {}", "acme1 = {}\nh-200 = {}", "architecture h-200: that name means something already"),
+        ("acme1 = {}", "acme1 = {}\nsm_121 = {}", "architecture sm_121: that name means something already"),
         ("[architectures]", "groups = 3\n[architectures]", "groups is 3; it must be a table"),
         ("[[row]]", "row = 3\n[x]", "unknown key 'x'"),
         ('family = "acme"', 'family = "acme"\naxes = 4\nranges = 5', "Cannot overwrite"),
@@ -166,7 +185,11 @@ def test_an_id_of_ours_cannot_be_changed() -> None:
     ("old", "new", "message"),
     [
         ("applies = { opcode", "applies = { opcod", "unknown key 'opcod'; did you mean opcode"),
-        ('applies = { opcode = "acme.dot*" }\n', "", "'applies' is missing"),
+        ('applies = { opcode = "acme.dot*" }\n', "", "acme.a: key 'applies' is missing"),
+        ('at = { m = "0", k = "lane + 4*slot" }\n', "", "acme.a: key 'at' is missing"),
+        ("lanes = 4", "lanes = 4\ncases = 'none'", "nothing is called 'none'"),
+        ('operands = ["a"]', 'operands = "a"', "acme.a: operands is 'a', which is no list"),
+        ("[[fragment]]", "[[absent]]", "acme.a: key 'reason' is missing"),
         ("lanes = 4", "lones = 4", "unknown key 'lones'; did you mean lanes"),
     ],
 )
@@ -175,6 +198,18 @@ def test_a_wrong_layout(old: str, new: str, message: str) -> None:
         add(ACME + LAYOUT.replace(old, new))
     assert message in str(caught.value)
     assert not any("row" in each.data and each.origin == "acme.toml" for each in supplements.added())
+
+
+def test_a_layout_from_outside_changes_none_of_ours() -> None:
+    """Whatever it says that it applies to."""
+    wanted = mmaprobe.instruction("mma.m16n8k16.f32.f16.f16.f32")
+    before = layout(wanted, "sm_80", "a")
+    everywhere = LAYOUT.replace('{ opcode = "acme.dot*" }', "{}")
+    add(f"{ACME}{everywhere}[[container]]\napplies = {{}}\nbits = 4\n")
+    assert layout(wanted, "sm_80", "a") == before
+    add('schema = 1\n[[absent]]\nname = "b"\napplies = {}\nstatus = "open"\nreason = "none"\n', "other.toml")
+    assert layout(wanted, "sm_80", "a") == before
+    assert not open_reason(wanted, "sm_80")
 
 
 def test_a_layout_without_a_formula_is_one_line() -> None:

@@ -43,6 +43,8 @@ class Architectures:
                 )
             before.append(name)
         for name in self.groups:
+            if name in self.like:
+                raise UsageError(f"{self.file}: group {name} has the name of an architecture")
             self.of(name)
 
     @cached_property

@@ -26,7 +26,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layout_claims import claim_of, claimed
 from mmaprobe.catalog.supplements import KEPT, Supplement, added
 from mmaprobe.catalog.toml import parsed, shipped
-from mmaprobe.errors import UsageError, near
+from mmaprobe.errors import UsageError, brief, near
 
 SCHEMA = 1
 """What a data file of layouts says its schema is."""
@@ -34,6 +34,13 @@ _RECORD = {
     "name", "operands", "applies", "cases", "let", "lanes", "slots", "container", "shift", "space", "choices", "active",
     "at", "extra", "replication", "status", "source", "note", "reason", "bits", "register_bits",
     "chosen_by", "claim",
+}  # fmt: skip
+_KINDS: Mapping[str, type] = {
+    "name": str, "operands": list, "applies": dict, "let": dict, "at": dict, "choices": dict, "extra": dict,
+    "chosen_by": dict, "when": dict,
+}  # fmt: skip
+_NEEDED = {
+    "fragment": {"name", "applies", "lanes", "at"}, "absent": {"applies", "status", "reason"}, "container": {"applies"},
 }  # fmt: skip
 _CASE = _RECORD - {"operands", "applies", "cases", "extra"} | {"when"}
 _TABLES = {"schema", "let", "cases", "container", "fragment", "absent", "map", "transfer", "address", "descriptor"}
@@ -43,10 +50,11 @@ ADDED_TABLES = ("let", "cases", "container", "fragment", "absent")
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """One data file of layouts as it was read."""
+    """One data file of layouts as it was read; ``added``: from outside of the package."""
 
     file: str
     data: Mapping[str, Any]
+    added: bool = False
 
     def records(self, table: str) -> Iterator[dict[str, Any]]:
         """Its records of one kind, one for each combination of a record's cases."""
@@ -54,7 +62,12 @@ class Sheet:
             where = f"{self.file}, {record.get('name', table)}"
             _known(record, _RECORD, where)
             for choice in itertools.product(*self._axes(record.get("cases", []))):
-                merged = {"where": where, **record, "let": {**self.data.get("let", {}), **record.get("let", {})}}
+                merged = {
+                    "where": where,
+                    "added": self.added,
+                    **record,
+                    "let": {**self.data.get("let", {}), **record.get("let", {})},
+                }
                 for case in choice:
                     _known(case, _CASE, where)
                     _merge(merged, case)
@@ -70,9 +83,14 @@ class Sheet:
 
 
 def _known(table: Mapping[str, Any], names: set[str], where: str) -> None:
-    for key in table:
+    for key, value in table.items():
         if key not in names:
             raise UsageError(f"{where}: unknown key {key!r}{near(key, names)}")
+        if not isinstance(value, _KINDS.get(key, object)):
+            raise UsageError(f"{where}: {key} is {brief(value)}, which is no {_CALLED[_KINDS[key]]}")
+
+
+_CALLED: Mapping[type, str] = {str: "text", list: "list", dict: "table"}
 
 
 def _merge(record: dict[str, Any], case: Mapping[str, Any]) -> None:
@@ -102,20 +120,24 @@ def _sheets(more: tuple[Supplement, ...]) -> tuple[Sheet, ...]:
 def sheet_of(supplement: Supplement) -> Sheet | None:
     """The layouts of a supplement; None where it has none."""
     data = {name: table for name, table in supplement.data.items() if name in ADDED_TABLES}
-    return Sheet(supplement.origin, data) if data else None
+    return Sheet(supplement.origin, data, added=True) if data else None
 
 
 def check_sheet(sheet: Sheet) -> None:
     """UsageError naming the file and the record where a key of a layout is unknown or missing."""
     named = set(facts(Instruction("any", "any", "any", 1, 1, 1, "f16", "f16", None, "f16"), "", "a"))
-    for table in ("fragment", "absent"):
+    for table, needed in _NEEDED.items():
         try:
             for record in sheet.records(table):
+                for key in sorted(needed - record.keys()):
+                    raise UsageError(f"{record['where']}: key {key!r} is missing")
                 for predicates in (record["applies"], *record.get("conditions", ())):
                     _known(predicates, named, record["where"])
         except KeyError as error:
-            raise UsageError(f"{sheet.file}: {table}: {error} is missing") from None
-        except (TypeError, AttributeError):
+            raise UsageError(f"{sheet.file}, {table}: nothing is called {error}") from None
+        except (TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, UsageError):
+                raise
             raise UsageError(f"{sheet.file}: {table} is not as docs/layouts.md says") from None
 
 
@@ -188,6 +210,16 @@ def _fits(key: str, options: list[Any], got: Any) -> bool:
 
 
 def _applying(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The records of a table that apply; of those from outside none where any of ours says where the operand lies."""
+    found = _holding(table, known)
+    if any(record["added"] for record in found):
+        ours = (record for kind in ("fragment", "absent") for record in _holding(kind, known) if not record["added"])
+        if any(ours):
+            return [record for record in found if not record["added"]]
+    return found
+
+
+def _holding(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         record
         for record in records(table)
@@ -208,7 +240,9 @@ def _checked(record: dict[str, Any], known: dict[str, Any], instruction: Instruc
     """The fragment of a record; UsageError naming the record where it lacks or mistakes something."""
     try:
         return _fragment(record, known, instruction)
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
         raise UsageError(f"{record['where']}: {instruction.id}: {reason}") from None
 
@@ -268,7 +302,8 @@ def layout(instruction: Instruction, architecture: str, operand: str) -> Fragmen
 
 def _fragment(record: Mapping[str, Any], known: Mapping[str, Any], instruction: Instruction) -> Fragment:
     operand = known["operand"]
-    container = next((c for c in records("container") if _holds(c["applies"], known)), {})
+    containers = (each for each in records("container") if each["added"] == record["added"])
+    container = next((each for each in containers if _holds(each["applies"], known)), {})
     numbers = {name: value for name, value in known.items() if isinstance(value, int)}
     numbers["bits"] = record.get("container", container.get("bits", known["bits"]))
     numbers["register_bits"] = container.get("register_bits", 32)

@@ -36,7 +36,7 @@ class DataFile:
         """What ``make`` gives; an error names the file and the row (counted from 0 here, from 1 in words)."""
         try:
             return make()
-        except (MmaprobeError, KeyError, ValueError, TypeError) as error:
+        except (MmaprobeError, LookupError, ValueError, TypeError, AttributeError) as error:
             reason = f"nothing binds {error}" if isinstance(error, KeyError) else error
             family = self.data["row"][number].get("family", "no family")
             raise UsageError(f"{self.file}, row {number + 1} ({family}): {reason}") from None

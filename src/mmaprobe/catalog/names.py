@@ -62,13 +62,20 @@ def _names(here: Architectures) -> Names:
 
 
 def _targets(table: Mapping[str, Mapping[str, Any]], here: Architectures) -> dict[str, Target]:
-    """The other targets of each architecture, those of the one that it is like under its own name."""
+    """The other targets of each architecture, those of the one that it is like under its own name; of a name that two
+    make it is the first one's."""
     letters = {name: entry["targets"] for name, entry in table.items() if "targets" in entry}
     return {
         name.rstrip(ascii_lowercase) + letter: Target(name, ACCEPTS[accepts])
-        for name in here.names
+        for name in reversed(here.names)
         for letter, accepts in here.pick(letters, name, {}).items()
     }
+
+
+def is_taken(name: str) -> bool:
+    """Whether a name is a product's, a generation's or another target's, however it is spelled."""
+    other, plain = names(), _plain(name)
+    return plain in other.products or plain in {*map(_plain, other.generations), *map(_plain, other.targets)}
 
 
 def device_of(architecture: str) -> str:

@@ -22,6 +22,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import ADDED_TABLES, check_sheet, sheet_of
 from mmaprobe.catalog.loader import SCHEMA, DataFile, data_files
 from mmaprobe.catalog.lookup import catalog
+from mmaprobe.catalog.names import is_taken
 from mmaprobe.catalog.row import ROW_FIELDS, Row
 from mmaprobe.catalog.supplements import Supplement, added, all_or_nothing, keep
 from mmaprobe.catalog.toml import read_toml
@@ -55,16 +56,16 @@ def add_catalog(path: str | Path) -> None:
     except UnicodeDecodeError:
         raise UsageError(f"catalog {path}: not a text file") from None
     data = read_toml(text, str(path))
-    carried = data.get("catalog", [data])
-    if _kind(carried) != "a list of tables":
-        raise UsageError(f"{path}: catalog is {brief(carried)}; it must be a list of tables")
-    add_all(carried, str(path))
+    listed = data.get("catalog", [data])
+    if _kind(listed) != "a list of tables":
+        raise UsageError(f"{path}: catalog is {brief(listed)}; it must be a list of tables")
+    add_all(listed, str(path))
 
 
-def add_all(carried: Iterable[Mapping[str, Any]], origin: str) -> None:
+def add_all(listed: Iterable[Mapping[str, Any]], origin: str) -> None:
     """Add the tables that a file carries along, all of them or none; UsageError of ``add_catalog``."""
     with all_or_nothing():
-        for tables in carried:
+        for tables in listed:
             add(read_tables(tables, origin))
 
 
@@ -108,8 +109,8 @@ def add(supplement: Supplement) -> None:
     as it is.  UsageError of ``add_catalog``."""
     data = {name: table for name, table in supplement.data.items() if name not in ADDED_TABLES}
     data |= {name: _new_names(supplement, name) for name in ("architectures", "groups")}
-    known = [row for each in added() for row in each.data.get("row", ())]
-    data["row"] = [row for row in supplement.data.get("row", ()) if row not in known]
+    known = [(row, each.part("where")) for each in added() for row in each.data.get("row", ())]
+    data["row"] = [row for row in data.get("row", ()) if (row, supplement.part("where")) not in known]
     _check_rows(DataFile(supplement.origin, data, extended(every(), Supplement(supplement.origin, data))))
     data |= _new_layouts(supplement)
     if any(data.get(name) for name in ("architectures", "groups", "row", *ADDED_TABLES)):
@@ -174,6 +175,10 @@ def _new_names(supplement: Supplement, table: str) -> dict[str, Any]:
                 "give one of them another name"
             )
         if name not in known:
+            if every().knows(name) or is_taken(name):
+                raise UsageError(
+                    f"{supplement.origin}: {word} {name}: that name means something already; give it another"
+                )
             found[name] = said
     return found
 

@@ -93,6 +93,11 @@ class Row:
 
     def __post_init__(self) -> None:
         _known(self.table, _ROW, _NEEDED)
+        for axis in (*self.table.get("axes", ()), *self.table.get("ranges", ())):
+            if not axis or not _are_tables(axis):
+                raise UsageError(f"an axis is {brief(axis)}; it must be a list of tables")
+        if not _are_tables(self.table["on"]):
+            raise UsageError(f"on is {brief(self.table['on'])}; it must be a list of tables")
         for on in self.table["on"]:
             _known(on, _ON, {"architectures"})
 
@@ -312,6 +317,10 @@ def _capitals(part: str | Segment) -> str | Segment:
     if isinstance(part, str):
         return part.upper()
     return Segment(part.axis, tuple(text.upper() for text in part.texts))
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def _known(table: Mapping[str, Any], names: Set[str], needed: Set[str] = frozenset()) -> None:

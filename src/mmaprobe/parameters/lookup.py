@@ -16,7 +16,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import agreed, lowering, parts
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.names import architecture_of, device_of
-from mmaprobe.catalog.outside import add_all
+from mmaprobe.catalog.outside import add_all, of
 from mmaprobe.catalog.supplements import all_or_nothing
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
@@ -249,7 +249,8 @@ class _Shipped(dict[str, Mapping[str, Entry]]):
 
 def _unknown(instruction: Instruction, architecture: str, way: Lowering) -> str:
     made_of = " + ".join(way.primitives)
+    kept = " --write FILE.toml, then model:FILE.toml" if of(architecture) else ""
     return (
         f"{instruction.id} on {architecture} ({way.kind}: {made_of}), neither published nor measured; "
-        f"where that hardware is: mmaprobe derive --device {device_of(architecture)} '{instruction.id}'"
+        f"where that hardware is: mmaprobe derive --device {device_of(architecture)} '{instruction.id}'{kept}"
     )
