@@ -127,6 +127,9 @@ class Process:
             raise self._child.failure(f"no hello line, but {' '.join(words)[:100]!r}")
         if words[1] not in PROTOCOLS:
             raise self._child.failure(f"speaks protocol {words[1]}; this version speaks {' and '.join(PROTOCOLS)}")
+        if len({*words[5:]}) < len(words[5:]):
+            twice = next(word for word in words[5:] if words.count(word) > 1)
+            raise self._child.failure(f"announces {twice} twice")
         if words[4] not in FRAMINGS:
             raise self._child.failure(f"announces framing {words[4]!r}; it is one of {', '.join(FRAMINGS)}")
         return words
