@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from mmaprobe.catalog import supplements
+from mmaprobe.parameters import lookup as parameters
 from needs import NEEDS, missing, said
 
 HERE = Path(__file__).parent
@@ -111,6 +112,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def catalog_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test adds to the catalog is gone after it."""
     monkeypatch.setattr(supplements, "_ADDED", [*supplements.added()])
+    monkeypatch.setattr(parameters, "_ADDED", [*parameters._ADDED])
 
 
 class DidNotRun:

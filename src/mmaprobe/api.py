@@ -9,7 +9,6 @@ from typing import Any
 
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.outside import add_catalog as add_catalog
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
 from mmaprobe.derivation.deriving import OPTIONS as DERIVE
@@ -22,6 +21,7 @@ from mmaprobe.models.model import model as _model
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.options import ANY, NAMES, TEXT, checked, or_none
+from mmaprobe.parameters.lookup import add_catalog as add_catalog
 from mmaprobe.probing import probe as _probe
 from mmaprobe.probing.long_sums.probe import OPTIONS as READ_TREE
 from mmaprobe.probing.long_sums.probe import probe_long_sum

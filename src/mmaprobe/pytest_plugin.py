@@ -17,12 +17,12 @@ from contextlib import ExitStack
 import pytest
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.outside import add_catalog
 from mmaprobe.catalog.states import default_state
 from mmaprobe.devices.base import Device, open_device, schemes
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
 from mmaprobe.evidence.unexpected_ends import interrupting
 from mmaprobe.generators.seeds import fixed, seed_of
+from mmaprobe.parameters.lookup import add_catalog
 from mmaprobe.vendors import gpus, vendor_called
 
 ANSWERED = "instruction"

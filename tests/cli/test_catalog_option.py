@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cases.new_unit import CATALOG, device_of, parameters, program
+from cases.new_unit import CATALOG, PRIMITIVE, device_of, parameters, program
 from mmaprobe.cli import main
 from mmaprobe.cli.terminal import app, corpus_app, evidence_app, parameters_app, vectors_app
-from mmaprobe.parameters.files import to_text
+from mmaprobe.devices.mutant import with_datapath
+from mmaprobe.parameters.files import ParameterFile, to_text
+from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.mutate import mutate
 
 Print = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -66,9 +69,52 @@ def test_a_wrong_file_is_one_line(acme: Path, text: str, message: str, capsys: P
     assert said.count("\n") == 1
 
 
+def test_a_parameter_file_is_what_ships_of_its_architecture(acme: Path, capsys: Print) -> None:
+    given = ["--catalog", "acme9.toml"]
+    assert main(["parameters", "show", "acme9", *given]) == 0
+    assert capsys.readouterr().out.startswith(f"{PRIMITIVE}\n")
+    assert main(["explain", "acme9", "acme.fma", "1", "2", "3", *given]) == 0
+    assert main(["instructions", "acme9", *given]) == 0
+    assert "published" in capsys.readouterr().out
+    assert main(["validate", "model:acme9", "model:acme9.toml", "acme.fma", "-n", "100", *given]) == 0
+    assert main(["parameters", "diff", "acme9", "acme9.toml", *given]) == 0
+
+
+@pytest.mark.parametrize(("written", "code"), [("tree.to.rounding=RNE", 0), ("tree.to.rounding=RZ", 1), ("", 1)])
+def test_a_run_is_held_against_it(acme: Path, written: str, code: int, capsys: Print) -> None:
+    """What is derived is the file's datapath or not; without a word of it in the file it is new."""
+    file = parameters()
+    if written and code:
+        file = with_datapath(file, PRIMITIVE, mutate(file.entries[PRIMITIVE].datapath, *written.split("=")))
+    file = file if written else replace(file, entries={})
+    Path("reviewed.toml").write_text(to_text(file), "utf-8")
+    words = ["run", "-d", "model:acme9.toml", "-n", "1000", "--seed", "1", "--out", "e", "--check"]
+    assert main([*words, "--catalog", "reviewed.toml"]) == code
+    assert ("new, nothing is shipped for it" in capsys.readouterr().out) == (not written)
+
+
+def test_what_ships_gives_way_to_it_and_says_so(acme: Path, capsys: Print) -> None:
+    entry = load("x86-64").entries["DPPS[f32,f32->f32]"]
+    Path("mine.toml").write_text(
+        to_text(ParameterFile("x86-64", {entry.primitive: replace(entry, source="I")})), "utf-8"
+    )
+    assert main(["parameters", "show", "x86-64", "--catalog", "mine.toml"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("edited")
+    assert "PMADDWD" in said
+    assert main(["parameters", "show", "x86-64"]) == 0
+
+
+def test_a_wrong_parameter_file_adds_nothing(acme: Path, capsys: Print) -> None:
+    Path("acme9.toml").write_text(to_text(parameters()).replace("primitives = 1", "primitives = 2"), "utf-8")
+    assert main(["parameters", "show", "acme9", "--catalog", "acme9.toml"]) == 2
+    assert "truncated" in capsys.readouterr().err
+    assert main(["parameters", "show", "acme9"]) == 2
+
+
 def test_a_file_that_is_not_there(capsys: Print) -> None:
     assert main(["instructions", "--catalog", "nowhere.toml"]) == 2
-    assert capsys.readouterr().err == "mmaprobe: catalog nowhere.toml: No such file or directory\n"
+    assert capsys.readouterr().err == "mmaprobe: nowhere.toml: No such file or directory\n"
 
 
 def test_a_file_of_another_architecture_is_told_before_anything_is_derived(acme: Path, capsys: Print) -> None:

@@ -116,6 +116,11 @@ def extended(here: Architectures, supplement: Supplement) -> Architectures:
     return Architectures({**here.like, **like}, {**here.groups, **groups}, supplement.origin)
 
 
+def ships(architecture: str) -> bool:
+    """Whether an architecture is one of the package's own."""
+    return architecture.partition("+")[0] in tables()["architectures"]
+
+
 def read_architectures(data: Mapping[str, Any]) -> Architectures:
     """The architectures of a file's tables."""
     like = {name: entry.get("like", "") for name, entry in data["architectures"].items()}

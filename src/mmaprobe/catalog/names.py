@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from string import ascii_lowercase
 from typing import Any, TypeVar
 
-from mmaprobe.catalog.architectures import Architectures, every, tables
+from mmaprobe.catalog.architectures import Architectures, every, ships, tables
 from mmaprobe.catalog.supplements import KEPT
 from mmaprobe.errors import UsageError, near
 from mmaprobe.vendors import vendor_of
@@ -84,7 +84,7 @@ def device_of(architecture: str) -> str:
     if vendor is not None:
         return vendor.first()
     line = every().line(architecture_of(architecture))
-    if any(name in tables()["architectures"] for name in line):
+    if any(map(ships, line)):
         return "cpu"
     return "process:COMMAND" if line[0] in every().names else ""
 

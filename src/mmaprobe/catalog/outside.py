@@ -25,7 +25,7 @@ from mmaprobe.catalog.lookup import catalog
 from mmaprobe.catalog.names import is_taken
 from mmaprobe.catalog.row import ROW_FIELDS, Row
 from mmaprobe.catalog.supplements import Supplement, added, all_or_nothing, keep
-from mmaprobe.catalog.toml import read_toml
+from mmaprobe.catalog.toml import read_toml, text_of
 from mmaprobe.errors import UsageError, brief, near
 
 MOST_FORMS = 10_000
@@ -44,18 +44,12 @@ _TABLES: Mapping[str, str] = {
 
 def add_catalog(path: str | Path) -> None:
     """Add the rows and architectures of a catalog file (docs/new_unit.md) to those that every command and call knows,
-    or those that a parameter file or the evidence of a run carries along.
+    or those that the evidence of a run carries along.
 
     What is known already does no harm.  UsageError naming the file and the row for anything broken or unknown, an id
     that is there twice, and what another file or device says otherwise; nothing of the file is added then.
     """
-    try:
-        text = Path(path).read_text("utf-8")
-    except OSError as error:
-        raise UsageError(f"catalog {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"catalog {path}: not a text file") from None
-    data = read_toml(text, str(path))
+    data = read_toml(text_of(Path(path)), str(path))
     listed = data.get("catalog", [data])
     if _kind(listed) != "a list of tables":
         raise UsageError(f"{path}: catalog is {brief(listed)}; it must be a list of tables")

@@ -12,7 +12,7 @@ import typer
 
 CatalogOption = Annotated[
     list[Path] | None,
-    typer.Option("--catalog", metavar="FILE", help="Add the instructions and architectures of FILE. May be repeated."),
+    typer.Option("--catalog", metavar="FILE", help="Add what FILE says: a catalog or parameter file. May be repeated."),
 ]
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -37,7 +37,7 @@ def _with_catalog(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def command(*args: Any, catalog: list[Path] | None, **given: Any) -> Any:
         if catalog:
-            from mmaprobe.catalog.outside import add_catalog
+            from mmaprobe.parameters.lookup import add_catalog
 
             for path in catalog:
                 add_catalog(path)

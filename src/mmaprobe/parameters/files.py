@@ -14,7 +14,7 @@ import tomli_w
 
 from mmaprobe import formats
 from mmaprobe.catalog.outside import read_tables
-from mmaprobe.catalog.toml import read_toml
+from mmaprobe.catalog.toml import read_toml, text_of
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.datapath import Datapath
@@ -146,13 +146,7 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
 
 def read_parameter_file(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
     """The parameter file at ``path``."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a text file") from None
-    return from_text(text, str(path), inherit)
+    return from_text(text_of(path), str(path), inherit)
 
 
 def _inherited(architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | None, where: str) -> Mapping[str, Entry]:
