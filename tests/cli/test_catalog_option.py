@@ -96,11 +96,12 @@ def test_a_run_is_held_against_it(acme: Path, written: str, code: int, capsys: P
 def test_what_ships_gives_way_to_it_and_says_so(acme: Path, capsys: Print) -> None:
     entry = load("x86-64").entries["DPPS[f32,f32->f32]"]
     Path("mine.toml").write_text(
-        to_text(ParameterFile("x86-64", {entry.primitive: replace(entry, source="I")})), "utf-8"
+        to_text(ParameterFile("x86-64", {entry.primitive: replace(entry, source="read by me")})), "utf-8"
     )
     assert main(["parameters", "show", "x86-64", "--catalog", "mine.toml"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("edited")
+    assert "read by me" in said
     assert "PMADDWD" in said
     assert main(["parameters", "show", "x86-64"]) == 0
 
