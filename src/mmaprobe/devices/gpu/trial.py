@@ -119,10 +119,12 @@ class ChildTrial:
         raise said if isinstance(said, (TakenError, LostError)) else NoChildError(f"{said}; {_GO_ON}")
 
     def _tell_catalog(self) -> None:
-        """What was added to the catalog here, the child must know too."""
+        """What was added to the catalog here, the child must know too; DeviceError where it does not take it."""
         if added():
             tables = json.dumps([each.data for each in added()])
-            self._child.exchange(f"{CATALOG} {tables}\n".encode(), lines=0)
+            answer = self._child.exchange(f"{CATALOG} {tables}\n".encode(), lines=0).decode("utf-8", "replace")
+            if not answer.startswith("ok "):
+                raise self._child.failure(answer.strip())
 
 
 _GO_ON = "what was recorded stays valid; the same command with --resume goes on"
