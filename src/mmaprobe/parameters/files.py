@@ -128,11 +128,6 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
     tables = [table for raw in data.get("primitive", []) for table in _expanded(raw, data.get("common", {}), name)]
     if data.get("end") != {"primitives": len(tables)}:
         raise UsageError(f"{name}: truncated: it holds {len(tables)} primitives and its [end] says {data.get('end')}")
-    catalog = data.get("catalog", [])
-    if not isinstance(catalog, list) or not all(isinstance(tables, dict) for tables in catalog):
-        raise UsageError(f"{name}: catalog is a list of tables")
-    for said in catalog:
-        read_tables(said, f"{name}: catalog")
     inherited = _whole_file(data, inherit, name) if "same_as" in data else {}
     own: dict[str, Entry] = {}
     for table in tables:
@@ -141,7 +136,15 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
             raise UsageError(f"{name}: {entry.primitive} is there twice")
         own[entry.primitive] = entry
     toolchain, source = data.get("toolchain", ""), data.get("source", "")
-    return ParameterFile(data["architecture"], inherited | own, toolchain, source, tuple(catalog))
+    return ParameterFile(data["architecture"], inherited | own, toolchain, source, _carried(data, name))
+
+
+def _carried(data: Table, name: str) -> tuple[Table, ...]:
+    """The tables that say what the architecture is, held against the form that they have."""
+    carried = data.get("catalog", [])
+    if not isinstance(carried, list) or not all(isinstance(tables, dict) for tables in carried):
+        raise UsageError(f"{name}: catalog is a list of tables")
+    return tuple(dict(read_tables(tables, f"{name}: catalog").data) for tables in carried)
 
 
 def read_parameter_file(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
