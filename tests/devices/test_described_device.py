@@ -85,6 +85,7 @@ def test_what_python_derives_of_it_is_a_model(opened: Opener) -> None:
         ('a = "f16"', 'a = "f61"', "row 1 (acme): unknown format 'f61'"),
         ("acme1 binary acme.dot4", "acme1 binary acme.dot5", "unknown instruction 'acme.dot5'; did you mean acme.dot4"),
         ("acme1 binary acme.dot4", "acme9 binary acme.dot4", "unknown architecture 'acme9'"),
+        ("acme1 binary acme.dot4", "../acme1 binary", "unknown architecture '../acme1'"),
         ('k = 4\n', 'k = "{k}"\naxes = [[{ k = 2 }, { k = 4 }]]\n', "row 1 (acme): acme.dot4 is there twice on acme1"),
     ],
 )  # fmt: skip

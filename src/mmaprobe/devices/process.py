@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering
+from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering, parts
 from mmaprobe.catalog.outside import add, parse_catalog
 from mmaprobe.catalog.supplements import all_or_nothing
 from mmaprobe.devices.base import Support
@@ -152,10 +152,11 @@ class Process:
 
     def _learn(self) -> None:
         """Add the description to the catalog.  DeviceError where it is wrong, contradicts what a file or another device
-        says, or does not say what an id of the hello line is."""
+        says, or does not say what the hello line's architecture and ids are."""
         try:
             with all_or_nothing():
                 add(parse_catalog(self._description, f"the description of {self.name}"))
+                parts(self.architecture)
                 for name in sorted(self._ids):
                     lowering(instruction(name, self.architecture), self.architecture)
         except UsageError as error:
