@@ -42,7 +42,7 @@ def derive(
     ] = None,
     fresh: Annotated[
         int | None,
-        typer.Option(help="Vectors that what is derived must get right beyond those searched with; 120,000.", min=0),
+        typer.Option(help="Vectors that what is derived must get right beyond those searched with; 480,000.", min=0),
     ] = None,
     allowance: Annotated[
         int | None, typer.Option(help="Units of work (25 ns each) of one search; 540,000,000.", min=0)

@@ -75,9 +75,9 @@ POOLS = 8
 """One in so many of the units of work that are left are for one pool, at most."""
 LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
-PAIRS = 18
+PAIRS = 4.5
 """Vectors that make all pairs of codes or significands, at most, for each fresh one: a tile has M N of them where it
-has the smaller of M and N fresh ones; 2**21 at 120,000."""
+has the smaller of M and N fresh ones; 2**21 at 480,000."""
 CANCELLED = 600
 """Vectors whose products cancel, however few fresh ones there are."""
 WRONG = 40
@@ -447,9 +447,9 @@ class Settlement:
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
-        family, and a third of them of the search's own kinds and aimed at the datapath's numbers; and beside them
+        family, and a sixth of them of the search's own kinds and aimed at the datapath's numbers; and beside them
         products that cancel over a subnormal c, of which other families have hardly any."""
-        seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 3
+        seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 6
         aimed = own // 2 if can_attack(self.instruction) else 0
         mixed = mixed_vectors(self.instruction, seed, own - aimed)
         parts = [

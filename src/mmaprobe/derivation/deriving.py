@@ -41,9 +41,9 @@ def _is_findings(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(each, Finding) for each in value.values())
 
 
-FRESH = 120_000
-"""Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 10,000
-escapes them six times in a million: (1 - 1e-4)**120,000."""
+FRESH = 480_000
+"""Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 100,000
+escapes them eight times in a thousand: (1 - 1e-5)**480,000."""
 OPTIONS: dict[str, Rule] = {
     "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": whole(0), "allowance": whole(0),
     "findings": or_none(Rule("findings by question, as probe gives them", _is_findings)),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
 from mmaprobe.equivalence.bounds import accumulator_span, trace
 from mmaprobe.equivalence.checker import RULES, Argument, Fact, numbers, refute
 from mmaprobe.equivalence.record_rules import IDENTITIES
 from mmaprobe.equivalence.spans import DatapathSpans, Span
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.neighbours import Neighbour
 
 WHOLE_TREE = ("sign hidden", "labels alike")
@@ -18,10 +20,18 @@ WHOLE_TREE = ("sign hidden", "labels alike")
 
 def argument(datapath: Datapath, neighbour: Neighbour) -> Argument | None:
     """The first argument that the checker accepts for a neighbour; None where no rule applies."""
-    for candidate in _candidates(datapath, neighbour.field):
+    for candidate in _candidates(datapath, _field(datapath, neighbour)):
         if not refute(datapath, neighbour.datapath, candidate):
             return candidate
     return None
+
+
+def _field(datapath: Datapath, neighbour: Neighbour) -> str:
+    """The field of the neighbour; of a change of the structure the only one in which it differs, if there is one."""
+    if "." in neighbour.field:
+        return neighbour.field
+    changed = [path for path, _, _ in islice(datapath_changes(datapath, neighbour.datapath), 2)]
+    return changed[0] if len(changed) == 1 else neighbour.field
 
 
 def _candidates(datapath: Datapath, field: str) -> Iterator[Argument]:

@@ -33,7 +33,7 @@ NamedDatapaths = Iterator[tuple[str, Datapath]]
 
 def cuts(datapath: Datapath) -> NamedDatapaths:
     """Every other way to cut its sums, by name."""
-    yield from chain(_sum_cut(datapath), _uncut(datapath), _higher(datapath), _same_grid(datapath))
+    yield from chain(_sum_cut(datapath), _uncut(datapath), _further(datapath), _same_grid(datapath))
 
 
 def _sum_cut(datapath: Datapath) -> NamedDatapaths:
@@ -80,18 +80,20 @@ def _few_sums(tree: Node) -> bool:
 
 
 FURTHER = (2, 4, 8)
-"""Bits by which a deep cut is tried higher: what refutes one bit need not refute more, where each is seldom seen."""
+"""Bits by which a deep cut is tried higher and lower: what refutes one bit need not refute more, where each is seldom
+seen."""
 
 
-def _higher(datapath: Datapath) -> NamedDatapaths:
-    """Terms that are cut below what the result shows, so that only what cancels shows it, cut some bits higher."""
+def _further(datapath: Datapath) -> NamedDatapaths:
+    """Terms that are cut below what the result shows, so that only what cancels or ties shows it, cut some bits
+    higher or lower."""
     to = formats.get(root_encode(datapath).format)
     if not to.is_float:
         return
     sums = [node for node in walk(datapath.tree) if isinstance(node, Fused)]
     cuts = dict.fromkeys(term.fraction_bits for node in sums for term in node.terms)
-    for deep, less in product(filter(None, cuts), FURTHER):
-        if (bits := deep - less) > to.fraction_bits + 2:
+    for deep, by in product(filter(None, cuts), (*(-bits for bits in FURTHER), *FURTHER)):
+        if to.fraction_bits + 2 < (bits := deep + by) <= MOST_BITS:
             yield f"what is cut at {deep} bits at {bits}", replace(datapath, tree=_recut(datapath.tree, deep, bits))
 
 
@@ -129,8 +131,8 @@ def _recut(tree: Node, old: int, new: int) -> Node:
 
 
 def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, most: int) -> tuple[Node, list[int]]:
-    """The tree with every sum of this kind cut, and at how many bits each, ``most`` or the last that can matter;
-    additions and chains become sums."""
+    """The tree with every sum of this kind that keeps whatever can matter cut, and at how many bits each, ``most`` or
+    the last that can matter; additions and chains become sums."""
     deep: list[int] = []
 
     def cut(node: Node) -> Node:
@@ -147,11 +149,13 @@ def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, most: int) ->
         return node
 
     def sum_of(terms: tuple[Term, ...], to: Encode | None) -> Node:
-        if all(term.fraction_bits is not None for term in terms):
+        last = max(_depth(Fused(terms, to), datapath), 0)
+        kept = [term.fraction_bits is None or term.fraction_bits > last for term in terms]
+        if not any(kept):
             return Fused(terms, to)
-        deep.append(min(max(_depth(Fused(terms, to), datapath), 0), most))
-        made = (replace(t, fraction_bits=deep[-1], rounding="RZ") if t.fraction_bits is None else t for t in terms)
-        return Fused(tuple(made), to)
+        deep.append(min(last, most))
+        cut = (replace(term, fraction_bits=deep[-1], rounding="RZ") for term in terms)
+        return Fused(tuple(new if whole else old for new, old, whole in zip(cut, terms, kept, strict=True)), to)
 
     return map_node(tree, cut), deep
 
@@ -175,6 +179,10 @@ def _depth(node: Fused, datapath: Datapath) -> int:
     or beside a result in range.  Rounded to nearest it matters there if it decides a tie, which the largest term makes
     with its own bits, or with those of a third one."""
     terms = [each for part in _parts(node) for each in list(_ranges(part, datapath)) * _alike(part)]
+    if _of_one_block(node, datapath):  # whose scales move all of it anywhere
+        assert datapath.scale is not None
+        of = _range([datapath.a, datapath.b], 0, [])
+        return of.top - of.low + 2 * formats.get(datapath.scale.format).fraction_bits - 1
     if node.to is None:
         return max((x.top - y.low for x, y in permutations(terms, 2)), default=0) - 1
     to, deep = formats.get(node.to.format), [1]
@@ -191,6 +199,15 @@ def _depth(node: Fused, datapath: Datapath) -> int:
         left = max(low, to.min_exponent - to.fraction_bits - 1)
         deep += [min(terms[x].top, third) - left for third in thirds]
     return max(deep) - 1
+
+
+def _of_one_block(node: Exact | Fused, datapath: Datapath) -> bool:
+    """Whether all terms of a sum are products of one scale block, in every step."""
+    parts = [part for part in _parts(node) if not isinstance(part, Zero)]
+    lanes = [lane for part in parts if isinstance(part, Products) for lane in part.lanes]
+    if datapath.scale is None or datapath.product.to or not all(isinstance(part, Products) for part in parts):
+        return False
+    return all(len({step[lane] // datapath.scale.size for lane in lanes}) == 1 for step in datapath.steps)
 
 
 def _parts(node: Exact | Fused) -> tuple[Node, ...]:

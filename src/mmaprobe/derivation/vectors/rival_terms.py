@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.vectors.terms import ABSENT, KINDS, ONE, codes_of
+from mmaprobe.derivation.vectors.terms import ABSENT, HALF, KINDS, ONE, codes_of
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Fused, walk
 from mmaprobe.parameters.rewrite import encodes
@@ -22,13 +22,14 @@ Ints = NDArray[np.int64]
 @dataclass(frozen=True)
 class TermPlaces:
     """What the datapaths hold: distances below a term, and absolute exponents; the format that all of them round
-    products to."""
+    products to; fraction bits of what sums are rounded to before a last conversion."""
 
     reach: tuple[int, ...]
     zeros: tuple[int, ...]
     lows: tuple[int, ...]
     highs: tuple[int, ...]
     product: formats.Format | None = None
+    shown: tuple[int, ...] = ()
 
 
 def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
@@ -51,7 +52,13 @@ def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
             zeros |= {term.zero_exponent for term in node.terms if term.zero_exponent is not None}
     products = {path.product.to.format if path.product.to else "" for path in datapaths}
     product = formats.get(products.pop()) if len(products) == 1 and "" not in products else None
-    return TermPlaces(tuple(sorted(reach)), tuple(sorted(zeros)), tuple(sorted(lows)), tuple(sorted(highs)), product)
+    sums = [to for path in datapaths for to in encodes(replace(path, result=None))]
+    shown = {to.first[0] if to.first else formats.get(to.format).fraction_bits for to in sums}
+    return TermPlaces(_sorted(reach), _sorted(zeros), _sorted(lows), _sorted(highs), product, _sorted(shown))
+
+
+def _sorted(values: set[int]) -> tuple[int, ...]:
+    return tuple(sorted(values))
 
 
 class Terms:
@@ -113,6 +120,36 @@ class Terms:
             here = np.argmax(order[swap] == self.terms - 1, axis=1)
             order[swap, here], order[swap, at] = order[swap, at], self.terms - 1
         return [order[:, min(i, self.terms - 1)].copy() for i in range(4)]
+
+    def apart(self) -> list[Ints]:
+        """Three terms of one step of every vector, as far as it has so many, mostly of the first step and c among them,
+        mostly the third; and a product of a step after it."""
+        last = len(self.steps) - 1
+        step = np.where(self.jitter(0, 3) > 0, 0, self.rng.integers(0, max(last, 1), self.count))
+        after = step + 1 + (self.rng.random(self.count) * (last - step)).astype(np.int64)
+        lanes = np.array([np.resize(each, len(self.steps[0])) for each in self.steps], np.int64)
+        picked = np.argsort(self.rng.random((self.count, lanes.shape[1])), axis=1)[:, np.arange(3) % lanes.shape[1]]
+        found = lanes[step[:, None], picked]
+        if self.c is not None:
+            of_c = np.flatnonzero((step == 0) & (self.jitter(0, 3) > 0))
+            found[of_c, self.pick((0, 1, 2, 2, 2, 2))[of_c]] = self.instruction.k
+        others = lanes[np.minimum(after, last), self.rng.integers(0, lanes.shape[1], self.count)]
+        return [*found.T, others]
+
+    def apart_of_blocks(self, place: Ints, other: Ints) -> None:
+        """Move the place, where it is a lane, to a scale block that is not that of the other; if there are several."""
+        k, size = self.instruction.k, self.instruction.scale_size
+        if self.instruction.scale is None or k <= size:
+            return
+        blocks = k // size
+        block = (other // size + 1 + self.rng.integers(0, blocks - 1, self.count)) % blocks
+        lane = block * size + self.rng.integers(0, size, self.count)
+        place[:] = np.where(place < k, lane, place)
+
+    def hidden(self) -> Ints:
+        """Distances at which a cut lies below what sums show, as far as there are any."""
+        last = max(self.places.shown)
+        return self.pick([bits for bits in self.places.reach if bits > last + 1] or self.places.reach)
 
     def highest(self) -> int:
         return self.a.max_exponent + self.b.max_exponent
@@ -179,8 +216,13 @@ class Terms:
             step = np.broadcast_to(np.clip(step, lowest, fmt.max_exponent), (self.count, blocks))
             self.shift += np.repeat(step, size, axis=1)
             tiny = np.int64(1) << np.clip(step - lowest, 0, fmt.fraction_bits)
-            normal = (step + fmt.bias) << fmt.fraction_bits
+            normal = (step + fmt.bias) << fmt.fraction_bits | self._digits(fmt)
             self.scales[role] = np.where(step < fmt.min_exponent, tiny, normal).astype(fmt.dtype)
+
+    def _digits(self, fmt: formats.Format) -> Ints:
+        """A fraction of scales, of all blocks the same: none, or any."""
+        some = self.rng.integers(0, 3, (self.count, 1)) == 0
+        return np.where(some, self.rng.integers(0, fmt.max_fraction + 1, (self.count, 1)), 0)
 
     def _reach(self) -> None:
         """Block by block other scales where a product of the block would not reach its exponent by those there are;
@@ -273,8 +315,27 @@ class Terms:
         for name, fmt, bits in (("a", self.a, in_a), ("b", self.b, precision - in_a + self.jitter(0, 1)[rows])):
             bits = np.clip(bits, 1, fmt.fraction_bits + 1)
             odd = (self.rng.integers(0, 1 << 62, rows.size) % (1 << (bits - 1))) | 1
-            fraction = np.where(bits > 1, odd << (fmt.fraction_bits + 1 - bits), 0).astype(np.uint64)
-            mask = np.uint64(fmt.code_limit - 1 - (((1 << fmt.fraction_bits) - 1) << fmt.padding))
-            code = operands[name][rows, place[rows]].astype(np.uint64) & mask
-            operands[name][rows, place[rows]] = (code | fraction << np.uint64(fmt.padding)).astype(fmt.dtype)
+            fraction = np.where(bits > 1, odd << (fmt.fraction_bits + 1 - bits), 0)
+            _refracted(operands[name], fmt, rows, place[rows], fraction)
         return Batch(**operands)
+
+    def conjugates_into(self, batch: Batch, other: Ints, place: Ints) -> Batch:
+        """The lane at ``place`` (1 + e)(2 - 2e), or (1 + e)(1.5 - 1.5e) where the term at ``other`` is 1.5; e a power
+        of two about half as many bits down as a cut."""
+        operands = {name: value.copy() for name, value in batch.items()}
+        rows = np.flatnonzero(place < self.instruction.k)
+        three = self.kind[rows, other[rows]] == HALF
+        a, b = np.int64(self.a.fraction_bits), np.int64(self.b.fraction_bits)
+        down = ((self.pick(self.places.reach) + self.jitter(0, 3)) // 2)[rows]
+        down = np.clip(down, 1, np.maximum(np.minimum(a, b - three), 1))
+        above = np.where(three, (1 << b >> 1) - (3 << b >> down + 1), (1 << b) - (1 << b >> down - 1))
+        for name, fmt, fraction in (("a", self.a, 1 << a >> down), ("b", self.b, above)):
+            _refracted(operands[name], fmt, rows, place[rows], np.maximum(fraction, 0) & ((1 << fmt.fraction_bits) - 1))
+        return Batch(**operands)
+
+
+def _refracted(codes: Bits, fmt: formats.Format, rows: Ints, lanes: Ints, fraction: Ints) -> None:
+    """Give the codes of these rows and lanes other fractions."""
+    mask = np.uint64(fmt.code_limit - 1 - (((1 << fmt.fraction_bits) - 1) << fmt.padding))
+    code = codes[rows, lanes].astype(np.uint64) & mask
+    codes[rows, lanes] = (code | fraction.astype(np.uint64) << np.uint64(fmt.padding)).astype(fmt.dtype)

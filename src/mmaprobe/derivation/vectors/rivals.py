@@ -34,7 +34,9 @@ def attack_vectors(
     """About ``count`` vectors (floats only) that may tell ``rivals`` from ``datapath``, of each shape as many."""
     rng = np.random.default_rng([seed, 0xA77AC])
     places = places_of([datapath, *rivals])
-    shapes = [shape for shape in SHAPES if shape != "depths" or max(places.reach) > DEEP]
+    narrowed = len(datapath.steps) > 1 and any(path.result is not None for path in (datapath, *rivals))
+    said = {"depths": max(places.reach) > DEEP, "later": narrowed, "span": instruction.scale is not None}
+    shapes = [shape for shape in SHAPES if said.get(shape, True)]
     each = -(-count // len(shapes))
     made = [_made(Terms(instruction, places, rng, each, datapath.steps), shape) for shape in shapes]
     return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
@@ -46,6 +48,8 @@ def _made(terms: Terms, shape: str) -> Batch:
     batch = terms.encoded()
     if shape == "specials":
         return terms.specials_into(batch, places)
+    if shape == "conjugates":
+        return terms.conjugates_into(batch, *places[:2])
     return terms.ties_into(batch, places[0]) if shape == "ties" else batch
 
 
@@ -288,6 +292,23 @@ def _blocks(terms: Terms, places: list[Ints]) -> None:
         terms.exponent[:, -1] = np.where(terms.flags() | terms.flags(), ABSENT, last + terms.jitter(0, 3))
 
 
+def _span(terms: Terms, places: list[Ints]) -> None:
+    """Of one scale block the largest products, which cancel, and some or all others the smallest, of any digits."""
+    k, size = terms.instruction.k, terms.instruction.scale_size
+    block = terms.rng.integers(0, k // size, terms.count)
+    here = np.arange(k) // size == block[:, None]
+    some = here & (terms.flags((terms.count, 1)) | (terms.rng.integers(0, 8, here.shape) == 0))
+    small = terms.a.min_exponent + terms.b.min_exponent + terms.rng.integers(0, 3, here.shape)
+    terms.exponent[:, :k] = np.where(some, small + terms.shift, ABSENT)
+    terms.kind[:] = np.where(terms.flags((terms.count, 1)), ANY, NEXT)
+    terms.negative = terms.flags(terms.negative.shape)
+    shift = terms.shift[np.arange(terms.count), block * size]
+    first, second = _two(terms, size)
+    kind, sign, largest = terms.choose(ONE, FULL), terms.flags(), terms.highest() + shift - terms.pick((0, 0, 1))
+    terms.put(block * size + first, largest, sign, kind)
+    terms.put(block * size + second, largest, ~sign, kind)
+
+
 def _ties(terms: Terms, places: list[Ints]) -> None:
     """One product, made a tie on its own later, and a term far below it, or the two at the ends of a range; or c that
     is a tie, with such a term or alone."""
@@ -301,21 +322,50 @@ def _ties(terms: Terms, places: list[Ints]) -> None:
     terms.put(places[0], anchor, kind=TIE)
 
 
+def _conjugates(terms: Terms, places: list[Ints]) -> None:
+    """1 or 1.5 of a power of two and a product of its own that is just less, made so later, which cancel: its last bit
+    is left, or a last place where that is a tie; and a term below, or none."""
+    terms.c_first(places, terms.flags())
+    anchor, sign, three = terms.anchor(), terms.flags(), terms.flags()
+    more = anchor - terms.pick(terms.places.reach) + terms.jitter(-3, 3)
+    terms.put(places[2], np.where(terms.jitter(0, 3) == 0, more, ABSENT), terms.flags(), ONE)
+    terms.put(places[1], anchor - np.where(three, 0, 1), ~sign, ONE)
+    terms.put(places[0], anchor, sign, np.where(three, HALF, ONE))
+
+
 def _tails(terms: Terms, places: list[Ints]) -> None:
     """A term, mostly c, and half of a last place of its sum beside it; below the last kept bits one term or two of one
-    bit, which the tie shows or hides; zeros elsewhere."""
+    bit or few, which the tie shows or hides; zeros elsewhere."""
     lowest = max(terms.a.min_exponent + terms.b.min_exponent, terms.d.min_exponent - terms.d.fraction_bits)
     half = np.where(terms.flags() | terms.flags(), terms.d.fraction_bits + 1, terms.pick(terms.places.reach))
-    depth = np.maximum(terms.pick(terms.places.reach) + terms.jitter(-1, 9), half + 1)
+    cut = np.where(
+        terms.flags(), terms.hidden() + terms.jitter(-1, 4), terms.pick(terms.places.reach) + terms.jitter(-1, 9)
+    )
+    depth = np.maximum(cut, half + 1)
     room = np.maximum(terms.highest() + half - lowest - depth, 1)
     anchor = lowest + depth + (terms.rng.random(terms.count) * room).astype(np.int64)
     anchor = np.minimum(anchor, terms.d.max_exponent - 1)
     terms.c_first(places, terms.flags() | terms.flags())
     terms.put(places[3], np.where(terms.flags(), ABSENT, anchor - depth + terms.jitter(-2, 8)), terms.flags(), ONE)
-    terms.put(places[2], anchor - depth, terms.flags(), ONE)
+    terms.put(places[2], anchor - depth, terms.flags(), terms.choose(ONE, ONE, FEW, HALF))
     near, kind = terms.pick((-1, 0, 0, 0, 0, 0, 0, 0, 1, 2)), terms.choose(ONE, ONE, ONE, ONE, HALF)
     terms.put(places[1], anchor - half + near, terms.flags(), kind)
     terms.put(places[0], anchor, terms.flags(), terms.choose(ONE, NEXT, FULL, FEW, ANY))
+
+
+def _later(terms: Terms, places: list[Ints]) -> None:
+    """In one step, mostly the first, a term, half of its last place and a little below a cut, often c; in a step after
+    it what takes the term away, so that its last place is left, which the last conversion may hide else."""
+    first, second, third, away = terms.apart()
+    half = terms.pick(terms.places.shown) + 1
+    low, high = terms.scaled_ends()
+    low = np.maximum(low, terms.d.min_exponent - terms.d.fraction_bits) + half
+    anchor = low + (terms.rng.random(terms.count) * (np.minimum(high, terms.d.max_exponent - 1) - low)).astype(np.int64)
+    sign, kind = terms.flags(), terms.choose(ONE, ONE, FULL, NEXT)
+    terms.put(third, anchor - terms.hidden() - terms.jitter(-1, 8), terms.flags(), ONE)
+    terms.put(second, anchor - half, sign ^ (terms.jitter(0, 3) == 0), ONE)
+    terms.put(first, anchor, sign, kind)
+    terms.put(away, anchor, ~sign, kind)
 
 
 def _depths(terms: Terms, places: list[Ints]) -> None:
@@ -323,8 +373,9 @@ def _depths(terms: Terms, places: list[Ints]) -> None:
     have, or that the result shows, once or twice; zeros elsewhere."""
     order = [places[2], places[0], places[1]]
     terms.c_first(order, terms.flags())
-    last, first, near = order
     of_c, k = terms.c or terms.d, terms.instruction.k
+    last, first, near = order
+    terms.apart_of_blocks(last, first)
     lowest, top = terms.scaled_ends()
     low = np.where(last == k, of_c.min_exponent - of_c.fraction_bits, lowest) + terms.jitter(0, 2)
     shown = terms.d.min_exponent - terms.d.fraction_bits + terms.pick((-1, -1, 0, 1))
@@ -360,7 +411,7 @@ def _alone(terms: Terms, places: list[Ints]) -> None:
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
-    "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust,
+    "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust, "span": _span,
     "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails, "depths": _depths,
-    "alone": _alone, "specials": _specials,
+    "later": _later, "alone": _alone, "conjugates": _conjugates, "specials": _specials,
 }  # fmt: skip
