@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from mmaprobe.catalog import supplements
+from mmaprobe.parameters import lookup as parameters
 from needs import NEEDS, missing, said
 
 HERE = Path(__file__).parent
@@ -104,6 +106,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if reason:
                 item.user_properties.append(("needs", name))
                 pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def catalog_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test adds to the catalog is gone after it."""
+    monkeypatch.setattr(supplements, "_ADDED", [*supplements.added()])
+    monkeypatch.setattr(parameters, "_ADDED", [*parameters._ADDED])
 
 
 class DidNotRun:

@@ -7,6 +7,7 @@ from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, Mmapro
 
 if TYPE_CHECKING:
     from mmaprobe.api import (
+        add_catalog,
         derive,
         device,
         instruction,
@@ -29,6 +30,7 @@ __all__ = [
     "NotHereError",
     "UsageError",
     "__version__",
+    "add_catalog",
     "bring_up",
     "derive",
     "device",
@@ -43,7 +45,8 @@ __all__ = [
 ]
 
 _VERBS = (
-    "derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate", "validate_witnesses",
+    "add_catalog", "derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate",
+    "validate_witnesses",
 )  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
 _HOMES |= dict.fromkeys(("bring_up", "run"), "mmaprobe.runs")

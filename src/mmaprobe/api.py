@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mmaprobe.catalog import lookup
@@ -20,6 +21,7 @@ from mmaprobe.models.model import model as _model
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.options import ANY, NAMES, TEXT, checked, or_none
+from mmaprobe.parameters.lookup import add_catalog as add_catalog
 from mmaprobe.probing import probe as _probe
 from mmaprobe.probing.long_sums.probe import OPTIONS as READ_TREE
 from mmaprobe.probing.long_sums.probe import probe_long_sum
@@ -32,6 +34,9 @@ from mmaprobe.survey.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.validation import Summary
 from mmaprobe.validation import validate as _validate
 from mmaprobe.validation.stream import check_options
+
+FEW = 8
+"""So many instructions are named where one is asked for that a device does not have."""
 
 
 class OpenDevice:
@@ -49,6 +54,10 @@ class OpenDevice:
     def instructions(self) -> Sequence[Instruction]:
         """Every instruction of the device's architecture, whether or not it runs here."""
         return self._device.instructions()
+
+    def named(self, identifier: str | Instruction) -> Instruction:
+        """The instruction of this id: the device's own, else the catalog's; UsageError with the near ids otherwise."""
+        return _named(self._device, identifier)
 
     def supports(self, instruction: Instruction | str) -> Support:
         """Whether the instruction runs here, and if not, why."""
@@ -102,11 +111,14 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
     return lookup.instruction(identifier, architecture)
 
 
-def model(architecture: str, instruction: str | Instruction) -> Model:
-    """The bit-accurate model of an instruction: ``m(A, B, C)`` on tiles, ``m.dot(a, b, c)`` on vectors."""
-    if not isinstance(architecture, str):
+def model(architecture: str | Path, instruction: str | Instruction) -> Model:
+    """The bit-accurate model of an instruction: ``m(A, B, C)`` on tiles, ``m.dot(a, b, c)`` on vectors.
+
+    ``architecture`` is its name, or the path of a parameter file, which ends in ``.toml``.
+    """
+    if not isinstance(architecture, (str, Path)):
         raise UsageError(f"architecture {brief(architecture)}: a model's is a name such as sm_90a, H200 or gfx942")
-    return _model(architecture, instruction.id if isinstance(instruction, Instruction) else instruction)
+    return _model(str(architecture), instruction.id if isinstance(instruction, Instruction) else instruction)
 
 
 def probe(device: str | Device, instruction: str | Instruction, **options: Any) -> dict[str, Finding]:
@@ -187,4 +199,11 @@ def _named(device: Device, wanted: str | Instruction) -> Instruction:
     if isinstance(wanted, Instruction):
         return wanted
     own = {i.id: i for i in device.instructions()}
-    return own[wanted] if wanted in own else lookup.instruction(wanted, device.info().get("architecture"))
+    if wanted in own:
+        return own[wanted]
+    try:
+        return lookup.instruction(wanted, device.info().get("architecture"))
+    except UsageError:
+        if len(own) > FEW:
+            raise
+        raise UsageError(f"{device.name} has no instruction {wanted!r}; it has {', '.join(own)}") from None

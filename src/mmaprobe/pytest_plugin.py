@@ -1,6 +1,7 @@
-"""pytest options and fixtures for suites that run on any device: ``--device --ref --seed --require-gpu``.
+"""pytest options and fixtures for suites that run on any device: ``--device --ref --catalog --seed``.
 
 ``pytest probes --device cuda:0 --ref model:sm_90a --seed 7 --require-gpu``.
+``--catalog FILE`` adds instructions and architectures from outside of the package.
 Without a device on this machine the tests skip and say why; with
 ``--require-gpu`` that is an error, so that a GPU runner without its GPU is
 never green.  A suite that is about instructions registers ``Least``: a session
@@ -21,6 +22,7 @@ from mmaprobe.devices.base import Device, open_device, schemes
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
 from mmaprobe.evidence.unexpected_ends import interrupting
 from mmaprobe.generators.seeds import fixed, seed_of
+from mmaprobe.parameters.lookup import add_catalog
 from mmaprobe.vendors import gpus, vendor_called
 
 ANSWERED = "instruction"
@@ -34,12 +36,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("mmaprobe", "matrix units under test")
     group.addoption("--device", default="cpu", metavar="NAME", help="device under test (default: cpu)")
     group.addoption("--ref", default=None, metavar="NAME", help="reference device (default: the model that fits)")
+    group.addoption(
+        "--catalog", action="append", default=[], metavar="FILE", help="add the instructions and architectures of FILE"
+    )
     group.addoption("--seed", default=None, type=int, metavar="N", help="seed of everything random (default: drawn)")
     group.addoption("--require-gpu", action="store_true", help="fail, instead of skipping, without a GPU device")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a device that nobody registered, and ``--require-gpu`` with a device that is no GPU; draw the seed."""
+    """Refuse a device that nobody registered, and ``--require-gpu`` with a device that is no GPU; add catalog files,
+    draw the seed."""
     known = schemes()
     for option in ("--device", "--ref"):
         name = config.getoption(option)
@@ -50,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--require-gpu") and vendor_called(scheme) is None:
         raise pytest.UsageError(f"--require-gpu needs --device {gpus('N', ' or ')}, not {name}")
     try:
+        for path in config.getoption("--catalog"):
+            add_catalog(path)
         config.stash[DRAWN] = fixed(config.option.seed) is None
         config.option.seed = seed_of(config.option.seed)
     except UsageError as error:

@@ -154,8 +154,9 @@ def test_late_answers(program, wait):
     ("text", "message"),
     [
         ("print('hello')", "no hello line, but 'hello'"),
-        ("print('mmaprobe 2 x x86-64 text')", "speaks protocol 2; this version speaks 1"),
+        ("print('mmaprobe 3 x x86-64 text')", "speaks protocol 3; this version speaks 1 and 2"),
         ("print('mmaprobe 1 x x86-64 morse')", "announces framing 'morse'; it is one of text, binary"),
+        ("print('mmaprobe 1 x x86-64 text x86.dpps x86.pmaddwd x86.dpps')", "announces x86.dpps twice"),
         ("raise SystemExit('broken')", r"(?s)ended with exit code 1 after 0 bytes.*broken"),
     ],
 )

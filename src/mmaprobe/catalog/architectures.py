@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, TypeVar
 
+from mmaprobe.catalog.supplements import KEPT, Supplement, added
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import UsageError, near
 
@@ -25,22 +26,28 @@ SCHEMA = 2
 class Architectures:
     """Every architecture in order, each with the one that it is ``like`` or ``""``; the groups, by name.
 
-    UsageError where one is like none that is there before it, or a group names what is not.
+    UsageError, naming the ``file`` that says so, where one is like none that is there before it, or a group names what
+    is not.
     """
 
     like: Mapping[str, str]
     groups: Mapping[str, tuple[str, ...]]
+    file: str = FILE
 
     def __post_init__(self) -> None:
         before: list[str] = []
         for name, other in self.like.items():
             if other and other not in before:
-                raise UsageError(f"{FILE}: {name} is like {other!r}, which is not there before it{near(other, before)}")
+                raise UsageError(
+                    f"{self.file}: {name} is like {other!r}, which is not there before it{near(other, before)}"
+                )
             before.append(name)
         for name in self.groups:
+            if name in self.like:
+                raise UsageError(f"{self.file}: group {name} has the name of an architecture")
             self.of(name)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """All of them, in order."""
         return tuple(self.like)
@@ -77,7 +84,7 @@ class Architectures:
         for group, listed in self.groups.items():
             for name in listed:
                 if name not in found:
-                    raise UsageError(f"{FILE}: group {group}: {name!r} is not there before it{near(name, found)}")
+                    raise UsageError(f"{self.file}: group {group}: {name!r} is not there before it{near(name, found)}")
             inside = {each for name in listed for each in found[name]}
             found[group] = tuple(each for each in self.like if each in inside)
         return found
@@ -89,10 +96,29 @@ def tables() -> Mapping[str, Any]:
     return parsed(FILE, shipped("mmaprobe.catalog")[FILE], SCHEMA)
 
 
-@cache
 def every() -> Architectures:
-    """The architectures that ship."""
-    return read_architectures(tables())
+    """The architectures that ship, and those that were added."""
+    return _every(added())
+
+
+@lru_cache(maxsize=KEPT)
+def _every(more: tuple[Supplement, ...]) -> Architectures:
+    found = read_architectures(tables())
+    for supplement in more:
+        found = extended(found, supplement)
+    return found
+
+
+def extended(here: Architectures, supplement: Supplement) -> Architectures:
+    """These architectures with those of a supplement; UsageError as of ``Architectures``."""
+    like = {name: entry.get("like", "") for name, entry in supplement.part("architectures").items()}
+    groups = {name: tuple(listed) for name, listed in supplement.part("groups").items()}
+    return Architectures({**here.like, **like}, {**here.groups, **groups}, supplement.origin)
+
+
+def ships(architecture: str) -> bool:
+    """Whether an architecture is one of the package's own."""
+    return architecture.partition("+")[0] in tables()["architectures"]
 
 
 def read_architectures(data: Mapping[str, Any]) -> Architectures:

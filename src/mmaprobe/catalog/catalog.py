@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, lru_cache, partial
 
 from mmaprobe.catalog.architectures import Architectures
 from mmaprobe.catalog.instruction import Instruction
@@ -14,6 +14,9 @@ from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.row import Picks, Row
 from mmaprobe.catalog.search import ExactText, Pattern, RowSearch, short
 from mmaprobe.errors import UsageError
+
+MOST_REMEMBERED = 1 << 16
+"""Ids whose instruction is remembered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ class Catalog:
         seen: set[str] = set()
         for file in self.files:
             for number, row in enumerate(file.rows):
-                for form in file.checked(number, partial(_row_forms, row, architecture)):
+                for form in file.checked(number, partial(row_forms, row, architecture)):
                     if form.first.id in seen:
                         file.checked(number, partial(_twice, form.first.id, architecture))
                     seen.add(form.first.id)
@@ -97,8 +100,12 @@ class Catalog:
         rows = [row for file in self.files for row in file.rows if RowSearch(row, pattern).among(row.everything)[0]]
         return [name for name in self.architectures if any(name in row.architectures for row in rows)]
 
-    def named(self, identifier: str) -> list[CatalogEntry]:
-        """The instruction of this id; several where architectures mean different ones by it."""
+    @cached_property
+    def named(self) -> Callable[[str], tuple[CatalogEntry, ...]]:
+        """By id the instruction that it names; several where architectures mean different ones by it."""
+        return lru_cache(maxsize=MOST_REMEMBERED)(self._named)
+
+    def _named(self, identifier: str) -> tuple[CatalogEntry, ...]:
         pattern = Pattern(ExactText(identifier), _NOTHING)
         found: dict[Instruction, dict[str, Lowering]] = {}
         for file, number, row in self._rows(lambda text: identifier.startswith(text)):
@@ -112,7 +119,7 @@ class Catalog:
                     if way.architecture in ways:
                         file.checked(number, partial(_twice, identifier, way.architecture))
                     ways[way.architecture] = way
-        return [CatalogEntry(made, ways) for made, ways in found.items() if ways]
+        return tuple(CatalogEntry(made, ways) for made, ways in found.items() if ways)
 
     def shortened(self, identifier: str) -> list[str]:
         """The ids with the same short form, the first of each row."""
@@ -133,11 +140,15 @@ class Catalog:
 _NOTHING = ExactText("\0")
 
 
-def _row_forms(row: Row, architecture: str) -> list[Form]:
+def row_forms(row: Row, architecture: str, most: int | None = None) -> list[Form]:
+    """The forms of one row on an architecture, UsageError where they are more than ``most``; UsageError, KeyError or
+    ValueError where it contradicts itself."""
     if architecture not in row.architectures:
         return []
     found: list[Form] = []
     for picks, count in row.forms(architecture):
+        if len(found) == most:
+            raise UsageError(f"it has more than {most:,} forms on {architecture}")
         made = row.instruction(picks)
         found += (Form(made, way, count, row, picks) for way in row.ways(picks, made, architecture))
     return found

@@ -87,6 +87,8 @@ class Instruction:
             raise UsageError(f"{self.id}: shape {self.m}x{self.n}x{self.k} with {self.blocks} blocks")
         if self.chunk not in (0, 2, 4, 8) or self.k % (self.chunk or 1):
             raise UsageError(f"{self.id}: a metadata item covers 2, 4 or 8 lanes that divide K = {self.k}")
+        if self.multiply not in ("exact", "and", "xor"):
+            raise UsageError(f"{self.id}: multiply is {brief(self.multiply)}; it is one of exact, and, xor")
         if self.multiply != "exact" and (self.a, self.b) != ("b1", "b1"):
             raise UsageError(f"{self.id}: multiply is {self.multiply!r}, which only bits take, not {self.a}, {self.b}")
         if bool(self.scale) != bool(self.scale_size):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -24,8 +24,9 @@ from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layout_claims import claim_of, claimed
+from mmaprobe.catalog.supplements import KEPT, Supplement, added
 from mmaprobe.catalog.toml import parsed, shipped
-from mmaprobe.errors import UsageError, near
+from mmaprobe.errors import UsageError, brief, near
 
 SCHEMA = 1
 """What a data file of layouts says its schema is."""
@@ -34,16 +35,26 @@ _RECORD = {
     "at", "extra", "replication", "status", "source", "note", "reason", "bits", "register_bits",
     "chosen_by", "claim",
 }  # fmt: skip
+_KINDS: Mapping[str, type] = {
+    "name": str, "operands": list, "applies": dict, "let": dict, "at": dict, "choices": dict, "extra": dict,
+    "chosen_by": dict, "when": dict,
+}  # fmt: skip
+_NEEDED = {
+    "fragment": {"name", "applies", "lanes", "at"}, "absent": {"applies", "status", "reason"}, "container": {"applies"},
+}  # fmt: skip
 _CASE = _RECORD - {"operands", "applies", "cases", "extra"} | {"when"}
 _TABLES = {"schema", "let", "cases", "container", "fragment", "absent", "map", "transfer", "address", "descriptor"}
+ADDED_TABLES = ("let", "cases", "container", "fragment", "absent")
+"""The tables that say where operands lie, which rows from outside may bring with them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sheet:
-    """One data file of layouts as it was read."""
+    """One data file of layouts as it was read; ``added``: from outside of the package."""
 
     file: str
     data: Mapping[str, Any]
+    added: bool = False
 
     def records(self, table: str) -> Iterator[dict[str, Any]]:
         """Its records of one kind, one for each combination of a record's cases."""
@@ -51,7 +62,12 @@ class Sheet:
             where = f"{self.file}, {record.get('name', table)}"
             _known(record, _RECORD, where)
             for choice in itertools.product(*self._axes(record.get("cases", []))):
-                merged = {"where": where, **record, "let": {**self.data.get("let", {}), **record.get("let", {})}}
+                merged = {
+                    "where": where,
+                    "added": self.added,
+                    **record,
+                    "let": {**self.data.get("let", {}), **record.get("let", {})},
+                }
                 for case in choice:
                     _known(case, _CASE, where)
                     _merge(merged, case)
@@ -67,9 +83,14 @@ class Sheet:
 
 
 def _known(table: Mapping[str, Any], names: set[str], where: str) -> None:
-    for key in table:
+    for key, value in table.items():
         if key not in names:
             raise UsageError(f"{where}: unknown key {key!r}{near(key, names)}")
+        if not isinstance(value, _KINDS.get(key, object)):
+            raise UsageError(f"{where}: {key} is {brief(value)}, which is no {_CALLED[_KINDS[key]]}")
+
+
+_CALLED: Mapping[type, str] = {str: "text", list: "list", dict: "table"}
 
 
 def _merge(record: dict[str, Any], case: Mapping[str, Any]) -> None:
@@ -85,10 +106,39 @@ def _merge(record: dict[str, Any], case: Mapping[str, Any]) -> None:
             record[key] = value
 
 
-@cache
 def sheets() -> tuple[Sheet, ...]:
-    """The data files of layouts that ship with the package, by name."""
-    return tuple(parse_layouts(file, text) for file, text in shipped("mmaprobe.catalog", "data", "layouts").items())
+    """The data files of layouts that ship with the package, by name, and then what was added."""
+    return _sheets(added())
+
+
+@lru_cache(maxsize=KEPT)
+def _sheets(more: tuple[Supplement, ...]) -> tuple[Sheet, ...]:
+    texts = shipped("mmaprobe.catalog", "data", "layouts").items()
+    return (*(parse_layouts(file, text) for file, text in texts), *filter(None, map(sheet_of, more)))
+
+
+def sheet_of(supplement: Supplement) -> Sheet | None:
+    """The layouts of a supplement; None where it has none."""
+    data = {name: table for name, table in supplement.data.items() if name in ADDED_TABLES}
+    return Sheet(supplement.origin, data, added=True) if data else None
+
+
+def check_sheet(sheet: Sheet) -> None:
+    """UsageError naming the file and the record where a key of a layout is unknown or missing."""
+    named = set(facts(Instruction("any", "any", "any", 1, 1, 1, "f16", "f16", None, "f16"), "", "a"))
+    for table, needed in _NEEDED.items():
+        try:
+            for record in sheet.records(table):
+                for key in sorted(needed - record.keys()):
+                    raise UsageError(f"{record['where']}: key {key!r} is missing")
+                for predicates in (record["applies"], *record.get("conditions", ())):
+                    _known(predicates, named, record["where"])
+        except KeyError as error:
+            raise UsageError(f"{sheet.file}, {table}: nothing is called {error}") from None
+        except (TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"{sheet.file}: {table} is not as docs/layouts.md says") from None
 
 
 def parse_layouts(file: str, text: str) -> Sheet:
@@ -98,10 +148,14 @@ def parse_layouts(file: str, text: str) -> Sheet:
     return Sheet(file, data)
 
 
-@cache
 def records(table: str) -> tuple[dict[str, Any], ...]:
-    """Every record of one kind in the shipped files."""
-    return tuple(record for sheet in sheets() for record in sheet.records(table))
+    """Every record of one kind in the data files."""
+    return _records(sheets(), table)
+
+
+@lru_cache(maxsize=KEPT * len(_TABLES))
+def _records(found: tuple[Sheet, ...], table: str) -> tuple[dict[str, Any], ...]:
+    return tuple(record for sheet in found for record in sheet.records(table))
 
 
 def operands(instruction: Instruction) -> tuple[str, ...]:
@@ -156,6 +210,16 @@ def _fits(key: str, options: list[Any], got: Any) -> bool:
 
 
 def _applying(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The records of a table that apply; of those from outside none where any of ours says where the operand lies."""
+    found = _holding(table, known)
+    if any(record["added"] for record in found):
+        ours = (record for kind in ("fragment", "absent") for record in _holding(kind, known) if not record["added"])
+        if any(ours):
+            return [record for record in found if not record["added"]]
+    return found
+
+
+def _holding(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         record
         for record in records(table)
@@ -167,9 +231,20 @@ def _applying(table: str, known: Mapping[str, Any]) -> list[dict[str, Any]]:
 def candidates(instruction: Instruction, architecture: str, operand: str) -> tuple[Fragment, ...]:
     """Every fragment that one operand may have, the open ones too, of which the instruction may name one claim."""
     known = facts(instruction, architecture, operand)
-    found = (_fragment(record, known, instruction) for record in _applying("fragment", known))
+    found = (_checked(record, known, instruction) for record in _applying("fragment", known))
     named = claim_of(instruction)
     return tuple(each for each in found if not (named and each.claim) or each.claim in named)
+
+
+def _checked(record: dict[str, Any], known: dict[str, Any], instruction: Instruction) -> Fragment:
+    """The fragment of a record; UsageError naming the record where it lacks or mistakes something."""
+    try:
+        return _fragment(record, known, instruction)
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise UsageError(f"{record['where']}: {instruction.id}: {reason}") from None
 
 
 def refuse_absent(instruction: Instruction, known: Mapping[str, Any]) -> None:
@@ -227,7 +302,8 @@ def layout(instruction: Instruction, architecture: str, operand: str) -> Fragmen
 
 def _fragment(record: Mapping[str, Any], known: Mapping[str, Any], instruction: Instruction) -> Fragment:
     operand = known["operand"]
-    container = next((c for c in records("container") if _holds(c["applies"], known)), {})
+    containers = (each for each in records("container") if each["added"] == record["added"])
+    container = next((each for each in containers if _holds(each["applies"], known)), {})
     numbers = {name: value for name, value in known.items() if isinstance(value, int)}
     numbers["bits"] = record.get("container", container.get("bits", known["bits"]))
     numbers["register_bits"] = container.get("register_bits", 32)

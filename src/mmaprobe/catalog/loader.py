@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.row import Row
+from mmaprobe.catalog.supplements import KEPT, Supplement, added
 from mmaprobe.catalog.toml import parsed, shipped
 from mmaprobe.errors import MmaprobeError, UsageError
 
@@ -35,16 +36,27 @@ class DataFile:
         """What ``make`` gives; an error names the file and the row (counted from 0 here, from 1 in words)."""
         try:
             return make()
-        except (MmaprobeError, KeyError, ValueError, TypeError) as error:
+        except (MmaprobeError, LookupError, ValueError, TypeError, AttributeError) as error:
             reason = f"nothing binds {error}" if isinstance(error, KeyError) else error
             family = self.data["row"][number].get("family", "no family")
             raise UsageError(f"{self.file}, row {number + 1} ({family}): {reason}") from None
 
 
-@cache
 def data_files() -> tuple[DataFile, ...]:
-    """The data files that ship with the package, by name."""
-    return tuple(parse_rows(file, text, every()) for file, text in shipped("mmaprobe.catalog", "data").items())
+    """The data files that ship with the package, by name, and then those that were added."""
+    return _data_files(added(), every())
+
+
+@lru_cache(maxsize=KEPT)
+def _data_files(more: tuple[Supplement, ...], known: Architectures) -> tuple[DataFile, ...]:
+    tables = (*_shipped().items(), *((each.origin, each.data) for each in more if "row" in each.data))
+    return tuple(DataFile(file, data, known) for file, data in tables)
+
+
+@cache
+def _shipped() -> dict[str, dict[str, Any]]:
+    texts = shipped("mmaprobe.catalog", "data")
+    return {file: parsed(file, text, SCHEMA) for file, text in texts.items()}
 
 
 def parse_rows(file: str, text: str, known: Architectures) -> DataFile:

@@ -7,22 +7,23 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from heapq import nlargest
 from typing import TypeVar
 
 from mmaprobe.catalog import names
-from mmaprobe.catalog.architectures import every
+from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.catalog import Catalog, CatalogEntry, Form
 from mmaprobe.catalog.instruction import Instruction, spell, split
 from mmaprobe.catalog.layout_claims import KEY, claimed, unclaimed
 from mmaprobe.catalog.layouts import claims
-from mmaprobe.catalog.loader import data_files
+from mmaprobe.catalog.loader import DataFile, data_files
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.modifiers import resolve, retyped, unmodified
 from mmaprobe.catalog.search import glob as glob_pattern
 from mmaprobe.catalog.search import short as short
 from mmaprobe.catalog.states import CONTROL_VALUES, default_state, in_state, modes
+from mmaprobe.catalog.supplements import KEPT
 from mmaprobe.errors import UsageError, near
 
 T = TypeVar("T")
@@ -31,15 +32,14 @@ MOST_COMPARED = 1000
 """Known ids that an unknown one is held against, the likest ones: an error must not keep a person waiting."""
 
 
-@cache
 def catalog() -> Catalog:
-    """The catalog that ships with the package."""
-    return Catalog(data_files(), every())
+    """The catalog that ships with the package, and what was added to it."""
+    return _catalog(data_files(), every())
 
 
-@lru_cache(maxsize=1 << 16)
-def _named(identifier: str) -> tuple[CatalogEntry, ...]:
-    return tuple(catalog().named(identifier))
+@lru_cache(maxsize=KEPT)
+def _catalog(files: tuple[DataFile, ...], known: Architectures) -> Catalog:
+    return Catalog(files, known)
 
 
 def _near(identifier: str, choices: Iterable[str]) -> str:
@@ -52,7 +52,6 @@ def _near(identifier: str, choices: Iterable[str]) -> str:
     return near(identifier, options if len(options) <= MOST_COMPARED else nlargest(MOST_COMPARED, options, alike))
 
 
-@cache
 def architectures() -> tuple[str, ...]:
     """Every architecture the catalog knows, in its own spelling."""
     return catalog().architectures
@@ -89,11 +88,11 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
     otherwise.
     """
     for name in dict.fromkeys((identifier, _canonical(identifier))):
-        if _named(name):
-            return _agreed(_home(_named(name), architecture))
+        if catalog().named(name):
+            return _agreed(_home(catalog().named(name), architecture))
     ids = catalog().shortened(_canonical(identifier))
     if len(ids) == 1:
-        return _agreed(_home(_named(ids[0]), architecture))
+        return _agreed(_home(catalog().named(ids[0]), architecture))
     if ids:
         raise UsageError(f"instruction {identifier!r} is ambiguous: {', '.join(ids)}")
     made = (
@@ -105,7 +104,9 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
         return made
     known = [form.first.id for name in architectures() for form in catalog().forms(name)]
     choices = dict.fromkeys([*known, *map(short, known)])
-    raise UsageError(f"unknown instruction {identifier!r}{_near(identifier, choices)}; see `mmaprobe instructions`")
+    raise UsageError(
+        f"unknown instruction {identifier!r}{_near(identifier, choices)}; see `mmaprobe instructions`{names.ADDED}"
+    )
 
 
 def _home(entries: tuple[CatalogEntry, ...], architecture: str | None) -> list[CatalogEntry]:
@@ -133,7 +134,7 @@ def _by_rule(identifier: str, architecture: str | None) -> Instruction | None:
     """The instruction of a row that takes the id's modifiers by rule; None where no row of the opcode takes any."""
     opcode, given = split(identifier)
     for size in range(len(given) - 1, -1, -1):
-        own = [_named(spell(opcode, pairs)) for pairs in itertools.combinations(given, size)]
+        own = [catalog().named(spell(opcode, pairs)) for pairs in itertools.combinations(given, size)]
         rows = [row for entries in own for row in entries if row.instruction.takes]
         if rows:
             return _resolved(_home(tuple(rows), architecture), given)
@@ -175,7 +176,7 @@ def _by_claim(identifier: str, architecture: str | None) -> Instruction | None:
     if not name:
         return None
     base = instruction(spell(opcode, tuple(given.items())), architecture)
-    homes = [architecture] if architecture else [home for row in _named(unmodified(base)) for home in row.ways]
+    homes = [architecture] if architecture else [home for row in catalog().named(unmodified(base)) for home in row.ways]
     known = {each: each.modifier[KEY] for home in homes for each in claims(base, architecture_base(home))}
     made = claimed(base, name)
     if made not in known:
@@ -243,7 +244,7 @@ def _lowering(wanted: Instruction, part: str) -> Lowering:
     listed = catalog().listed_way(base, here)
     if listed is not None and names.accepted(part, listed.targets):
         return listed
-    entries = _named(unmodified(base))
+    entries = catalog().named(unmodified(base))
     for entry in entries:
         way = entry.ways.get(here)
         if way is not None and names.accepted(part, way.targets):

@@ -10,17 +10,20 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from string import ascii_lowercase
 from typing import Any, TypeVar
 
-from mmaprobe.catalog.architectures import Architectures, every, tables
+from mmaprobe.catalog.architectures import Architectures, every, ships, tables
+from mmaprobe.catalog.supplements import KEPT
 from mmaprobe.errors import UsageError, near
 from mmaprobe.vendors import vendor_of
 
 T = TypeVar("T")
 LOG = logging.getLogger("mmaprobe")
 
+ADDED = ", or name the file that has it: --catalog FILE"
+"""What is said where nothing that ships has a name."""
 ACCEPTS = {"all": ("all",), "family": ("all", "family")}
 """Which lowerings' ``targets`` another target of the compiler accepts."""
 
@@ -43,10 +46,14 @@ class Names:
     spelled: Mapping[str, str]
 
 
-@cache
 def names() -> Names:
-    """The names in ``architectures.toml``."""
-    data, here = tables(), every()
+    """The names in ``architectures.toml``, and what was added by them."""
+    return _names(every())
+
+
+@lru_cache(maxsize=KEPT)
+def _names(here: Architectures) -> Names:
+    data = tables()
     lists: list[Mapping[str, Any]] = [{k: v for k, v in group.items() if k != "source"} for group in data["products"]]
     products = {_plain(name): arch for group in lists for arch, listed in group.items() for name in listed}
     spelled = {_plain(name): name for group in lists for listed in group.values() for name in listed}
@@ -55,13 +62,20 @@ def names() -> Names:
 
 
 def _targets(table: Mapping[str, Mapping[str, Any]], here: Architectures) -> dict[str, Target]:
-    """The other targets of each architecture, those of the one that it is like under its own name."""
+    """The other targets of each architecture, those of the one that it is like under its own name; of a name that two
+    make it is the first one's."""
     letters = {name: entry["targets"] for name, entry in table.items() if "targets" in entry}
     return {
         name.rstrip(ascii_lowercase) + letter: Target(name, ACCEPTS[accepts])
-        for name in here.names
+        for name in reversed(here.names)
         for letter, accepts in here.pick(letters, name, {}).items()
     }
+
+
+def is_taken(name: str) -> bool:
+    """Whether a name is a product's, a generation's or another target's, however it is spelled."""
+    other, plain = names(), _plain(name)
+    return plain in other.products or plain in {*map(_plain, other.generations), *map(_plain, other.targets)}
 
 
 def device_of(architecture: str) -> str:
@@ -69,7 +83,10 @@ def device_of(architecture: str) -> str:
     vendor = vendor_of(architecture)
     if vendor is not None:
         return vendor.first()
-    return "cpu" if architecture_of(architecture) in every().names else ""
+    line = every().line(architecture_of(architecture))
+    if any(map(ships, line)):
+        return "cpu"
+    return "process:COMMAND" if line[0] in every().names else ""
 
 
 def _plain(name: str) -> str:
@@ -96,7 +113,7 @@ def parts(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
         found = (other.products[plain],)
     else:
         every = (*known, *other.generations, *other.spelled.values())
-        raise UsageError(f"unknown architecture {name!r}{near(name, every)}; see `mmaprobe instructions`")
+        raise UsageError(f"unknown architecture {name!r}{near(name, every)}; see `mmaprobe instructions`{ADDED}")
     _say(f"{name} is {', '.join(found)}")
     return found
 

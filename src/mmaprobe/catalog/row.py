@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,24 +21,35 @@ from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lanes import parse_lanes
 from mmaprobe.catalog.lowering import Application, Lowering
 from mmaprobe.catalog.modifiers import ROLES
-from mmaprobe.errors import UsageError, near
+from mmaprobe.catalog.states import CONTROL_VALUES
+from mmaprobe.errors import UsageError, brief, near
 
 Choice = Mapping[str, Any]
 Picks = tuple[int, ...]
 """The choice taken of each axis, by number."""
 
+MOST_CHOICES = 1 << 16
+"""Choices of one axis at most: a hundred times the longest axis of ours, so that a wrong file ends soon."""
 _NUMBERS = ("m", "n", "k", "blocks", "chunk", "scale_size")
 _FORMATS = ("a", "b", "c", "d", "scale")
 _LISTS = ("controls", "requires", "takes")
 _WORDS = ("multiply",)
 _FLAGS = ("unordered", "saturates")
 _FIELDS = (*_FORMATS, *_NUMBERS, *_WORDS, *_FLAGS)
-_ROW = {"family", "opcode", "modifiers", "defaults", "axes", "ranges", "source", "on", *_FIELDS, *_LISTS}
+ROW_FIELDS = ("family", "source", *_FIELDS, *_LISTS)
+"""What a row says of an instruction in the instruction's own words."""
+_ROW = {"opcode", "modifiers", "defaults", "axes", "ranges", "on", *ROW_FIELDS}
 _TEXTS = ("convert", "convert_c", "convert_d", "add", "sort")
 _ON = {
     "architectures", "kind", "primitive", "unplaced", "step", "lanes", "start", "count",
     "targets", "toolchain", "note", *_TEXTS,
 }  # fmt: skip
+_KINDS: Mapping[str, type] = {
+    "family": str, "opcode": str, "source": str, "modifiers": dict, "defaults": dict, "axes": list, "ranges": list,
+    "on": list, "architectures": list, "primitive": str, "unplaced": str, **dict.fromkeys(_LISTS, list),
+}  # fmt: skip
+_CALLED: Mapping[type, str] = {str: "a text", dict: "a table", list: "a list"}
+_NEEDED = {"family", "opcode", "m", "n", "k", "a", "b", "d", "on"}
 ONLY = "only"
 """The key of a choice that exists on some architectures only."""
 
@@ -80,15 +92,23 @@ class Row:
     _groups: dict[tuple[int, Picks], dict[str, Picks]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _known(self.table, _ROW)
+        _known(self.table, _ROW, _NEEDED)
+        for axis in (*self.table.get("axes", ()), *self.table.get("ranges", ())):
+            if not axis or not _are_tables(axis):
+                raise UsageError(f"an axis is {brief(axis)}; it must be a list of tables")
+        if not _are_tables(self.table["on"]):
+            raise UsageError(f"on is {brief(self.table['on'])}; it must be a list of tables")
         for on in self.table["on"]:
-            _known(on, _ON)
+            _known(on, _ON, {"architectures"})
 
     @cached_property
     def axes(self) -> tuple[tuple[Choice, ...], ...]:
         """The choices of each axis, those of the listed axes first."""
         named = (*self.table.get("axes", ()), *self.table.get("ranges", ()))
-        return tuple(tuple(_choices(axis)) for axis in named)
+        found = tuple(tuple(itertools.islice(_choices(axis), MOST_CHOICES + 1)) for axis in named)
+        if any(len(axis) > MOST_CHOICES for axis in found):
+            raise UsageError(f"an axis has more than {MOST_CHOICES} choices")
+        return found
 
     @property
     def listed(self) -> int:
@@ -203,6 +223,7 @@ class Row:
         modifiers = tuple(sorted((key, value) for key, value in written.items() if value != defaults.get(key)))
         lists: dict[str, Any] = {name: tuple(map(words.fill, words.get(name, row.get(name, ())))) for name in _LISTS}
         _known(dict.fromkeys(lists["takes"]), ROLES)
+        _known(dict.fromkeys(lists["controls"]), CONTROL_VALUES.keys())
         return Instruction(
             spell(opcode, modifiers), opcode, words.fill(row["family"]),
             modifiers=modifiers, source=row.get("source", ""), **fields, **lists,
@@ -228,7 +249,7 @@ class Row:
         return Lowering(
             made.id, architecture, on.get("kind", "native"), _applications(on, words, made),
             on.get("toolchain", self.known.pick(toolchains, architecture, toolchains.get("default", ""))),
-            int(words.fill(on.get("count", 1))), note=on.get("note", ""),
+            _whole("count", words.fill(on.get("count", 1))), note=on.get("note", ""),
             unplaced=(words.fill(on["unplaced"]),) if "unplaced" in on else (),
             targets=words.fill(on.get("targets", "all")), **texts,
         )  # fmt: skip
@@ -237,8 +258,16 @@ class Row:
 def _field(name: str, value: Any) -> Any:
     """The value of an instruction's field from its text."""
     if name in _FLAGS:
-        return {"true": True, "false": False}[str(value).lower()]
-    return int(value) if name in _NUMBERS else value
+        if str(value).lower() not in ("true", "false"):
+            raise UsageError(f"{name} is {brief(value)}; it must be true or false")
+        return str(value).lower() == "true"
+    return _whole(name, value) if name in _NUMBERS else value
+
+
+def _whole(name: str, value: Any) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", str(value)):
+        raise UsageError(f"{name} is {brief(value)}; it must be a whole number")
+    return int(value)
 
 
 def _applications(on: Mapping[str, Any], words: Words, made: Instruction) -> tuple[Application, ...]:
@@ -247,7 +276,7 @@ def _applications(on: Mapping[str, Any], words: Words, made: Instruction) -> tup
     if "lanes" in on:
         chains = [[parse_lanes(part) for part in chain.split(";")] for chain in words.fill(on["lanes"]).split("|")]
     else:
-        step = int(words.fill(on.get("step", made.k)))
+        step = _whole("step", words.fill(on.get("step", made.k)))
         chains = [[tuple(range(first, first + step)) for first in range(0, made.k, step)]]
     if sorted(lane for chain in chains for piece in chain for lane in piece) != list(range(made.k)):
         raise UsageError(f"the lanes of {made.id} are not 0..{made.k - 1}, each once")
@@ -290,7 +319,15 @@ def _capitals(part: str | Segment) -> str | Segment:
     return Segment(part.axis, tuple(text.upper() for text in part.texts))
 
 
-def _known(table: Mapping[str, Any], names: Set[str]) -> None:
-    for key in table:
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+def _known(table: Mapping[str, Any], names: Set[str], needed: Set[str] = frozenset()) -> None:
+    for key, value in table.items():
         if key not in names:
             raise UsageError(f"unknown key {key!r}{near(key, names)}")
+        if not isinstance(value, _KINDS.get(key, object)):
+            raise UsageError(f"{key} is {brief(value)}; it must be {_CALLED[_KINDS[key]]}")
+    for key in sorted(needed - table.keys()):
+        raise UsageError(f"key {key!r} is missing")

@@ -1,10 +1,11 @@
-"""Read the data files that ship with the package: TOML with a schema number."""
+"""Read data files, those that ship with the package and others: TOML with a schema number."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from mmaprobe.errors import UsageError, brief
@@ -15,6 +16,16 @@ def shipped(package: str, *folders: str) -> dict[str, str]:
     folder = resources.files(package).joinpath(*folders)
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
     return {entry.name: entry.read_text("utf-8") for entry in files}
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; UsageError naming it where it cannot be read, or is none."""
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not a text file") from None
 
 
 MOST_LEVELS = 256

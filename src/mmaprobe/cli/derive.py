@@ -9,7 +9,7 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli import argument_checks
-from mmaprobe.cli.parameter_changes import changes_of
+from mmaprobe.cli.parameter_changes import changes_of, check_target
 from mmaprobe.cli.terminal import DeviceOption, JsonOption, SeedOption, app, emit, out, path, refuse
 from mmaprobe.errors import UsageError
 
@@ -59,6 +59,8 @@ def derive(
     if ask is not None:
         raise UsageError("--ask is for recordings; give one with --from replay:PATH")
     opened = mmaprobe.device(device or "cpu")
+    if write is not None:
+        check_target(write, opened.info().get("architecture", ""))
     pattern = _pattern(opened, what)
     given: dict[str, Any] = {
         name: value for name, value in (("fresh", fresh), ("allowance", allowance)) if value is not None
@@ -104,14 +106,13 @@ def _one(
     device: mmaprobe.api.OpenDevice, what: str, seed: int, given: dict[str, Any], check: bool, write: Path | None,
     certificate: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    from mmaprobe.catalog import lookup
     from mmaprobe.report.tables import findings
     from mmaprobe.survey.comparison import compare_with_shipped
     from mmaprobe.survey.survey_rows import alone
 
     derivation = mmaprobe.derive(device, what, seed=seed, **given)
     architecture = device.info().get("architecture", "")
-    instruction = lookup.instruction(what, architecture)
+    instruction = device.named(what)
     comparison = compare_with_shipped(architecture, instruction, derivation, seed)
     lines = [] if write is None else changes_of(alone(device, instruction, derivation, seed), write, check)
     if as_json:

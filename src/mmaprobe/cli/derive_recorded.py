@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmaprobe.cli.parameter_changes import changes_of
+from mmaprobe.cli.parameter_changes import changes_of, check_target
 from mmaprobe.cli.terminal import emit, out
 from mmaprobe.errors import UsageError
 
@@ -30,6 +30,8 @@ def derive_recorded(
     if len(architectures) > 1:
         raise UsageError(f"recordings of {' and '.join(architectures)}; those of one architecture go together")
     [architecture] = architectures
+    if write is not None:
+        check_target(write, architecture)
     readings = []
     for instruction in _meant(what, devices, architecture):
         vectors, answers = _together(devices, instruction)

@@ -19,6 +19,7 @@ from mmaprobe.cli.terminal import (
     vectors_app,
 )
 
+PARAMETERS = "An architecture, or a parameter file: FILE.toml."
 CorpusArgument = Annotated[Path, typer.Argument(metavar="PATH", parser=path, help="Folder of the corpus.")]
 
 
@@ -104,7 +105,9 @@ def corpus_answer(
 
 
 @parameters_app.command("show")
-def parameters_show(architecture: str, as_json: JsonOption = False) -> int:
+def parameters_show(
+    architecture: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)], as_json: JsonOption = False
+) -> int:
     """Print what is known of an architecture's primitives, with the basis of each."""
     from mmaprobe.report.datapath import known
 
@@ -116,8 +119,11 @@ def parameters_show(architecture: str, as_json: JsonOption = False) -> int:
 
 
 @parameters_app.command("diff")
-def parameters_diff(first: str, second: str) -> int:
-    """Print how two architectures differ, in meaning; exit 1 where they do."""
+def parameters_diff(
+    first: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)],
+    second: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)],
+) -> int:
+    """Print how two architectures or parameter files differ, in meaning; exit 1 where they do."""
     from mmaprobe.report.datapath import known
 
     lines = known.parameter_diff(first, second)

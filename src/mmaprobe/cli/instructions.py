@@ -77,17 +77,16 @@ def layout(
 
 @app.command("explain", context_settings={"ignore_unknown_options": True})
 def explain_command(
-    architecture: Annotated[str, typer.Argument(help="Architecture, such as sm_90a.")],
+    architecture: Annotated[str, typer.Argument(help="Architecture, such as sm_90a, or a parameter file.")],
     instruction: Annotated[str, typer.Argument(help="Instruction id.")],
     operands: Annotated[list[str], typer.Argument(help="K of a, K of b, c: hex codes (0x3c00) or numbers (1.5).")],
 ) -> int:
     """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
-    from mmaprobe.catalog import lookup
     from mmaprobe.operands import literal
     from mmaprobe.report.datapath import explain
 
-    wanted = lookup.instruction(instruction, architecture)
-    found = mmaprobe.model(architecture, wanted)
+    found = mmaprobe.model(architecture, instruction)
+    wanted = found.instruction
     vector = literal.parse_vector(wanted, operands)
     dense = found.dense(vector)
     if vector.metadata is not None:

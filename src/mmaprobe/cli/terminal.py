@@ -13,21 +13,22 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
+from mmaprobe.cli.catalog_option import Commands
 from mmaprobe.errors import UsageError, printable
 from mmaprobe.report.console import PlainConsole
 from mmaprobe.vendors import gpus, vendor_called
 
-app = typer.Typer(
+app = Commands(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Find out, bit for bit, what a matrix unit computes, and prove it.",
 )
-corpus_app = typer.Typer(no_args_is_help=True, help="Recorded outputs of real hardware.")
-vectors_app = typer.Typer(no_args_is_help=True, help="Vectors by recipe.")
-parameters_app = typer.Typer(no_args_is_help=True, help="Shipped parameter files.")
-evidence_app = typer.Typer(no_args_is_help=True, help="Evidence of runs.")
+corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardware.")
+vectors_app = Commands(no_args_is_help=True, help="Vectors by recipe.")
+parameters_app = Commands(no_args_is_help=True, help="Parameter files: those that ship, and FILE.toml.")
+evidence_app = Commands(no_args_is_help=True, help="Evidence of runs.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(evidence_app, name="evidence")
 app.add_typer(vectors_app, name="vectors")
@@ -45,7 +46,7 @@ def path(text: str) -> Path:
 
 
 DeviceOption = Annotated[
-    str | None, typer.Option("--device", "-d", help="cpu, model:ARCH, replay:PATH, process:CMD, ...")
+    str | None, typer.Option("--device", "-d", help="cpu, model:ARCH or FILE.toml, replay:PATH, process:CMD, ...")
 ]
 PackOption = Annotated[
     Path | None,

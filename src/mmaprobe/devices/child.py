@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -92,9 +93,10 @@ class Child:
     def _line(answer: bytearray) -> bool:
         return answer.endswith(b"\n") or len(answer) > MOST_HELLO
 
-    def exchange(self, request: bytes, *, size: int | None = None, lines: int = 0, most: int = 1 << 30) -> bytes:
+    def exchange(self, request: bytes, *, size: int | None = None, lines: int | None = 0, most: int = 1 << 30) -> bytes:
         """Send ``request``; the answer's first line, then ``size`` bytes or ``lines`` lines (an error line alone).
 
+        ``lines`` None: as many as the first line says, ``ok LINES``.
         Lines of over ``most`` bytes in all are a failure: an answer without end is not read.
         """
 
@@ -104,11 +106,14 @@ class Child:
             if len(answer) > (most if size is None else MOST_HELLO + size):
                 return True  # more than any answer: refused below
             if size is None:
-                return answer.endswith(b"\n") and answer.count(b"\n") >= lines + 1
+                return answer.endswith(b"\n") and answer.count(b"\n") >= 1 + (
+                    _announced(answer) if lines is None else lines
+                )
             first = answer.find(b"\n")
             return first >= 0 and len(answer) >= first + 1 + size
 
         answer = self._talk(request, complete)
+        lines = _announced(answer) if lines is None else lines
         if size is None and not answer.endswith(b"\n") and answer.startswith(b"ok "):
             raise self.failure(f"answered {len(answer)} bytes and no end of a line; {lines} lines were due")
         body = answer.partition(b"\n")[2]
@@ -182,6 +187,12 @@ class Child:
                 f"process {shlex.join(self._command)}: killed, it has not ended within {_LAST_BREATH:g} s; the "
                 f"kernel's driver holds it; see: ps -o pid,stat,wchan -p {process.pid}"
             )
+
+
+def _announced(answer: bytes | bytearray) -> int:
+    """How many lines an answer's first line, ``ok LINES``, announces; 0 where it says no number."""
+    words = answer.partition(b"\n")[0].split()
+    return int(words[1]) if len(words) == 2 and re.fullmatch(rb"[0-9]{1,9}", words[1]) else 0
 
 
 def _write(stdin: IO[bytes], rest: memoryview) -> memoryview:

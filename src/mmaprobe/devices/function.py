@@ -34,12 +34,14 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction, spell
+from mmaprobe.catalog.outside import add_instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.operands.edge import from_bits, held_as, to_host
 
+ARCHITECTURE = "function"
 MOST_ELEMENTS = 1 << 20
 """Elements of one operand or result at most: a batch has many of them."""
 OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "result", "subscripts")
@@ -54,11 +56,12 @@ class Function:
         self._call = call
         self._like = like
         self._version = version
+        add_instruction(instruction, ARCHITECTURE, name)
 
     def info(self) -> dict[str, str]:
         """The function, the version of its library, and Python's."""
         return {
-            "architecture": "function",
+            "architecture": ARCHITECTURE,
             "function": self.instruction.opcode.removeprefix("function."),
             "version": self._version,
             "python": platform.python_version(),

@@ -14,15 +14,18 @@ from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile
-from mmaprobe.parameters.lookup import datapath_for, edited, load
+from mmaprobe.parameters.lookup import datapath_for, edited, file_named, load
 
 
-def open_model(architecture: str) -> ModelDevice:
-    """The model of an architecture from the shipped parameters: ``model:sm_90a``, ``model:x86-64+intel``."""
-    if not architecture:
-        raise UsageError("model: of which architecture? Type model:ARCH, such as model:sm_90a")
-    parameters = load(architecture)
-    return ModelDevice(f"model:{architecture}", parameters, lookup.parts(architecture)[0])
+def open_model(name: str) -> ModelDevice:
+    """The model of an architecture from the shipped parameters: ``model:sm_90a``, ``model:x86-64+intel``; or of a
+    parameter file: ``model:acme1.toml``."""
+    if not name:
+        raise UsageError("model: of which architecture? Type model:ARCH, such as model:sm_90a, or model:FILE.toml")
+    file = file_named(name)
+    if file is not None:
+        return ModelDevice(f"model:{name}", file, file=name)
+    return ModelDevice(f"model:{name}", load(name), lookup.parts(name)[0])
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class ModelDevice:
     name: str
     parameters: ParameterFile
     target: str = ""  # the compiler's target, such as sm_90, where it is not the architecture
+    file: str = ""  # the path that was named, where it is not what ships
     concurrent: ClassVar[bool] = True
 
     @property
@@ -39,9 +43,11 @@ class ModelDevice:
         return self.parameters.architecture
 
     def info(self) -> dict[str, str]:
-        """The architecture and the digest of the parameter file, and whether it is not the one that ships."""
-        said = f"sha256:{self.parameters.digest}" + (", edited" if edited(self.parameters) else "")
-        return {"architecture": self.architecture, "parameters": said}
+        """The architecture and the digest of the parameter file, its path, or whether it is not the one that ships."""
+        said = {"architecture": self.architecture, "parameters": f"sha256:{self.parameters.digest}"}
+        if self.file:
+            return said | {"file": self.file}
+        return said | ({"parameters": f"{said['parameters']}, edited"} if edited(self.parameters) else {})
 
     def instructions(self) -> Sequence[Instruction]:
         """Every instruction of the architecture."""

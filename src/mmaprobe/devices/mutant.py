@@ -8,12 +8,12 @@ from mmaprobe.devices.model import ModelDevice
 from mmaprobe.errors import UsageError, near
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
-from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.lookup import parameters_of
 from mmaprobe.parameters.mutate import mutate
 
 
 def open_mutant(argument: str) -> ModelDevice:
-    """The model of ARCH with FIELD of one primitive's datapath set to VALUE.
+    """The model of ARCH, or of a parameter file, with FIELD of one primitive's datapath set to VALUE.
 
     FIELD is a dotted path into the TOML form (``tree.to.rounding``,
     ``operand_a.subnormals``, ``step``), VALUE what ``parameters.mutate.mutate``
@@ -21,12 +21,15 @@ def open_mutant(argument: str) -> ModelDevice:
     where that is unambiguous.  UsageError for an unknown part, with the near
     names, and for a change that changes nothing.
     """
-    parts = argument.split("/", 2)
+    path, toml, rest = argument.partition(".toml/")
+    parts = [path + ".toml", *rest.split("/", 1)] if toml else argument.split("/", 2)
     field, _, value = parts[-1].partition("=")
     if len(parts) != 3 or not field or not value:
-        raise UsageError(f"mutant {argument!r}: write mutant:ARCH/PRIMITIVE/FIELD=VALUE")
+        raise UsageError(
+            f"mutant {argument!r}: write mutant:ARCH/PRIMITIVE/FIELD=VALUE, or mutant:FILE.toml/PRIMITIVE/FIELD=VALUE"
+        )
     architecture, name, _ = parts
-    file = load(architecture)
+    file = parameters_of(architecture)
     entry = _find(file, name)
     mutated = mutate(entry.datapath, field, value)
     if mutated == entry.datapath:

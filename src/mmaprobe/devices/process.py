@@ -9,20 +9,27 @@ lines of its standard error.
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Sequence
 
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import architectures, instruction, instructions
+from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering, parts
+from mmaprobe.catalog.outside import add, parse_catalog
+from mmaprobe.catalog.supplements import all_or_nothing
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.child import Child
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 
-PROTOCOL = "1"
+DESCRIBES = "2"
+"""The protocol of a program that answers ``describe``."""
+PROTOCOLS = ("1", DESCRIBES)
+MOST_DESCRIPTION = 1 << 20
+"""Bytes of a description at most: with every row of ours it is a fifth of that."""
 FRAMINGS = ("text", "binary")
 CHUNK = 65536
 """Items of a batch in one exchange, so that the time limit bounds a bounded amount of work."""
@@ -59,15 +66,21 @@ class Process:
         self._hello = self._greet()
         self.child_name, self.architecture, self.framing = self._hello[2:5]
         self._ids = frozenset(self._hello[5:])
+        self._description = self._describe()
+        if self._description:
+            self._learn()
 
     def info(self) -> dict[str, str]:
-        """Architecture and name as the program gives them, its command and the protocol."""
-        return {
+        """Architecture and name as the program gives them, its command, the protocol, what it says of itself."""
+        said = {
             "architecture": self.architecture,
             "name": self.child_name,
             "command": shlex.join(self.command),
-            "protocol": f"{PROTOCOL} {self.framing}",
+            "protocol": f"{self._hello[1]} {self.framing}",
         }
+        if self._description:
+            said["description"] = f"sha256:{hashlib.sha256(self._description.encode()).hexdigest()}"
+        return said
 
     def instructions(self) -> Sequence[Instruction]:
         """Every instruction of the program's architecture; where the catalog has none, those it names.
@@ -80,7 +93,8 @@ class Process:
             return tuple(instruction(name) for name in sorted(self._ids))
         except UsageError as error:
             said = f"its hello line announces architecture {self.architecture!r}, which the catalog does not have"
-            raise self._child.failure(f"{said}, and an id that none has: {error}") from None
+            more = "it says what they are by protocol 2, or a file does: --catalog FILE (docs/new_unit.md)"
+            raise self._child.failure(f"{said}, and an id that none has: {error}; {more}") from None
 
     def supports(self, instruction: Instruction) -> Support:
         """Whether the program named this id, control state included, when it started."""
@@ -111,15 +125,46 @@ class Process:
         words = self._child.start().split()
         if words[:1] != ["mmaprobe"] or len(words) < 5:
             raise self._child.failure(f"no hello line, but {' '.join(words)[:100]!r}")
-        if words[1] != PROTOCOL:
-            raise self._child.failure(f"speaks protocol {words[1]}; this version speaks {PROTOCOL}")
+        if words[1] not in PROTOCOLS:
+            raise self._child.failure(f"speaks protocol {words[1]}; this version speaks {' and '.join(PROTOCOLS)}")
+        if len({*words[5:]}) < len(words[5:]):
+            twice = next(word for word in words[5:] if words.count(word) > 1)
+            raise self._child.failure(f"announces {twice} twice")
         if words[4] not in FRAMINGS:
             raise self._child.failure(f"announces framing {words[4]!r}; it is one of {', '.join(FRAMINGS)}")
         return words
 
-    def _exchange(self, instruction: Instruction, batch: Batch) -> Bits:
-        if not self._child.running and self._greet() != self._hello:
+    def _greet_again(self) -> None:
+        """Start the program anew; DeviceError where it is another than before."""
+        if self._greet() != self._hello:
             raise self._child.failure("started anew, it says another hello line than before")
+        if self._describe() != self._description:
+            raise self._child.failure("started anew, it describes itself otherwise than before")
+
+    def _describe(self) -> str:
+        """What a program of protocol 2 says of its own instructions; "" of one that does not."""
+        if self._hello[1] != DESCRIBES:
+            return ""
+        header, _, body = self._child.exchange(b"describe\n", lines=None, most=MOST_DESCRIPTION).partition(b"\n")
+        if header != b"ok %d" % body.count(b"\n") or not body:
+            raise self._child.failure(f"answered {header[:80]!r} to describe, where 'ok LINES' and these were due")
+        return body.decode("utf-8", "replace")
+
+    def _learn(self) -> None:
+        """Add the description to the catalog.  DeviceError where it is wrong, contradicts what a file or another device
+        says, or does not say what the hello line's architecture and ids are."""
+        try:
+            with all_or_nothing():
+                add(parse_catalog(self._description, f"the description of {self.name}"))
+                parts(self.architecture)
+                for name in sorted(self._ids):
+                    lowering(instruction(name, self.architecture), self.architecture)
+        except UsageError as error:
+            raise self._child.failure(f"describes itself wrongly: {error}; see docs/new_unit.md") from None
+
+    def _exchange(self, instruction: Instruction, batch: Batch) -> Bits:
+        if not self._child.running:
+            self._greet_again()
         fmt = instruction.formats()["d"]
         count = batch.size * instruction.blocks * instruction.m * instruction.n
         request = f"run {instruction.id} {batch.size}\n".encode()

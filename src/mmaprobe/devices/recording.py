@@ -1,9 +1,9 @@
 """A recording: what a device answered to vectors named by recipes, in one small archive.
 
-``recording.tar.gz`` holds ``recording.json`` (the device, and of each instruction its recipes and the SHA-256 of the
-operands that they make and of d), ``outputs.bin`` (d of all sets in their order, little-endian) and
-``witnesses.json``; the list has the digest of that and, last, its own.  The same recording gives the same bytes.  A
-reader makes the operands again and holds all against their digests.
+``recording.tar.gz`` holds ``recording.json`` (the device, the rows of its architecture where that does not ship, and of
+each instruction its recipes and the SHA-256 of the operands that they make and of d), ``outputs.bin`` (d of all sets in
+their order, little-endian) and ``witnesses.json``; the list has the digest of that and, last, its own.  The same
+recording gives the same bytes.  A reader makes the operands again and holds all against their digests.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.outside import add_all, of
 from mmaprobe.errors import CannotWriteError, UsageError, brief
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.evidence.files import FileValue, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
@@ -142,6 +143,8 @@ def _archive(recording: Recording, witnesses: Mapping[str, tuple[Witness, ...]] 
                   "bytes": each.d.itemsize, "d_sha256": digest_of(each.outputs)} for each in ordered],
         "witnesses": "left out: too large" if witnesses is None else "whole",
     }  # fmt: skip
+    carried = of(recording.identity.get("architecture", ""))
+    head |= {"catalog": carried} if carried else {}
     shown = {name: [witness_to_json(each) for each in found] for name, found in (witnesses or {}).items()}
     beside = json_text(shown).encode()
     listed = json_text(sealed(head | {"witnesses_sha256": digest_of(beside)})).encode()
@@ -169,6 +172,8 @@ def read_recording(path: Path) -> Corpus:
     checked = check_seal(head, SCHEMA)
     identity, device = head["identity"].typed(dict), head["device"].text
     unit, architecture = unit_of(identity, device), str(identity.get("architecture", ""))
+    if "catalog" in head.typed(dict):
+        add_all((each.typed(dict) for each in head["catalog"]), str(path))
     sets: list[Set] = []
     arrays: dict[str, Bits] = {}
 

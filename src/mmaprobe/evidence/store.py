@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 from urllib.parse import quote
 
+from mmaprobe.catalog.outside import add_catalog
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence import files, records_json
 from mmaprobe.evidence.counts import ERRORS, check_counts
@@ -32,6 +33,8 @@ SCHEMA = 2
 """Schema 1 had no digests: it is read, and no run goes on in it."""
 KIND = "mmaprobe evidence"
 MANIFEST = "manifest.json"
+CATALOG = "catalog.toml"
+"""What a run knew of its architecture from outside of the package (``catalog.outside``)."""
 PartStatus = Literal["finished", "partial"]
 
 
@@ -162,7 +165,8 @@ class Store:
     @classmethod
     def open(cls, path: str | Path) -> Store:
         """The evidence folder at ``path``; UsageError naming file and key where it is not a whole one, or where a file
-        is not the one that the manifest names."""
+        is not the one that the manifest names.  What the run knew of an architecture that does not ship is added to
+        the catalog."""
         named = read_manifest(Path(path))
         store = cls(named.folder, named.header, named.finished, named.sealed)
         for name in named.parts:
@@ -171,6 +175,8 @@ class Store:
             store._steps[name] = named.read_step(name)
         store._digests = {name: digest_named(named.folder, name, accepted) for name, accepted in named.accepted.items()}
         named.check_totals(store._parts)
+        if CATALOG in store._digests:
+            add_catalog(store.path / CATALOG)
         return store
 
     def close(self) -> None:

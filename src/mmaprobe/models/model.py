@@ -16,7 +16,7 @@ from mmaprobe.models import engine, modifiers, sparse, stages
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.lookup import datapath_for, file_named
 
 VECTORS_AT_A_TIME = 1 << 16
 """Vectors of one call of the engine: so much memory the answers and their numbers take."""
@@ -55,15 +55,17 @@ def bind(instruction: Instruction, datapath: Datapath, sorts: bool = False) -> M
     )
 
 
-def model(architecture: str, instruction: str) -> Model:
-    """The model of an instruction (by id or short form) on an architecture.
+def model(name: str, instruction: str) -> Model:
+    """The model of an instruction (by id or short form) on an architecture, or by the parameter file of this path.
 
-    Its datapath is the instruction's lowering there over the shipped
-    parameters, in the control state that the id names.  UsageError for an
-    unknown name, or where no datapath is known.
+    Its datapath is the instruction's lowering there over the parameters, which
+    else are those that ship, in the control state that the id names.
+    UsageError for an unknown name, a broken file, or where no datapath is known.
     """
+    file = file_named(name)
+    architecture = name if file is None else file.architecture
     found = lookup.instruction(instruction, architecture)
-    return bind(found, datapath_for(architecture, found), lowering(found, architecture).sort is not None)
+    return bind(found, datapath_for(architecture, found, file), lowering(found, architecture).sort is not None)
 
 
 def run_vectors(instruction: Instruction, datapath: Datapath, vectors: Batch, sorts: bool = False) -> Bits:

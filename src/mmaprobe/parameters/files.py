@@ -13,7 +13,8 @@ from typing import Any, Literal
 import tomli_w
 
 from mmaprobe import formats
-from mmaprobe.catalog.toml import read_toml
+from mmaprobe.catalog.outside import read_tables
+from mmaprobe.catalog.toml import read_toml, text_of
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.operands.batch import Witness
 from mmaprobe.parameters.datapath import Datapath
@@ -67,12 +68,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """The entries of one architecture, by primitive, and where the file as a whole comes from."""
+    """The entries of one architecture, by primitive, and where the file as a whole comes from.
+
+    ``catalog``: the tables that say what the architecture is, where it is none that ships (``catalog.outside``).
+    """
 
     architecture: str
     entries: Mapping[str, Entry] = field(default_factory=dict)
     toolchain: str = ""
     source: str = ""
+    catalog: tuple[Mapping[str, Any], ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -87,6 +92,7 @@ def to_text(file: ParameterFile) -> str:
     """
     head: Table = {"schema": SCHEMA, "architecture": file.architecture}
     head |= {key: value for key in ("toolchain", "source") if (value := getattr(file, key))}
+    head |= {"catalog": [dict(tables) for tables in file.catalog]} if file.catalog else {}
     primitives = [_entry_table(entry) for entry in file.entries.values()]
     return tomli_w.dumps(head | {"primitive": primitives, "end": {"primitives": len(primitives)}}, indent=2)
 
@@ -112,6 +118,7 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
         "without",
         "basis",
         "common",
+        "catalog",
         "primitive",
         "end",
     }
@@ -128,18 +135,21 @@ def from_text(text: str, name: str, inherit: Mapping[str, Mapping[str, Entry]] |
         if entry.primitive in own:
             raise UsageError(f"{name}: {entry.primitive} is there twice")
         own[entry.primitive] = entry
-    return ParameterFile(data["architecture"], inherited | own, data.get("toolchain", ""), data.get("source", ""))
+    toolchain, source = data.get("toolchain", ""), data.get("source", "")
+    return ParameterFile(data["architecture"], inherited | own, toolchain, source, _carried(data, name))
+
+
+def _carried(data: Table, name: str) -> tuple[Table, ...]:
+    """The tables that say what the architecture is, held against the form that they have."""
+    carried = data.get("catalog", [])
+    if not isinstance(carried, list) or not all(isinstance(tables, dict) for tables in carried):
+        raise UsageError(f"{name}: catalog is a list of tables")
+    return tuple(dict(read_tables(tables, f"{name}: catalog").data) for tables in carried)
 
 
 def read_parameter_file(path: Path, inherit: Mapping[str, Mapping[str, Entry]] | None = None) -> ParameterFile:
     """The parameter file at ``path``."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a text file") from None
-    return from_text(text, str(path), inherit)
+    return from_text(text_of(path), str(path), inherit)
 
 
 def _inherited(architecture: str, inherit: Mapping[str, Mapping[str, Entry]] | None, where: str) -> Mapping[str, Entry]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, lru_cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.catalog.architectures import every
+from mmaprobe.catalog import outside
+from mmaprobe.catalog.architectures import Architectures, every, ships
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import agreed, lowering, parts
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.catalog.names import architecture_of, device_of
+from mmaprobe.catalog.supplements import all_or_nothing
+from mmaprobe.catalog.toml import read_toml, text_of
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.chaining import chain, converted
 from mmaprobe.parameters.composition import compose
@@ -26,28 +29,58 @@ from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
 DIGESTS = "digests.toml"
+REMEMBERED = 256
+"""Architectures whose parameters are remembered as they were with what had been added by then."""
 ROUNDING = {"rn": "RNE", "rd": "RD", "ru": "RU", "rz": "RZ"}
 """The control register's rounding modes as roundings."""
 
 
-@cache
+@dataclass(frozen=True, eq=False)
+class AddedParameters:
+    """A parameter file that counts as what ships of its architecture (``add_catalog``)."""
+
+    file: ParameterFile
+
+
+_ADDED: list[AddedParameters] = []
+
+
+def add_catalog(path: str | Path) -> None:
+    """Add the rows and architectures of a catalog file to those that every command and call knows (``outside``).
+
+    Of a parameter file those that it carries along, and its entries: they come before what ships of its architecture,
+    in ``load`` and so in ``model:ARCH`` and in what a run compares with.  UsageError naming the file where anything in
+    it is wrong; nothing of it is added then.
+    """
+    if "architecture" in read_toml(text_of(Path(path)), str(path)):
+        _ADDED.append(AddedParameters(_known_file(Path(path))))
+    else:
+        outside.add_catalog(path)
+
+
 def load(architecture: str) -> ParameterFile:
-    """The shipped parameters of an architecture; entry by entry the longest match wins.
+    """The shipped parameters of an architecture, or those added; entry by entry the longest match wins.
 
     ``x86-64+intel`` is its own entries over those of ``x86-64``.  An
     architecture without a file has what the one that it is like predicts of it,
     else no entries.  UsageError for one that the catalog does not know, and for
     a generation whose parts differ.
     """
-    return agreed(architecture, _load, "their parameters", _datapaths)
+    return _loaded(architecture, tuple(_ADDED), every())
 
 
-def _load(part: str) -> ParameterFile:
+@lru_cache(maxsize=REMEMBERED)
+def _loaded(architecture: str, more: tuple[AddedParameters, ...], here: Architectures) -> ParameterFile:
+    return agreed(architecture, partial(_load, more), "their parameters", _datapaths)
+
+
+def _load(more: tuple[AddedParameters, ...], part: str) -> ParameterFile:
     base = architecture_of(part)
-    if "+" not in part:
-        return _shipped(base)
-    own, shared = _shipped(part), _shipped(base)
-    return replace(own, entries={**shared.entries, **own.entries})
+    found = ParameterFile(base)
+    for name in (base, part) if "+" in part else (base,):
+        for file in (_shipped(name), *(each.file for each in more if each.file.architecture == name)):
+            found = replace(file, entries={**found.entries, **file.entries})
+    return found
 
 
 def _datapaths(file: ParameterFile) -> object:
@@ -55,11 +88,13 @@ def _datapaths(file: ParameterFile) -> object:
 
 
 def edited(file: ParameterFile) -> bool:
-    """Whether the parameters of an architecture are not those that ship: whether anything in them means another thing.
+    """Whether the parameters of an architecture of ours are not those that ship: whether anything in them means another
+    thing.
 
     A parameter file is meant to be edited; nobody should take one that was for ours.
     """
-    return _digests().get(file.architecture, ParameterFile(file.architecture).digest) != file.digest
+    name = file.architecture
+    return ships(name) and _digests().get(name, ParameterFile(name).digest) != file.digest
 
 
 def known_parameters() -> tuple[str, ...]:
@@ -186,8 +221,36 @@ def _map_encodes(value: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def read_file(path: Path) -> ParameterFile:
-    """The parameter file at ``path``, which may say ``same_as`` of the shipped ones."""
-    return read_parameter_file(path, _Shipped())
+    """The parameter file at ``path``, which may say ``same_as`` of the shipped ones.
+
+    What it says of an architecture that does not ship is added to the catalog.
+    """
+    found = read_parameter_file(path, _Shipped())
+    outside.add_all(found.catalog, str(path))
+    return found
+
+
+def file_named(name: str) -> ParameterFile | None:
+    """The parameter file that a name is the path of, by its end ``.toml``; None for the name of an architecture.
+
+    UsageError where it is broken, or of an architecture that neither it nor the catalog says anything of.
+    """
+    return _known_file(Path(name)) if name.endswith(".toml") else None
+
+
+def _known_file(path: Path) -> ParameterFile:
+    with all_or_nothing():
+        found = read_file(path)
+        try:
+            parts(found.architecture)
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
+    return found
+
+
+def parameters_of(name: str) -> ParameterFile:
+    """The parameter file that a name is the path of, by its end ``.toml``; else those of that architecture."""
+    return file_named(name) or load(name)
 
 
 @cache
@@ -221,7 +284,8 @@ class _Shipped(dict[str, Mapping[str, Entry]]):
 
 def _unknown(instruction: Instruction, architecture: str, way: Lowering) -> str:
     made_of = " + ".join(way.primitives)
+    kept = " --write FILE.toml, then model:FILE.toml" if outside.of(architecture) else ""
     return (
         f"{instruction.id} on {architecture} ({way.kind}: {made_of}), neither published nor measured; "
-        f"where that hardware is: mmaprobe derive --device {device_of(architecture)} '{instruction.id}'"
+        f"where that hardware is: mmaprobe derive --device {device_of(architecture)} '{instruction.id}'{kept}"
     )

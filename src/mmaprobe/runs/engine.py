@@ -7,12 +7,14 @@ from contextlib import closing
 from dataclasses import replace
 
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.outside import carried
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.gpu.driver import TakenError, TooOldError
 from mmaprobe.devices.gpu.health import Watch
 from mmaprobe.errors import DeviceError, MmaprobeError
-from mmaprobe.evidence.files import json_text
+from mmaprobe.evidence.files import digest_of, json_text
 from mmaprobe.evidence.steps import StepRecord
+from mmaprobe.evidence.store import CATALOG
 from mmaprobe.evidence.unexpected_ends import unforeseen
 from mmaprobe.exit_codes import DEVICE_FAILED, INTERNAL, INTERRUPTED, MISMATCH, NOT_HERE
 from mmaprobe.runs.asking import answers_of
@@ -44,9 +46,13 @@ def conduct(device: Device | str | None, taken: Sequence[RunStep], options: Opti
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     plan = plan_of(opened, options.instruction, options.check, beyond=recorded)
     settings = {"instruction": options.instruction, "vectors": options.vectors}
-    store = begun(opened, options, settings | ({"plan": "steps"} if recorded else {}))
+    catalog = carried(plan.architecture).encode()
+    settings |= ({"plan": "steps"} if recorded else {}) | ({"catalog": digest_of(catalog)} if catalog else {})
+    store = begun(opened, options, settings)
     end = None if options.budget is None else begin + 60 * options.budget - min(RESERVE, 3 * options.budget)
     with closing(store):
+        if catalog:
+            store.attach(CATALOG, catalog)
         run = RunState(opened, store, plan, options.instruction, store.header.seed, options.vectors, options.clock,
                     options.listener, end)  # fmt: skip
         ended, code = _take(run, taken)

@@ -26,6 +26,7 @@ from mmaprobe.probing import probe
 from mmaprobe.runs.result import Result
 from mmaprobe.runs.run_state import ENDS_THE_RUN, RunState, Work, blamed
 from mmaprobe.runs.steps import LONGEST, RunStep
+from mmaprobe.runs.until_spent import TimeUpError, UntilSpent
 from mmaprobe.survey.comparison import compare, compare_with_shipped
 from mmaprobe.validation import validate
 
@@ -87,6 +88,7 @@ def _kept(run: RunState, state: Instruction) -> Result:
 def _derived(run: RunState, device: Device, state: Instruction, start: Datapath | None) -> Result:
     """What an instruction computes; without a known relative to ``start`` from it is probed first."""
     begin, findings = time.monotonic(), dict[str, Finding]()
+    device = UntilSpent(device, run.spent)
     try:
         if start is None and not state.chunk:
             run.say(f"{state.id}: probing")
@@ -95,6 +97,10 @@ def _derived(run: RunState, device: Device, state: Instruction, start: Datapath 
         derivation = derive(device, state, seed=run.seed, start=start, findings=findings,
                             say=lambda stage: run.say(f"{state.id}: {stage}"))  # fmt: skip
         comparison = compare_with_shipped(run.architecture, state, derivation, run.seed)
+    except TimeUpError as error:
+        run.cut = True
+        run.notes.append(str(error))
+        return Result(state, seconds=time.monotonic() - begin, findings=tuple(findings.values()))
     except Exception as error:
         probed = tuple(findings.values())
         return _failed(run, Result(state, seconds=time.monotonic() - begin, findings=probed), error)

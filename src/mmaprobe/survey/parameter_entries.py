@@ -12,6 +12,7 @@ from itertools import combinations, groupby
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.catalog.outside import of
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation.certificate import BEYOND, Certificate, Coverage
 from mmaprobe.derivation.deriving import Derivation
@@ -45,14 +46,20 @@ def updated(before: ParameterFile, survey: Survey) -> tuple[ParameterFile, dict[
     it is.  UsageError where two instructions of one primitive were derived and
     differ, or where control states do not follow from the default one.
     """
-    if before.entries and before.architecture != survey.architecture:
-        raise UsageError(f"the file is of {before.architecture}, the device of {survey.architecture}")
+    refuse_other(before, survey.architecture)
     found, runs = _entries(_surveyed(survey), survey.seed)
     kept = dict(before.entries)
     for name, entry in found.items():
         if name not in kept or not _stays(runs[name], kept[name], entry, survey.seed):
             kept[name] = entry
-    return replace(before, architecture=survey.architecture, entries=dict(sorted(kept.items()))), runs
+    catalog = tuple(of(survey.architecture))
+    return replace(before, architecture=survey.architecture, entries=dict(sorted(kept.items())), catalog=catalog), runs
+
+
+def refuse_other(file: ParameterFile, architecture: str, name: str = "the file") -> None:
+    """UsageError where a file has entries of another architecture than the device's."""
+    if file.entries and file.architecture != architecture:
+        raise UsageError(f"{name} is of {file.architecture}, the device of {architecture}")
 
 
 def parameter_file(store: Store) -> ParameterFile:
@@ -64,7 +71,7 @@ def parameter_file(store: Store) -> ParameterFile:
     architecture = store.header.identity.get("architecture", "")
     found, _ = _entries(_recorded(store, architecture), store.header.seed)
     source = f"run {store.header.run} on {store.header.identity.get('model_name', store.header.device)}"
-    return ParameterFile(architecture, dict(sorted(found.items())), source=source)
+    return ParameterFile(architecture, dict(sorted(found.items())), source=source, catalog=tuple(of(architecture)))
 
 
 def _entries(every: Iterable[Derived], seed: int) -> tuple[dict[str, Entry], dict[str, Instruction]]:

@@ -16,11 +16,13 @@ from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.devices.model import ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, Witness, join, take
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.lookup import datapath_for, entries_for
 from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.validation.summary import FamilyCount, Summary
@@ -45,15 +47,16 @@ class Smoke:
         return "recorded" if index < self.recorded else "predicted"
 
 
-def smoke_vectors(architecture: str, instruction: Instruction) -> Smoke:
-    """The witnesses of the parameter file, and predicted ones against the neighbours that these do not refute.
+def smoke_vectors(architecture: str, instruction: Instruction, file: ParameterFile | None = None) -> Smoke:
+    """The witnesses of the parameter file (the shipped one), and predicted ones against the neighbours that these do
+    not refute.
 
     Predicted witnesses are the fewest vectors, taken greedily from pools of
     every kind, on which the datapath differs from each neighbour that any vector of the
     pools tells from it.  UsageError where nothing is known about the instruction.
     """
-    datapath = datapath_for(architecture, instruction)
-    entries = entries_for(architecture, instruction)
+    datapath = datapath_for(architecture, instruction, file)
+    entries = entries_for(architecture, instruction, file)
     own = entries[0].witnesses if len(entries) == 1 and entries[0].datapath == datapath else ()
     rivals = [near.datapath for near in neighbours(datapath)]
     if own:
@@ -83,17 +86,20 @@ def validate_witnesses(dut: Device, ref: Device, pattern: str = "*", architectur
     """Hold two devices against the witnesses of every instruction that matches and that both support.
 
     An answer of either that is not the witness's is a mismatch.  ``architecture``
-    is whose parameter file holds the witnesses: by default the reference's.
+    is whose parameter file holds the witnesses: by default the reference's, or the
+    file that either is a model of.
     ``seconds`` of a summary are those that the devices took.
     """
     home = architecture or ref.info().get("architecture") or dut.info().get("architecture", "")
     if not home:
         raise UsageError(f"{ref.name} has no architecture, so no parameter file; name a model:ARCH as the reference")
+    files = [each.parameters for each in (ref, dut) if isinstance(each, ModelDevice) and each.file]
+    file = files[0] if files and not architecture else None
     for instruction in match(home, pattern):
         if not (dut.supports(instruction) and ref.supports(instruction)):
             continue
         try:
-            smoke = smoke_vectors(home, instruction)
+            smoke = smoke_vectors(home, instruction, file)
         except UsageError:
             continue  # nothing is known about it, so there is nothing to hold a device against
         yield _compared(dut, ref, instruction, smoke)

@@ -4,8 +4,9 @@ The child opens the same device and answers each line of its standard input, an
 instruction's id, with ``ok 1`` where the known answer comes out, else with
 ``error CLASS MESSAGE``, CLASS a name in ``CLASSES``; a line ``campaign JSON``,
 the source and the order of a launch, with the same of a fused campaign that
-judges every tile.  After an error it ends, and so does one that hangs or dies:
-the next instruction gets a fresh child.
+judges every tile; a line ``catalog JSON`` adds tables to its catalog.  After an
+error it ends, and so does one that hangs or dies: the next instruction gets a
+fresh child.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import TextIO
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.catalog.outside import add_all
+from mmaprobe.catalog.supplements import added
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.child import Child, EndlessError, LateError
 from mmaprobe.devices.gpu.campaign import LaunchOrder
@@ -36,7 +39,7 @@ from mmaprobe.evidence.unexpected_ends import unforeseen
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 
-HELLO, CAMPAIGN = "mmaprobe-trial", "campaign"
+HELLO, CAMPAIGN, CATALOG = "mmaprobe-trial", "campaign", "catalog"
 CLASSES: dict[str, type[MmaprobeError]] = {
     kind.__name__: kind
     for kind in (
@@ -107,12 +110,21 @@ class ChildTrial:
         try:
             hello = self._child.start().strip()
             if hello == HELLO:
+                self._tell_catalog()
                 return
             self._child.stop()
         except (DeviceError, NotHereError) as error:
             raise NoChildError(f"{self._device}: no child process opens it: {error}; {_GO_ON}") from error
         said = _said(hello, f"{self._device}: a child process cannot open it")
         raise said if isinstance(said, (TakenError, LostError)) else NoChildError(f"{said}; {_GO_ON}")
+
+    def _tell_catalog(self) -> None:
+        """What was added to the catalog here, the child must know too; DeviceError where it does not take it."""
+        if added():
+            tables = json.dumps([each.data for each in added()])
+            answer = self._child.exchange(f"{CATALOG} {tables}\n".encode(), lines=0).decode("utf-8", "replace")
+            if not answer.startswith("ok "):
+                raise self._child.failure(answer.strip())
 
 
 _GO_ON = "what was recorded stays valid; the same command with --resume goes on"
@@ -141,9 +153,12 @@ def command(device: str) -> tuple[str, ...]:
 
 def _try(device: Device, architecture: str, line: str) -> None:
     """What a line asks for; the error of what does not come to a good end."""
-    word, _, campaign = line.partition(" ")
+    word, _, rest = line.partition(" ")
+    if word == CATALOG:
+        add_all(json.loads(rest), "the parent")
+        return
     if word == CAMPAIGN and isinstance(device, GpuDevice):
-        given = json.loads(campaign)
+        given = json.loads(rest)
         device.run_campaign(Source(**given["source"]), LaunchOrder(**given["order"]))
         return
     made = instruction(line, architecture)

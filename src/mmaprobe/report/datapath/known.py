@@ -12,7 +12,7 @@ from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import diff, in_words
 from mmaprobe.parameters.files import Entry
-from mmaprobe.parameters.lookup import edited, load
+from mmaprobe.parameters.lookup import edited, file_named, load, parameters_of
 from mmaprobe.report.datapath.meaning import meaning
 
 EDITED = "edited: these are not the parameters that ship with mmaprobe"
@@ -20,11 +20,12 @@ NAMED = 3
 """Names written out where primitives of one opcode stand together, and witnesses of an entry."""
 
 
-def parameter_rows(architecture: str) -> list[dict[str, Any]]:
-    """Every primitive that a parameter file knows: its basis, meaning and source, what its notes say, its witnesses;
-    and whether the file is not the one that ships."""
-    file = load(architecture)
-    changed = edited(file)
+def parameter_rows(name: str) -> list[dict[str, Any]]:
+    """Every primitive that an architecture's shipped parameters know, or a parameter file: its basis, meaning and
+    source, what its notes say, its witnesses; and whether what should ship was edited."""
+    own = file_named(name)
+    file = own or load(name)
+    changed = own is None and edited(file)
     return [
         {
             "primitive": name,
@@ -40,10 +41,10 @@ def parameter_rows(architecture: str) -> list[dict[str, Any]]:
     ]
 
 
-def parameter_lines(architecture: str) -> list[str]:
+def parameter_lines(name: str) -> list[str]:
     """The same as text: primitives of which the same is said stand together."""
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    rows = parameter_rows(architecture)
+    rows = parameter_rows(name)
     for row in rows:
         groups[tuple(_said(row))].append(row["primitive"])
     head = [EDITED, ""] if any(row["edited"] for row in rows) else []
@@ -100,15 +101,19 @@ def _few(head: str, names: Sequence[str]) -> str:
 
 
 def parameter_diff(first: str, second: str) -> list[str]:
-    """How two architectures' parameters differ in meaning; primitives that changed alike stand together."""
-    old, new = load(first), load(second)
+    """How the parameters of two architectures or files differ in meaning; primitives that changed alike stand
+    together."""
+    old, new = parameters_of(first), parameters_of(second)
     changed: dict[str, list[str]] = defaultdict(list)
     lines: list[str] = []
     for change in diff(old, new):
         if change.field:
             changed[change.primitive].append(f"  {in_words(change.field)}: {change.old} -> {change.new}")
-    for there, other in ((old, new), (new, old)):
-        lines += _only(there.architecture, [name for name in there.entries if name not in other.entries])
+    for name, there, other in ((first, old, new), (second, new, old)):
+        lines += _only(
+            name if name.endswith(".toml") else there.architecture,
+            [each for each in there.entries if each not in other.entries],
+        )
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, said in changed.items():
         groups[tuple(said)].append(name)

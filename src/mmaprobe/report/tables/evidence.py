@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
+from mmaprobe.catalog.outside import add_catalog
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus
 from mmaprobe.evidence.files import LOCK, digest_of, read_json
 from mmaprobe.evidence.records import Witness
-from mmaprobe.evidence.store import KIND, MANIFEST, Named, Part, digest_named, part_name, read_manifest, step_name
+from mmaprobe.evidence.store import (
+    CATALOG,
+    KIND,
+    MANIFEST,
+    Named,
+    Part,
+    digest_named,
+    part_name,
+    read_manifest,
+    step_name,
+)
 from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH, PRECEDENCE, USAGE
 from mmaprobe.parameters.table import from_table
 from mmaprobe.survey.comparison import compare
@@ -169,6 +181,9 @@ def _evidence(path: Path) -> Verified:
     if not found:
         return told
     named, parts, statuses = found[0], dict[str, Part](), list[str]()
+    with suppress(UsageError):  # said below, where each file has its line
+        if CATALOG in named.accepted and digest_named(path, CATALOG, named.accepted[CATALOG]):
+            add_catalog(path / CATALOG)
     for name in named.parts:
         told.check(part_name(name), lambda name=name: _part(named, name, parts))  # type: ignore[misc]
     for name in named.steps:

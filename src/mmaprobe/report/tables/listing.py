@@ -78,7 +78,7 @@ def _device_row(name: str) -> dict[str, Any]:
 
 
 USAGE = {
-    "model": "model:ARCH",
+    "model": "model:ARCH or model:FILE.toml",
     "mutant": "mutant:ARCH/PRIMITIVE/FIELD=VALUE",
     "replay": "replay:PATH",
     "process": "process:COMMAND",
