@@ -13,7 +13,7 @@ import pytest
 
 from cases import like_architecture
 from cases.linked_package import PACKAGE, linked
-from mmaprobe.catalog.architectures import FILE, Architectures, every
+from mmaprobe.catalog.architectures import FILE, Architectures, every, tables
 from mmaprobe.catalog.names import names
 from mmaprobe.errors import UsageError
 
@@ -68,7 +68,7 @@ def package_with(folder: Path, *lines: str) -> Path:
     """The package in a folder, with more lines at the end of the table of architectures; all else is linked."""
     made = linked(folder, "catalog")
     text = (made / "catalog" / FILE).read_text("utf-8")
-    last = f'{list(every().like)[-1]} = {{ like = "sm_120a" }}\n'
+    last = f'{list(tables()["architectures"])[-1]} = {{ like = "sm_120a" }}\n'
     assert text.count(last) == 1
     (made / "catalog" / FILE).unlink()
     (made / "catalog" / FILE).write_text(text.replace(last, "".join([last, *(f"{line}\n" for line in lines)])), "utf-8")

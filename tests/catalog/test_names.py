@@ -69,7 +69,7 @@ def test_a_product_is_a_name_wherever_an_architecture_is() -> None:
     half = "mma.m16n8k16.f32.f16.f16.f32"
     assert mmaprobe.model("H200", half).datapath == mmaprobe.model("sm_90a", half).datapath
     assert mmaprobe.device("model:H200").info() == mmaprobe.device("model:sm_90a").info()
-    assert load("MI300X") is load("gfx942")
+    assert load("MI300X") == load("gfx942")
     assert open_device("mutant:H200/HMMA.16816.F32/tree.to.rounding=RNE").info()["architecture"] == "sm_90a"
     assert match("H200", "wgmma*") == match("sm_90a", "wgmma*")
     assert instruction("v_mfma_f32_16x16x32_fp8_bf8", "MI300X").a == "e4m3fnuz"
