@@ -108,11 +108,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.skip(reason)
 
 
+def pytest_collectreport() -> None:
+    """What a module adds to the catalog when it is imported is nothing that another one sees."""
+    supplements._ADDED.clear()
+    parameters._ADDED.clear()
+
+
 @pytest.fixture(autouse=True)
 def catalog_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test adds to the catalog is gone after it."""
-    monkeypatch.setattr(supplements, "_ADDED", [*supplements.added()])
-    monkeypatch.setattr(parameters, "_ADDED", [*parameters._ADDED])
+    monkeypatch.setattr(supplements, "_ADDED", [])
+    monkeypatch.setattr(parameters, "_ADDED", [])
 
 
 class DidNotRun:
