@@ -54,8 +54,8 @@ def test_two_wrong_numbers_each_repair_their_share() -> None:
 
 
 def test_a_number_some_way_off_is_mended_at_once() -> None:
-    """No single step of the number of bits leaves fewer wrong; seven at once leave none."""
-    true, start = (mutate(TRUE, "tree.fraction_bits", value) for value in ("33", "26"))
+    """No change of another kind leads to the exponent of a zero that is eight away; eight at once leave none wrong."""
+    true, start = (mutate(TRUE, "tree.zero_exponent", value) for value in ("-118", "-126"))
     assert mended(start, SEEN, evaluate(true, SEEN), Allowance(None)) == true
 
 
