@@ -35,6 +35,7 @@ def test_a_conversion_before_the_last_may_show_nothing() -> None:
     last = Encode("f16", "RNE", zero="positive")
     once = Datapath("f16", "f16", "f16", "f16", 4, replace(SUM, to=last))
     assert once in simpler(replace(once, tree=replace(SUM, to=Encode("f32", "RO")), result=Encode("f16", "RNE")))
+    assert once in simpler(replace(once, tree=replace(SUM, to=Encode("f32", "RO", zero="positive"))))
 
 
 def test_a_chain_of_two_rounded_products_is_a_sum() -> None:

@@ -158,8 +158,12 @@ def aligned(path: Datapath) -> Datapath:
 
 
 def rounded_once(datapath: Datapath) -> list[Datapath]:
-    """Without a last conversion, or without first cuts."""
+    """Without a last conversion, one after a sum rounded to odd as well, or without first cuts."""
     once = [path for change in (_cut_once, _cut_to_a_format) if (path := map_encodes(datapath, change)) != datapath]
+    root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
+    if datapath.result is None and len(datapath.steps) == 1 and root.format != datapath.d and root.rounding == "RO":
+        whole = with_encode(datapath.tree, lambda to: replace(to, format=datapath.d, rounding="RNE"))
+        once.append(replace(datapath, tree=whole))
     if datapath.result is not None:
         last = datapath.result
         once.append(replace(datapath, tree=with_encode(datapath.tree, lambda _: last), result=None))
