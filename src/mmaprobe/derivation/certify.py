@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.budget import ARGUMENT, NEIGHBOUR, STRIP, price
+from mmaprobe.derivation.budget import ARGUMENT, NEIGHBOUR, STRIP, Allowance, price
 from mmaprobe.derivation.certificate import Certificate, Coverage, Key, SearchedVectors, witnesses_against
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
@@ -462,6 +462,8 @@ class Settlement:
             parts.append(cancelled_vectors(self.instruction, seed, count))
         vectors = join(parts)
         answers = run_vectors(self.state.session.device, self.instruction, vectors)
-        wrong = np.flatnonzero(self.state.allowance.evaluate([self.state.current], vectors)[0] != answers)
+        whole = engine.refusal(self.state.current) is None
+        paying = Allowance(None) if whole else self.state.allowance  # how many there are is the caller's to say
+        wrong = np.flatnonzero(paying.evaluate([self.state.current], vectors)[0] != answers)
         some = wrong[np.linspace(0, wrong.size - 1, min(wrong.size, WRONG)).astype(int)]
         return Wrong(take(vectors, some), answers[some]) if wrong.size else None
