@@ -51,12 +51,20 @@ def test_evidence_is_read_where_nothing_is_known(acme: str, monkeypatch: pytest.
     assert main(["instructions", "acme1", "--catalog", f"e/{CATALOG}"]) == 0
 
 
-def test_a_description_that_was_altered_is_found(acme: str, monkeypatch: pytest.MonkeyPatch, capsys: Print) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_description_that_was_altered_is_found(
+    acme: str, monkeypatch: pytest.MonkeyPatch, capsys: Print, whole: bool
+) -> None:
+    """It is that file that is named, not an instruction that nobody knows without it."""
     mmaprobe.run(acme, out="e", **QUICK)
     path = Path("e", CATALOG)
-    path.write_text(path.read_text("utf-8").replace("k = 4", "k = 8"), "utf-8")
+    text = path.read_text("utf-8")
+    path.unlink()
+    if whole:
+        path.write_text(text.replace("k = 4", "k = 8"), "utf-8")
     forget(monkeypatch)
     assert main(["evidence", "verify", "e"]) == 2
+    assert f": 1 of 3 files: {CATALOG}\n" in capsys.readouterr().out
     assert not supplements.added()
 
 

@@ -197,7 +197,8 @@ def _evidence(path: Path) -> Verified:
             told.files.append(File(MANIFEST, wrong=str(error)))
     _beside(told, named)
     told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE]
-    told.codes += [_standing(named, part) for part in parts.values()]
+    if told.exit_code != USAGE:  # what an altered catalog says of an instruction, or no longer says, is nothing
+        told.codes += [_standing(named, part) for part in parts.values()]
     told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
     told.text = f"{'finished' if named.finished else 'partial'}, {len(parts)} instructions, {vectors:,} vectors, "
