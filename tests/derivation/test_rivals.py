@@ -244,6 +244,11 @@ SEEN_SELDOM = {
             "node": "fused", "terms": ["c", "0"], "fraction_bits": 40, "rounding": "RNU",
             "to": {"format": "bf16", "rounding": "RNU"}}},
         "tree.rounding", "RNE"),
+    "the last bit of a product, all else of which another takes away, beside a tie": (
+        {"a": "e2m3", "b": "e3m2", "c": "f16", "d": "f16", "k": 8, "step": 4, "operand_a": {"subnormals": "zero"},
+         "operand_b": {"subnormals": "zero"},
+         "tree": {"node": "fused", "terms": ["c", "0..3"], "fraction_bits": 20, "to": {"format": "f16"}}},
+        "tree.terms.1.fraction_bits", "21"),
 }  # fmt: skip
 
 
@@ -254,6 +259,15 @@ def test_what_few_vectors_show_is_told(name: str) -> None:
     table, field, value = SEEN_SELDOM[name]
     path = from_table(table, name)
     assert_told(path, mutate(path, field, value), 16_000)
+
+
+def test_each_kind_of_term_is_cut_alone() -> None:
+    """Where c and the products are cut alike each is tried a bit higher and lower without the other, and told."""
+    path = datapath_for("sm_90a", instruction(FORMS["hopper"][1]))
+    alone = {name: cut for name, cut in MOVES["cut"](path) if " alone at " in name}
+    assert sorted(alone) == [f"{kind} alone at {bits} bits" for kind in ("c", "products") for bits in (24, 26)]
+    for other in alone.values():
+        assert_told(path, other, 24_000)
 
 
 def form_of(path: Datapath) -> Instruction:

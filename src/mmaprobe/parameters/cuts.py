@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain, permutations, product
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ NamedDatapaths = Iterator[tuple[str, Datapath]]
 
 def cuts(datapath: Datapath) -> NamedDatapaths:
     """Every other way to cut its sums, by name."""
-    yield from chain(_sum_cut(datapath), _uncut(datapath), _further(datapath), _same_grid(datapath))
+    yield from chain(_sum_cut(datapath), _uncut(datapath), _further(datapath), _same_grid(datapath), _alone(datapath))
 
 
 def _sum_cut(datapath: Datapath) -> NamedDatapaths:
@@ -95,6 +96,32 @@ def _further(datapath: Datapath) -> NamedDatapaths:
     for deep, by in product(filter(None, cuts), (*(-bits for bits in FURTHER), *FURTHER)):
         if to.fraction_bits + 2 < (bits := deep + by) <= MOST_BITS:
             yield f"what is cut at {deep} bits at {bits}", replace(datapath, tree=_recut(datapath.tree, deep, bits))
+
+
+def _alone(datapath: Datapath) -> NamedDatapaths:
+    """One kind of term (c, products, what is handed on) cut a bit higher or lower, where all terms are cut alike and
+    each sum has several kinds."""
+    sums = [node for node in walk(datapath.tree) if isinstance(node, Fused)]
+    cuts = {term.fraction_bits for node in sums for term in node.terms}
+    kinds = dict.fromkeys(filter(None, (_kind(term.of) for node in sums for term in node.terms)))
+    if len(cuts) != 1 or None in cuts or len(kinds) < 2:
+        return
+    (bits,) = cuts
+    assert bits is not None
+    for kind, other in product(kinds, (bits - 1, bits + 1)):
+        if other >= 0:
+            yield f"{kind} alone at {other} bits", map_terms(datapath, partial(_cut_of, kind, other))
+
+
+def _cut_of(kind: str, bits: int, term: Term) -> Term:
+    return replace(term, fraction_bits=bits) if _kind(term.of) == kind else term
+
+
+def _kind(node: Node) -> str:
+    """What a term of a sum is, in a word; nothing of a zero, of which nothing is cut."""
+    if isinstance(node, Zero):
+        return ""
+    return {Accumulator: "c", Products: "products"}.get(type(node), "sums")
 
 
 SHIFTS = (-1, 1, 4, 12)

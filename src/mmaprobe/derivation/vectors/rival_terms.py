@@ -333,6 +333,22 @@ class Terms:
             _refracted(operands[name], fmt, rows, place[rows], np.maximum(fraction, 0) & ((1 << fmt.fraction_bits) - 1))
         return Batch(**operands)
 
+    def remainders_into(self, batch: Batch, one: Ints, other: Ints) -> Batch:
+        """The lane at ``one`` (1 + u)(1 + v), u and v the last places of a and b, and the ``other`` 1 + u + v: what is
+        left of the two is uv."""
+        operands = {name: value.copy() for name, value in batch.items()}
+        k, a, b = self.instruction.k, self.a, self.b
+        rows = np.flatnonzero((one < k) & (other < k) & (one != other))
+        wide, narrow = ("a", "b") if a.fraction_bits >= b.fraction_bits else ("b", "a")
+        of = {"a": a, "b": b}
+        both = 1 + (1 << of[wide].fraction_bits - of[narrow].fraction_bits) if of[narrow].fraction_bits else 0
+        for name, fmt in of.items():
+            last = np.full(rows.size, min(1, fmt.fraction_bits), np.int64)
+            rest = np.full(rows.size, both if name == wide else 0, np.int64) & ((1 << fmt.fraction_bits) - 1)
+            _refracted(operands[name], fmt, rows, one[rows], last)
+            _refracted(operands[name], fmt, rows, other[rows], rest)
+        return Batch(**operands)
+
 
 def _refracted(codes: Bits, fmt: formats.Format, rows: Ints, lanes: Ints, fraction: Ints) -> None:
     """Give the codes of these rows and lanes other fractions."""

@@ -48,6 +48,8 @@ def _made(terms: Terms, shape: str) -> Batch:
     batch = terms.encoded()
     if shape == "specials":
         return terms.specials_into(batch, places)
+    if shape == "remainders":
+        return terms.remainders_into(batch, *places[2:])
     if shape == "conjugates":
         return terms.conjugates_into(batch, *places[:2])
     return terms.ties_into(batch, places[0]) if shape == "ties" else batch
@@ -333,6 +335,25 @@ def _conjugates(terms: Terms, places: list[Ints]) -> None:
     terms.put(places[0], anchor, sign, np.where(three, HALF, ONE))
 
 
+def _remainders(terms: Terms, places: list[Ints]) -> None:
+    """A term, mostly c, half of its last place, and just below a last kept bit the last bit of a product, all else of
+    which another product takes away; zeros elsewhere."""
+    digits = terms.a.fraction_bits + terms.b.fraction_bits
+    cut = np.where(terms.flags() | terms.flags(), terms.hidden(), terms.pick(terms.places.reach))
+    depth = cut + terms.jitter(1, max(min(terms.a.fraction_bits, terms.b.fraction_bits), 1))
+    low, high = terms.a.min_exponent + terms.b.min_exponent, terms.highest()
+    anywhere = low + (terms.rng.random(terms.count) * (high - low)).astype(np.int64)
+    exponent = np.minimum(np.where(terms.flags(), anywhere, low + terms.jitter(0, 3)), high)
+    anchor = np.minimum(exponent - digits + depth, terms.d.max_exponent)
+    terms.c_first(places, terms.flags() | terms.flags())
+    half = np.where(terms.jitter(0, 3) > 0, terms.d.fraction_bits + 1, terms.pick(terms.places.reach))
+    sign = terms.flags()
+    terms.put(places[1], anchor - half, terms.flags(), ONE)
+    terms.put(places[3], exponent, ~sign, ONE)
+    terms.put(places[2], exponent, sign, ONE)
+    terms.put(places[0], anchor, terms.flags(), terms.choose(ONE, NEXT, FULL, ANY))
+
+
 def _tails(terms: Terms, places: list[Ints]) -> None:
     """A term, mostly c, and half of a last place of its sum beside it; below the last kept bits one term or two of one
     bit or few, which the tie shows or hides; zeros elsewhere."""
@@ -413,5 +434,6 @@ SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
     "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust, "span": _span,
     "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails, "depths": _depths,
-    "later": _later, "alone": _alone, "conjugates": _conjugates, "specials": _specials,
+    "later": _later, "alone": _alone, "conjugates": _conjugates, "remainders": _remainders,
+    "specials": _specials,
 }  # fmt: skip
