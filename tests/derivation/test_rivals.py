@@ -9,7 +9,7 @@ import pytest
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, places_of
+from mmaprobe.derivation.vectors.rivals import MORE, SHAPES, attack_vectors, places_of
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath, Fused
 from mmaprobe.parameters.lookup import datapath_for
@@ -44,7 +44,7 @@ def test_vectors_are_codes_and_repeat(form: str) -> None:
     path = datapath_for(arch, made)
     first, again = (attack_vectors(made, path, [], 3, 1000) for _ in range(2))
     usual = len(SHAPES) - 3  # nothing reaches deep here, no last conversion hides steps, and there are no scales
-    assert first.size == -(-1000 // usual) * usual
+    assert first.size == -(-1000 // usual) * (usual + sum(MORE.values()) - len(MORE))
     for role, fmt in made.formats().items():
         value = getattr(first, role, None)
         if value is not None:

@@ -19,6 +19,8 @@ from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
+MORE = {"tails": 3}
+"""So many times as many vectors of a shape as of the others: of those cuts of which little shows it tells most."""
 DEEP = 40
 """Bits: where no number reaches deeper, there are no vectors of the largest terms beside the smallest."""
 
@@ -31,14 +33,15 @@ def can_attack(instruction: Instruction) -> bool:
 def attack_vectors(
     instruction: Instruction, datapath: Datapath, rivals: Sequence[Datapath], seed: int, count: int
 ) -> Batch:
-    """About ``count`` vectors (floats only) that may tell ``rivals`` from ``datapath``, of each shape as many."""
+    """About ``count`` vectors (floats only) that may tell ``rivals`` from ``datapath``, of each shape as many, and of
+    some more (``MORE``)."""
     rng = np.random.default_rng([seed, 0xA77AC])
     places = places_of([datapath, *rivals])
     narrowed = len(datapath.steps) > 1 and any(path.result is not None for path in (datapath, *rivals))
     said = {"depths": max(places.reach) > DEEP, "later": narrowed, "span": instruction.scale is not None}
     shapes = [shape for shape in SHAPES if said.get(shape, True)]
-    each = -(-count // len(shapes))
-    made = [_made(Terms(instruction, places, rng, each, datapath.steps), shape) for shape in shapes]
+    each = {shape: MORE.get(shape, 1) * -(-count // len(shapes)) for shape in shapes}
+    made = [_made(Terms(instruction, places, rng, number, datapath.steps), shape) for shape, number in each.items()]
     return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
 
 
