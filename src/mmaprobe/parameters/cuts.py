@@ -99,8 +99,8 @@ def _further(datapath: Datapath) -> NamedDatapaths:
 
 
 def _alone(datapath: Datapath) -> NamedDatapaths:
-    """One kind of term (c, products, what is handed on) cut a bit higher or lower, where all terms are cut alike and
-    each sum has several kinds."""
+    """One kind of term (c, products, sums) cut a bit higher or lower in all sums, where all terms of these are cut at
+    the same bit and there are several kinds."""
     sums = [node for node in walk(datapath.tree) if isinstance(node, Fused)]
     cuts = {term.fraction_bits for node in sums for term in node.terms}
     kinds = dict.fromkeys(filter(None, (_kind(term.of) for node in sums for term in node.terms)))
