@@ -162,15 +162,15 @@ def volta(session: nox.Session) -> None:
 def recovery(session: nox.Session) -> None:
     """Blind recovery at length: all shipped datapaths, 10,000 random ones, and what no datapath fits; hours.
 
-    What ``build/recovery`` holds is not derived again: shipped datapaths one by one, random ones by finished shards.
-    Arguments go to ``tests/recovery/shards.py`` (``--shard 3``, ``--cases 1000``).
+    What ``build/recovery`` holds is not derived again: shipped datapaths one by one, random ones by the hundred.
+    Arguments go to ``tests/recovery/whole.py`` (``--cases 1000``, ``--minutes 90``).
     """
     session.install(".[test]")
     jobs = str(os.cpu_count() or 1)
     depth = {"MMAPROBE_DEPTH": "full"}
     session.run("pytest", "-m", "", "-n", jobs, "tests/recovery", "-k", "not seed_", env=depth)
     session.run("python", "tests/recovery/sweep.py", "--out", "build/recovery/shipped.jsonl", "--jobs", jobs)
-    session.run("python", "tests/recovery/shards.py", "--out", "build/recovery", "--jobs", jobs, *session.posargs)
+    session.run("python", "tests/recovery/whole.py", "build/recovery/random.jsonl", "--jobs", jobs, *session.posargs)
     out = Path(session.create_tmp()).resolve()
     for architecture in RECOVERED:
         report = ("--vectors", "1000000", "--out", str(out / architecture))

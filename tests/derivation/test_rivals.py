@@ -249,6 +249,17 @@ SEEN_SELDOM = {
          "operand_b": {"subnormals": "zero"},
          "tree": {"node": "fused", "terms": ["c", "0..3"], "fraction_bits": 20, "to": {"format": "f16"}}},
         "tree.terms.1.fraction_bits", "21"),
+    "a last place of c that the last product leaves, where no product is subnormal": (
+        {"a": "e3m2", "b": "e2m3", "c": "f16", "d": "f16", "k": 6, "step": 1, "operand_a": {"subnormals": "zero"},
+         "tree": {"node": "fma", "acc": "c", "lanes": "0", "to": {
+             "format": "f16", "subnormals": "zero", "zero": "positive"}}},
+        "tree.to.subnormals", "signed_zero"),
+    "the last bit of a product beside many equal ones that add up": (
+        {"a": "e2m3", "b": "e4m3", "c": "f32", "d": "f16", "k": 58, "step": 29, "operand_a": {"subnormals": "zero"},
+         "operand_b": {"subnormals": "zero"}, "operand_c": {"subnormals": "zero"},
+         "tree": {"node": "add", "x": "c", "to": {"format": "f16", "rounding": "RZ"}, "y": {
+             "node": "exact", "terms": ["0..28"], "to": {"format": "f16", "rounding": "RZ"}}}},
+        "cut", "what is uncut without c at 21 bits RZ"),
 }  # fmt: skip
 
 

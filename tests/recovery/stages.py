@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from outcomes import LIMIT, BlackBox, LateError, Outcome, compared, limited
 from random_architectures import case
-from shards import seeds_of
+from seeds import seeds_of
 
 from mmaprobe.derivation.budget import SpentError
 from mmaprobe.derivation.certify import Settlement

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from outcomes import LIMIT, Outcome, recover
-from shards import COSTS, costs, read
+from seeds import COSTS, costs, read
 from shipped import SEED, Shipped, distinct, files, representatives
 
 from mmaprobe.devices.base import open_device

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sweep
 from outcomes import Outcome
-from shards import read
+from seeds import read
 from shipped import distinct
 
 TWO = [shipped for shipped in distinct() if shipped.name in ("aarch64-arm.sdot", "aarch64-arm.udot")]

@@ -129,6 +129,8 @@ class Settlement:
         self.met: Counter[Key] = Counter()
         """Vectors of pools that told a neighbour of the current datapath from nothing."""
         self.corrections = 0
+        self.pairs: EveryPair | None = None
+        """All pairs that are asked of the current datapath, where they can be."""
 
     def run(self, datapath: Datapath, fresh: int) -> Certificate | Ended:
         """Refute every neighbour or give up on it; validate with fresh vectors; move when the device says so."""
@@ -145,7 +147,7 @@ class Settlement:
         the large pools, which a datapath that is wrong elsewhere does not deserve: but where a fault of one pair, which
         many of them may meet, takes many vectors to be known for one.  A plainer neighbour takes its place as soon as
         the small pools leave one: what comes after them is then asked once."""
-        pairs = self._pairs(fresh)
+        pairs = self.pairs = self._pairs(fresh)
         early = EARLY if pairs is None or pairs.of_operands().vectors <= CODES else ATTEMPTS
         self._simplify()
         self._look()
@@ -289,7 +291,7 @@ class Settlement:
         asked, table = take(asked, chosen), table[:, chosen]
         answers = self.state.session.ask(asked)
         if (answers != table[0]).any():
-            return left, self._repair([n.datapath for n in left]) or True
+            return left, self._repair([n.datapath for n in left], self.pairs) or True
         self.state.proofs |= witnesses_against((n[:2] for n in told), table[1:], answers, asked)
         return [n for n in left if n[:2] not in self.state.proofs], False
 
@@ -328,6 +330,7 @@ class Settlement:
             return None
         wrong = self._wrong_pairs(pairs)
         if wrong is not None and wrong.few:
+            self.state.session.confirm(wrong.vectors, wrong.answers)
             near = dict.fromkeys([closest, *self.search.met, *self.search.structured(closest)])
             return Ended(wrong.few, min(near, key=self.state.session.all.mismatches))
         if is_float and not isinstance(self.search.next_structure(), Ended):
@@ -447,10 +450,10 @@ class Settlement:
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
-        family, and a sixth of them of the search's own kinds and aimed at the datapath's numbers; and beside them
+        family, a twelfth of them of the search's own kinds and a sixth aimed at the datapath's numbers; and beside them
         products that cancel over a subnormal c, of which other families have hardly any."""
-        seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 6
-        aimed = own // 2 if can_attack(self.instruction) else 0
+        seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 4
+        aimed = own * 2 // 3 if can_attack(self.instruction) else 0
         mixed = mixed_vectors(self.instruction, seed, own - aimed)
         parts = [
             hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own),

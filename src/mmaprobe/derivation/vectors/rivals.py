@@ -51,7 +51,7 @@ def _made(terms: Terms, shape: str) -> Batch:
     batch = terms.encoded()
     if shape == "specials":
         return terms.specials_into(batch, places)
-    if shape == "remainders":
+    if shape in ("heap", "remainders"):
         return terms.remainders_into(batch, *places[2:])
     if shape == "conjugates":
         return terms.conjugates_into(batch, *places[:2])
@@ -187,8 +187,15 @@ def _specials(terms: Terms, places: list[Ints]) -> None:
 
 
 def _flush(terms: Terms, places: list[Ints]) -> None:
-    """Two terms at the lowest normal of a format that nearly cancel, beside zeros."""
+    """Two terms at the lowest normal of a format that nearly cancel, beside zeros; where no product is so low, c and
+    one of the lowest products, often the last one, so that last places of c are left."""
     low, sign = terms.pick(terms.places.lows) + terms.jitter(0, 1), terms.flags()
+    least = terms.scaled_ends()[0]
+    if terms.c is not None and terms.instruction.scale is None:
+        above = (low < least) & (terms.jitter(0, 3) > 0)
+        low = np.where(above, least + terms.jitter(0, 3), low)
+        terms.c_first(places, above)
+        places[1][above & terms.flags()] = terms.steps[-1][-1]
     terms.put(places[1], low, ~sign, terms.choose(ONE, ANY, FEW, HALF))
     terms.put(places[0], low, sign, terms.choose(NEXT, ANY, FEW, FULL))
 
@@ -222,6 +229,29 @@ def _dust(terms: Terms, places: list[Ints]) -> None:
         places[1], anchor - terms.pick(terms.places.reach) - terms.jitter(-1, 1), None, terms.choose(ONE, ONE, FEW)
     )
     terms.put(places[0], anchor, sign, terms.choose(ONE, NEXT, FULL, FEW))
+
+
+def _heap(terms: Terms, places: list[Ints]) -> None:
+    """One, two, four, ... equal products side by side, whose sum is a power of two far above each; and the last bit of
+    one of the smallest products, all else of which another takes away, or a small product."""
+    k, order = terms.instruction.k, np.array([lane for lanes in terms.steps for lane in lanes])
+    doublings = terms.rng.integers(0, len(terms.steps[0]).bit_length(), terms.count)
+    size = np.int64(1) << doublings
+    start = terms.rng.integers(0, k, terms.count) // size * size
+    lanes = np.zeros(terms.exponent.shape, bool)
+    lanes[:, order] = (np.arange(k) >= start[:, None]) & (np.arange(k) < (start + size)[:, None])
+    least, digits = terms.a.min_exponent + terms.b.min_exponent, terms.a.fraction_bits + terms.b.fraction_bits
+    low, reach = least + terms.jitter(0, 1) * terms.jitter(0, 2), terms.pick(terms.places.reach)
+    each = np.where(terms.flags(), low - digits + reach + terms.jitter(0, 3) - doublings, terms.anchor())
+    each = np.minimum(each, terms.highest())
+    low = np.where(terms.flags(), np.maximum(each + doublings - reach + terms.jitter(-3, 1), least), low)
+    sign = terms.flags()
+    terms.exponent[:] = np.where(lanes, each[:, None], ABSENT)
+    terms.negative[:] = np.where(lanes, sign[:, None], terms.negative)
+    terms.kind[:] = np.where(lanes, ONE, terms.kind)
+    last, other = terms.flags() | terms.flags(), terms.flags()
+    terms.put(places[3], np.where(last, low, ABSENT), ~other, ONE)
+    terms.put(places[2], low, other, np.where(last, ONE, terms.choose(ONE, NEXT, ANY)))
 
 
 def _brim(terms: Terms, places: list[Ints]) -> None:
@@ -435,8 +465,8 @@ def _alone(terms: Terms, places: list[Ints]) -> None:
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
-    "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "brim": _brim, "dust": _dust, "span": _span,
-    "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails, "depths": _depths,
-    "later": _later, "alone": _alone, "conjugates": _conjugates, "remainders": _remainders,
+    "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "heap": _heap, "brim": _brim, "dust": _dust,
+    "span": _span, "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails,
+    "depths": _depths, "later": _later, "alone": _alone, "conjugates": _conjugates, "remainders": _remainders,
     "specials": _specials,
 }  # fmt: skip
