@@ -109,6 +109,11 @@ ONCE_ARGUED_WRONGLY: dict[str, tuple[dict[str, Any], str, str]] = {
         {"a": "u16", "b": "u16", "c": "s32", "d": "s32", "k": 2,
          "tree": {"node": "exact", "terms": ["0,1", "c"], "to": {"format": "s32", "overflow": "largest"}}},
         "accumulation", "after"),
+    "a complement sees the sign of what cancels": (
+        {"a": "e2m1", "b": "e2m1", "c": "none", "d": "f32", "k": 2,
+         "tree": {"node": "fused", "fraction_bits": 4, "complement": True, "to": {"format": "f32", "zero": "positive"},
+                  "terms": [{"of": {"node": "fused", "fraction_bits": "none", "terms": ["0,1"]}}]}},
+        "tree.to.rounding", "RD"),
 }  # fmt: skip
 
 

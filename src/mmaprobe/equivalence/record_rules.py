@@ -85,6 +85,8 @@ def _small_products(old: Datapath, new: Datapath, place: str) -> bool:
         return False
     parts = [term.of if isinstance(term, Term) else term for term in tree.terms]
     inside = [part for part in parts if not isinstance(part, Accumulator)]
+    if any(isinstance(n, Fused) and (n.complement or any(t.label_offset for t in n.terms)) for n in walk(tree)):
+        return False
     if len(inside) + 1 != len(parts) or any(_has_accumulator(part) for part in inside) or tree.to is None:
         return False
     c, d, limit = formats.get(old.c), formats.get(tree.to.format), old.product.overflow_exponent
@@ -158,7 +160,8 @@ def _grows(old: Datapath, new: Datapath, place: str) -> bool:
 
 
 def _same_chain(old: Datapath, new: Datapath, place: str) -> bool:
-    return _same_but_steps(old, new) and _chain(old) is not None and _chain(old) == _chain(new)
+    by_cause = old.special.nan == "cause"  # which a step says
+    return not by_cause and _same_but_steps(old, new) and _chain(old) is not None and _chain(old) == _chain(new)
 
 
 def _same_but_steps(old: Datapath, new: Datapath) -> bool:
