@@ -346,9 +346,9 @@ class Special:
 
     nan: Literal["canonical", "global", "local", "cause"] = field(default="canonical", metadata=says("rule"))
     code: int = field(default=0x7FFFFFFF, metadata=says("code", "code"))
-    priority: tuple[str, ...] = field(default=(), metadata=says("priority", "priority", "payloads"))
+    priority: tuple[str, ...] = field(default=(), metadata=says("priority", "priority", "choices"))
     quiet: bool = field(default=True, metadata=says("quieting", "flag", "payloads"))
-    signalling_first: bool = field(default=False, metadata=says("signalling ones first", "flag", "payloads"))
+    signalling_first: bool = field(default=False, metadata=says("signalling ones first", "flag", "choices"))
     factor_code: int = field(default=0x7FFFFFFF, metadata=says("code of a NaN among a and b"))
 
     def __post_init__(self) -> None:

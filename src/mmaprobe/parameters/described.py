@@ -22,9 +22,9 @@ Kind = Literal[
 ]  # fmt: skip
 """How the values beside its own are found: other words, one more and one less, ...; ``fixed``: by a change of the
 structure alone."""
-Where = Literal["always", "float", "cut", "flushed", "aligned", "payloads"]
+Where = Literal["always", "float", "cut", "flushed", "aligned", "payloads", "choices"]
 """Where a field means something: in floats, where something is cut, where tiny results are flushed, where products are
-aligned, where NaN payloads travel."""
+aligned, where NaN payloads travel, and where one of several is chosen."""
 _KEY = "described"
 
 

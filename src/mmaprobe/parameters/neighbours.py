@@ -172,6 +172,11 @@ def _propagates(holder: Table, datapath: Datapath) -> bool:
     return holder["nan"] != "canonical" and formats.get(datapath.d).is_float
 
 
+def _chooses(holder: Table, datapath: Datapath) -> bool:
+    """Where one NaN payload of several is chosen by an order."""
+    return holder["nan"] in ("global", "local") and formats.get(datapath.d).is_float
+
+
 _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "always": lambda holder, datapath: True,
     "float": _in_a_float,
@@ -179,6 +184,7 @@ _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "flushed": lambda holder, datapath: holder["subnormals"] != "keep",
     "aligned": _aligns,
     "payloads": _propagates,
+    "choices": _chooses,
 }
 
 
