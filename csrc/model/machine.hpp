@@ -101,7 +101,7 @@ MMAPROBE_CALL const i64* sum(const Context<W, V>& x, const SumRow& r, const i64*
 template <class W, int V>
 MMAPROBE_CALL const i64* settle(const Context<W, V>& x, const SettleRow& r, const i64* lanes) {
     Register<W, V>&result = x.registers[r[SettleRow::x]], &acc = x.registers[r[SettleRow::acc]],
-                  &p = x.registers[r[SettleRow::scratch]];
+                &p = x.registers[r[SettleRow::scratch]];
     const i64 count = r[SettleRow::count];
     u64 some = 0, seen[V], factors[V];
     for (int i = 0; i < x.count; ++i) some |= result.flags[i] & NOT_NUMBER;

@@ -87,8 +87,7 @@ template <bool ANCHORED, Cut CUT, class W, int V>
 MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, i64 grid, const u64* frame,
                          int count) {
     constexpr int most = Traits<W>::width - 1;
-    const i64 fraction_bits = t[TermRow::fraction_bits], cutoff = t[TermRow::cutoff],
-              offset = t[TermRow::label_offset];
+    const i64 fraction_bits = t[TermRow::fraction_bits], cutoff = t[TermRow::cutoff], offset = t[TermRow::label_offset];
     const u64 table = u64(t[TermRow::table]);
     MMAPROBE_EACH(i, count) {
         const i64 largest = g.largest[i], own = x.exponent[i];
@@ -96,8 +95,8 @@ MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermR
         const i64 up = exponent - (ANCHORED ? grid : largest - grid);
         const u64 flags = x.flags[i], negative = flags & NEGATIVE;
         const W whole = x.label[i] + offset < largest - cutoff ? make<W>(0) : x.magnitude[i];
-        const W cut =
-            CUT == Cut::TOWARDS_ZERO ? shr(whole, smaller(down, most)) : round_right(whole, down, negative, table);
+        const W cut = CUT == Cut::TOWARDS_ZERO ? shr(whole, smaller(down, most))
+                                               : round_right(whole, down, negative, table);
         W m = shl(cut, smaller(larger(up, 0), most));
         if (CUT == Cut::COMPLEMENTED)
             m = m + make<W>((negative != (frame[i] & NEGATIVE)) & (largest != NO_LABEL) ? 1 : 0);
