@@ -10,6 +10,7 @@ from cases.strategies import vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, stages
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Operand, Products, Special, Term
+from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.parameters.table import from_table, to_table
 from second_source.by_hand import raw
 
@@ -125,3 +126,19 @@ def test_the_engine_settles_the_codes_of_many_vectors_at_once() -> None:
     steps = replace(PAIR, k=8, step=2)
     some = vectors(steps, 7, 3000)
     assert (engine.evaluate(steps, some) == stages.evaluate(steps, some)).all()
+
+
+def test_the_neighbours_of_the_fields_are_other_functions() -> None:
+    near = {each.field: [] for each in neighbours(PAIR)}
+    for each in neighbours(PAIR):
+        near[each.field].append(each)
+    assert [each.value for each in near["tree.terms.1.label_offset"]] == ["-3", "-1", "0"]
+    assert [each.value for each in near["tree.complement"]] == ["false"]
+    assert "0xffc00a3c" in {each.value for each in near["special.factor_code"]}
+    assert "special.signalling_first" not in near
+    some = [vectors(PAIR, seed, 4000) for seed in range(4)]
+    for field in ("tree.terms.1.label_offset", "tree.complement", "special.factor_code"):
+        for each in near[field]:
+            assert any((engine.evaluate(each.datapath, v) != engine.evaluate(PAIR, v)).any() for v in some), each
+    plain = replace(PAIR, tree=Fused.alike((Products((0, 1)), Accumulator()), 24, to=Encode()), special=Special())
+    assert not {"tree.complement", "special.factor_code"} & {each.field for each in neighbours(plain)}

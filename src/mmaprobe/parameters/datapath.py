@@ -207,7 +207,7 @@ class Term:
         default=None, metadata=says("exponent that a zero shows", "zero_exponent", ends=True)
     )
     cutoff: int | None = field(default=None, metadata=says("distance at which a term is dropped", "number"))
-    label_offset: int = field(default=0, metadata=says("how much higher its exponent is shown"))
+    label_offset: int = field(default=0, metadata=says("how much higher its exponent is shown", "offset", "aligned"))
 
     def __post_init__(self) -> None:
         checks.a(NODES, "of", self.of)
@@ -231,7 +231,7 @@ class Fused:
 
     terms: tuple[Term, ...] = field(metadata=says("terms"))
     to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
-    complement: bool = field(default=False, metadata=says("ones' complement in the frame of c's sign"))
+    complement: bool = field(default=False, metadata=says("ones' complement in the frame of c's sign", "rare"))
 
     def __post_init__(self) -> None:
         checks.items("terms of fused", self.terms, Term)
@@ -349,7 +349,7 @@ class Special:
     priority: tuple[str, ...] = field(default=(), metadata=says("priority", "priority", "choices"))
     quiet: bool = field(default=True, metadata=says("quieting", "flag", "payloads"))
     signalling_first: bool = field(default=False, metadata=says("signalling ones first", "flag", "choices"))
-    factor_code: int = field(default=0x7FFFFFFF, metadata=says("code of a NaN among a and b"))
+    factor_code: int = field(default=0x7FFFFFFF, metadata=says("code of a NaN among a and b", "code", "causes"))
 
     def __post_init__(self) -> None:
         checks.words("special", self)
