@@ -21,6 +21,7 @@ struct Context {
     MMAPROBE_HD EncodeRow encode_row(i64 at) const { return {program + at}; }
     MMAPROBE_HD EncodeRow d() const { return encode_row(header[Header::d]); }
     MMAPROBE_HD bool local() const { return header[Header::nan] == LOCAL; }
+    MMAPROBE_HD bool carries_codes() const { return header[Header::nan] >= LOCAL; }
     MMAPROBE_HD NanChoice choice() const { return {header[Header::signalling_first] != 0}; }
 
     MMAPROBE_HD Nan factor_nan(int i, i64 lane, bool b) const {
@@ -55,7 +56,7 @@ struct Context {
     // Runs change(r); a NaN that it makes is the code.
     template <class Change>
     MMAPROBE_HD void settle_new(Register<W, V>& r, const Change& change) const {
-        if (!local()) return change(r);
+        if (!carries_codes()) return change(r);
         u64 before[V];
         MMAPROBE_EACH(i, count) before[i] = r.flags[i] & NOT_NUMBER;
         change(r);

@@ -17,10 +17,10 @@ MMAPROBE_CALL void load_c(const Context<W, V>& x, Register<W, V>& to) {
         to.exponent[i] = c.exponent[i];
         to.label[i] = c.significand[i] ? c.exponent[i] + offset : NO_LABEL;
         to.flags[i] = flags & NOT_NUMBER ? u64(NOT_NUMBER) : flags;
-        if (!(flags & NOT_NUMBER) || !x.local()) continue;
+        if (!(flags & NOT_NUMBER) || !x.carries_codes()) continue;
         const Nan nan = x.c_nan(i);
         to.nan[i] = nan.code;
-        to.flags[i] |= nan.signalling ? u64(SIGNALLING) : 0;
+        to.flags[i] |= nan.signalling && x.local() ? u64(SIGNALLING) : 0;
     }
 }
 
@@ -79,12 +79,13 @@ MMAPROBE_CALL const i64* sum(const Context<W, V>& x, const SumRow& r, const i64*
     Register<W, V>& to = x.registers[r[SumRow::to]];
     const i64 size = r[SumRow::count], grid = r[SumRow::grid];
     const bool anchored = r[SumRow::anchored];
+    const u64* frame = r[SumRow::frame] == ABSENT ? nullptr : x.registers[r[SumRow::frame]].flags;
     const auto term = [&](i64 t) { return TermRow{terms + t * TermRow::SIZE}; };
     const auto of = [&](i64 t) -> Register<W, V>& { return x.registers[term(t)[TermRow::of]]; };
     Gathered<W, V> g;
     start_sum(g, x.count);
     for (i64 t = 0; t < size; ++t) see_label(g, of(t), term(t), x.count);
-    for (i64 t = 0; t < size; ++t) add_term(g, of(t), term(t), anchored, grid, x.count);
+    for (i64 t = 0; t < size; ++t) add_term(g, of(t), term(t), anchored, grid, frame, x.count);
     finish_sum(g, to, anchored, grid, u64(r[SumRow::down]), x.count);
     x.settle_all(to, [&](NanChoice& c, int i) {
         for (i64 t = 0; t < size; ++t) c.offer(x.nan_of(of(t), i));
@@ -95,11 +96,42 @@ MMAPROBE_CALL const i64* sum(const Context<W, V>& x, const SumRow& r, const i64*
     return terms + size * TermRow::SIZE;
 }
 
+// Codes of a step's NaN results by their causes: a NaN among its factors, an invalid product or products of both
+// infinities, the accumulator's NaN, anything else.
+template <class W, int V>
+MMAPROBE_CALL const i64* settle(const Context<W, V>& x, const SettleRow& r, const i64* lanes) {
+    Register<W, V>&result = x.registers[r[SettleRow::x]], &acc = x.registers[r[SettleRow::acc]],
+                &p = x.registers[r[SettleRow::scratch]];
+    const i64 count = r[SettleRow::count];
+    u64 some = 0, seen[V], factors[V];
+    for (int i = 0; i < x.count; ++i) some |= result.flags[i] & NOT_NUMBER;
+    if (!some) return lanes + count;
+    for (int i = 0; i < x.count; ++i) seen[i] = factors[i] = 0;
+    for (i64 k = 0; k < count; ++k) {
+        const i64 row[] = {r[SettleRow::scratch], lanes[k]};
+        product(x, {row});
+        for (int i = 0; i < x.count; ++i) {
+            seen[i] |= p.flags[i] & ANY_SPECIAL;
+            if (p.flags[i] & NOT_NUMBER)
+                factors[i] |= x.factor_nan(i, lanes[k], false).present || x.factor_nan(i, lanes[k], true).present;
+        }
+    }
+    const u64 quiet = x.header[Header::quiet] ? u64(x.d()[EncodeRow::quiet_bit]) : 0;
+    for (int i = 0; i < x.count; ++i) {
+        if (!(result.flags[i] & NOT_NUMBER)) continue;
+        const bool invalid = special_sum(seen[i]) & NOT_NUMBER;
+        const bool kept = !invalid && (acc.flags[i] & NOT_NUMBER);
+        const u64 code = kept ? acc.nan[i] | quiet : u64(x.header[Header::nan_code]);
+        result.nan[i] = factors[i] ? u64(x.header[Header::factor_code]) : code;
+    }
+    return lanes + count;
+}
+
 // The code of a NaN result of vector i.
 template <class W, int V>
 MMAPROBE_CALL u64 final_nan(const Context<W, V>& x, const Register<W, V>& r, int i) {
     const u64 code = u64(x.header[Header::nan_code]);
-    if (x.header[Header::nan] == LOCAL) return r.nan[i];
+    if (x.carries_codes()) return r.nan[i];
     if (x.header[Header::nan] == CANONICAL) return code;
     NanChoice c = x.choice();
     for (i64 n = 0; n < x.header[Header::priority_count]; ++n) {
@@ -164,6 +196,7 @@ MMAPROBE_CALL void run(const Context<W, V>& x, void* out, int bytes) {
                 at += ConvertRow::SIZE;
                 break;
             }
+            case Opcode::SETTLE: at = settle(x, {at}, at + SettleRow::SIZE); break;
             case Opcode::STORE:
                 store(x, {at}, out, bytes);
                 at += StoreRow::SIZE;

@@ -7,7 +7,8 @@
 
 // clang-format off
 // What runs, in order; operands follow the opcode in the stream.
-#define MMAPROBE_OPCODES(X) X(PRODUCT) X(LOAD_C) X(ZERO) X(FMA) X(ADD) X(SUM) X(CONVERT) X(STORE)
+#define MMAPROBE_OPCODES(X) X(PRODUCT) X(LOAD_C) X(ZERO) X(FMA) X(ADD) X(SUM) X(CONVERT) \
+    X(SETTLE) X(STORE)
 
 // Who evaluates a program: the interpreter can, always; a kernel where models/kernels.py gives it the datapath.
 #define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED) \
@@ -17,7 +18,7 @@
     X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
     X(a) X(b) X(c) X(scale) X(scale_size) X(scale_where) X(d)                                     \
     X(label) X(overflow_exponent) X(multiply) X(product_encode)                                   \
-    X(nan) X(nan_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
+    X(nan) X(nan_code) X(factor_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
     X(priority) X(priority_count) X(kernel) X(rules)
 
 // How an operand is read: (code & mask) ^ flip is decoded. Codes in nan_above, infinity and nan_exact are without sign and padding.
@@ -46,9 +47,10 @@
 #define MMAPROBE_ZERO(X) X(to)
 #define MMAPROBE_FMA(X) X(to) X(x) X(y) X(lane) X(encode) X(down)
 #define MMAPROBE_ADD(X) X(to) X(x) X(y) X(encode) X(down)
-#define MMAPROBE_SUM(X) X(to) X(encode) X(down) X(anchored) X(grid) X(group) X(count)
-#define MMAPROBE_TERM(X) X(of) X(fraction_bits) X(table) X(zero_exponent) X(cutoff)
+#define MMAPROBE_SUM(X) X(to) X(encode) X(down) X(anchored) X(grid) X(group) X(frame) X(count)
+#define MMAPROBE_TERM(X) X(of) X(fraction_bits) X(table) X(zero_exponent) X(cutoff) X(label_offset)
 #define MMAPROBE_CONVERT(X) X(to) X(encode)
+#define MMAPROBE_SETTLE(X) X(x) X(acc) X(scratch) X(count)
 #define MMAPROBE_STORE(X) X(x) X(encode)
 // clang-format on
 
@@ -79,11 +81,12 @@ MMAPROBE_ROW(AddRow, MMAPROBE_ADD)
 MMAPROBE_ROW(SumRow, MMAPROBE_SUM)
 MMAPROBE_ROW(TermRow, MMAPROBE_TERM)
 MMAPROBE_ROW(ConvertRow, MMAPROBE_CONVERT)
+MMAPROBE_ROW(SettleRow, MMAPROBE_SETTLE)
 MMAPROBE_ROW(StoreRow, MMAPROBE_STORE)
 #undef MMAPROBE_ROW
 #undef MMAPROBE_NAME
 
-constexpr i64 PROGRAM_VERSION = 3;
+constexpr i64 PROGRAM_VERSION = 4;
 constexpr i64 ABSENT = -1;  // in columns that hold an offset or a code
 enum Kind : i64 { FLOAT, INTEGER, MAGNITUDE };
 #define MMAPROBE_NAME(name) name,
@@ -93,7 +96,7 @@ enum Flush : i64 { KEEP, TO_ZERO, TO_SIGNED_ZERO };
 enum Label : i64 { ENCODED, OPERANDS, NORMALISED };
 enum Multiply : i64 { EXACT, AND, XOR };
 enum Beyond : i64 { LARGEST, INFINITE, NOT_A_NUMBER, WRAP };
-enum NanRule : i64 { CANONICAL, GLOBAL, LOCAL };
+enum NanRule : i64 { CANONICAL, GLOBAL, LOCAL, CAUSE };
 enum ScaleWhere : i64 { UNSCALED, SCALE_PRODUCT, SCALE_GROUP };
 enum Name : i64 { NAME_A, NAME_B, NAME_C };  // in priority lists: 3 * lane + name; the acc of an Fma is NAME_C
 

@@ -73,25 +73,33 @@ MMAPROBE_HD void start_sum(Gathered<W, V>& g, int count) {
 
 template <class W, int V>
 MMAPROBE_HD void see_label(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, int count) {
-    const i64 zero_exponent = t[TermRow::zero_exponent];
+    const i64 zero_exponent = t[TermRow::zero_exponent], offset = t[TermRow::label_offset];
     MMAPROBE_EACH(i, count)
-    g.largest[i] = larger(g.largest[i], x.label[i] == NO_LABEL ? zero_exponent : x.label[i]);
+    g.largest[i] = larger(g.largest[i], x.label[i] == NO_LABEL ? zero_exponent : x.label[i] + offset);
 }
 
+// How a term is added.
+enum class Cut { TOWARDS_ZERO, BY_TABLE, COMPLEMENTED };
+
 // Adds one term on the grid 2^(ANCHORED ? grid : largest label - grid), cut by its rounding table.
-template <bool ANCHORED, bool TOWARDS_ZERO, class W, int V>
-MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, i64 grid, int count) {
+// COMPLEMENTED: one of another sign than the frame's is one unit of the grid larger.
+template <bool ANCHORED, Cut CUT, class W, int V>
+MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, i64 grid, const u64* frame,
+                         int count) {
     constexpr int most = Traits<W>::width - 1;
-    const i64 fraction_bits = t[TermRow::fraction_bits], cutoff = t[TermRow::cutoff];
+    const i64 fraction_bits = t[TermRow::fraction_bits], cutoff = t[TermRow::cutoff], offset = t[TermRow::label_offset];
     const u64 table = u64(t[TermRow::table]);
     MMAPROBE_EACH(i, count) {
         const i64 largest = g.largest[i], own = x.exponent[i];
         const i64 exponent = larger(largest - fraction_bits, own), down = exponent - own;
         const i64 up = exponent - (ANCHORED ? grid : largest - grid);
         const u64 flags = x.flags[i], negative = flags & NEGATIVE;
-        const W whole = x.label[i] < largest - cutoff ? make<W>(0) : x.magnitude[i];
-        const W cut = TOWARDS_ZERO ? shr(whole, smaller(down, most)) : round_right(whole, down, negative, table);
-        const W m = shl(cut, smaller(larger(up, 0), most));
+        const W whole = x.label[i] + offset < largest - cutoff ? make<W>(0) : x.magnitude[i];
+        const W cut = CUT == Cut::TOWARDS_ZERO ? shr(whole, smaller(down, most))
+                                               : round_right(whole, down, negative, table);
+        W m = shl(cut, smaller(larger(up, 0), most));
+        if (CUT == Cut::COMPLEMENTED)
+            m = m + make<W>((negative != (frame[i] & NEGATIVE)) & (largest != NO_LABEL) ? 1 : 0);
         g.kept[i] |= is_zero(m) ? 0 : 1;
         g.sum[i] = negative ? g.sum[i] - m : g.sum[i] + m;
         g.special[i] |= flags & ANY_SPECIAL;
@@ -102,16 +110,18 @@ MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermR
 
 template <class W, int V>
 MMAPROBE_CALL void add_term(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, bool anchored, i64 grid,
-                            int count) {
+                            const u64* frame, int count) {
     const bool towards_zero = t[TermRow::table] == 0;
     if (anchored && towards_zero)
-        add_cut<true, true>(g, x, t, grid, count);
-    else if (anchored)
-        add_cut<true, false>(g, x, t, grid, count);
+        add_cut<true, Cut::TOWARDS_ZERO>(g, x, t, grid, frame, count);
+    else if (anchored)  // every bit is kept: there is no last place
+        add_cut<true, Cut::BY_TABLE>(g, x, t, grid, frame, count);
+    else if (frame)
+        add_cut<false, Cut::COMPLEMENTED>(g, x, t, grid, frame, count);
     else if (towards_zero)
-        add_cut<false, true>(g, x, t, grid, count);
+        add_cut<false, Cut::TOWARDS_ZERO>(g, x, t, grid, frame, count);
     else
-        add_cut<false, false>(g, x, t, grid, count);
+        add_cut<false, Cut::BY_TABLE>(g, x, t, grid, frame, count);
 }
 
 // The sum as a value on its grid.

@@ -11,7 +11,8 @@ constexpr u64 ANY_SPECIAL = ANY_INFINITE | NOT_NUMBER;
 
 // (-1)^negative * magnitude * 2^exponent with a label; magnitude 0 where a special flag is set.
 // An infinity also has NEGATIVE by its sign. Zeros without a label of their own have NO_LABEL.
-// `nan` (a code of d) and the flag SIGNALLING are written only for NaNs, and only under the local rule.
+// `nan` (a code of d) and the flag SIGNALLING are written only for NaNs, and only under the local rule; `nan` of the
+// accumulator also under the rule by cause.
 template <class W, int V>
 struct alignas(64) Register {
     W magnitude[V];

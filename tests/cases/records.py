@@ -121,6 +121,8 @@ def _fused(rng: random.Random, terms: list[Any], own: Table) -> Table:
     table: Table = {"node": "fused", "terms": terms, "fraction_bits": _bits(rng), **own}
     if rng.random() < 0.7:
         table["rounding"] = rng.choice(["RZ", *formats.ROUNDINGS])
+    if rng.random() < 0.3:
+        table["complement"] = True
     if rng.random() < 0.4:
         table["zero_exponent"] = rng.choice([-133, -21, 0, 20, -999, -8192, 8192])
     return table
@@ -140,6 +142,8 @@ def _term(rng: random.Random, of: Any) -> Any:
         table["zero_exponent"] = rng.randint(-160, 20)
     if rng.random() < 0.15:
         table["cutoff"] = rng.choice([0, 5, 25, 300])
+    if rng.random() < 0.2:
+        table["label_offset"] = rng.choice([-300, -2, 1, 5, 200])
     return table if len(table) > 1 else of
 
 
@@ -177,7 +181,7 @@ def _product(rng: random.Random, a: str, b: str) -> Table:
 def _special(rng: random.Random, table: Table) -> Table:
     d, k = formats.get(table["d"]), table["k"]
     code = rng.choice([d.nan_code or 0, d.code_limit - 1, rng.randrange(d.code_limit)])
-    nan = rng.choice(["canonical", "global", "local"]) if d.nan_code is not None else "canonical"
+    nan = rng.choice(["canonical", "global", "local", "cause"]) if d.nan_code is not None else "canonical"
     quiet = rng.random() < 0.5
     out: Table = {"nan": nan, "code": code | d.quiet_bit if nan == "local" and quiet else code, "quiet": quiet}
     if nan == "global":
@@ -185,6 +189,8 @@ def _special(rng: random.Random, table: Table) -> Table:
         out["priority"] = " ".join(rng.sample(names, rng.randint(0, len(names))))
     if nan == "local":
         out["priority"] = " ".join(rng.sample(["a", "b", "acc"], rng.choice([0, 2, 3])))
+    if nan == "cause":
+        out["factor_code"] = rng.choice([d.nan_code, d.code_limit - 1, rng.randrange(d.code_limit)])
     return out | {"signalling_first": rng.random() < 0.5}
 
 
@@ -212,7 +218,21 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
-ADDED = ["scaled", "to", "lanes", "terms", "cutoff", "extra", "k", "mask", "first", "\x1b[2J"]
+ADDED = [
+    "scaled",
+    "to",
+    "lanes",
+    "terms",
+    "cutoff",
+    "label_offset",
+    "complement",
+    "factor_code",
+    "extra",
+    "k",
+    "mask",
+    "first",
+    "\x1b[2J",
+]
 
 
 def broken(rng: random.Random, table: Table) -> Table:

@@ -86,9 +86,10 @@ def nodes(draw: st.DrawFn, lanes: tuple[int, ...], to: st.SearchStrategy[Encode]
     if kind == "exact":
         return Exact(children, draw(own))
     shared = Term(Zero(), draw(fraction_bits), draw(roundings), draw(zero_exponents))
-    return Fused(tuple(draw(ruled_terms(child, shared)) for child in children), draw(own))
+    return Fused(tuple(draw(ruled_terms(child, shared)) for child in children), draw(own), draw(complements))
 
 
+complements = st.sampled_from([False, False, True])
 fraction_bits = st.none() | st.integers(3, 40) | st.integers(0, 80)
 zero_exponents = st.none() | st.integers(-160, 20) | st.just(-999)
 
@@ -114,6 +115,7 @@ def ruled_terms(node: Node, shared: Term) -> st.SearchStrategy[Term]:
         Term, st.just(node), fraction_bits=st.just(shared.fraction_bits) | st.none() | st.integers(3, 40),
         rounding=st.just(shared.rounding) | roundings,
         zero_exponent=st.just(shared.zero_exponent) | zero_exponents, cutoff=st.none() | st.integers(0, 40),
+        label_offset=st.just(0) | st.integers(-40, 40),
     )  # fmt: skip
     return st.just(replace(shared, of=node)) | own
 
@@ -124,14 +126,17 @@ def specials(draw: st.DrawFn, d: str, k: int, has_c: bool) -> Special:
     fmt = formats.get(d)
     assert fmt.nan_code is not None
     code = draw(st.sampled_from([fmt.nan_code, fmt.nan_code | fmt.sign_mask, fmt.nan_code | 1]))
-    rule = draw(st.sampled_from(["canonical", "global", "local"]))
+    rule = draw(st.sampled_from(["canonical", "global", "local", "cause"]))
     priority: tuple[str, ...] = ()
     if rule == "global":
         names = [f"{side}{i}" for i in range(k) for side in "ab"] + ["c"] * has_c
         priority = tuple(draw(st.permutations(names)))[: draw(st.integers(0, len(names)))]
     elif rule == "local":
         priority = tuple(draw(st.permutations(["a", "b", "acc"])))[: draw(st.sampled_from([0, 3, 3]))]
-    return Special(rule, code, priority, draw(st.booleans()), draw(st.booleans()))
+    factor_code = draw(st.sampled_from([Special.factor_code, fmt.nan_code, fmt.nan_code | 2]))
+    if fmt.container_bits < 32 and factor_code == Special.factor_code:
+        factor_code = fmt.nan_code
+    return Special(rule, code, priority, draw(st.booleans()), draw(st.booleans()), factor_code)
 
 
 @st.composite

@@ -111,15 +111,15 @@ def test_zero_exponents_show_where_they_can() -> None:
 
 
 def test_what_is_unknown_says_so() -> None:
-    device = open_model("gfx1100")
-    unknown = match("gfx1100", "v_wmma_f32_16x16x16_f16")[0]
+    device = open_model("gfx1250")
+    unknown = match("gfx1250", "v_wmma_f32_16x16x32_f16")[0]
     answer = device.supports(unknown)
     assert not answer
-    assert answer.reason.startswith("no datapath is known for v_wmma_f32_16x16x16_f16")
+    assert answer.reason.startswith("no datapath is known for v_wmma_f32_16x16x32_f16")
     assert "(native: " in answer.reason
     assert "mmaprobe derive --device hip:0 'v_wmma" in answer.reason
     with pytest.raises(UsageError, match="no datapath is known"):
-        device.run(unknown, Batch(np.zeros((1, 16, 16), np.uint16), np.zeros((1, 16, 16), np.uint16)))
+        device.run(unknown, Batch(np.zeros((1, 16, 32), np.uint16), np.zeros((1, 32, 16), np.uint16)))
     assert "sm_90a has no x86.dpps; x86-64 has" in open_model("sm_90a").supports(instruction("x86.dpps")).reason
     for name, said in (("model:sm_91", "did you mean sm_89, sm_90a"), ("model", "of which architecture")):
         with pytest.raises(UsageError, match=said):

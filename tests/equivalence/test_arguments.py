@@ -109,6 +109,11 @@ ONCE_ARGUED_WRONGLY: dict[str, tuple[dict[str, Any], str, str]] = {
         {"a": "u16", "b": "u16", "c": "s32", "d": "s32", "k": 2,
          "tree": {"node": "exact", "terms": ["0,1", "c"], "to": {"format": "s32", "overflow": "largest"}}},
         "accumulation", "after"),
+    "a complement sees the sign of what cancels": (
+        {"a": "e2m1", "b": "e2m1", "c": "none", "d": "f32", "k": 2,
+         "tree": {"node": "fused", "fraction_bits": 4, "complement": True, "to": {"format": "f32", "zero": "positive"},
+                  "terms": [{"of": {"node": "fused", "fraction_bits": "none", "terms": ["0,1"]}}]}},
+        "tree.to.rounding", "RD"),
 }  # fmt: skip
 
 
@@ -121,6 +126,35 @@ def test_what_was_once_argued_wrongly_is_not_argued(name: str) -> None:
     assert any(
         (evaluate(path, some) != evaluate(rival, some)).any() for some in (vectors(path, i, 400) for i in range(9))
     )
+
+
+PAIRS = {
+    "a": "f16", "b": "f16", "c": "f32", "d": "f32", "k": 2,
+    "tree": {"node": "fused", "fraction_bits": 24, "rounding": "RD", "to": {"zero": "positive"}, "terms": [
+        {"of": {"node": "fused", "fraction_bits": 24, "rounding": "RD", "terms": ["0,1"]}}, "c"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ("tree.terms.0.of.fraction_bits=25", True), ("tree.terms.0.of.fraction_bits=none", True),
+        ("grouping=groups exact", True), ("tree.terms.0.of.fraction_bits=23", False),
+        ("tree.terms.0.of.rounding=RZ", False),
+    ],
+)  # fmt: skip
+def test_a_pair_that_is_floored_again_is_an_exact_pair(change: str, same: bool) -> None:
+    path = from_table(PAIRS)
+    field, value = change.split("=")
+    rival = mutate(path, field, value)
+    found = argument(path, Neighbour(field, value, rival))
+    assert (found is not None and found.rule == "floored again") is same
+    answers = [
+        (evaluate(path, some) != evaluate(rival, some)).any() for some in (vectors(path, i, 4000) for i in range(5))
+    ]
+    assert any(answers) is not same
+    unsigned = mutate(path, "tree.to.zero", "ieee")  # where the sign of a zero group shows
+    assert argument(unsigned, Neighbour(field, value, mutate(unsigned, field, value))) is None
 
 
 @pytest.mark.parametrize("vectors", [None, "10", 1.5, True, -1, 10**30])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from oracle.numbers import Inf, Nan, Num, round_to_multiple
+from oracle.numbers import Inf, Nan, Num, power, round_to_multiple
 from oracle.rules import NanRule, Table, Value, code_in, conditioned, encode, multiply, option, product, read
 
 
@@ -73,7 +73,10 @@ def evaluate(
             product(x, y, list(step.scale_of[i]) if in_product else [], datapath.get("product", {}), rule)
             for i, (x, y) in enumerate(zip(step.a, step.b, strict=True))
         ]
+        before = accumulator
         accumulator = run(datapath["tree"], step, datapath["tree"]["to"])
+        if isinstance(accumulator, Nan) and rule.kind == "cause":
+            accumulator = rule.caused(step.a + step.b, step.products, before)
     last = option(datapath, "result", None) or {"format": datapath["d"]}
     value = encode(accumulator, last, rule)
     if isinstance(value, Nan):
@@ -204,6 +207,11 @@ def run_fused(node: Table, step: Step, outer: Table) -> Value:
     labels = [value.label for value, _ in terms if isinstance(value, Num) and value.label is not None]
     top = max(labels, default=None)
     cut = [align(value, top, rules, node) for value, rules in terms if isinstance(value, Num)]
+    bits = [fraction_bits(rules, node) for _, rules in terms]
+    if node.get("complement", False) and top is not None and None not in bits:
+        frame = isinstance(step.accumulator, (Num, Inf)) and step.accumulator.negative
+        unit = power(top - max(n for n in bits if n is not None))
+        cut = [complemented(value, unit) if value.negative != frame else value for value in cut]
     total = replace(exact_sum(cut, to or outer), label=top)
     return total if to is None else encode(total, to, step.rule)
 
@@ -212,7 +220,21 @@ def labelled(value: Value, rules: Table, node: Table) -> Value:
     """The value with the exponent that it shows to the maximum."""
     zero = option(rules, "zero_exponent", None)
     zero = option(node, "zero_exponent", None) if zero is None else zero
-    return replace(value, label=zero) if isinstance(value, Num) and value.label is None else value
+    if not isinstance(value, Num):
+        return value
+    return replace(value, label=zero if value.label is None else value.label + rules.get("label_offset", 0))
+
+
+def complemented(value: Num, unit: Fraction) -> Num:
+    """A term one unit larger."""
+    return replace(value, value=value.value + (-unit if value.negative else unit))
+
+
+def fraction_bits(rules: Table, node: Table) -> int | None:
+    """At how many bits a term is cut; None where every bit is kept."""
+    own = option(rules, "fraction_bits", None)
+    bits = option(node, "fraction_bits", None) if own is None else own
+    return None if bits == "uncut" else bits
 
 
 def align(value: Num, top: int | None, rules: Table, node: Table) -> Num:
@@ -223,9 +245,8 @@ def align(value: Num, top: int | None, rules: Table, node: Table) -> Num:
     cutoff = option(rules, "cutoff", None)
     if cutoff is not None and value.label < top - cutoff:
         return replace(value, value=Fraction(0))
-    bits = option(rules, "fraction_bits", None)
-    bits = option(node, "fraction_bits", None) if bits is None else bits
-    if bits is None or bits == "uncut":
+    bits = fraction_bits(rules, node)
+    if bits is None:
         return value
     mode = option(rules, "rounding", None) or node.get("rounding", "RZ")
     return replace(value, value=round_to_multiple(value.value, top - bits, mode))

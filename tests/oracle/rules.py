@@ -76,11 +76,13 @@ class NanRule:
         self.priority = priority.split() if isinstance(priority, str) else list(priority)
         self.quiet = special.get("quiet", True)
         self.signalling_first = special.get("signalling_first", False)
+        self.factor_code = special.get("factor_code", 0x7FFFFFFF)
         self.d = d
 
     def read(self, fmt: str, code: int) -> Nan:
         """A NaN operand as it comes in."""
-        return Nan(move_payload(fmt, code, self.d), is_signalling(fmt, code)) if self.kind == "local" else Nan()
+        carried = self.kind in ("local", "cause")
+        return Nan(move_payload(fmt, code, self.d), is_signalling(fmt, code)) if carried else Nan()
 
     def first(self, nans: list[Nan]) -> Nan:
         """The NaN that an operation hands on: the first of these, or the code of an invalid operation."""
@@ -93,6 +95,16 @@ class NanRule:
         assert nans[0].code is not None
         return Nan(nans[0].code | quiet_bit(self.d)) if self.quiet else nans[0]
 
+    def caused(self, factors: list[Value], products: list[Value], before: Value) -> Nan:
+        """The NaN of a step under the rule by cause; ``before`` is the accumulator."""
+        if any(isinstance(x, Nan) for x in factors):
+            return Nan(self.factor_code)
+        signs = {x.negative for x in products if isinstance(x, Inf)}
+        if any(isinstance(x, Nan) for x in products) or len(signs) == 2 or not isinstance(before, Nan):
+            return Nan(self.code)
+        assert before.code is not None
+        return Nan(before.code | (quiet_bit(self.d) if self.quiet else 0))
+
     def operands(self, **named: Value) -> list[Nan]:
         """The NaNs among ``a``, ``b``, ``acc`` in the order in which they win."""
         order = [name for name in self.priority if name in named]
@@ -103,6 +115,8 @@ class NanRule:
         """The code of d of a NaN result; ``operands`` holds format and (masked) code by name."""
         if self.kind == "local":
             assert nan.code is not None
+            return nan.code
+        if self.kind == "cause" and nan.code is not None:
             return nan.code
         if self.kind == "global":
             named = [operands[name] for name in self.priority]

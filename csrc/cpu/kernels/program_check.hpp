@@ -146,6 +146,7 @@ class ProgramCheck {
                     encode(baseline::ConvertRow{words + at}[baseline::ConvertRow::encode]);
                     at += baseline::ConvertRow::SIZE;
                     break;
+                case Opcode::SETTLE: at = settle(at, end); break;
                 case Opcode::STORE:
                     row(baseline::StoreRow::SIZE);
                     a_register(baseline::StoreRow{words + at}[baseline::StoreRow::x]);
@@ -164,6 +165,7 @@ class ProgramCheck {
         const Row r{words + at};
         a_register(r[Row::to]);
         encode(r[Row::encode], true);
+        if (r[Row::frame] != baseline::ABSENT) a_register(r[Row::frame]);
         need(r[Row::count] >= 0 && r[Row::count] <= (end - at - Row::SIZE) / baseline::TermRow::SIZE);
         if (r[Row::group] != baseline::ABSENT)
             need((*this)[H::scale] != baseline::ABSENT && r[Row::group] >= 0 &&
@@ -172,6 +174,17 @@ class ProgramCheck {
         for (int64_t i = 0; i < r[Row::count]; ++i, at += baseline::TermRow::SIZE)
             a_register(baseline::TermRow{words + at}[baseline::TermRow::of]);
         return at;
+    }
+    // The registers and lanes of a step whose NaN results are settled; where the next operation begins.
+    int64_t settle(int64_t at, int64_t end) const {
+        using Row = baseline::SettleRow;
+        need(Row::SIZE <= end - at);
+        const Row r{words + at};
+        for (const auto column : {Row::x, Row::acc, Row::scratch}) a_register(r[column]);
+        at += Row::SIZE;
+        need(r[Row::count] >= 0 && r[Row::count] <= end - at);
+        for (int64_t i = 0; i < r[Row::count]; ++i) lane(words[at + i]);
+        return at + r[Row::count];
     }
 
 public:

@@ -119,36 +119,54 @@ def _finish(total: Span, to: Encode | None, path: str, found: DatapathSpans, hig
 def highest(node: Fused, parts: Sequence[Span]) -> int:
     """The largest label that terms, or zeros, can show to this alignment."""
     shown = [term.zero_exponent for term in node.terms if term.zero_exponent is not None]
-    return max([part.label_high for part in parts] + shown)
+    own = [part.label_high + term.label_offset for part, term in zip(parts, node.terms, strict=True)]
+    return max(own + shown)
 
 
 def never_cuts(node: Fused, parts: Sequence[Span]) -> bool:
-    """Whether the alignment cuts or drops no term."""
+    """Whether the alignment cuts, drops or complements no term."""
+    if node.is_complemented:
+        return False
     top = highest(node, parts)
     for term, part in zip(node.terms, parts, strict=True):
         bits = term.fraction_bits
         if bits is not None and top - bits > part.lowest:
             return False
-        if term.cutoff is not None and top - term.cutoff > part.label_low:
+        if term.cutoff is not None and top - term.cutoff > part.label_low + term.label_offset:
             return False
     return True
 
 
 def _aligned(node: Fused, parts: list[tuple[Span, int]]) -> list[tuple[Span, int]]:
-    """The terms after the alignment: what may be cut may become a zero of its sign, or one last place larger."""
+    """The terms after the alignment, with the labels that they show: what may be cut may become a zero of its sign, or
+    one last place larger."""
     top = highest(node, [part for part, _ in parts])
-    bottom = min(part.label_low for part, _ in parts)
+    bottom = min(part.label_low + term.label_offset for (part, _), term in zip(parts, node.terms, strict=True))
     found = []
     for (part, count), term in zip(parts, node.terms, strict=True):
         bits = term.fraction_bits
         cut = bits is not None and top - bits > part.lowest
-        dropped = term.cutoff is not None and top - term.cutoff > part.label_low
+        dropped = term.cutoff is not None and top - term.cutoff > part.label_low + term.label_offset
         if cut:
             assert bits is not None
             lowest = max(part.lowest, bottom - bits)
             part = replace(part, lowest=lowest, least=lowest, top=max(part.top, top - bits) + 1)
+        if part.top > -FAR:
+            labels = part.label_low + term.label_offset, part.label_high + term.label_offset
+            part = replace(part, label_low=labels[0], label_high=labels[1])
+        if node.is_complemented:
+            part = _complemented(node, part, bottom, top)
         found.append((replace(part, minus_zero=True) if cut or dropped else part, count))
     return found
+
+
+def _complemented(node: Fused, part: Span, bottom: int, top: int) -> Span:
+    """What is one unit of the sum's last place larger, zeros too; the largest label is one of ``bottom`` to ``top``, or
+    what a zero shows."""
+    assert node.last_place is not None
+    low = min([bottom, *(term.zero_exponent for term in node.terms if term.zero_exponent is not None)])
+    unit, high = low - node.last_place, max(part.top, top - node.last_place) + 1
+    return Span(unit, unit, high, high - unit, min(part.label_low, low), max(part.label_high, low), part.minus_zero)
 
 
 def _sum(parts: list[tuple[Span, int]], to: Encode | None) -> Span:

@@ -15,8 +15,8 @@ from mmaprobe.equivalence import encode_rules, record_rules
 from mmaprobe.equivalence.bounds import highest, never_cuts, start_span, trace
 from mmaprobe.equivalence.cases import Case
 from mmaprobe.equivalence.spans import FAR, Span, operand_span
-from mmaprobe.equivalence.zero_signs import sign_is_hidden
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, walk
+from mmaprobe.equivalence.zero_signs import complements, sign_is_hidden
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, Term, walk
 
 Fact = tuple[str, tuple[int, ...]]
 
@@ -106,11 +106,13 @@ def _nothing_cut(case: Case) -> bool:
 def _cuts_alike(case: Case) -> bool:
     """Only the rules of terms that are never cut changed; the others keep theirs."""
     (old, parts), (new, _) = (_alignment(path, _node_place(case), case.spans) for path in (case.old, case.new))
+    if old.complement or new.complement:
+        return False
     for before, after, part in zip(old.terms, new.terms, parts, strict=True):
         rules = [(term.fraction_bits, term.rounding, term.cutoff) for term in (before, after)]
         top = max(highest(node, parts) for node in (old, new))
         whole = all(bits is None or top - bits <= part.lowest for bits, _, _ in rules)
-        near = all(cutoff is None or top - cutoff <= part.label_low for _, _, cutoff in rules)
+        near = all(cutoff is None or top - cutoff <= part.label_low + before.label_offset for _, _, cutoff in rules)
         if not ((rules[0][:2] == rules[1][:2] or whole) and (rules[0][2] == rules[1][2] or near)):
             return False
     return True
@@ -120,6 +122,8 @@ def _zeros_alike(case: Case) -> bool:
     """A zero's exponent that changed is, before and after, below the other terms' labels, or cuts nothing off those
     that it lies above."""
     (old, parts), (new, _) = (_alignment(path, _node_place(case), case.spans) for path in (case.old, case.new))
+    if complements(case.old):
+        return False
     single = [not (isinstance(term.of, Products) and len(term.of.lanes) > 1) for term in old.terms]
     for i, shows in enumerate(zip(old.terms, new.terms, strict=True)):
         zeros = [term.zero_exponent for term in shows]
@@ -128,30 +132,36 @@ def _zeros_alike(case: Case) -> bool:
         if old.to is None and not _hidden_above(case, _node_place(case), zeros):
             return False
         for j, (term, part) in enumerate(zip(old.terms, parts, strict=True)):
-            bits = term.fraction_bits
             for zero in zeros:
-                if zero is None or (i == j and single[i]) or part.label_low >= zero:
+                if zero is None or (i == j and single[i]) or _kept(term, part, zero):
                     continue
-                whole = bits is None or zero - bits <= part.lowest
-                near = term.cutoff is None or zero - term.cutoff <= part.label_low
-                if not (whole and near):
-                    return False
+                return False
     return True
+
+
+def _kept(term: Term, part: Span, label: int) -> bool:
+    """Whether a term is above this label, or nothing is cut off it where that is the largest."""
+    low, bits = part.label_low + term.label_offset, term.fraction_bits
+    whole = bits is None or label - bits <= part.lowest
+    return low >= label or (whole and (term.cutoff is None or label - term.cutoff <= low))
 
 
 def _hidden_above(case: Case, place: str, zeros: list[int | None]) -> bool:
     """Whether the label of a handed-on sum of zeros, one of ``zeros`` or none, raises no exponent above: every term
-    beside it has a label at least as high, up to a rounding or to a term that always shows one."""
+    beside it has a label at least as high, up to a rounding or to a term that always shows one; or cuts nothing off
+    those beside it where they are rounded."""
     while True:
         head, _, tail = place.rpartition(".terms.")
         node, own = record_rules.part_at(case.old, head), int(tail.partition(".")[0] or 0) if head else 0
         if not head or not isinstance(node, Fused):
             return False
         shown = [term.zero_exponent for term in node.terms]
+        zeros = [zero if zero is None else zero + node.terms[own].label_offset for zero in zeros]
         worst = max([zero for zero in (*zeros, shown[own]) if zero is not None], default=-FAR)
         beside = [j for j in range(len(node.terms)) if j != own]
-        if any(case.spans[f"{head}.terms.{j}.of"].label_low < worst for j in beside):
-            return False
+        parts = [(node.terms[j], case.spans[f"{head}.terms.{j}.of"]) for j in beside]
+        if any(part.label_low + term.label_offset < worst for term, part in parts):
+            return node.to is not None and all(_kept(term, part, worst) for term, part in parts)
         if node.to is not None or any((zero := shown[j]) is not None and zero >= worst for j in beside):
             return True
         place = head
@@ -161,6 +171,8 @@ def _labels_alike(case: Case) -> bool:
     """The label rules differ for products with a subnormal operand alone, which are too small to cut anything."""
     nodes = [node for node in walk(case.old.tree) if isinstance(node, Fused)]
     kinds = {case.old.product.label, case.new.product.label}
+    if complements(case.old) or shows_offsets(case.old):
+        return False
     if kinds != {"encoded", "operands"} or case.old.product.to is not None or case.old.scale is not None:
         return False
     a, b = operand_span(case.old.a, case.old.operand_a), operand_span(case.old.b, case.old.operand_b)
@@ -174,6 +186,12 @@ def _labels_alike(case: Case) -> bool:
             if bits is not None and highest_subnormal - bits > part.lowest:
                 return False
     return True
+
+
+def shows_offsets(path: Datapath) -> bool:
+    """Whether a term shows another label than its own."""
+    sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
+    return any(term.label_offset for node in sums for term in node.terms)
 
 
 # -- rules about products

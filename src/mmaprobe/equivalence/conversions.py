@@ -8,6 +8,7 @@ from typing import Any
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, trace
 from mmaprobe.equivalence.spans import Span, exact_in, product_span
+from mmaprobe.equivalence.zero_signs import complements
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -108,7 +109,8 @@ def _converted_once(path: Datapath) -> Datapath:
     more = wide.fraction_bits >= d.fraction_bits + 2 and wide.max_exponent > d.max_exponent
     low = wide.min_exponent - wide.fraction_bits <= d.min_exponent - d.fraction_bits - 2
     signs = (to.zero, to.underflow) == (last.zero, last.underflow) and last.first is None
-    if not (odd and more and low and signs and _contains(wide, d)):
+    alike = last.rounding != "RD" and not complements(path)  # the sign of what cancels
+    if not (odd and more and low and signs and alike and _contains(wide, d)):
         return path
     tree: Any = path.tree
     return replace(path, tree=replace(tree, to=last), result=None)

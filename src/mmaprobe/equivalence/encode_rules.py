@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mmaprobe import formats
 from mmaprobe.equivalence.cases import Case
 from mmaprobe.equivalence.spans import Span, exact_in
+from mmaprobe.equivalence.zero_signs import complements
 from mmaprobe.parameters.datapath import Encode
 
 
@@ -17,16 +18,23 @@ def encodes(case: Case) -> tuple[Encode, Encode, Span, formats.Format]:
     return old, new, case.spans[case.place], formats.get(old.format)
 
 
+def _zeros_alike(case: Case, old: Encode, new: Encode) -> bool:
+    """Whether zero sums have the same sign where it shows: rounding down makes it that of what cancels, in the sums
+    inside as well, whose zeros a complement sees."""
+    positive = old.zero == "positive" and not complements(case.old)
+    return case.place == "product.to" or positive or "RD" not in (old.rounding, new.rounding)
+
+
 def never_rounds(case: Case) -> bool:
     old, new, span, fmt = encodes(case)
-    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
+    zeros = _zeros_alike(case, old, new)
     exact = exact_in(span, fmt.fraction_bits, fmt.min_exponent)
     return fmt.infinity and zeros and exact and _stays_finite(span, old) and old.first is None
 
 
 def flushed_or_exact(case: Case) -> bool:
     old, new, span, fmt = encodes(case)
-    zeros = case.place == "product.to" or old.zero == "positive" or "RD" not in (old.rounding, new.rounding)
+    zeros = _zeros_alike(case, old, new)
     fits = span.width <= fmt.fraction_bits and old.first is None and old.subnormals != "keep"
     alike = old.overflow != "ieee" or _direction(old.rounding) == _direction(new.rounding)
     return fmt.infinity and zeros and fits and (alike or _stays_finite(span, old))

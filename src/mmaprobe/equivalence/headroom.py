@@ -33,7 +33,8 @@ def headroom(datapath: Datapath, node: Node) -> int:
         return max(headroom(datapath, part) for part in node.terms) + (_terms(node) - 1).bit_length()
     if isinstance(node, Fused) and node.to is None:
         up = any(term.rounding != "RZ" for term in node.terms)
-        return max(headroom(datapath, term.of) for term in node.terms) + up + (_terms(node) - 1).bit_length()
+        top = max(headroom(datapath, term.of) - term.label_offset for term in node.terms)
+        return max(top, 0) + up + node.is_complemented + (_terms(node) - 1).bit_length()
     return 1
 
 

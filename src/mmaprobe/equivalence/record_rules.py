@@ -8,6 +8,7 @@ from functools import lru_cache
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, trace
 from mmaprobe.equivalence.conversions import labels_read, odd_first, products_fit, rounded_alike
+from mmaprobe.equivalence.floored_groups import floored_again
 from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
 from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
 from mmaprobe.equivalence.spans import FAR, operand_span
@@ -85,6 +86,8 @@ def _small_products(old: Datapath, new: Datapath, place: str) -> bool:
         return False
     parts = [term.of if isinstance(term, Term) else term for term in tree.terms]
     inside = [part for part in parts if not isinstance(part, Accumulator)]
+    if any(isinstance(node, Fused) and node.complement for node in walk(tree)):
+        return False
     if len(inside) + 1 != len(parts) or any(_has_accumulator(part) for part in inside) or tree.to is None:
         return False
     c, d, limit = formats.get(old.c), formats.get(tree.to.format), old.product.overflow_exponent
@@ -109,15 +112,21 @@ def _small_products(old: Datapath, new: Datapath, place: str) -> bool:
 
 
 def _c_is_whole(tree: Fused | Exact, bits: int) -> bool:
-    """Whether C, where its label is the largest, is not cut or only toward zero."""
+    """Whether C, where the label that it shows is the largest, is not cut or only toward zero."""
     if isinstance(tree, Exact):
         return not tree.scaled
-    rules = [(term.fraction_bits, term.rounding) for term in tree.terms if isinstance(term.of, Accumulator)]
-    return all(n is None or n >= bits or rounding == "RZ" for n, rounding in rules)
+    rules = [
+        (term.fraction_bits, term.rounding, term.label_offset)
+        for term in tree.terms
+        if isinstance(term.of, Accumulator)
+    ]
+    return all(n is None or n - offset >= bits or rounding == "RZ" for n, rounding, offset in rules)
 
 
 def _added(tree: Fused | Exact, top: int) -> int:
-    """The place of what the alignment to an exponent ``top`` can add to the size of a term other than C."""
+    """The place of what the alignment of a C of exponent ``top`` can add to the size of a term other than it."""
+    if isinstance(tree, Fused):
+        top += max(0, *(term.label_offset for term in tree.terms))
     rules = [] if isinstance(tree, Exact) else [
         (term.fraction_bits, term.rounding) for term in tree.terms if not isinstance(term.of, Accumulator)
     ]  # fmt: skip
@@ -158,7 +167,8 @@ def _grows(old: Datapath, new: Datapath, place: str) -> bool:
 
 
 def _same_chain(old: Datapath, new: Datapath, place: str) -> bool:
-    return _same_but_steps(old, new) and _chain(old) is not None and _chain(old) == _chain(new)
+    by_cause = old.special.nan == "cause"  # which a step says
+    return not by_cause and _same_but_steps(old, new) and _chain(old) is not None and _chain(old) == _chain(new)
 
 
 def _same_but_steps(old: Datapath, new: Datapath) -> bool:
@@ -233,6 +243,8 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "cut again": (cut_again, "where the alignment cuts this term, the sum is cut again, downward and no lower"),
     "zero cut again": (zero_cut_again, "with C zero the sum is cut again, downward and no lower than by the exponent "
                        "of C's zero"),
+    "floored again": (lambda old, new, place: floored_again(old, new), "of two products cut downward together at most "
+                      "one loses bits, and the sum that they enter is cut downward again, no finer"),
     "every kind of operand": (lambda old, new, place: nan_rules_agree(old, new), "the NaN rules agree on every choice "
                               "of zero, finite, infinite and NaN operands; each was evaluated"),
     "odd first": (lambda old, new, place: odd_first(old, new), "a rounding to odd with two more bits loses nothing "

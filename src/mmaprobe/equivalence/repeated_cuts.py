@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmaprobe import formats
 from mmaprobe.equivalence.headroom import granularity, headroom
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, walk
 
 
 def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
@@ -25,6 +25,8 @@ def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     if index is None or not isinstance(tree, Fused) or not isinstance(rival, Fused) or tree.to is None or old == new:
         return False
     if len(tree.terms) != 2 or len(rival.terms) != 2 or not isinstance(tree.terms[1 - index].of, Accumulator):
+        return False
+    if not _plain(tree):
         return False
     term, c, first = tree.terms[index], tree.terms[1 - index], tree.to.first
     mine, other = term.fraction_bits, rival.terms[index].fraction_bits
@@ -54,6 +56,8 @@ def zero_cut_again(old: Datapath, new: Datapath, place: str) -> bool:
         return False
     if len(tree.terms) != 2 or len(rival.terms) != 2 or not isinstance(tree.terms[index].of, Accumulator):
         return False
+    if not _plain(tree):
+        return False
     c, term, first = tree.terms[index], tree.terms[1 - index], tree.to.first
     other = rival.terms[index].zero_exponent
     terms = tuple(replace(t, zero_exponent=other) if i == index else t for i, t in enumerate(tree.terms))
@@ -65,6 +69,12 @@ def zero_cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     down = first[1] == term.rounding == "RD" and tree.to.rounding != "RD"
     low = formats.get(tree.to.format).min_exponent + bits - first[0]
     return down and all(zero is None or zero <= low for zero in (c.zero_exponent, other))
+
+
+def _plain(tree: Fused) -> bool:
+    """Whether no term, inside too, shows another label than its own or is complemented."""
+    sums = [node for node in walk(tree) if isinstance(node, Fused)]
+    return not any(node.complement or any(term.label_offset for term in node.terms) for node in sums)
 
 
 def _index(place: str) -> int | None:

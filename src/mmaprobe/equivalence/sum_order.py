@@ -140,12 +140,18 @@ def _open(node: Node, path: str, found: DatapathSpans, above: int | None = None)
     if isinstance(node, Fused):
         parts = [found.spans[f"{path}.terms.{i}.of"] for i in range(len(node.terms))]
         shown = [term.zero_exponent for term in node.terms]
-        inside = [_open(t.of, f"{path}.terms.{i}.of", found, shown[i]) for i, t in enumerate(node.terms)]
+        same = [None if term.label_offset else term.zero_exponent for term in node.terms]
+        inside = [_open(t.of, f"{path}.terms.{i}.of", found, same[i]) for i, t in enumerate(node.terms)]
         low = min(part.label_low for part in parts)
-        unlabelled = node.to is not None or all(zero is None or (zero == above and zero <= low) for zero in shown)
+        own = not any(term.label_offset for term in node.terms)
+        unlabelled = node.to is not None or (
+            own and all(zero is None or (zero == above and zero <= low) for zero in shown)
+        )
         if never_cuts(node, parts) and unlabelled:
             return Exact(tuple(inside), node.to)
-        terms = (replace(term, of=of) for term, of in zip(node.terms, inside, strict=True))
+        terms = tuple(replace(term, of=of) for term, of in zip(node.terms, inside, strict=True))
+        if node.is_complemented:
+            return replace(node, terms=terms)
         top = highest(node, parts)
         return replace(node, terms=tuple(t for term in terms for t in _dissolved(term, found.spans["product"], top)))
     if not isinstance(node, Exact):
@@ -167,7 +173,7 @@ def _dissolved(term: Term, product: Span, top: int) -> list[Term]:
     if not isinstance(group, Exact) or group.to is not None or group.scaled or term.cutoff is not None:
         return [term]
     whole = bits is None or top - bits <= product.lowest
-    hidden = zero is None or zero <= product.label_low
+    hidden = zero is None or zero <= product.label_low + term.label_offset
     if not whole or not hidden or not all(isinstance(part, Products) for part in group.terms):
         return [term]
     return [replace(term, of=part) for part in group.terms]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mmaprobe.equivalence.spans import Span
-from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fma, Fused, Node, Products
+from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
 
 
 def sign_is_hidden(datapath: Datapath, place: str, spans: dict[str, Span]) -> bool:
@@ -15,6 +15,8 @@ def sign_is_hidden(datapath: Datapath, place: str, spans: dict[str, Span]) -> bo
     sign (but when rounding down), and where a node's zeros are positive too.
     ``spans`` bounds the terms; KeyError for one that it lacks.
     """
+    if complements(datapath):
+        return False
     hidden = list(_hidden(datapath.tree, "tree", False, spans, None))
     if place in OPERANDS:
         found = [lost for _, kind, lost in hidden if kind == OPERANDS[place]]
@@ -48,6 +50,11 @@ def _hidden(
     if isinstance(node, Fma):
         safe = never_down and not spans[f"{path}.chain"].minus_zero
         yield f"{path}.product", "product", lost or positive or safe
+
+
+def complements(datapath: Datapath) -> bool:
+    """Whether a sum complements terms by their signs, those of zeros too: then every zero's sign may show."""
+    return any(isinstance(node, Fused) and node.is_complemented for node in walk(datapath.tree))
 
 
 def _parts(node: Node, path: str) -> list[tuple[str, Node]]:

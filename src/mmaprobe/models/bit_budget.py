@@ -79,8 +79,8 @@ def addends(node: Fused | Exact) -> tuple[Node, ...]:
         return ()
     if isinstance(node, Exact):
         return () if node.scaled else nodes
-    rules = {(term.fraction_bits, term.zero_exponent, term.cutoff) for term in node.terms}
-    return nodes if rules == {(None, None, None)} else ()
+    rules = {(term.fraction_bits, term.zero_exponent, term.cutoff, term.label_offset) for term in node.terms}
+    return nodes if rules == {(None, None, None, 0)} else ()
 
 
 @lru_cache(maxsize=256)
@@ -185,7 +185,14 @@ class _Walk:
         return scaled._replace(labels=scales.labels, over=sum_.high + scales.over)
 
     def _fused(self, node: Fused) -> Bounds:
-        parts = [(self.node(of), _count(of), bits, zero) for of, bits, zero in map(_RULES, node.terms)]
+        complemented = node.is_complemented
+        parts = []
+        for of, bits, zero, offset in map(_RULES, node.terms):
+            part = self.node(of)
+            if offset or complemented:  # seen from the label shown; a cut term may be one last place larger
+                labels = (part.labels[0] + offset, part.labels[1] + offset)
+                part = part._replace(labels=labels, over=max(part.over - offset, -(bits or 0)) + complemented)
+            parts.append((part, _count(of), bits, zero))
         return self._sum(node, tuple(parts))
 
     def _sum(self, node: Fused | Exact, parts: Parts) -> Bounds:
@@ -196,7 +203,7 @@ class _Walk:
         return found
 
 
-_RULES = attrgetter("of", "fraction_bits", "zero_exponent")
+_RULES = attrgetter("of", "fraction_bits", "zero_exponent", "label_offset")
 
 
 def _count(node: Node) -> int:

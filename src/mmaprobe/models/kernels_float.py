@@ -51,7 +51,9 @@ def like(path: Datapath, tree: Node, **fields: Any) -> Datapath:
     Where every NaN is one code, the rules that choose among NaNs say nothing.
     """
     given = path.special
-    special = Special("canonical", given.code, given.priority, given.quiet, given.signalling_first)
+    special = Special(
+        "canonical", given.code, given.priority, given.quiet, given.signalling_first, given.factor_code
+    )  # fmt: skip
     return Datapath(path.a, path.b, path.c, path.d, path.k, tree, path.step, special=special, **fields)
 
 

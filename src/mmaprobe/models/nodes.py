@@ -188,6 +188,8 @@ def _fused(node: Fused, step: Step, outer: Encode) -> Numbers:
     top = np.concatenate(labels, -1).max(-1)
     base = np.where(top == ABSENT, 0, top)[:, None]
     aligned = [_align(value, label, base, term) for value, label, term in zip(terms, labels, node.terms, strict=True)]
+    if node.is_complemented:
+        aligned = [_complemented(value, top, node, step) for value in aligned]
     value = total(beside(aligned), top, to.rounding, step.rule)
     if step.trace is not None:
         step.trace.record("fused", node, terms=terms, labels=labels, aligned=aligned, maximum=top, sum=value)
@@ -197,7 +199,8 @@ def _fused(node: Fused, step: Step, outer: Encode) -> Numbers:
 def _labels(value: Numbers, term: Term) -> Ints:
     """The exponents that a term shows to the maximum."""
     zero = term.zero_exponent
-    return value.label if zero is None else np.where(value.label == ABSENT, zero, value.label)
+    shown = value.label if term.label_offset == 0 else value.label + term.label_offset
+    return np.where(value.label == ABSENT, ABSENT if zero is None else zero, shown)
 
 
 def _align(value: Numbers, label: Ints, base: Ints, term: Term) -> Numbers:
@@ -205,3 +208,17 @@ def _align(value: Numbers, label: Ints, base: Ints, term: Term) -> Numbers:
     if term.cutoff is not None:
         value = replace(value, significand=np.where(label < base - term.cutoff, 0, value.significand))
     return value if term.fraction_bits is None else cut(value, base - term.fraction_bits, term.rounding)
+
+
+def _complemented(value: Numbers, top: Ints, node: Fused, step: Step) -> Numbers:
+    """Cut terms, those of another sign than the accumulator's one unit of the sum's last place larger; nothing where no
+    term shows an exponent."""
+    assert node.last_place is not None
+    place = np.where(top == ABSENT, 0, top)[:, None] - node.last_place
+    frame = step.accumulator.negative & ~step.accumulator.nan.flag
+    other = (value.negative != frame[:, None]) & (top != ABSENT)[:, None]
+    shift = np.where(value.significand == 0, 0, value.exponent - place)
+    width = value.width + int(shift.max(initial=0)) + 1
+    significand = value.within(width).significand
+    significand = (significand << (shift.astype(object) if significand.dtype == object else shift)) + other
+    return replace(value, significand=significand, exponent=np.broadcast_to(place, shift.shape), width=width)

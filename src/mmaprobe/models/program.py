@@ -28,6 +28,7 @@ from mmaprobe.models.program_rows import (
     NEVER,
     NO_LABEL,
     PRODUCT,
+    SETTLE,
     STORE,
     SUM,
     UNCUT,
@@ -60,11 +61,11 @@ Indices = NDArray[np.int64]
 _CODE = COLUMNS["header"].index("code")
 _LABELS = {"encoded": 0, "operands": 1, "normalised": 2}
 _MULTIPLY = {"exact": 0, "and": 1, "xor": 2}
-_NAN_RULES = {"canonical": 0, "global": 1, "local": 2}
+_NAN_RULES = {"canonical": 0, "global": 1, "local": 2, "cause": 3}
 _WHERE = {"product": 1, "group": 2}
 
 
-_RULES = attrgetter("fraction_bits", "rounding", "zero_exponent", "cutoff")
+_RULES = attrgetter("fraction_bits", "rounding", "zero_exponent", "cutoff", "label_offset")
 
 
 class Rules(NamedTuple):
@@ -74,6 +75,7 @@ class Rules(NamedTuple):
     rounding: str = Term.rounding
     zero_exponent: int | None = None
     cutoff: int | None = None
+    label_offset: int = 0
 
 
 _WHOLE = Rules()
@@ -186,9 +188,19 @@ class _Builder:
         lists: tuple[list[Any], ...] = (self.code, self.sums, self.inside, self.of_lanes)
         begin = [len(each) for each in lists]
         result = self.node(self.datapath.tree, lanes, acc, root)
+        if self.datapath.special.nan == "cause":
+            self._settle(lanes, result, acc)
         code, sums, inside, of_lanes = (slice(at, len(each)) for at, each in zip(begin, lists, strict=True))
         self.known[key] = StepCode(code, sums, inside, of_lanes, result, tuple(self.free), self.registers, [], [])
         return result
+
+    def _settle(self, lanes: tuple[int, ...], result: int, acc: int) -> None:
+        """The codes of a step's NaN results by their causes."""
+        scratch = self.take()
+        self.code += [SETTLE, result, acc, scratch, len(lanes)]
+        for place in range(len(lanes)):
+            self.code.append(self.lane(lanes, place, 0))
+        self.drop(scratch, acc)
 
     def _again(self, step: StepCode, lanes: tuple[int, ...]) -> int:
         step.shifts.append(len(self.code) - step.code.start)
@@ -278,7 +290,8 @@ class _Builder:
         grid = finest if anchor is None else anchor
         self.sums.append(len(self.code))
         self.code += [
-            SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group, count
+            SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group,
+            acc if isinstance(node, Fused) and node.complement else ABSENT, count,
         ]  # fmt: skip
         for registers, rules in terms:
             self._terms(registers, rules, acc)
@@ -357,6 +370,7 @@ class _Builder:
             "product_encode": self.encode(product.to),
             "nan": _NAN_RULES[special.nan],
             "nan_code": special.code,
+            "factor_code": special.factor_code,
             "quiet": special.quiet,
             "signalling_first": special.signalling_first,
             "product_order": b_first,
@@ -397,6 +411,7 @@ def _term_columns(rules: Rules) -> tuple[int, ...]:
         rounding_table(rules.rounding),
         NO_LABEL if rules.zero_exponent is None else rules.zero_exponent,
         NEVER if rules.cutoff is None else rules.cutoff,
+        rules.label_offset,
     )
 
 

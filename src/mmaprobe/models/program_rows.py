@@ -12,16 +12,17 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import Encode, Operand
 
-VERSION = 3
+VERSION = 4
 """The version of programs, which ``csrc/model/program.hpp`` states too."""
-OPCODES = ("PRODUCT", "LOAD_C", "ZERO", "FMA", "ADD", "SUM", "CONVERT", "STORE")
-PRODUCT, LOAD_C, ZERO, FMA, ADD, SUM, CONVERT, STORE = range(len(OPCODES))
+OPCODES = ("PRODUCT", "LOAD_C", "ZERO", "FMA", "ADD", "SUM", "CONVERT", "SETTLE", "STORE")
+PRODUCT, LOAD_C, ZERO, FMA, ADD, SUM, CONVERT, SETTLE, STORE = range(len(OPCODES))
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "header": (
         "version", "words", "width", "k", "registers", "code", "code_end", "a", "b", "c", "scale", "scale_size",
-        "scale_where", "d", "label", "overflow_exponent", "multiply", "product_encode", "nan", "nan_code", "quiet",
-        "signalling_first", "product_order", "fma_order", "priority", "priority_count", "kernel", "rules",
+        "scale_where", "d", "label", "overflow_exponent", "multiply", "product_encode", "nan", "nan_code",
+        "factor_code", "quiet", "signalling_first", "product_order", "fma_order", "priority", "priority_count",
+        "kernel", "rules",
     ),
     "operand": (
         "bytes", "kind", "mask", "flip", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
@@ -44,9 +45,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "ZERO": ("to",),
     "FMA": ("to", "x", "y", "lane", "encode", "down"),
     "ADD": ("to", "x", "y", "encode", "down"),
-    "SUM": ("to", "encode", "down", "anchored", "grid", "group", "count"),
-    "term": ("of", "fraction_bits", "table", "zero_exponent", "cutoff"),
+    "SUM": ("to", "encode", "down", "anchored", "grid", "group", "frame", "count"),
+    "term": ("of", "fraction_bits", "table", "zero_exponent", "cutoff", "label_offset"),
     "CONVERT": ("to", "encode"),
+    "SETTLE": ("x", "acc", "scratch", "count"),
     "STORE": ("x", "encode"),
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ Bools = NDArray[np.bool_]
 
 
 class Nans(NamedTuple):
-    """Which values are NaN; under the local rule also the code (of d) that each carries."""
+    """Which values are NaN; where the rule carries codes along, also the code (of d) of each."""
 
     flag: Bools
     code: NDArray[np.uint64] | None = None
@@ -81,6 +81,10 @@ class NanRule:
         return self.special.nan == "local"
 
     @property
+    def by_cause(self) -> bool:
+        return self.special.nan == "cause"
+
+    @property
     def order(self) -> tuple[str, ...]:
         """The operands ``a``, ``b``, ``acc`` of an fma in the order in which their NaNs win."""
         named = tuple(name for name in self.special.priority if name in ("a", "b", "acc"))
@@ -114,11 +118,28 @@ class NanRule:
         some = pick.any(-1)
         return Nans(flag, np.where(some, code, np.uint64(self.special.code)), flag & some & loud)
 
+    def start_codes(self, fmt: Format | None, bits: Bits | None, count: int) -> NDArray[np.uint64]:
+        """Under the rule by cause, the codes of the NaNs among operand c; those of other values mean nothing."""
+        if not self.by_cause or fmt is None or bits is None or not fmt.is_float:
+            return np.full(count, self.special.code, np.uint64)
+        return convert(fmt, bits, self.result)
+
+    def settled_codes(
+        self, before: Nans, codes: NDArray[np.uint64], factors: Bools, invalid: Bools
+    ) -> NDArray[np.uint64]:
+        """Under the rule by cause, the codes of a step's NaN results.
+
+        ``before`` and ``codes`` are the accumulator's; ``factors``: one of the step's a and b is a NaN; ``invalid``:
+        one of its products is, or they are infinities of both signs.
+        """
+        kept = codes | np.uint64(self.result.quiet_bit if self.special.quiet else 0)
+        code = np.where(before.flag & ~invalid, kept, np.uint64(self.special.code))
+        return np.where(factors, np.uint64(self.special.factor_code), code)
+
     def result_codes(self, nans: Nans, operand: dict[str, tuple[Format, Bits]]) -> NDArray[np.uint64]:
         """The code of d for every NaN result; ``operand`` gives the bits named in ``priority``."""
         code = np.full(nans.flag.shape, self.special.code, np.uint64)
-        if self.local:
-            assert nans.code is not None
+        if nans.code is not None:
             return nans.code
         if self.special.nan == "global":
             rows = np.flatnonzero(nans.flag)

@@ -8,6 +8,7 @@ fit in 61 bits are Python integers.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
@@ -15,7 +16,7 @@ from mmaprobe.formats import Format
 from mmaprobe.models.nodes import Step, form_products, run
 from mmaprobe.models.numbers import Numbers, conditioned, read_operands, zeros
 from mmaprobe.models.rounding import encode
-from mmaprobe.models.special import NanRule
+from mmaprobe.models.special import Bools, NanRule, Nans
 from mmaprobe.models.trace import Trace
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
@@ -66,6 +67,9 @@ def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
         accumulator = read_operands(formats.get(datapath.c), vectors.c, datapath.operand_c, rule)
     scales = _scales(datapath, vectors, rule)
     root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
+    codes = rule.start_codes(
+        formats.get(datapath.c) if datapath.c else None, _conditioned_c(datapath, vectors), vectors.size
+    )
     for index, lanes in enumerate(datapath.steps):
         step = _step(datapath, rule, lanes, (a, b), scales, accumulator, trace)
         if trace is not None:
@@ -75,13 +79,32 @@ def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
                 products=step.products,
             )  # fmt: skip
         accumulator = run(datapath.tree, step, root)
+        if rule.by_cause:
+            codes = _settled(step, codes)
     done = encode(accumulator, datapath.result or Encode(format=datapath.d), rule)
     code = done.bits.astype(np.uint64)
     nan = done.numbers.nan
+    if rule.by_cause:  # a NaN that the last conversion makes is none of the steps'
+        nan = Nans(nan.flag, np.where(accumulator.nan.flag, codes, np.uint64(rule.special.code)))
     code = np.where(nan.flag, rule.result_codes(nan, _operands(datapath, vectors)), code)
     if trace is not None:
         trace.record("result", bits=code, value=done.numbers, nan=nan.flag)
     return code.astype(d.dtype)
+
+
+def _conditioned_c(datapath: Datapath, vectors: Batch) -> Bits | None:
+    if datapath.c is None or vectors.c is None:
+        return None
+    return conditioned(formats.get(datapath.c), vectors.c, datapath.operand_c)
+
+
+def _settled(step: Step, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The codes of a step's NaN results by their causes."""
+    p = step.products
+    up, down = ((p.infinite & side).any(-1) for side in (~p.negative, p.negative))
+    invalid: Bools = np.asarray(p.nan.flag.any(-1) | (up & down))
+    factors: Bools = np.asarray((step.a.nan.flag | step.b.nan.flag).any(-1))
+    return step.rule.settled_codes(step.accumulator.nan, codes, factors, invalid)
 
 
 def _scales(datapath: Datapath, vectors: Batch, rule: NanRule) -> tuple[Numbers, ...]:
@@ -118,7 +141,7 @@ def _operands(datapath: Datapath, vectors: Batch) -> dict[str, tuple[Format, Bit
     a, b = conditioned(of_a, vectors.a, datapath.operand_a), conditioned(of_b, vectors.b, datapath.operand_b)
     found = {f"a{k}": (of_a, a[:, k]) for k in range(datapath.k)}
     found |= {f"b{k}": (of_b, b[:, k]) for k in range(datapath.k)}
-    if datapath.c is not None and vectors.c is not None:
-        of_c = formats.get(datapath.c)
-        found["c"] = (of_c, conditioned(of_c, vectors.c, datapath.operand_c))
+    c = _conditioned_c(datapath, vectors)
+    if datapath.c is not None and c is not None:
+        found["c"] = (formats.get(datapath.c), c)
     return found

@@ -16,7 +16,6 @@ from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
     Datapath,
-    Encode,
     Exact,
     Fma,
     Fused,
@@ -168,31 +167,32 @@ def _cut_where_uncut(tree: Node, datapath: Datapath, with_c: bool, most: int) ->
         if isinstance(node, Fma):
             return _links(node, sum_of)
         if isinstance(node, Add):
-            return sum_of((Term(node.x), Term(node.y)), node.to)
+            return sum_of(Fused((Term(node.x), Term(node.y)), node.to))
         if isinstance(node, Exact) and not node.scaled:
-            return sum_of(tuple(map(Term, node.terms)), node.to) if _count(node.terms) > 1 else node
+            return sum_of(Fused(tuple(map(Term, node.terms)), node.to)) if _count(node.terms) > 1 else node
         if isinstance(node, Fused) and _count(term.of for term in node.terms) > 1:
-            return sum_of(node.terms, node.to)
+            return sum_of(node)
         return node
 
-    def sum_of(terms: tuple[Term, ...], to: Encode | None) -> Node:
-        last = max(_depth(Fused(terms, to), datapath), 0)
-        kept = [term.fraction_bits is None or term.fraction_bits > last for term in terms]
+    def sum_of(node: Fused) -> Node:
+        last = max(_depth(node, datapath), 0)
+        kept = [term.fraction_bits is None or term.fraction_bits > last for term in node.terms]
         if not any(kept):
-            return Fused(terms, to)
+            return node
         deep.append(min(last, most))
-        cut = (replace(term, fraction_bits=deep[-1], rounding="RZ") for term in terms)
-        return Fused(tuple(new if whole else old for new, old, whole in zip(cut, terms, kept, strict=True)), to)
+        cut = (replace(term, fraction_bits=deep[-1], rounding="RZ") for term in node.terms)
+        terms = tuple(new if whole else old for new, old, whole in zip(cut, node.terms, kept, strict=True))
+        return replace(node, terms=terms)
 
     return map_node(tree, cut), deep
 
 
-def _links(chain: Fma, sum_of: Callable[[tuple[Term, ...], Encode], Node]) -> Node:
+def _links(chain: Fma, sum_of: Callable[[Fused], Node]) -> Node:
     """A chain as one sum of two terms after the other; what begins with zero begins with its first product."""
     alone = isinstance(chain.acc, Zero)
     total: Node = Fma(chain.acc, chain.lanes[:1], chain.to) if alone else chain.acc
     for lane in chain.lanes[alone:]:
-        total = sum_of((Term(total), Term(Products((lane,)))), chain.to)
+        total = sum_of(Fused((Term(total), Term(Products((lane,)))), chain.to))
     return total
 
 

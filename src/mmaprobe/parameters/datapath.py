@@ -194,7 +194,8 @@ class Term:
     ``fraction_bits`` None keeps every bit.  ``zero_exponent`` is the exponent
     that the term shows to the maximum where it is zero; None leaves it out.
     ``cutoff``: the term is dropped when its exponent is below the largest
-    exponent minus ``cutoff``; None never drops it.
+    exponent minus ``cutoff``; None never drops it.  ``label_offset``: the term shows its label plus this, to the
+    maximum and to its cutoff.
     """
 
     of: Node = field(metadata=says("what it is"))
@@ -206,6 +207,7 @@ class Term:
         default=None, metadata=says("exponent that a zero shows", "zero_exponent", ends=True)
     )
     cutoff: int | None = field(default=None, metadata=says("distance at which a term is dropped", "number"))
+    label_offset: int = field(default=0, metadata=says("how much higher its exponent is shown", "offset", "aligned"))
 
     def __post_init__(self) -> None:
         checks.a(NODES, "of", self.of)
@@ -213,6 +215,7 @@ class Term:
         checks.words("alignment", self)
         checks.whole("zero_exponent", self.zero_exponent, -MOST_BITS, MOST_BITS, optional=True)
         checks.whole("cutoff", self.cutoff, 0, MOST_BITS, optional=True)
+        checks.whole("label_offset", self.label_offset, -MOST_BITS, MOST_BITS)
 
 
 @hashed_once
@@ -221,14 +224,30 @@ class Fused:
     """Align terms to the largest exponent, cut each at its ``fraction_bits`` below it, add exactly.
 
     ``to`` None hands the exact sum on (with the largest exponent as its label).
+    ``complement``: terms are negated by ones' complement in the frame of c's sign: a term of the other sign, a zero
+    too, is one unit of the sum's last place larger.  A sum of which a term keeps every bit has no last place, and
+    nothing is complemented.
     """
 
     terms: tuple[Term, ...] = field(metadata=says("terms"))
     to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
+    complement: bool = field(default=False, metadata=says("ones' complement in the frame of c's sign", "rare"))
 
     def __post_init__(self) -> None:
         checks.items("terms of fused", self.terms, Term)
         checks.a(Encode, "to of fused", self.to, optional=True)
+        checks.flag("complement", self.complement)
+
+    @property
+    def last_place(self) -> int | None:
+        """How far below the largest exponent the last place of the sum lies; None where a term keeps every bit."""
+        bits = [term.fraction_bits for term in self.terms]
+        return None if None in bits else max(filter(None, bits), default=0)
+
+    @property
+    def is_complemented(self) -> bool:
+        """Whether a term can be complemented."""
+        return self.complement and self.last_place is not None
 
     @staticmethod
     def alike(
@@ -318,16 +337,19 @@ class Special:
     without one an invalid operation gives ``code``.  ``local``: every node
     chooses among its own operands, in the order ``priority`` of ``a b acc``
     for Fma, x before y for Add, and a before b for a product; an invalid
-    operation makes ``code`` right there.
+    operation makes ``code`` right there.  ``cause``: a step with a NaN among its
+    a and b gives ``factor_code``; else one with an invalid product, or infinities of both signs among
+    its products, gives ``code``; else the NaN of c, or what an earlier step gave, stays; else it is ``code``.
     ``quiet`` sets the quiet bit of a propagated payload.  ``signalling_first``:
     signalling NaNs win over quiet ones.  A code is one of d; the default is f32's, of a narrower d its low bits.
     """
 
-    nan: Literal["canonical", "global", "local"] = field(default="canonical", metadata=says("rule"))
+    nan: Literal["canonical", "global", "local", "cause"] = field(default="canonical", metadata=says("rule"))
     code: int = field(default=0x7FFFFFFF, metadata=says("code", "code"))
-    priority: tuple[str, ...] = field(default=(), metadata=says("priority", "priority", "payloads"))
+    priority: tuple[str, ...] = field(default=(), metadata=says("priority", "priority", "choices"))
     quiet: bool = field(default=True, metadata=says("quieting", "flag", "payloads"))
-    signalling_first: bool = field(default=False, metadata=says("signalling ones first", "flag", "payloads"))
+    signalling_first: bool = field(default=False, metadata=says("signalling ones first", "flag", "choices"))
+    factor_code: int = field(default=0x7FFFFFFF, metadata=says("code of a NaN among a and b", "code", "causes"))
 
     def __post_init__(self) -> None:
         checks.words("special", self)
@@ -336,6 +358,7 @@ class Special:
             raise UsageError(f"priority is {brief(self.priority)}; it must be a tuple of names such as a0, b0, c")
         checks.flag("quiet", self.quiet)
         checks.flag("signalling_first", self.signalling_first)
+        checks.whole("NaN code of a and b", self.factor_code, 0, (1 << 64) - 1)
 
 
 @hashed_once
@@ -513,12 +536,16 @@ def _check_special(path: Datapath) -> None:
     checks.a(Special, "special", path.special)
     rule, d = path.special, formats.get(path.d)
     some = (path.a, path.b, path.c, path.root.format)
-    if rule.code != Special.code and any(name and formats.get(name).is_float for name in (*some, path.d)):
-        checks.whole(f"NaN code ({d.name})", rule.code, 0, (1 << d.container_bits) - 1)
+    if any(name and formats.get(name).is_float for name in (*some, path.d)):
+        for what, code in (("NaN code", rule.code), ("NaN code of a and b", rule.factor_code)):
+            if code != Special.code:
+                checks.whole(f"{what} ({d.name})", code, 0, (1 << d.container_bits) - 1)
     if rule.nan == "canonical":
         return
     if d.nan_code is None:
         raise UsageError(f"NaN rule is {rule.nan}; {d.name} has no NaN to carry a payload, it must be canonical")
+    if rule.nan == "cause" and rule.priority:
+        raise UsageError(f"priority is {brief(' '.join(rule.priority))}; under cause there is none, it must be empty")
     names = _operand_names(path.k, path.c is not None) if rule.nan == "global" else frozenset(("a", "b", "acc"))
     for name in rule.priority:
         if name not in names:

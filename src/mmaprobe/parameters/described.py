@@ -18,13 +18,14 @@ from mmaprobe import formats
 
 Kind = Literal[
     "word", "flag", "number", "rounding", "first", "overflow", "sign", "zero_exponent", "fraction_bits", "multiply",
-    "lanes", "code", "priority", "fixed",
+    "lanes", "code", "priority", "offset", "rare", "fixed",
 ]  # fmt: skip
-"""How the values beside its own are found: other words, one more and one less, ...; ``fixed``: by a change of the
-structure alone."""
-Where = Literal["always", "float", "cut", "flushed", "aligned", "payloads"]
+"""How the values beside its own are found: other words, one more and one less, ...; ``rare``: as where nothing is
+said; ``fixed``: by a change of the structure alone."""
+Where = Literal["always", "float", "cut", "flushed", "aligned", "payloads", "choices", "causes"]
 """Where a field means something: in floats, where something is cut, where tiny results are flushed, where products are
-aligned, where NaN payloads travel."""
+aligned, where NaN payloads travel, where one of several is chosen,
+where codes are those of causes."""
 _KEY = "described"
 
 

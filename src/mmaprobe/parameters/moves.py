@@ -151,7 +151,7 @@ def _joined(tree: Node, to: Encode) -> Iterator[tuple[str, Node]]:
         parts = [term.of for term in tree.terms if not isinstance(term.of, Accumulator)]
         if len(parts) == 1 and isinstance(parts[0], Fused) and parts[0].to is None:
             c_too = replace(parts[0].terms[0], of=Accumulator(), cutoff=None)
-            yield "among the products", Fused((*parts[0].terms, c_too), to)
+            yield "among the products", replace(tree, terms=(*parts[0].terms, c_too), to=to)
     rest = _without_c(tree) if isinstance(tree, Add) else None
     if isinstance(rest, Add):
         yield "before the products", _into_first(rest)

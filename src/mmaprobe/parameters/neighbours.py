@@ -32,7 +32,8 @@ def neighbours(datapath: Datapath) -> tuple[Neighbour, ...]:
     Numbers (fraction bits, zero exponent, cut-off, product overflow) move by
     one and vanish; each rounding becomes each other one; every choice becomes
     each other choice where it can matter in the formats; the NaN code changes
-    sign, a payload bit, or becomes the format's plain one; steps halve and
+    sign, a payload bit, or becomes the format's plain one; a label that is shown elsewhere moves by one, or not
+    at all, and a sum that complements does not; steps halve and
     double; lanes, steps and operands change places.
     """
     found: dict[Datapath, Neighbour] = {}
@@ -172,6 +173,11 @@ def _propagates(holder: Table, datapath: Datapath) -> bool:
     return holder["nan"] != "canonical" and formats.get(datapath.d).is_float
 
 
+def _chooses(holder: Table, datapath: Datapath) -> bool:
+    """Where one NaN payload of several is chosen by an order."""
+    return holder["nan"] in ("global", "local") and formats.get(datapath.d).is_float
+
+
 _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "always": lambda holder, datapath: True,
     "float": _in_a_float,
@@ -179,6 +185,8 @@ _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "flushed": lambda holder, datapath: holder["subnormals"] != "keep",
     "aligned": _aligns,
     "payloads": _propagates,
+    "choices": _chooses,
+    "causes": lambda holder, datapath: bool(holder["nan"] == "cause"),
 }
 
 
@@ -262,6 +270,17 @@ def _flip(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     yield str(not value).lower()
 
 
+def _offset(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    """Where a term shows another exponent than its own: one higher, one lower, and its own."""
+    if value:
+        yield from (str(other) for other in dict.fromkeys((value - 1, value + 1, 0)))
+
+
+def _rare(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    if value:
+        yield "false"
+
+
 _RULES: dict[Kind, Rule] = {
     "number": _by_one,
     "fraction_bits": _fraction_bits,
@@ -274,5 +293,7 @@ _RULES: dict[Kind, Rule] = {
     "code": _code,
     "priority": _priority,
     "flag": _flip,
+    "offset": _offset,
+    "rare": _rare,
 }
 """By kind of field: its other values."""

@@ -7,6 +7,7 @@ where a term keeps every bit), rounding RZ and no zero exponent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ class WrittenTerm:
     rounding: str | None = None
     zero_exponent: int | None = None
     cutoff: int | None = None
+    label_offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,19 @@ class WrittenFused:
     rounding: str = "RZ"
     zero_exponent: int | None = None
     to: Encode | None = None
+    complement: bool = False
 
     def read(self) -> Fused:
         """The sum, each term with rules of its own; UsageError for a rule that no term could have."""
         Term(Zero(), self.fraction_bits, self.rounding, self.zero_exponent)
-        return Fused(tuple(self._read_term(i, term) for i, term in enumerate(self.terms)), self.to)
+        return Fused(tuple(self._read_term(i, term) for i, term in enumerate(self.terms)), self.to, self.complement)
 
     def _read_term(self, number: int, term: WrittenTerm) -> Term:
         rules = {name: getattr(self, name) if (own := getattr(term, name)) is None else own for name in SHARED}
         if rules["fraction_bits"] == "uncut":
             rules["fraction_bits"] = None
         try:
-            return Term(term.of, cutoff=term.cutoff, **rules)
+            return Term(term.of, cutoff=term.cutoff, label_offset=term.label_offset, **rules)
         except UsageError as error:
             raise UsageError(f"term {number}: {error}") from None
 
@@ -57,14 +60,20 @@ def written(node: Fused) -> WrittenFused:
     """The one way to write an aligned sum."""
     shared: dict[str, Any] = {name: _shared(name, [getattr(term, name) for term in node.terms]) for name in SHARED}
     own = [name for name in SHARED if any(getattr(term, name) != shared[name] for term in node.terms)]
-    terms = (WrittenTerm(term.of, cutoff=term.cutoff, **{n: getattr(term, n) for n in own}) for term in node.terms)
-    return WrittenFused(tuple(terms), to=node.to, **shared)
+    terms = tuple(_with_own(term, own) for term in node.terms)
+    return WrittenFused(terms, to=node.to, complement=node.complement, **shared)
 
 
 def spelt_out(node: Fused) -> WrittenFused:
     """The sum with every rule at its term."""
-    terms = (WrittenTerm(term.of, cutoff=term.cutoff, **{n: getattr(term, n) for n in SHARED}) for term in node.terms)
-    return WrittenFused(tuple(terms), None, to=node.to)
+    terms = tuple(_with_own(term, SHARED) for term in node.terms)
+    return WrittenFused(terms, None, to=node.to, complement=node.complement)
+
+
+def _with_own(term: Term, own: Sequence[str]) -> WrittenTerm:
+    """A term that says these rules, and what only a term can say."""
+    rules: dict[str, Any] = {name: getattr(term, name) for name in own}
+    return WrittenTerm(term.of, cutoff=term.cutoff, label_offset=term.label_offset, **rules)
 
 
 def _shared(name: str, values: list[Any]) -> Any:

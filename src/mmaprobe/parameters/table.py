@@ -26,7 +26,7 @@ Table = dict[str, Any]
 _NODES: dict[str, type] = {"fma": records.Fma, "add": records.Add, "fused": WrittenFused, "exact": records.Exact}
 _NODE_NAMES = {kind: name for name, kind in _NODES.items()}
 _COUNT = re.compile("[0-9]{1,9}")
-_HEXADECIMAL = ("code", "mask")
+_HEXADECIMAL = ("code", "factor_code", "mask")
 
 
 class Hexadecimal(int):

@@ -119,7 +119,8 @@ def _fused(node: Fused) -> str:
     texts = [_inside(term.of) + ("" if alike else f" ({rule})" if rule else "")
              for term, rule in zip(node.terms, rules, strict=True)]  # fmt: skip
     aligned = ", aligned to the largest exponent" + (f", {rules[0]}" if alike and rules[0] else "")
-    return _terms(texts) + aligned + _zeros(node) + _to(node.to)
+    negated = ", of another sign than c's by ones' complement, zeros too" if node.complement else ""
+    return _terms(texts) + aligned + _zeros(node) + negated + _to(node.to)
 
 
 def _inside(node: Node) -> str:
@@ -130,6 +131,8 @@ def _rules(term: Term) -> str:
     cut = f"{ROUNDINGS[term.rounding]} {term.fraction_bits} bits below it"
     parts = [cut] if term.fraction_bits is not None else []
     parts += [f"dropped {term.cutoff} below it"] if term.cutoff is not None else []
+    if term.label_offset:
+        parts.append(f"its own shown {abs(term.label_offset)} {'higher' if term.label_offset > 0 else 'lower'}")
     return ", ".join(parts)
 
 

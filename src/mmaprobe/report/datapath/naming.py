@@ -72,7 +72,7 @@ def node_line(node: Node) -> str:
     to = getattr(node, "to", None)
     result = f" → {encoding(to)}" if to is not None else ""
     if isinstance(node, Fused):
-        return " ".join(("fused", *alike(node))) + result
+        return " ".join(("fused", *alike(node), *negation(node))) + result
     if isinstance(node, Exact):
         return f"exact{' × scales' if node.scaled else ''}{result}"
     if isinstance(node, (Fma, Add)):
@@ -94,8 +94,19 @@ def alike(node: Fused) -> list[str]:
 def term_notes(node: Fused) -> list[str]:
     """What holds of single terms of a fused node."""
     own = not alike(node)
-    dropped = ([] if term.cutoff is None else [f"dropped {term.cutoff} below"] for term in node.terms)
-    return [" ".join((*(_cut(term) if own else []), *far)) for term, far in zip(node.terms, dropped, strict=True)]
+    return [" ".join((*(_cut(term) if own else []), *_shown(term))) for term in node.terms]
+
+
+def _shown(term: Term) -> list[str]:
+    """How a term shows its exponent, and from where on it is dropped."""
+    offset = term.label_offset
+    parts = [f"shown {abs(offset)} {'higher' if offset > 0 else 'lower'}"] if offset else []
+    return parts + ([] if term.cutoff is None else [f"dropped {term.cutoff} below"])
+
+
+def negation(node: Fused) -> list[str]:
+    """How a fused node negates, where that is out of the ordinary."""
+    return ["ones' complement"] if node.complement else []
 
 
 def headline(datapath: Datapath) -> str:

@@ -139,9 +139,14 @@ def _subnormals(datapath: Datapath) -> str:
 
 def _specials(datapath: Datapath) -> str:
     rule = datapath.special
-    code = f"{rule.code:#0{2 + formats.get(datapath.d).dtype.itemsize * 2}x}"
+    code, of_factors = (
+        f"{each:#0{2 + formats.get(datapath.d).dtype.itemsize * 2}x}" for each in (rule.code, rule.factor_code)
+    )
     if rule.nan == "canonical":
         return f"NaN {code}"
+    if rule.nan == "cause":
+        kept = f"that of c{'' if rule.quiet else ', not quieted'}"
+        return f"NaN by its cause in a step: of a or b {of_factors}, invalid products {code}, then {kept}; {code}"
     names = list(rule.priority)
     listed = " ".join(names if len(names) <= 6 else [*names[:3], "..", names[-1]])
     where = f"first NaN of {listed}" if rule.nan == "global" else f"local NaN, {listed}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Zero
-from mmaprobe.report.datapath.naming import alike, encoding, headline, kind, product, term_notes
+from mmaprobe.report.datapath.naming import alike, encoding, headline, kind, negation, product, term_notes
 
 LINKS = 4
 """Chains of more fused multiply-adds are drawn as one node."""
@@ -77,7 +77,7 @@ def _branch(node: Node, lanes: tuple[int, ...], accumulator: Branch, datapath: D
         return _chain(below(node.acc), [lanes[k] for k in node.lanes], detail, rounded)
     if isinstance(node, Fused):
         terms = (replace(below(t.of), edge=note) for t, note in zip(node.terms, term_notes(node), strict=True))
-        return Branch("fused", " ".join((*alike(node), detail)).strip(), tuple(terms))
+        return Branch("fused", " ".join((*alike(node), *negation(node), detail)).strip(), tuple(terms))
     addends = (node.x, node.y) if isinstance(node, Add) else node.terms
     scales = "× scales " if isinstance(node, Exact) and node.scaled else ""
     return Branch(kind(node), f"{scales}{detail}".strip(), tuple(map(below, addends)))
