@@ -87,7 +87,7 @@ def test_errors_name_the_suite_and_what_it_has() -> None:
     with pytest.raises(UsageError, match=r"has no table for .*; it has f16 -> f32"):
         mmaprobe.replicate("model:sm_80", "gnft2025", "mma.m16n8k32.s32.s8.s8.s32")
     with pytest.raises(NotHereError, match="runs no instruction of the formats"):
-        mmaprobe.replicate("model:gfx1100", "gnft2025")
+        mmaprobe.replicate("model:gfx1250", "gnft2025")
 
 
 def test_the_command_prints_the_table_and_json(capsys: pytest.CaptureFixture[str]) -> None:
