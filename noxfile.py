@@ -5,7 +5,8 @@
 ``long`` runs what its test command leaves out; ``sanitize`` runs random records
 under sanitizers; ``interpreters`` compares the
 engine with the NumPy stages and the oracle at length; ``recovery`` derives
-datapaths blind from models whose answer is known; ``mutants`` counts which
+datapaths blind from models whose answer is known; ``new_chip`` regenerates two
+parameter files from chips of which none ships; ``mutants`` counts which
 seeded faults the tests kill; ``compile`` and ``volta`` compile every NVIDIA
 form; ``gpu`` runs the suites on a GPU.
 """
@@ -175,6 +176,17 @@ def recovery(session: nox.Session) -> None:
     for architecture in RECOVERED:
         report = ("--vectors", "1000000", "--out", str(out / architecture))
         session.run("mmaprobe", "run", "--check", "--device", f"model:{architecture}", *report)
+
+
+@nox.session
+def new_chip(session: nox.Session) -> None:
+    """Regenerate gfx942.toml and sm_90a.toml where they are not there, from stand-ins of the chips: no function may
+    differ from what ships. Some minutes and some hours; what ``build/new_chip`` holds goes on.
+
+    Arguments go to ``tests/recovery/regenerate.py`` (``gfx942``: that one alone).
+    """
+    session.install(".[test]")
+    session.run("python", "tests/recovery/regenerate.py", "--out", "build/new_chip", *session.posargs)
 
 
 @nox.session

@@ -13,9 +13,10 @@ from mmaprobe.derivation.vectors.rivals import attack_vectors
 from mmaprobe.equivalence.conversions import odd_first, products_fit, rounded_alike
 from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
 from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
+from mmaprobe.equivalence.same_function import same_function
 from mmaprobe.equivalence.sum_order import one_operation, same_sum
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.parameters.datapath import Datapath, Special
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Fused, Products, Special
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.moves import moved
 from mmaprobe.parameters.mutate import mutate
@@ -123,3 +124,72 @@ def test_nan_rules_are_exhausted_where_operands_are_few() -> None:
         assert not nan_rules_agree(dot, moved(dot, "nan_rule", value))
     assert not nan_rules_agree(dot, mutate(dot, "tree.to.rounding", "RZ"))
     assert not nan_rules_agree(PATHS["hopper"], moved(PATHS["hopper"], "nan_rule", "each node its own, a b acc"))
+
+
+# -- chains of arguments
+
+
+def other_words(path: Datapath) -> Datapath:
+    """What a derivation says of gfx942's f16: C first, one step written as none, no bound of the products, no zero's
+    exponent."""
+    assert isinstance(path.tree, Fused)
+    written = replace(path, tree=replace(path.tree, terms=path.tree.terms[::-1]), step=0)
+    return mutate(mutate(written, "product.overflow_exponent", "none"), "tree.terms.0.zero_exponent", "none", own=True)
+
+
+def test_changes_that_are_argued_one_by_one() -> None:
+    path = PATHS["cdna3"]
+    proof = same_function(path, other_words(path))
+    assert proof is not None
+    assert {step.argument.rule for step in proof} == {"same sum", "zero cut again", "products stay finite"}
+    assert all(step.holds for step in proof)
+    assert alike("cdna3", path, other_words(path))
+    assert same_function(path, path) == ()
+
+
+@pytest.mark.parametrize(
+    "change", [("tree.terms.0.fraction_bits", "23"), ("tree.to.first", "30 RD"), ("tree.to.subnormals", "zero")]
+)
+def test_one_change_too_many_is_no_proof(change: tuple[str, str]) -> None:
+    path = PATHS["cdna3"]
+    assert same_function(path, mutate(other_words(path), *change)) is None
+    assert same_function(mutate(other_words(path), *change), path) is None
+
+
+def test_a_chain_cut_into_steps() -> None:
+    chain = Datapath("f32", "f32", "f32", "f32", 4, Fma(Accumulator(), (0, 1, 2, 3), Encode()))
+    single = replace(chain, tree=Fma(Accumulator(), (0,), Encode()), step=1)
+    assert same_function(chain, single)
+    assert same_function(chain, replace(single, order=(1, 0, 2, 3))) is None
+
+
+LANES = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+
+
+def test_lanes_that_the_order_or_the_tree_puts_in_place() -> None:
+    """Even and odd lanes of a step in two groups: by the lanes of the groups, or by the order."""
+    to = Encode("f32", "RZ", first=(31, "RD"))
+
+    def groups(*lanes: tuple[int, ...]) -> Fused:
+        inner = Fused.alike(tuple(Fused.alike((Products(some),), 24, "RZ", None) for some in lanes), 24, "RZ")
+        return Fused.alike((inner, Accumulator()), 30, "RD", to=to)
+
+    even = Datapath("e4m3fnuz", "e4m3fnuz", "f32", "f32", 16, groups((0, 2, 4, 6), (1, 3, 5, 7)), step=8)
+    halves = groups((0, 1, 2, 3), (4, 5, 6, 7))
+    assert same_sum(even, replace(even, tree=halves, order=LANES))
+    assert same_sum(even, replace(even, tree=halves, order=(*LANES[:8], *LANES[11:7:-1], *LANES[12:])))
+    for wrong in (None, (*LANES[:8], *range(8, 16)), (*LANES[8:], *LANES[:8])):
+        assert not same_sum(even, replace(even, tree=halves, order=wrong))
+
+
+def test_a_sum_of_one_is_that_one() -> None:
+    """Of one product, C or a rounded sum; not of several products, and not where it is rounded."""
+    path = PATHS["cdna3"]
+    assert isinstance(path.tree, Fused)
+    inner, c = path.tree.terms
+
+    def wrapped(*terms: Exact) -> Datapath:
+        return replace(path, tree=replace(path.tree, terms=(inner, *(replace(c, of=term) for term in terms))))
+
+    assert same_sum(path, wrapped(Exact((Accumulator(),))))
+    assert not same_sum(path, wrapped(Exact((Accumulator(),), Encode("f32", "RZ"))))

@@ -123,12 +123,15 @@ def parameters_diff(
     first: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)],
     second: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)],
 ) -> int:
-    """Print how two architectures or parameter files differ, in meaning; exit 1 where they do."""
+    """Print how two architectures or parameter files differ, in meaning; exit 1 where they do.
+
+    Two datapaths are the same function where an argument says so, another one where a vector does.
+    """
     from mmaprobe.report.datapath import known
 
-    lines = known.parameter_diff(first, second)
-    out().print("\n".join(lines) or "no difference", markup=False, soft_wrap=True)
-    return 1 if lines else 0
+    found = known.parameter_diff(first, second)
+    out().print("\n".join(found.lines) or "no difference", markup=False, soft_wrap=True)
+    return 1 if found.differs else 0
 
 
 @parameters_app.command("write")

@@ -36,7 +36,10 @@ def part_at(datapath: Datapath, path: str) -> object:
     """The part of a datapath that a dotted path names; None where there is none."""
     part: object = datapath
     for key in path.split("."):
-        part = part[int(key)] if isinstance(part, tuple) and key.isdecimal() else getattr(part, key, None)
+        if isinstance(part, tuple) and key.isdecimal():
+            part = part[int(key)] if int(key) < len(part) else None
+        else:
+            part = getattr(part, key, None)
     return part
 
 

@@ -44,20 +44,38 @@ def _but_sums(datapath: Datapath) -> Datapath:
 
 @lru_cache(maxsize=256)
 def canonical(datapath: Datapath) -> Datapath:
-    """The datapath in the one way of writing; the same function."""
+    """The datapath in the one way of writing; the same function.
+
+    A sum that was written anew may show that another one loses nothing: what comes out is not changed by a second turn.
+    """
+    found = _rewritten(datapath)
+    return found if found == datapath else canonical(found)
+
+
+def _rewritten(datapath: Datapath) -> Datapath:
     ordered = datapath.special.nan == "local" and formats.get(datapath.d).is_float
-    tree = _plain(_lossless(datapath), ordered)
+    ranks = _ranks(datapath.steps[0])
+    tree = _plain(_relaned(_lossless(datapath), ranks), ordered)
     if len(datapath.steps) == 1:
-        return replace(datapath, tree=_plain(_relaned(tree, datapath.steps[0]), ordered), step=0, order=None)
-    order = datapath.order
-    if order is not None and not ordered and _one_bag(tree, datapath.step_length):
-        order = tuple(lane for lanes in datapath.steps for lane in sorted(lanes))
+        return replace(datapath, tree=tree, step=0, order=None)
+    steps = [[lane for _, lane in sorted(zip(ranks, lanes, strict=True))] for lanes in datapath.steps]
+    for bag in () if ordered else _bags(tree):
+        for lanes in steps:
+            for place, lane in zip(bag, sorted(lanes[place] for place in bag), strict=True):
+                lanes[place] = lane
+    order = tuple(lane for lanes in steps for lane in lanes)
     return replace(datapath, tree=tree, order=None if order == tuple(range(datapath.k)) else order)
 
 
-def _one_bag(tree: Node, length: int) -> bool:
-    """Whether all lanes of a step are in one sum, so that their order in it means nothing."""
-    return any(isinstance(node, Products) and len(node.lanes) == length for node in walk(tree))
+def _ranks(lanes: tuple[int, ...]) -> tuple[int, ...]:
+    """The place of each lane among these, the lowest being 0."""
+    places = {lane: place for place, lane in enumerate(sorted(lanes))}
+    return tuple(places[lane] for lane in lanes)
+
+
+def _bags(tree: Node) -> list[tuple[int, ...]]:
+    """The lanes of a step that are in one sum together, so that their order means nothing."""
+    return [node.lanes for node in walk(tree) if isinstance(node, Products)]
 
 
 def _plain(node: Node, ordered: bool) -> Node:
@@ -69,7 +87,7 @@ def _plain(node: Node, ordered: bool) -> Node:
     if isinstance(node, Fma):
         return _chain(node, _plain(node.acc, ordered), ordered)
     if isinstance(node, Exact):
-        return _sum(replace(node, terms=tuple(_plain(term, ordered) for term in node.terms)), ordered)
+        return _alone(_sum(replace(node, terms=tuple(_plain(term, ordered) for term in node.terms)), ordered))
     if isinstance(node, Fused):
         terms = tuple(replace(term, of=_plain(term.of, ordered)) for term in node.terms)
         return replace(node, terms=terms if ordered else tuple(sorted(_gathered(terms), key=repr)))
@@ -95,6 +113,14 @@ def _sum(node: Exact, ordered: bool) -> Node:
     lanes = tuple(sorted(lane for term in terms for lane in lanes_of(term) if isinstance(term, Products)))
     others = sorted((term for term in terms if not isinstance(term, Products)), key=repr)
     return replace(node, terms=(*([Products(lanes)] if lanes else []), *others))
+
+
+def _alone(node: Node) -> Node:
+    """What a handed-on sum of a single value is: that value, label and sign of a zero included."""
+    if not isinstance(node, Exact) or len(node.terms) > 1 or node.to is not None or node.scaled:
+        return node
+    one = node.terms[0]
+    return node if isinstance(one, Products) and len(one.lanes) > 1 else one
 
 
 def _singles(node: Node) -> tuple[Node, ...]:

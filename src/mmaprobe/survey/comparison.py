@@ -12,6 +12,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.dense_view import dense_form, simplest_sparse
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
+from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
@@ -101,14 +102,17 @@ def _decisive(instruction: Instruction, shipped: Datapath, derived: Datapath, se
     return ()
 
 
-def difference(instruction: Instruction, old: Datapath, new: Datapath, seed: int) -> tuple[Witness, int] | None:
-    """A vector that two datapaths answer differently, with ``new``'s answer, and ``old``'s; None where none is found.
+def difference(
+    instruction: Instruction, old: Datapath, new: Datapath, seed: int, count: int = VECTORS
+) -> tuple[Witness, int] | None:
+    """A vector that two datapaths answer differently, with ``new``'s answer, and ``old``'s; None where none of
+    ``count`` vectors of every family is one.
 
     Where it can be made simpler while they still differ, it is.
     """
     made = dense_form(instruction)
     first, second = (DatapathDevice(made, path) for path in (old, new))
-    wrong = _apart(made, old, new, seed)
+    wrong = _apart(made, old, new, seed, count)
     if not wrong.size:
         return None
     small = shrink(
@@ -125,8 +129,12 @@ def alike(instruction: Instruction, x: Datapath, y: Datapath, seed: int) -> bool
     return x == y or not _apart(dense_form(instruction), x, y, seed).size
 
 
-def _apart(made: Instruction, old: Datapath, new: Datapath, seed: int) -> Batch:
-    """Those of at least ``VECTORS`` of every family that two datapaths answer differently."""
-    pool = mixed_vectors(made, seed + 77, VECTORS)
-    first, second = evaluate_many([old, new], pool)
-    return take(pool, np.flatnonzero(first != second))
+def _apart(made: Instruction, old: Datapath, new: Datapath, seed: int, count: int = VECTORS) -> Batch:
+    """Those of at least ``count`` of every family that two datapaths answer differently; where there is none, of as
+    many that are aimed at what is said differently."""
+    pool = mixed_vectors(made, seed + 77, count)
+    wrong = np.flatnonzero(np.not_equal(*evaluate_many([old, new], pool)))
+    if not wrong.size and can_attack(made):
+        pool = attack_vectors(made, old, [new], seed + 77, count)
+        wrong = np.flatnonzero(np.not_equal(*evaluate_many([old, new], pool)))
+    return take(pool, wrong)

@@ -63,13 +63,15 @@ def refuse_other(file: ParameterFile, architecture: str, name: str = "the file")
 
 
 def parameter_file(store: Store) -> ParameterFile:
-    """The parameters of the architecture that a run was on, basis ``measured``.
+    """The parameters of the architecture that a run was on, on the basis that its device is (``basis_of``).
 
-    UsageError as in ``updated``, and naming the part that stands in the way
-    where one is not finished, not derived or has mismatches.
+    An emulated instruction has no primitive of its own and is passed over.  UsageError as in ``updated``, where nothing
+    else was run, and naming the part that stands in the way where one is not finished, not derived or has mismatches.
     """
     architecture = store.header.identity.get("architecture", "")
     found, _ = _entries(_recorded(store, architecture), store.header.seed)
+    if not found:
+        raise UsageError(f"{store.path}: nothing that was run is a primitive of {architecture} as it is")
     source = f"run {store.header.run} on {store.header.identity.get('model_name', store.header.device)}"
     return ParameterFile(architecture, dict(sorted(found.items())), source=source, catalog=tuple(of(architecture)))
 
@@ -197,7 +199,7 @@ def _recorded(store: Store, architecture: str) -> Iterator[Derived]:
         base = instruction(name, architecture)
         primitive = bare_primitive(architecture, base)
         if primitive is None:
-            raise UsageError(f"{store.path}: {name} is emulated on {architecture}; it has no primitive to publish")
+            continue
         states = {part.instruction: _datapath(store, part) for part in parts}
         if name not in states:
             raise UsageError(f"{store.path}: {name} was not run in its default control state")
@@ -208,12 +210,13 @@ def _part_entry(
     store: Store, architecture: str, primitive: str, datapath: Datapath, parts: Sequence[Part], default: Part
 ) -> Entry:
     vectors = sum(part.vectors for part in parts)
+    basis = basis_of(store.header.identity)
     return Entry(
         primitive=primitive,
         datapath=datapath,
-        basis="measured",
+        basis=basis,
         source=f"derived from the device alone; {vectors:,} vectors agree in {len(parts)} control states",
-        evidence=store.header.run,
+        evidence=store.header.run if basis == "measured" else "",
         notes=tuple(_part_notes(default, datapath)),
         witnesses=default.witnesses,
         origin=architecture,
