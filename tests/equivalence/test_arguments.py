@@ -114,6 +114,10 @@ ONCE_ARGUED_WRONGLY: dict[str, tuple[dict[str, Any], str, str]] = {
          "tree": {"node": "fused", "fraction_bits": 4, "complement": True, "to": {"format": "f32", "zero": "positive"},
                   "terms": [{"of": {"node": "fused", "fraction_bits": "none", "terms": ["0,1"]}}]}},
         "tree.to.rounding", "RD"),
+    "a product beyond its bound is an infinity, which the format does not hold": (
+        {"a": "e2m1", "b": "e2m1", "c": "none", "d": "f32", "k": 1, "step": 1, "product": {"overflow_exponent": 4},
+         "tree": {"node": "fma", "acc": "c", "lanes": "0", "to": {"format": "f32"}}},
+        "products", "e4m3"),
 }  # fmt: skip
 
 

@@ -57,7 +57,9 @@ def _exact(datapath: Datapath, span: Span, to: Encode) -> bool:
     first = to.first is None or exact_in(span, to.first[0], fmt.min_exponent)
     kept = to.subnormals == "keep" or (span.least >= fmt.min_exponent and to.subnormals != "zero")
     fits = exact_in(span, fmt.fraction_bits, fmt.min_exponent) and span.top <= fmt.max_exponent + 1
-    infinite = any(formats.get(name).infinity for name in (datapath.a, datapath.b))
+    limit = datapath.product.overflow_exponent
+    beyond = limit is not None and product_span(datapath).top > limit
+    infinite = beyond or any(formats.get(name).infinity for name in (datapath.a, datapath.b))
     signs = fmt.nan != "negative_zero" or all(
         e.zero == "positive" for e in encodes(replace(datapath, product=Product()))
     )
