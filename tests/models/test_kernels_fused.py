@@ -90,6 +90,20 @@ def test_every_generator(architecture: str, form: str) -> None:
         assert (engine.evaluate(path, vectors) == stages.evaluate(path, vectors)).all(), family
 
 
+@pytest.mark.parametrize("build", _native.engine_builds())
+def test_no_fraction_bits_and_the_largest_c(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last place of 2^127 is 2^127: its reciprocal is no normal binary32."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    to = Encode("f32", "RZ", "infinity", zero="positive", underflow="positive")
+    tree = Fused.alike((Products(tuple(range(32))), Accumulator()), 0, "RZ", -133, to)
+    path = Datapath("e3m2", "e4m3", "f32", "f32", 32, tree, special=Special(code=0x7FFFFFFF))
+    assert kernel(path) == FUSED
+    vectors = batch(path, MODES[0], 1, 144)
+    assert vectors.c is not None
+    vectors.c[::2] = np.random.default_rng(2).choice(np.array([0x7F7FFFFF, 0xFF000000, 0x7EFFFFFF], np.uint32), 72)
+    check(path, vectors, 16, 4)
+
+
 @pytest.mark.parametrize(("architecture", "form"), FORMS)
 @pytest.mark.parametrize("build", _native.engine_builds())
 def test_the_largest_sums(architecture: str, form: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,7 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
     x.trouble = splat_int(254) - x.c_field;
     if (f.check_low) x.trouble |= x.both - f.low;
     if (MODE == Mode::NARROW) {
+        if (f.fraction_bits < 1) x.trouble |= splat_int(253) - x.c_field;
         const I32s bits = (f.product_field - x.label) << 23;
         x.scale = F32s(bits);
         x.c_scale = F32s(bits + (f.bias - 30) * (1 << 23));
@@ -148,6 +149,8 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
 template <Mode MODE>
 MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x, I32s offset) {
     Mask bad = {};
+    if (MODE == Mode::NARROW && f.fraction_bits < 1)  // C of 2^127 is scaled by 2^(F - 127): no normal number
+        bad |= where_less(splat_int(253), x.c_field) & where_less(x.c_field, splat_int(255));
     if (f.check_low) {
         Mask counts = where_set(I32s(x.c) & 0x7FFFFFFF);
         if (MODE != Mode::NARROW)
