@@ -24,8 +24,7 @@ Kind = Literal[
 said; ``fixed``: by a change of the structure alone."""
 Where = Literal["always", "float", "cut", "flushed", "aligned", "payloads", "choices", "causes"]
 """Where a field means something: in floats, where something is cut, where tiny results are flushed, where products are
-aligned, where NaN payloads travel, where one of several is chosen,
-where codes are those of causes."""
+aligned, where NaN payloads travel, where one of several is chosen, where codes are those of causes."""
 _KEY = "described"
 
 
