@@ -98,8 +98,7 @@ MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermR
         const W cut = CUT == Cut::TOWARDS_ZERO ? shr(whole, smaller(down, most))
                                                : round_right(whole, down, negative, table);
         W m = shl(cut, smaller(larger(up, 0), most));
-        if (CUT == Cut::COMPLEMENTED)
-            m = m + make<W>((negative != (frame[i] & NEGATIVE)) & (largest != NO_LABEL) ? 1 : 0);
+        if (CUT == Cut::COMPLEMENTED) m = m + make<W>(negative != (frame[i] & NEGATIVE) && largest != NO_LABEL ? 1 : 0);
         g.kept[i] |= is_zero(m) ? 0 : 1;
         g.sum[i] = negative ? g.sum[i] - m : g.sum[i] + m;
         g.special[i] |= flags & ANY_SPECIAL;

@@ -30,6 +30,11 @@ def modes(code: bytes, wave: int) -> list[tuple[str, frozenset[int]]]:
     return [(line, frozenset(found)) for line, found in zip(lines, seen, strict=True) if found]
 
 
+def instructions(code: bytes, wave: int) -> list[str]:
+    """All of them, reached or not."""
+    return _lines(code, wave)[0]
+
+
 def starting_modes(code: bytes) -> dict[str, int]:
     """How a kernel's waves start, by its descriptor: rounding (0: nearest even) and subnormals (3: kept)."""
     text = _printed(code, "-D", "-j", ".rodata")

@@ -26,7 +26,7 @@ from mmaprobe.toolchain.amd.code_object import number
 from mmaprobe.toolchain.build import build_campaign
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation.fused import checksum, source_of
-from second_source.amd_modes import NEAREST, modes, starting_modes
+from second_source.amd_modes import NEAREST, instructions, modes, starting_modes
 
 FORMS = [
     ("v_mfma_f32_16x16x16_f16", "gfx942"),
@@ -106,8 +106,9 @@ COMPILED = [
     ("v_mfma_i32_16x16x4_4b_i8", "gfx942", "v_dot4", None),
     ("v_smfmac_f32_32x32x16_f16", "gfx942", "v_fma", DOWN),
     ("v_mfma_f64_4x4x4_4b_f64", "gfx950", "v_fma", NEAREST),
-    ("v_wmma_f32_16x16x16_f16{wave=64}", "gfx1100", "v_fma", DOWN),
+    ("v_wmma_i32_16x16x16_iu8{wave=64}", "gfx1100", "v_dot4", None),
     ("v_swmmac_i32_16x16x32_iu8", "gfx1201", "v_dot4", None),
+    ("v_wmma_f32_16x16x32_f16", "gfx1250", "v_fma", DOWN),
     ("v_wmma_i32_16x16x64_iu8", "gfx1250", "v_dot4", None),
 ]
 FLOATS = ("v_fma", "v_add_f64", "v_add_f32", "v_pk_", "v_cvt_f32", "v_cvt_f16")
@@ -134,6 +135,24 @@ def test_clang_compiles_it(name: str, architecture: str, by: str, rounding: int 
     assert sum(line.startswith(by) for line, _ in lines) >= 4
     rounded = {found for line, found in lines if line.startswith(FLOATS) and not line.startswith("v_pk_m")}
     assert rounded == (set() if rounding is None else {frozenset({rounding})})
+
+
+INTERPRETED = [("v_wmma_f32_16x16x16_f16{wave=64}", "gfx1100"), ("v_swmmac_f32_16x16x32_bf16{index_key=1}", "gfx1200")]
+"""Ones' complement in the frame of a sign: no kernel has it."""
+
+
+@pytest.mark.needs("clang")
+@pytest.mark.parametrize(("name", "architecture"), INTERPRETED)
+def test_clang_compiles_the_interpreter(name: str, architecture: str) -> None:
+    """It sums in integers, so no rounding mode is ever set; its registers lie in local memory."""
+    source, _, _ = campaign(name, architecture)
+    built = build_campaign(source)
+    assert (built.status, built.reason, source.campaign, source.shared) == ("compiled", "", "fused", 0)
+    assert built.kernel is not None
+    lines = instructions(built.kernel.binary, source.threads)
+    assert sum(line.startswith(MATRIX) for line in lines) == 1
+    assert not any("HW_REG_MODE" in line for line in lines)
+    assert 0 < built.resources["local_bytes"] < 4096
 
 
 MATRIX = ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")
