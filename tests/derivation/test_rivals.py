@@ -260,6 +260,11 @@ SEEN_SELDOM = {
          "tree": {"node": "add", "x": "c", "to": {"format": "f16", "rounding": "RZ"}, "y": {
              "node": "exact", "terms": ["0..28"], "to": {"format": "f16", "rounding": "RZ"}}}},
         "cut", "what is uncut without c at 21 bits RZ"),
+    "the lowest bit of a product beside the largest that cancel, where it is never alone": (
+        {"a": "e5m2", "b": "e4m3", "c": "f16", "d": "bf16", "k": 37, "operand_b": {"subnormals": "zero"},
+         "operand_c": {"subnormals": "zero"},
+         "tree": {"node": "exact", "terms": ["c", "0..36"], "to": {"format": "bf16", "rounding": "RNU"}}},
+        "cut", "what is uncut with c at 47 bits RZ"),
 }  # fmt: skip
 
 

@@ -450,8 +450,9 @@ class Settlement:
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
-        family, a twelfth of them of the search's own kinds and a sixth aimed at the datapath's numbers; and beside them
-        products that cancel over a subnormal c, of which other families have hardly any."""
+        family, a twelfth of them of the search's own kinds and a sixth aimed at the datapath's numbers and those of the
+        neighbours left; and beside them products that cancel over a subnormal c, of which other families have hardly
+        any."""
         seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 4
         aimed = own * 2 // 3 if can_attack(self.instruction) else 0
         mixed = mixed_vectors(self.instruction, seed, own - aimed)
@@ -460,7 +461,8 @@ class Settlement:
             mixed.slice(mixed.size - own + aimed, mixed.size),
         ]
         if aimed:
-            parts.append(attack_vectors(self.instruction, self.state.current, [], seed, aimed).slice(0, aimed))
+            rivals = [n.datapath for n in self.left]
+            parts.append(attack_vectors(self.instruction, self.state.current, rivals, seed, aimed).slice(0, aimed))
         if count := self._cancelled(fresh):
             parts.append(cancelled_vectors(self.instruction, seed, count))
         vectors = join(parts)

@@ -58,17 +58,19 @@ DENSE = 12
 
 
 def _uncut(datapath: Datapath) -> NamedDatapaths:
-    """Sums that keep every bit (all with c, or all without) cut at the lowest bit that can matter, at a half, a quarter
-    ... of that depth, and at every bit just below the result's last: the lowest that matters may be one of these."""
+    """Sums that keep every bit (all with c, or all without) cut at the lowest bit that can matter, which few vectors
+    show, and some bits above it; at a half, a quarter ... of that depth; and at every bit just below the result's last:
+    the lowest that matters may be one of these."""
     if not formats.get(root_encode(datapath).format).is_float:
         return
     least = formats.get(root_encode(datapath).format).fraction_bits + 2
-    most = least + DENSE if _few_sums(datapath.tree) else least
+    few = _few_sums(datapath.tree)
+    most = least + DENSE if few else least
     for with_c in (False, True):
         deepest = max(_cut_where_uncut(datapath.tree, datapath, with_c, MOST_BITS)[1], default=0)
-        halves = [deepest >> i for i in range(deepest.bit_length())]
+        deep = [*(deepest >> i for i in range(deepest.bit_length())), *(deepest - by for by in FURTHER if few)]
         for bits in sorted(
-            {bits for bits in (*halves, *range(least, min(deepest, most))) if bits >= least}, reverse=True
+            {bits for bits in (*deep, *range(least, min(deepest, most))) if bits >= least}, reverse=True
         ):
             tree = _cut_where_uncut(datapath.tree, datapath, with_c, bits)[0]
             yield f"what is uncut {'with' if with_c else 'without'} c at {bits} bits RZ", replace(datapath, tree=tree)

@@ -424,7 +424,7 @@ def _later(terms: Terms, places: list[Ints]) -> None:
 
 def _depths(terms: Terms, places: list[Ints]) -> None:
     """A large term, half of its last place or what cancels it beside it, and the lowest bit that c, or a product, can
-    have, or that the result shows, once or twice; zeros elsewhere."""
+    have, or that the result shows, alone or as the last of a longer one, once or twice; zeros elsewhere."""
     order = [places[2], places[0], places[1]]
     terms.c_first(order, terms.flags())
     of_c, k = terms.c or terms.d, terms.instruction.k
@@ -440,8 +440,11 @@ def _depths(terms: Terms, places: list[Ints]) -> None:
     anchor = np.where(beside == 0, both, np.minimum(highest, terms.d.max_exponent - 1)) - terms.pick((0, 0, 0, 1, 2, 3))
     below = np.where(beside == 0, 0, terms.d.fraction_bits + 1)
     of_last = terms.flags()
+    bits = np.where(last == k, of_c.fraction_bits, terms.a.fraction_bits + terms.b.fraction_bits)
+    longer = terms.flags()  # of operands without subnormals no product is the lowest bit alone
+    low += longer * (1 + (terms.rng.random(terms.count) * bits).astype(np.int64))
     terms.put(places[3], np.where(terms.flags(), low, ABSENT), of_last, ONE)
-    terms.put(last, low, of_last, ONE)
+    terms.put(last, low, of_last, np.where(longer, terms.choose(NEXT, FULL, ANY), ONE))
     terms.put(near, np.where(beside == 2, ABSENT, anchor - below), np.where(beside == 0, ~sign, terms.flags()), ONE)
     terms.put(first, anchor, sign, np.where(beside == 0, ONE, terms.choose(ONE, NEXT, FULL)))
 
