@@ -2,15 +2,22 @@
 //
 // Bits<N> turns into any type of N registers, so that the prototype of a builtin says what its operands are; one that
 // takes more or fewer registers than the catalog says does not compile.
+// One value of 16 bits lies in the low half of a register.
 #ifndef MMAPROBE_HOST
+using Half = unsigned short;
+
 template <int registers>
 struct Bits {
     Word32 words[registers];
 
     template <class Vector>
     MMAPROBE_DEVICE operator Vector() const {
-        static_assert(sizeof(Vector) == sizeof(words), "the builtin takes other registers than the catalog says");
-        return __builtin_bit_cast(Vector, words);
+        if constexpr (registers == 1 && sizeof(Vector) == sizeof(Half)) {
+            return __builtin_bit_cast(Vector, Half(words[0]));
+        } else {
+            static_assert(sizeof(Vector) == sizeof(words), "the builtin takes other registers than the catalog says");
+            return __builtin_bit_cast(Vector, words);
+        }
     }
 };
 
@@ -44,9 +51,13 @@ MMAPROBE_DEVICE Word32 opaque(Word32 word) {
 
 template <int registers, class Vector>
 MMAPROBE_DEVICE void keep(Word32 (&words)[registers], const Vector& vector) {
-    static_assert(sizeof(Vector) == sizeof(words), "the builtin gives other registers than the catalog says");
-    const Bits<registers> made = __builtin_bit_cast(Bits<registers>, vector);
+    if constexpr (registers == 1 && sizeof(Vector) == sizeof(Half)) {
+        words[0] = __builtin_bit_cast(Half, vector);
+    } else {
+        static_assert(sizeof(Vector) == sizeof(words), "the builtin gives other registers than the catalog says");
+        const Bits<registers> made = __builtin_bit_cast(Bits<registers>, vector);
 #pragma unroll
-    for (int r = 0; r < registers; ++r) words[r] = made.words[r];
+        for (int r = 0; r < registers; ++r) words[r] = made.words[r];
+    }
 }
 #endif

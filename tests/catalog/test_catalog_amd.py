@@ -22,6 +22,7 @@ from mmaprobe.catalog.lookup import architectures, instruction, instructions, lo
 from mmaprobe.catalog.modifiers import legal
 from mmaprobe.errors import UsageError
 from mmaprobe.toolchain.amd.builtins import call
+from mmaprobe.toolchain.build import build
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "amd_instructions.csv.xz"
 ROWS = list(csv.DictReader(io.StringIO(lzma.decompress(GOLDEN.read_bytes()).decode("utf-8"))))
@@ -59,8 +60,41 @@ def said(made: Instruction) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_rows_are_what_the_compiler_made(arch: str) -> None:
-    assert Counter(map(said, instructions(arch))) == Counter(expected(row, arch) for row in ROWS if row[arch])
-    assert len(instructions(arch)) == COUNTS.get(arch, 16 if arch.startswith("gfx11") else 44)
+    found = [made for made in instructions(arch) if not made.opcode.startswith("v_dot")]
+    assert Counter(map(said, found)) == Counter(expected(row, arch) for row in ROWS if row[arch])
+    assert len(found) == COUNTS.get(arch, 16 if arch.startswith("gfx11") else 44)
+
+
+DOTS = ("v_dot2_f32_f16", "v_dot2_f32_bf16", "v_dot2_f16_f16", "v_dot2_bf16_bf16", "v_dot4_i32_iu8", "v_dot8_i32_iu4")
+FP8_DOTS = tuple(f"v_dot4_f32_{x}_{y}" for x in ("fp8", "bf8") for y in ("fp8", "bf8"))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_dots_of_the_vector_units(arch: str) -> None:
+    """Of RDNA3 and RDNA4, in both waves, a block a lane; FP8 on RDNA4 alone."""
+    found = [made for made in instructions(arch) if made.opcode.startswith("v_dot")]
+    names = DOTS * arch.startswith(("gfx11", "gfx120", "gfx12-")) + FP8_DOTS * arch.startswith(("gfx120", "gfx12-"))
+    assert sorted(made.id for made in found) == sorted([*names, *(f"{name}{{wave=64}}" for name in names)])
+    for made in found:
+        lanes = int(made.modifier.get("wave", "32"))
+        assert (made.m, made.n, made.blocks) == (1, 1, lanes)
+        assert {layouts.layout(made, arch, name).registers for name in layouts.operands(made)} == {1}
+
+
+@pytest.mark.needs("clang")
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        *((name, "gfx1100") for name in DOTS),
+        *((f"{name}{{wave=64}}", "gfx1201") for name in (*DOTS, *FP8_DOTS)),
+        ("v_dot4_i32_iu8{clamp,neg_lo=110}", "gfx1150"),
+        ("v_dot8_i32_iu4{neg_lo=010,wave=64}", "gfx1200"),
+    ],
+)
+def test_a_dot_is_what_the_compiler_made(name: str, arch: str) -> None:
+    """That opcode, and no V_DOT2ACC, which clang makes of the builtin on gfx11."""
+    built = build((name, arch))
+    assert (built.status, built.reason, built.opcodes) == ("compiled", "", {name.partition("{")[0]: 1})
 
 
 def test_every_target_and_every_row_is_there() -> None:

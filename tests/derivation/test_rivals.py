@@ -265,6 +265,11 @@ SEEN_SELDOM = {
          "operand_c": {"subnormals": "zero"},
          "tree": {"node": "exact", "terms": ["c", "0..36"], "to": {"format": "bf16", "rounding": "RNU"}}},
         "cut", "what is uncut with c at 47 bits RZ"),
+    "half of a last place below the lowest normal number, which no product is as low as": (
+        {"a": "e3m2", "b": "e3m2", "c": "f32", "d": "f32", "k": 22, "step": 2, "product": {"label": "operands"},
+         "tree": {"node": "fused", "terms": ["c", "0,1"], "fraction_bits": 54,
+                  "to": {"format": "e8m13", "subnormals": "zero", "zero": "positive"}}},
+        "tree.to.tininess", "encoded"),
 }  # fmt: skip
 
 

@@ -164,6 +164,8 @@ def places(
     if "layout" in made.modifier and (claimed := amd_claims.claim_place(made, operand, bits, index)):
         return [claimed]
     k, block = index.get("k", 0), index.get("mfma_block", 0)
+    if made.opcode.startswith("v_dot"):
+        return [(*slot(k, bits), block)]  # RDNA3 and RDNA4 ISA, V_DOT: every lane multiplies what its registers hold
     row = index["n"] if operand == "b" else index["m"]
     dim = made.n if operand == "b" else made.m
     if operand in ("c", "d"):

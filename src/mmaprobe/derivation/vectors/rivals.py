@@ -450,19 +450,22 @@ def _depths(terms: Terms, places: list[Ints]) -> None:
 
 
 def _alone(terms: Terms, places: list[Ints]) -> None:
-    """One term, mostly c, at a zero's last kept bit or at the low end of a format, or a product of a subnormal operand,
-    or all products such ones, beside zeros of its sign, all or all but a few: what is left of it is a sign."""
+    """One term, mostly c, at a zero's last kept bit or at the low end of a format, or half of a last place below it,
+    which one rounding takes there and another not, or a product of a subnormal operand, or all products such ones,
+    beside zeros of its sign, all or all but a few: what is left of it is a sign."""
     of_product = terms.jitter(0, 3) == 0
     terms.c_first(places, (terms.flags() | terms.flags()) & ~of_product)
     zero = terms.pick(terms.places.zeros or terms.places.lows) - terms.pick(terms.places.reach)
     low = np.where(terms.flags() | terms.flags(), zero, terms.pick(terms.places.lows)) + terms.jitter(-2, 1)
     least = terms.a.min_exponent + terms.b.min_exponent
     low = np.where(of_product, least - terms.jitter(0, terms.a.fraction_bits + terms.b.fraction_bits), low)
+    below = (terms.jitter(0, 3) == 0) & ~of_product
+    low = np.where(below, terms.pick(terms.places.lows) - 1, low)
     every = (of_product & terms.flags())[:, None]
     terms.exponent[:, : terms.instruction.k] = np.where(every, low[:, None], ABSENT)
     sign = terms.flags()
     terms.negative[:] = sign[:, None] ^ (terms.rng.integers(0, 8 * terms.terms, terms.negative.shape) == 0)
-    terms.put(places[0], low, sign, terms.choose(ONE, NEXT, FULL, FULL, ANY))
+    terms.put(places[0], low, sign, np.where(below, TIE, terms.choose(ONE, NEXT, FULL, FULL, ANY)))
 
 
 Shape = Callable[[Terms, "list[Ints]"], None]

@@ -47,11 +47,12 @@ def codes_of(
 
 
 def _tied(rng: np.random.Generator, bits: int, count: int, cuts: Sequence[int]) -> Ints:
-    """Fractions of half of a last place after one of these numbers of bits, or after any."""
+    """Fractions of half of a last place after one of these numbers of bits or one less, or after any."""
     if not bits:
         return np.zeros(count, np.int64)
     short = [cut for cut in cuts if cut < bits] or list(range(bits))
     kept = np.asarray(short, np.int64)[rng.integers(0, len(short), count)]
+    kept = np.maximum(kept - (rng.integers(0, 4, count) == 0), 0)  # one less: of a number below the lowest normal one
     ones = (np.int64(1) << kept) - 1
     above = np.where(rng.integers(0, 2, count) == 0, ones, rng.integers(0, 1 << 62, count) & ones)
     found: Ints = (2 * above + 1) << (bits - 1 - kept)

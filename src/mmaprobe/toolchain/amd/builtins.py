@@ -81,7 +81,9 @@ def call(made: Instruction, architecture: str, fragments: dict[str, Fragment]) -
     if "metadata" in fragments and fragments["metadata"].registers > 1:
         return ""  # the builtin takes one register of indices, the instruction two
     given = Arguments(made, fragments)
-    name = _generation(architecture)(given)
+    if made.opcode == "v_dot2_f32_f16":
+        return ""  # gfx11's compiler makes v_dot2acc_f32_f16 of the builtin, another instruction
+    name = (_dot if made.opcode.startswith("v_dot") else _generation(architecture))(given)
     return f"__builtin_amdgcn_{name}({', '.join(given.texts)})" if given.complete() else ""
 
 
@@ -138,6 +140,18 @@ def _factors(given: Arguments) -> None:
         given.operands("c")
     else:
         given.operands("a", "b", "c")
+
+
+def _dot(given: Arguments) -> str:
+    """V_DOT: a, b, c[, clamp]; of integers signs before A and B, clamp last."""
+    made = given.made
+    _factors(given)
+    if made.d == "s32":
+        given.numbers(given.number("clamp"))
+        return f"sudot{made.k}"
+    if made.k == 2 and made.d == "f32":
+        given.numbers(0)
+    return made.opcode.removeprefix("v_").replace("dot2", "fdot2")
 
 
 def _wave(given: Arguments) -> int:

@@ -25,7 +25,8 @@ ORDER = ("d", "a", "b", "c", "metadata", "scale_a", "scale_b")
 
 _AMDHSA = b"\x40"
 _MATRIX = re.compile(r"^\s*(v_(?:mfma|smfmac|wmma|swmmac)\w*)\s+(.*)$")
-_REGISTERS = re.compile(r"^[avs](?:\d+|\[(\d+):(\d+)\])$")
+_DOT = re.compile(r"^\s*(v_dot\d\w*)\s+(.*)$")
+_REGISTERS = re.compile(r"^[avs](?:\d+(?:\.[lh])?|\[(\d+):(\d+)\])$")
 _TARGET = re.compile(rb"amdgcn-amd-amdhsa--(gfx[0-9a-f]+(?:-[0-9a-z]+)*)")
 
 
@@ -104,9 +105,10 @@ def disassemble(code: bytes, wave: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def matrices(lines: list[str]) -> list[Matrix]:
-    """The matrix instructions of a disassembly, in order."""
-    return [_matrix(found[1], found[2]) for found in map(_MATRIX.match, lines) if found]
+def matrices(lines: list[str], opcode: str = "") -> list[Matrix]:
+    """The matrix instructions of a disassembly, in order; of a form of V_DOT its V_DOT, with which models also sum."""
+    kind = _DOT if opcode.startswith("v_dot") else _MATRIX
+    return [_matrix(found[1], found[2]) for found in map(kind.match, lines) if found]
 
 
 def _matrix(mnemonic: str, rest: str) -> Matrix:

@@ -1,7 +1,7 @@
 """AMD's matrix instructions as inline assembly: for modifiers that no argument of a builtin says.
 
 The compiler knows nothing of what stands inside: idle instructions behind it
-cover whatever the results of a matrix instruction must be waited for.  Source:
+cover whatever the results of a matrix instruction must be waited for, which nothing of V_DOT must.  Source:
 AMD RDNA3 and RDNA4 ISA, WMMA (one, before a matrix instruction that reads D);
 LLVM 22, GCNHazardRecognizer (gfx1250: at most nine).
 """
@@ -49,7 +49,7 @@ def statement(made: Instruction, fragments: dict[str, Fragment]) -> str:
         places.insert(3, "%0")
     start = f" = bits<{fragments['c'].registers}>(of.c)" if in_place else ""
     given = ", ".join(f'"v"({vector(name)}(bits<{fragments[name].registers}>(of.{name})))' for name in inputs)
-    idle = r"\n\tv_nop" * IDLE
+    idle = "" if made.opcode.startswith("v_dot") else r"\n\tv_nop" * IDLE
     return (
         f"  {vector('d')} d{start};\n"
         f'  asm volatile("{made.opcode} {", ".join(places)} {printed(made)}{idle}"\n'

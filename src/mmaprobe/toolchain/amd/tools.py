@@ -20,7 +20,7 @@ WAVES = 8
 """Waves of a campaign's workgroup at most: what it leaves of a compute unit's shared memory is of no use to another."""
 FAMILIES = (
     Family(
-        ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"), matrix_core.source, (CAMPAIGN, LANES, FUSED, KERNEL),
+        ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_", "v_dot"), matrix_core.source, (CAMPAIGN, LANES, FUSED, KERNEL),
         (CAMPAIGN, STAGED, STAGES), matrix_core.parts, WAVES, dynamic=False,
     ),
 )  # fmt: skip
@@ -54,7 +54,7 @@ def disassembler() -> str:
 def listed(wanted: Instruction, architecture: str, made: Kernel) -> Listing:
     """A code object's matrix instructions, opcode, registers and modifiers, against what the id says."""
     lines = code_object.disassemble(made.binary, made.threads)
-    found = code_object.matrices(lines)
+    found = code_object.matrices(lines, wanted.opcode)
     opcodes = dict(sorted(Counter(one.mnemonic for one in found).items()))
     differs = code_object.differences(wanted, architecture, found)
     wave = code_object.number(made.binary, "wavefront_size")
