@@ -186,6 +186,46 @@ def halves_of_f16(a: Lanes, b: Lanes, c: int) -> int:
     return F16.write(*total([*terms(F16, a, b), of_c(F16, c)]), "RZ") if found is None else found
 
 
+FACTOR_NAN, INVALID, QUIET = 0xFFC00A3D, 0xFFC00000, 0x00400000
+
+
+def by_cause(a: Lanes, b: Lanes, c: int) -> int | None:
+    """RDNA4's answer where an f16 or c is special: a NaN says what it comes from, one of c is its own."""
+    pairs = [(F16.read(x), F16.read(y)) for x, y in zip(a, b, strict=True)]
+    if any(NAN in (first[0], second[0]) for first, second in pairs):
+        return FACTOR_NAN
+    infinite = [(first, second) for first, second in pairs if INF in (first[0], second[0])]
+    signs = {(first[1] < 0) != (second[1] < 0) for first, second in infinite}
+    if len(signs) == 2 or any(kind != INF and not size for pair in infinite for kind, size, _, _ in pair):
+        return INVALID
+    kind, sign, _, _ = F32.read(c)
+    if kind == NAN:
+        return c | QUIET
+    signs |= {sign < 0} if kind == INF else set()
+    if len(signs) == 2:
+        return INVALID
+    return None if not signs else F32.infinity | F32.minus * signs.pop()
+
+
+def floored_pair(a: Lanes, b: Lanes, c: int) -> int:
+    """RDNA4's V_DOT2_F32_F16: products cut downward 24 bits below the larger, then their sum and c, whose grid reaches
+    two bits further; a c of which nothing is left is nothing."""
+    if (found := by_cause(a, b, c)) is not None:
+        return found
+    products, term = terms(F16, a, b), of_c(F32, c)
+    both, last = aligned(products, 24, "RD")
+    labels = [product.label for product in products if product.value]
+    grid = max([label - 24 for label in labels] + [term.label - 26])
+    of_all = _floor(both, grid - last) + _floor(term.value, grid - term.last)
+    if grid > -126 and _floor(term.value, grid - term.last) == -1 and term.label < grid:
+        of_all += 1
+    return F32.write(of_all, grid, "RNE")
+
+
+def _floor(value: int, places: int) -> int:
+    return value >> places if places > 0 else value << -places
+
+
 def saturating(a: Lanes, b: Lanes, c: int) -> int:
     """u8 times s8 into s32, K = 8, held within s32 at the end."""
     value = (c - (1 << 32) if c >> 31 else c) + sum(x * (y - 256 if y >> 7 else y) for x, y in zip(a, b, strict=True))
@@ -233,6 +273,7 @@ INSIDE: dict[str, tuple[Unit, tuple[str, str, int]]] = {
     "two_halves": (two_halves, ("f16", "f32", 8)),
     "exact_down": (exact_down, ("e5m2", "f32", 8)),
     "halves_of_f16": (halves_of_f16, ("f16", "f16", 4)),
+    "floored_pair": (floored_pair, ("f16", "f32", 2)),
     "saturating": (saturating, ("u8", "s32", 8)),
 }
 OUTSIDE: dict[str, tuple[Unit, tuple[str, str, int]]] = {

@@ -118,6 +118,13 @@ def special_variants(datapath: Datapath, codes: Sequence[int]) -> Iterator[Datap
         yield from simple_rules(datapath, codes)
 
 
+def cause_rules(datapath: Datapath, codes: Sequence[int]) -> Iterator[Datapath]:
+    """One code for NaNs of factors, one for what is invalid, and of c its own."""
+    for code, of_factors, quiet in product(codes, codes, (True, False)):
+        with suppress(UsageError):
+            yield replace(datapath, special=Special("cause", code, quiet=quiet, factor_code=of_factors))
+
+
 def simple_rules(datapath: Datapath, codes: Sequence[int]) -> Iterator[Datapath]:
     """The first operand NaN of an order, or every node's own choice."""
     names = ("a", "b", "acc") if any(isinstance(node, Fma) for node in walk(datapath.tree)) else ("a", "b")

@@ -622,8 +622,8 @@ class Search:
     # --- NaNs
 
     def _nans(self, path: Datapath) -> Living:
-        """The rules of NaNs: one code; a simple order, which is confirmed; any order, which is read off.  None is left
-        where no rule agrees."""
+        """The rules of NaNs: one code; codes by cause; a simple order, which is confirmed; any order, which is read
+        off.  None is left where no rule agrees."""
         found = self._nan_rules(path)
         return found if len(found) else self._nan_rules(path)  # a NaN may only have been seen on the way
 
@@ -633,6 +633,9 @@ class Search:
         found = self._told_apart("special values", self._several(one), self.pools.special)
         if len(found):
             return found
+        caused = self._told_apart("causes of NaNs", self._several(grammar.cause_rules(path, codes)), self.pools.special)
+        if len(caused):
+            return caused
         if self.places is None:
             vectors, answers = self.session.all.seen()
             nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
