@@ -117,6 +117,11 @@ def fragments() -> tuple[Fragment, ...]:
             key = (row["family"], row["m"], row["k"], row["blocks"], row["wave"], architecture[:5])
             key = (*key, "bf16f32" in instruction.opcode)
             made.setdefault((*key, instruction.a, instruction.d), (instruction, architecture))
+    for wave in (32, 64):  # V_DOT, of which no golden table tells: every lane multiplies what its registers hold
+        modifiers = (("wave", "64"),) * (wave == 64)
+        for a, d, k in (("f16", "f32", 2), ("f16", "f16", 2), ("e4m3", "f32", 4), ("u4", "s32", 8)):
+            dot = Instruction("v_dot", f"v_dot{k}_{d}_{a}", "dot", 1, 1, k, a, a, d, d, modifiers, blocks=wave)
+            made["v_dot", wave, a, d] = (dot, "gfx1200")
     found: dict[object, Fragment] = {}
     for instruction, architecture in made.values():
         for operand in layouts.operands(instruction):
