@@ -17,7 +17,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import architectures, instructions, lowering
 from mmaprobe.catalog.states import default_state, modes
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term
+from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Term, walk
 from mmaprobe.parameters.lookup import datapath_for
 
 SEED = 11
@@ -103,6 +103,14 @@ def shape(node: Node) -> Any:
         terms = [term.of if isinstance(term, Term) else term for term in node.terms]
         return (type(node).__name__, getattr(node, "fraction_bits", None), *dict.fromkeys(map(shape, terms)))
     return "zero"
+
+
+def is_searched(path: Datapath) -> bool:
+    """Whether the search varies every field with which a datapath is written: not yet the exponent that a term shows
+    beside its own, nor ones' complement; and causes of NaNs only where all else is found."""
+    sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
+    shown = any(node.complement or any(term.label_offset for term in node.terms) for node in sums)
+    return not shown and path.special.nan != "cause"
 
 
 def representatives() -> tuple[Shipped, ...]:
