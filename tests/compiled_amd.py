@@ -5,8 +5,8 @@ held against the catalog.  A pair whose layout is open must be refused with that
 its layout.  ``--most N`` takes N pairs, of
 each target the same share and others every day (``--turn``); ``--modified N`` compiles N forms with one modifier
 besides; ``--refused N`` has the compiler refuse builtins for N
-targets that lack them (none of V_DOT).  Exit status 1 where something differs, is refused that should compile, or compiles that should
-not.
+targets that lack them (none of V_DOT).  Exit status 1 where something differs, is refused that should compile, or
+compiles that should not.
 """
 
 from __future__ import annotations
