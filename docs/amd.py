@@ -19,7 +19,8 @@ from mmaprobe.parameters.lookup import basis_for
 PAGE = Path(__file__).with_name("amd.md")
 BEGIN, END = "<!-- written by docs/amd.py -->", "<!-- end -->"
 KINDS = {"MFMA": ("mfma",), "scaled MFMA": ("mfma_scale",), "SMFMAC": ("smfmac",), "WMMA": ("wmma",),
-         "scaled WMMA": ("wmma_scale", "wmma_scale16"), "SWMMAC": ("swmmac",)}  # fmt: skip
+         "scaled WMMA": ("wmma_scale", "wmma_scale16"), "SWMMAC": ("swmmac",),
+         "V_DOT": ("dot2", "dot4", "dot8")}  # fmt: skip
 BASES = ("recorded", "published", "predicted", "none")
 COLUMNS = ("targets", "forms", *KINDS, "open", "claims", *BASES)
 

@@ -13,11 +13,13 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.equivalence.arguments import argument
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.lookup import basis_for, datapath_for
+from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import neighbours
 
 FOLDER = Path(os.environ.get("MMAPROBE_ROWS", "no rows"))
 Row = dict[str, Any]
@@ -99,6 +101,19 @@ RIVALS: dict[str, tuple[list[Row], str, Change]] = {
 def test_the_rows_tell_the_rivals(name: str) -> None:
     some, arch, change = RIVALS[name]
     assert wrong(some, arch, change)[1] > 0
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_what_the_rows_of_a_dot_do_not_tell_is_noted(arch: str) -> None:
+    """Every field that they leave open, of f16 or of bf16, has a note, and no other field has."""
+    opened, noted = set(), set()
+    for name in ("v_dot2_f32_f16", "v_dot2_f32_bf16"):
+        made = instruction(name, arch)
+        path, some = datapath_for(arch, made), [row for row in DOT if row["instruction"] == name]
+        near = [each for each in neighbours(path) if argument(path, each) is None]
+        opened |= {each.field for each in near if not wrong(some, arch, lambda _, it=each.datapath: it)[1]}  # type: ignore[misc]
+        noted |= {field for field, _ in entry_for(arch, made).notes}
+    assert opened == noted
 
 
 def test_what_the_rows_are_a_basis_of() -> None:

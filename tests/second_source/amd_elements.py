@@ -165,7 +165,7 @@ def places(
         return [claimed]
     k, block = index.get("k", 0), index.get("mfma_block", 0)
     if made.opcode.startswith("v_dot"):
-        return [(*slot(k, bits), block)]  # RDNA3 and RDNA4 ISA, V_DOT: every lane multiplies what its registers hold
+        return [(*slot(k, bits), block)]  # V_DOT: every lane multiplies what its registers hold
     row = index["n"] if operand == "b" else index["m"]
     dim = made.n if operand == "b" else made.m
     if operand in ("c", "d"):
