@@ -82,12 +82,27 @@ MMAPROBE_HD void multiply(i64 how, const Decoded<V>& a, const Decoded<V>& b, Reg
     p.magnitude[i] = make<W>(how == AND ? a.significand[i] & b.significand[i] : a.significand[i] ^ b.significand[i]);
 }
 
+// Takes the partial products a_i b_j 2^(i + j) with i + j < columns away again.
+template <class W, int V>
+MMAPROBE_HD void truncate_products(i64 columns, const Decoded<V>& a, const Decoded<V>& b, Register<W, V>& p,
+                                   int count) {
+    for (i64 j = 0; j < smaller(columns, 64); ++j) {
+        const i64 kept = columns - j;
+        const u64 low = kept < 64 ? (u64(1) << kept) - 1 : ~u64(0);
+        MMAPROBE_EACH(i, count) {
+            const u64 lost = b.significand[i] >> j & 1 ? a.significand[i] & low : 0;
+            p.magnitude[i] = p.magnitude[i] - Traits<W>::product(lost, u64(1) << j);
+        }
+    }
+}
+
 template <class W, int V>
 MMAPROBE_CALL void form_product(const Context<W, V>& x, i64 lane, Register<W, V>& p) {
     Decoded<V> a, b;
     decode<V>(x.operand(x.header[Header::a]), x.sources.a, x.first, lane, x.count, a);
     decode<V>(x.operand(x.header[Header::b]), x.sources.b, x.first, lane, x.count, b);
     multiply<W, V>(x.header[Header::multiply], a, b, p, x.count);
+    if (x.header[Header::missing_columns]) truncate_products<W, V>(x.header[Header::missing_columns], a, b, p, x.count);
     label_products(x, p, a, b);
     if (x.header[Header::scale_where] == SCALE_PRODUCT) scale(x, p, lane / x.header[Header::scale_size], false);
     const bool b_first = x.header[Header::product_order];

@@ -19,7 +19,7 @@
     X(a) X(b) X(c) X(scale) X(scale_size) X(scale_where) X(d)                                     \
     X(label) X(overflow_exponent) X(multiply) X(product_encode)                                   \
     X(nan) X(nan_code) X(factor_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
-    X(priority) X(priority_count) X(kernel) X(rules)
+    X(priority) X(priority_count) X(kernel) X(rules) X(missing_columns)
 
 // How an operand is read: (code & mask) ^ flip is decoded. Codes in nan_above, infinity and nan_exact are without sign and padding.
 #define MMAPROBE_OPERAND(X)                                                                       \
@@ -47,8 +47,9 @@
 #define MMAPROBE_ZERO(X) X(to)
 #define MMAPROBE_FMA(X) X(to) X(x) X(y) X(lane) X(encode) X(down)
 #define MMAPROBE_ADD(X) X(to) X(x) X(y) X(encode) X(down)
-#define MMAPROBE_SUM(X) X(to) X(encode) X(down) X(anchored) X(grid) X(group) X(frame) X(count)
-#define MMAPROBE_TERM(X) X(of) X(fraction_bits) X(table) X(zero_exponent) X(cutoff) X(label_offset)
+#define MMAPROBE_SUM(X) X(to) X(encode) X(down) X(anchored) X(grid) X(group) X(frame) X(carry_bits) X(saturates) X(count)
+#define MMAPROBE_TERM(X) X(of) X(fraction_bits) X(table) X(zero_exponent) X(cutoff) X(label_offset) \
+    X(sticky_bits) X(shift_limit)
 #define MMAPROBE_CONVERT(X) X(to) X(encode)
 #define MMAPROBE_SETTLE(X) X(x) X(acc) X(scratch) X(count)
 #define MMAPROBE_STORE(X) X(x) X(encode)
@@ -86,7 +87,7 @@ MMAPROBE_ROW(StoreRow, MMAPROBE_STORE)
 #undef MMAPROBE_ROW
 #undef MMAPROBE_NAME
 
-constexpr i64 PROGRAM_VERSION = 4;
+constexpr i64 PROGRAM_VERSION = 5;
 constexpr i64 ABSENT = -1;  // in columns that hold an offset or a code
 enum Kind : i64 { FLOAT, INTEGER, MAGNITUDE };
 #define MMAPROBE_NAME(name) name,

@@ -79,26 +79,35 @@ MMAPROBE_HD void see_label(Gathered<W, V>& g, const Register<W, V>& x, const Ter
 }
 
 // How a term is added.
-enum class Cut { TOWARDS_ZERO, BY_TABLE, COMPLEMENTED };
+enum class Cut { TOWARDS_ZERO, BY_TABLE, RARE };
 
 // Adds one term on the grid 2^(ANCHORED ? grid : largest label - grid), cut by its rounding table.
-// COMPLEMENTED: one of another sign than the frame's is one unit of the grid larger.
+// RARE: it is shifted by shift_limit at most, its rounding looks at sticky_bits bits, and with a frame one of another
+// sign than the frame's is one unit of the grid larger.
 template <bool ANCHORED, Cut CUT, class W, int V>
 MMAPROBE_HD void add_cut(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, i64 grid, const u64* frame,
                          int count) {
     constexpr int most = Traits<W>::width - 1;
     const i64 fraction_bits = t[TermRow::fraction_bits], cutoff = t[TermRow::cutoff], offset = t[TermRow::label_offset];
+    const i64 sticky_bits = t[TermRow::sticky_bits], shift_limit = t[TermRow::shift_limit];
     const u64 table = u64(t[TermRow::table]);
     MMAPROBE_EACH(i, count) {
-        const i64 largest = g.largest[i], own = x.exponent[i];
+        const i64 largest = g.largest[i], short_by = largest - shift_limit - (x.label[i] + offset);
+        const bool shown = x.label[i] != NO_LABEL;
+        const i64 own = x.exponent[i] + (CUT == Cut::RARE && shown ? larger(short_by, 0) : 0);
         const i64 exponent = larger(largest - fraction_bits, own), down = exponent - own;
         const i64 up = exponent - (ANCHORED ? grid : largest - grid);
         const u64 flags = x.flags[i], negative = flags & NEGATIVE;
-        const W whole = x.label[i] + offset < largest - cutoff ? make<W>(0) : x.magnitude[i];
+        W whole = x.label[i] + offset < largest - cutoff ? make<W>(0) : x.magnitude[i];
+        if (CUT == Cut::RARE) {
+            const i64 unseen = smaller(larger(down - sticky_bits, 0), most);
+            whole = shl(shr(whole, unseen), unseen);
+        }
         const W cut = CUT == Cut::TOWARDS_ZERO ? shr(whole, smaller(down, most))
                                                : round_right(whole, down, negative, table);
         W m = shl(cut, smaller(larger(up, 0), most));
-        if (CUT == Cut::COMPLEMENTED) m = m + make<W>(negative != (frame[i] & NEGATIVE) && largest != NO_LABEL ? 1 : 0);
+        if (CUT == Cut::RARE && frame)
+            m = m + make<W>(negative != (frame[i] & NEGATIVE) && largest != NO_LABEL ? 1 : 0);
         g.kept[i] |= is_zero(m) ? 0 : 1;
         g.sum[i] = negative ? g.sum[i] - m : g.sum[i] + m;
         g.special[i] |= flags & ANY_SPECIAL;
@@ -111,16 +120,37 @@ template <class W, int V>
 MMAPROBE_CALL void add_term(Gathered<W, V>& g, const Register<W, V>& x, const TermRow& t, bool anchored, i64 grid,
                             const u64* frame, int count) {
     const bool towards_zero = t[TermRow::table] == 0;
-    if (anchored && towards_zero)
+    const bool limited = t[TermRow::sticky_bits] != UNCUT || t[TermRow::shift_limit] != NEVER;
+    if (anchored && limited)  // a term keeps every bit: there is no last place, and no frame
+        add_cut<true, Cut::RARE>(g, x, t, grid, nullptr, count);
+    else if (anchored && towards_zero)
         add_cut<true, Cut::TOWARDS_ZERO>(g, x, t, grid, frame, count);
-    else if (anchored)  // every bit is kept: there is no last place
+    else if (anchored)
         add_cut<true, Cut::BY_TABLE>(g, x, t, grid, frame, count);
-    else if (frame)
-        add_cut<false, Cut::COMPLEMENTED>(g, x, t, grid, frame, count);
+    else if (frame || limited)
+        add_cut<false, Cut::RARE>(g, x, t, grid, frame, count);
     else if (towards_zero)
         add_cut<false, Cut::TOWARDS_ZERO>(g, x, t, grid, frame, count);
     else
         add_cut<false, Cut::BY_TABLE>(g, x, t, grid, frame, count);
+}
+
+// Sums in two's complement with magnitudes of so many bits: beyond them they wrap, or saturate.
+template <class W, int V>
+MMAPROBE_CALL void carry_sum(Gathered<W, V>& g, i64 bits, bool saturates, int count) {
+    const i64 free = Traits<W>::width - 1 - bits;
+    if (free <= 0) return;  // no sum is so large
+    const W most = shl(make<W>(1), bits) - make<W>(1), one = make<W>(1);
+    MMAPROBE_EACH(i, count) {
+        const W sum = g.sum[i];
+        const W wrapped = shl(sum, free);  // its lowest bits, the sign on top
+        const bool negative = is_negative(wrapped);
+        const W size = shr(negative ? make<W>(0) - wrapped : wrapped, free);
+        const W held = negative ? make<W>(0) - size : size;
+        const bool below = is_negative(sum);
+        const W limit = below ? make<W>(0) - most - one : most;
+        g.sum[i] = saturates && !is_zero(sum - held) ? limit : held;
+    }
 }
 
 // The sum as a value on its grid.

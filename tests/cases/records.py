@@ -123,6 +123,8 @@ def _fused(rng: random.Random, terms: list[Any], own: Table) -> Table:
         table["rounding"] = rng.choice(["RZ", *formats.ROUNDINGS])
     if rng.random() < 0.3:
         table["complement"] = True
+    if rng.random() < 0.2:
+        table |= {"carry_bits": rng.choice([0, 1, 2, 3, 40, 5000]), "carry": rng.choice(["wrap", "saturate"])}
     if rng.random() < 0.4:
         table["zero_exponent"] = rng.choice([-133, -21, 0, 20, -999, -8192, 8192])
     return table
@@ -144,6 +146,10 @@ def _term(rng: random.Random, of: Any) -> Any:
         table["cutoff"] = rng.choice([0, 5, 25, 300])
     if rng.random() < 0.2:
         table["label_offset"] = rng.choice([-300, -2, 1, 5, 200])
+    if rng.random() < 0.15:
+        table["sticky_bits"] = rng.choice([0, 1, 2, 3, 300])
+    if rng.random() < 0.15:
+        table["shift_limit"] = rng.choice([0, 5, 31, 300])
     return table if len(table) > 1 else of
 
 
@@ -175,6 +181,8 @@ def _product(rng: random.Random, a: str, b: str) -> Table:
         table["to"] = _encode(rng, FLOATS)
     if rng.random() < 0.2:
         table["overflow_exponent"] = rng.choice([128, 16, 4, -4, 600])
+    if rng.random() < 0.2 and formats.get(a).is_float and formats.get(b).is_float:
+        table["missing_columns"] = rng.choice([1, 2, 5, 10, 30, 106])
     return table
 
 
@@ -226,6 +234,11 @@ ADDED = [
     "cutoff",
     "label_offset",
     "complement",
+    "carry_bits",
+    "carry",
+    "sticky_bits",
+    "shift_limit",
+    "missing_columns",
     "factor_code",
     "extra",
     "k",

@@ -86,9 +86,11 @@ def nodes(draw: st.DrawFn, lanes: tuple[int, ...], to: st.SearchStrategy[Encode]
     if kind == "exact":
         return Exact(children, draw(own))
     shared = Term(Zero(), draw(fraction_bits), draw(roundings), draw(zero_exponents))
-    return Fused(tuple(draw(ruled_terms(child, shared)) for child in children), draw(own), draw(complements))
+    ruled = tuple(draw(ruled_terms(child, shared)) for child in children)
+    return Fused(ruled, draw(own), draw(complements), draw(carry_bits), draw(st.sampled_from(["wrap", "saturate"])))
 
 
+carry_bits = st.none() | st.none() | st.integers(0, 4)
 complements = st.sampled_from([False, False, True])
 fraction_bits = st.none() | st.integers(3, 40) | st.integers(0, 80)
 zero_exponents = st.none() | st.integers(-160, 20) | st.just(-999)
@@ -115,7 +117,8 @@ def ruled_terms(node: Node, shared: Term) -> st.SearchStrategy[Term]:
         Term, st.just(node), fraction_bits=st.just(shared.fraction_bits) | st.none() | st.integers(3, 40),
         rounding=st.just(shared.rounding) | roundings,
         zero_exponent=st.just(shared.zero_exponent) | zero_exponents, cutoff=st.none() | st.integers(0, 40),
-        label_offset=st.just(0) | st.integers(-40, 40),
+        label_offset=st.just(0) | st.integers(-40, 40), sticky_bits=st.none() | st.none() | st.integers(0, 6),
+        shift_limit=st.none() | st.none() | st.integers(0, 60),
     )  # fmt: skip
     return st.just(replace(shared, of=node)) | own
 
@@ -164,6 +167,7 @@ def datapaths(draw: st.DrawFn) -> Datapath:
         draw(st.none() | st.none() | encodes(["f32", "f16", "e8m13"])),
         draw(st.sampled_from(["encoded", "encoded", "operands", "normalised"])),
         draw(st.none() | st.none() | st.sampled_from([128, 16, 4])),
+        missing_columns=draw(st.just(0) | st.just(0) | st.integers(1, 60)),
     )
     return Datapath(
         a, b, c, d, k, tree, size, None if order is None else tuple(order), draw(operands(a)), draw(operands(b)),

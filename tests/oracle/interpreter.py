@@ -70,7 +70,14 @@ def evaluate(
         )  # fmt: skip
         in_product = bool(scale_of) and datapath["scale"].get("where", "product") == "product"
         step.products = [
-            product(x, y, list(step.scale_of[i]) if in_product else [], datapath.get("product", {}), rule)
+            product(
+                x,
+                y,
+                list(step.scale_of[i]) if in_product else [],
+                datapath.get("product", {}),
+                rule,
+                (datapath["a"], datapath["b"]),
+            )
             for i, (x, y) in enumerate(zip(step.a, step.b, strict=True))
         ]
         before = accumulator
@@ -206,13 +213,17 @@ def run_fused(node: Table, step: Step, outer: Table) -> Value:
         return special if to is None else encode(special, to, step.rule)
     labels = [value.label for value, _ in terms if isinstance(value, Num) and value.label is not None]
     top = max(labels, default=None)
-    cut = [align(value, top, rules, node) for value, rules in terms if isinstance(value, Num)]
+    cut = [align(shifted(value, top, rules), top, rules, node) for value, rules in terms if isinstance(value, Num)]
     bits = [fraction_bits(rules, node) for _, rules in terms]
     if node.get("complement", False) and top is not None and None not in bits:
         frame = isinstance(step.accumulator, (Num, Inf)) and step.accumulator.negative
         unit = power(top - max(n for n in bits if n is not None))
         cut = [complemented(value, unit) if value.negative != frame else value for value in cut]
     total = replace(exact_sum(cut, to or outer), label=top)
+    carry_bits = option(node, "carry_bits", None)
+    if carry_bits is not None and top is not None and None not in bits:
+        last = power(top - max(n for n in bits if n is not None))
+        total = carried(total, power(top + 1 + carry_bits), last, node.get("carry", "wrap"), to or outer)
     return total if to is None else encode(total, to, step.rule)
 
 
@@ -223,6 +234,31 @@ def labelled(value: Value, rules: Table, node: Table) -> Value:
     if not isinstance(value, Num):
         return value
     return replace(value, label=zero if value.label is None else value.label + rules.get("label_offset", 0))
+
+
+def shifted(value: Num, top: int | None, rules: Table) -> Num:
+    """A term that would be shifted too far, as much larger as its shift falls short."""
+    limit = option(rules, "shift_limit", None)
+    if limit is None or top is None or value.label is None or value.label >= top - limit:
+        return value
+    cutoff = option(rules, "cutoff", None)
+    if cutoff is not None and value.label < top - cutoff:
+        return value  # dropped
+    return replace(value, value=value.value * power(top - limit - value.label))
+
+
+def carried(total: Num, limit: Fraction, last: Fraction, how: str, to: Table) -> Num:
+    """The sum brought into [-limit, limit - last]: by its nearest end, or by as many turns as that takes."""
+    value = total.value
+    if how == "saturate":
+        value = max(-limit, min(value, limit - last))
+    while value >= limit:
+        value -= 2 * limit * max(1, int((value - limit) / (2 * limit)))
+    while value < -limit:
+        value += 2 * limit * max(1, int((-limit - value) / (2 * limit)))
+    if value:
+        return replace(total, value=value, negative=value < 0)
+    return total if not total.value else replace(total, value=value, negative=to.get("rounding", "RNE") == "RD")
 
 
 def complemented(value: Num, unit: Fraction) -> Num:
@@ -249,4 +285,9 @@ def align(value: Num, top: int | None, rules: Table, node: Table) -> Num:
     if bits is None:
         return value
     mode = option(rules, "rounding", None) or node.get("rounding", "RZ")
+    seen = option(rules, "sticky_bits", None)
+    if seen is not None:
+        value = replace(value, value=round_to_multiple(value.value, top - bits - seen, "RZ"))
+        if not value.value:
+            return value
     return replace(value, value=round_to_multiple(value.value, top - bits, mode))

@@ -182,7 +182,7 @@ def normalise(x: Value) -> Value:
     return replace(x, label=floor_log2(abs(x.value))) if isinstance(x, Num) and x.value else x
 
 
-def product(a: Value, b: Value, scales: list[Value], policy: Table, rule: NanRule) -> Value:
+def product(a: Value, b: Value, scales: list[Value], policy: Table, rule: NanRule, formats: tuple[str, str]) -> Value:
     kind = policy.get("label", "encoded")
     if policy.get("multiply", "exact") == "xor":
         assert isinstance(a, Num)
@@ -191,6 +191,10 @@ def product(a: Value, b: Value, scales: list[Value], policy: Table, rule: NanRul
         p: Value = Num(Fraction(differ), False, 0 if differ else None)
     else:
         p = multiply(normalise(a), normalise(b)) if kind == "operands" else multiply(a, b)
+        if policy.get("missing_columns", 0) and isinstance(p, Num) and p.value:
+            assert isinstance(a, Num)
+            assert isinstance(b, Num)
+            p = truncated(p, partial_products(a, formats[0]), partial_products(b, formats[1]), policy)
     if kind == "normalised":
         p = normalise(p)
     for scale in scales:
@@ -202,6 +206,22 @@ def product(a: Value, b: Value, scales: list[Value], policy: Table, rule: NanRul
         p = Inf(p.negative)
     to = option(policy, "to", None)
     return p if to is None else encode(p, to, rule)
+
+
+def partial_products(x: Num, fmt: str) -> tuple[list[int], Fraction]:
+    """The places of the bits of a significand, and what the place 0 is worth: the format's last place there."""
+    assert x.label is not None
+    unit = power(x.label - spec(fmt).fraction)
+    digits = f"{int(abs(x.value) / unit):b}"
+    return [place for place, digit in enumerate(reversed(digits)) if digit == "1"], unit
+
+
+def truncated(p: Num, a: tuple[list[int], Fraction], b: tuple[list[int], Fraction], policy: Table) -> Num:
+    """The sum of the partial products in the columns that are there."""
+    columns = [i + j for i in a[0] for j in b[0] if i + j >= policy["missing_columns"]]
+    value = sum((power(column) for column in columns), Fraction(0)) * a[1] * b[1]
+    kept = replace(p, value=-value if p.negative else value, label=p.label if value else None)
+    return normalise(kept) if policy.get("label") == "normalised" and value else kept
 
 
 # --- Encode (section 5)

@@ -57,7 +57,7 @@ def test_another_word_is_refused(name: str) -> None:
         Encode(**{name: "other"})
 
 
-NEW = 'carry: Literal["lost", "kept"] = field(default="lost", metadata=says("carries", "word", "float", ends=True))'
+NEW = 'residue: Literal["lost", "kept"] = field(default="lost", metadata=says("residues", "word", "float", ends=True))'
 ASK = """
 from dataclasses import replace
 from mmaprobe.errors import UsageError
@@ -74,17 +74,17 @@ from cases.strategies import words
 
 path = next(e.datapath for e in load("sm_90a").entries.values() if e.datapath.a == "f16")
 assert kernel(path) != INTERPRETER
-assert "tree.to.carry" in {each.field for each in neighbours(path)}
-other = mutate(path, "tree.to.carry", "kept")
+assert "tree.to.residue" in {each.field for each in neighbours(path)}
+other = mutate(path, "tree.to.residue", "kept")
 assert from_table(to_table(other)) == other != path
-assert list(datapath_changes(path, other)) == [("tree.to.carry", "lost", "kept")]
-assert in_words("tree.to.carry") == "carries of the result of the sum"
+assert list(datapath_changes(path, other)) == [("tree.to.residue", "lost", "kept")]
+assert in_words("tree.to.residue") == "residues of the result of the sum"
 assert path in simpler(other)
-assert words(Encode)["carry"] == ("lost", "kept")
-assert "kept" in {edit(base).root.carry for base, axes in ends(path) for axis in axes for edit in axis}
+assert words(Encode)["residue"] == ("lost", "kept")
+assert "kept" in {edit(base).root.residue for base, axes in ends(path) for axis in axes for edit in axis}
 assert kernel(other) == INTERPRETER
 try:
-    Encode(carry="elsewhere")
+    Encode(residue="elsewhere")
 except UsageError as error:
     print(error)
 """
@@ -101,4 +101,4 @@ def test_a_new_field_is_varied_written_named_checked_and_drawn(tmp_path: Path) -
     )
     way = f"import sys; sys.path[:0] = [{str(package.parent)!r}, {str(CASES.parent)!r}]\n{ASK}"
     done = subprocess.run([sys.executable, "-c", way], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "carry is 'elsewhere'; it must be one of lost, kept\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "residue is 'elsewhere'; it must be one of lost, kept\n"), done.stderr

@@ -79,8 +79,8 @@ def addends(node: Fused | Exact) -> tuple[Node, ...]:
         return ()
     if isinstance(node, Exact):
         return () if node.scaled else nodes
-    rules = {(term.fraction_bits, term.zero_exponent, term.cutoff, term.label_offset) for term in node.terms}
-    return nodes if rules == {(None, None, None, 0)} else ()
+    rules = {_UNREAD(term) for term in node.terms}
+    return nodes if rules == {(None, None, None, 0, None)} else ()
 
 
 @lru_cache(maxsize=256)
@@ -204,6 +204,7 @@ class _Walk:
 
 
 _RULES = attrgetter("of", "fraction_bits", "zero_exponent", "label_offset")
+_UNREAD = attrgetter("fraction_bits", "zero_exponent", "cutoff", "label_offset", "shift_limit")
 
 
 def _count(node: Node) -> int:

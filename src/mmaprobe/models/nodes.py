@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.models.numbers import ABSENT, Ints, Numbers, beside, cut, multiply, sticky, total, zeros
+from mmaprobe.models.numbers import ABSENT, WORD, Ints, Numbers, beside, cut, multiply, sticky, total, zeros
 from mmaprobe.models.rounding import encode
 from mmaprobe.models.special import NanRule, Nans, join
 from mmaprobe.models.trace import Trace
@@ -56,6 +56,8 @@ def form_products(a: Numbers, b: Numbers, scales: tuple[Numbers, ...], product: 
     if product.label == "operands":
         a, b = normalised(a), normalised(b)
     p = _exclusive_or(a, b) if product.multiply == "xor" else multiply(a, b)
+    if product.missing_columns:
+        p = _truncated(p, a, b, product.missing_columns)
     if product.label == "normalised":
         p = normalised(p)
     for scale in scales:
@@ -77,6 +79,17 @@ def form_products(a: Numbers, b: Numbers, scales: tuple[Numbers, ...], product: 
 def normalised(x: Numbers) -> Numbers:
     """The same numbers labelled with the exponent of their leading bit."""
     return replace(x, label=np.where(x.significand == 0, ABSENT, x.top))
+
+
+def _truncated(p: Numbers, a: Numbers, b: Numbers, columns: int) -> Numbers:
+    """Products without the partial products in their lowest columns."""
+    lost = np.zeros_like(p.significand)
+    x, y = (side.within(p.width).significand for side in (a, b))
+    for j in range(min(columns, b.width)):
+        low = x & (1 << min(columns - j, a.width)) - 1
+        lost = lost + np.where(y >> j & 1 != 0, low << j, 0)
+    significand = p.significand - lost
+    return replace(p, significand=significand, label=np.where(significand == 0, ABSENT, p.label))
 
 
 def _exclusive_or(a: Numbers, b: Numbers) -> Numbers:
@@ -191,6 +204,8 @@ def _fused(node: Fused, step: Step, outer: Encode) -> Numbers:
     if node.is_complemented:
         aligned = [_complemented(value, top, node, step) for value in aligned]
     value = total(beside(aligned), top, to.rounding, step.rule)
+    if node.is_carried:
+        value = _carried(value, top, node, to.rounding)
     if step.trace is not None:
         step.trace.record("fused", node, terms=terms, labels=labels, aligned=aligned, maximum=top, sum=value)
     return _finish(node, value, step)
@@ -207,7 +222,33 @@ def _align(value: Numbers, label: Ints, base: Ints, term: Term) -> Numbers:
     """A term cut to its fraction bits below the maximum, or dropped."""
     if term.cutoff is not None:
         value = replace(value, significand=np.where(label < base - term.cutoff, 0, value.significand))
-    return value if term.fraction_bits is None else cut(value, base - term.fraction_bits, term.rounding)
+    if term.shift_limit is not None:
+        short = np.where(value.significand == 0, 0, np.maximum(base - term.shift_limit - label, 0))
+        value = replace(value, exponent=value.exponent + short)
+    if term.fraction_bits is None:
+        return value
+    last = base - term.fraction_bits
+    if term.sticky_bits is not None:
+        value = cut(value, last - term.sticky_bits, "RZ")
+    return cut(value, last, term.rounding)
+
+
+def _carried(value: Numbers, top: Ints, node: Fused, rounding: str) -> Numbers:
+    """A sum in two's complement with so many bits above the largest exponent; where no term shows one, it is zero."""
+    assert node.last_place is not None
+    assert node.carry_bits is not None
+    bits = 1 + node.carry_bits + node.last_place  # of the magnitude, in units of the last place
+    place = np.where(top == ABSENT, 0, top) - node.last_place
+    shift = np.where(value.significand == 0, 0, value.exponent - place)
+    whole = value.significand.astype(object) << shift.astype(object)
+    whole = np.where(value.negative, -whole, whole)
+    least, most = -(1 << bits), (1 << bits) - 1
+    wraps = node.carry == "wrap"
+    held = (whole - least) % (2 << bits) + least if wraps else np.minimum(np.maximum(whole, least), most)
+    negative = np.where(held != 0, held < 0, np.where(whole != 0, rounding == "RD", value.negative)).astype(bool)
+    width = bits + 1
+    significand = abs(held).astype(np.int64 if width <= WORD else object)
+    return replace(value, negative=negative, significand=significand, exponent=place, width=width)
 
 
 def _complemented(value: Numbers, top: Ints, node: Fused, step: Step) -> Numbers:

@@ -65,7 +65,9 @@ _NAN_RULES = {"canonical": 0, "global": 1, "local": 2, "cause": 3}
 _WHERE = {"product": 1, "group": 2}
 
 
-_RULES = attrgetter("fraction_bits", "rounding", "zero_exponent", "cutoff", "label_offset")
+_RULES = attrgetter(
+    "fraction_bits", "rounding", "zero_exponent", "cutoff", "label_offset", "sticky_bits", "shift_limit"
+)
 
 
 class Rules(NamedTuple):
@@ -76,6 +78,8 @@ class Rules(NamedTuple):
     zero_exponent: int | None = None
     cutoff: int | None = None
     label_offset: int = 0
+    sticky_bits: int | None = None
+    shift_limit: int | None = None
 
 
 _WHOLE = Rules()
@@ -291,7 +295,7 @@ class _Builder:
         self.sums.append(len(self.code))
         self.code += [
             SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group,
-            acc if isinstance(node, Fused) and node.complement else ABSENT, count,
+            acc if isinstance(node, Fused) and node.complement else ABSENT, *_carry(node), count,
         ]  # fmt: skip
         for registers, rules in terms:
             self._terms(registers, rules, acc)
@@ -377,6 +381,7 @@ class _Builder:
             "fma_order": fma_order,
             "priority": at,
             "priority_count": len(names),
+            "missing_columns": product.missing_columns,
         }
 
     def _kernel(self) -> dict[str, int]:
@@ -412,7 +417,16 @@ def _term_columns(rules: Rules) -> tuple[int, ...]:
         NO_LABEL if rules.zero_exponent is None else rules.zero_exponent,
         NEVER if rules.cutoff is None else rules.cutoff,
         rules.label_offset,
+        UNCUT if rules.sticky_bits is None else rules.sticky_bits,
+        NEVER if rules.shift_limit is None else rules.shift_limit,
     )
+
+
+def _carry(node: Fused | Exact) -> tuple[int, int]:
+    """The bits of a sum's magnitude in units of its last place, and whether it saturates."""
+    if not isinstance(node, Fused) or node.carry_bits is None or node.last_place is None:
+        return ABSENT, 0
+    return 1 + node.carry_bits + node.last_place, int(node.carry == "saturate")
 
 
 def _is_down(to: Encode) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import Encode, Operand
 
-VERSION = 4
+VERSION = 5
 """The version of programs, which ``csrc/model/program.hpp`` states too."""
 OPCODES = ("PRODUCT", "LOAD_C", "ZERO", "FMA", "ADD", "SUM", "CONVERT", "SETTLE", "STORE")
 PRODUCT, LOAD_C, ZERO, FMA, ADD, SUM, CONVERT, SETTLE, STORE = range(len(OPCODES))
@@ -22,7 +22,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "version", "words", "width", "k", "registers", "code", "code_end", "a", "b", "c", "scale", "scale_size",
         "scale_where", "d", "label", "overflow_exponent", "multiply", "product_encode", "nan", "nan_code",
         "factor_code", "quiet", "signalling_first", "product_order", "fma_order", "priority", "priority_count",
-        "kernel", "rules",
+        "kernel", "rules", "missing_columns",
     ),
     "operand": (
         "bytes", "kind", "mask", "flip", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
@@ -45,8 +45,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "ZERO": ("to",),
     "FMA": ("to", "x", "y", "lane", "encode", "down"),
     "ADD": ("to", "x", "y", "encode", "down"),
-    "SUM": ("to", "encode", "down", "anchored", "grid", "group", "frame", "count"),
-    "term": ("of", "fraction_bits", "table", "zero_exponent", "cutoff", "label_offset"),
+    "SUM": ("to", "encode", "down", "anchored", "grid", "group", "frame", "carry_bits", "saturates", "count"),
+    "term": ("of", "fraction_bits", "table", "zero_exponent", "cutoff", "label_offset", "sticky_bits", "shift_limit"),
     "CONVERT": ("to", "encode"),
     "SETTLE": ("x", "acc", "scratch", "count"),
     "STORE": ("x", "encode"),

@@ -26,6 +26,7 @@ OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)[:3]
 # What a person reads for the values of these fields; of a sign, how the operand is written.
 _OF_SUBNORMALS = {"keep": "kept", "signed_zero": "flushed, sign kept", "zero": "flushed to +0"}
 _OF_OVERFLOW = {"infinity": "overflow to infinity", "largest": "saturates", "wrap": "wraps"}
+_OF_CARRY = {"wrap": "wraps", "saturate": "saturates"}
 _SIGNED = {"keep": "{}", "flip": "-{}", "clear": "|{}|", "set": "-|{}|"}
 
 
@@ -33,6 +34,8 @@ MOST_DEPTH = 192
 """Nodes one below the other at most: what walks a tree calls itself for each."""
 MOST_BITS = 1 << 13
 """Bounds every number that counts bits or names an exponent: an exact product of two f64 spans 4,196."""
+MOST_COLUMNS = 106
+"""Columns of the partial products of two f64."""
 
 
 Kind = TypeVar("Kind", bound=type)
@@ -195,7 +198,9 @@ class Term:
     that the term shows to the maximum where it is zero; None leaves it out.
     ``cutoff``: the term is dropped when its exponent is below the largest
     exponent minus ``cutoff``; None never drops it.  ``label_offset``: the term shows its label plus this, to the
-    maximum and to its cutoff.
+    maximum and to its cutoff.  ``sticky_bits``: so many bits below the last one kept are all that the rounding looks
+    at (guard, round and a sticky bit of limited reach); None: every bit.  ``shift_limit``: a term further below the
+    largest exponent is shifted by this much and no more; None: by its distance.
     """
 
     of: Node = field(metadata=says("what it is"))
@@ -208,6 +213,8 @@ class Term:
     )
     cutoff: int | None = field(default=None, metadata=says("distance at which a term is dropped", "number"))
     label_offset: int = field(default=0, metadata=says("how much higher its exponent is shown", "offset", "aligned"))
+    sticky_bits: int | None = field(default=None, metadata=says("bits that its rounding looks at", "number", "looked"))
+    shift_limit: int | None = field(default=None, metadata=says("most that it is shifted", "number", "aligned"))
 
     def __post_init__(self) -> None:
         checks.a(NODES, "of", self.of)
@@ -216,6 +223,8 @@ class Term:
         checks.whole("zero_exponent", self.zero_exponent, -MOST_BITS, MOST_BITS, optional=True)
         checks.whole("cutoff", self.cutoff, 0, MOST_BITS, optional=True)
         checks.whole("label_offset", self.label_offset, -MOST_BITS, MOST_BITS)
+        checks.whole("sticky_bits", self.sticky_bits, 0, MOST_BITS, optional=True)
+        checks.whole("shift_limit", self.shift_limit, 0, MOST_BITS, optional=True)
 
 
 @hashed_once
@@ -225,18 +234,25 @@ class Fused:
 
     ``to`` None hands the exact sum on (with the largest exponent as its label).
     ``complement``: terms are negated by ones' complement in the frame of c's sign: a term of the other sign, a zero
-    too, is one unit of the sum's last place larger.  A sum of which a term keeps every bit has no last place, and
-    nothing is complemented.
+    too, is one unit of the sum's last place larger.  ``carry_bits``: the sum has so many bits above the largest
+    exponent, in two's complement, and what they do not hold wraps or saturates, as ``carry`` says; None: as many as it
+    needs.  A sum of which a term keeps every bit has no last place: nothing is complemented, and nothing carried away.
     """
 
     terms: tuple[Term, ...] = field(metadata=says("terms"))
     to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
     complement: bool = field(default=False, metadata=says("ones' complement in the frame of c's sign", "rare"))
+    carry_bits: int | None = field(default=None, metadata=says("bits above the largest exponent", "number", "aligned"))
+    carry: Literal["wrap", "saturate"] = field(
+        default="wrap", metadata=says("what they do not hold", "word", "carried", values=_OF_CARRY)
+    )
 
     def __post_init__(self) -> None:
         checks.items("terms of fused", self.terms, Term)
         checks.a(Encode, "to of fused", self.to, optional=True)
         checks.flag("complement", self.complement)
+        checks.whole("carry_bits", self.carry_bits, 0, MOST_BITS, optional=True)
+        checks.words("fused", self)
 
     @property
     def last_place(self) -> int | None:
@@ -248,6 +264,11 @@ class Fused:
     def is_complemented(self) -> bool:
         """Whether a term can be complemented."""
         return self.complement and self.last_place is not None
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether the sum can be too large for its bits."""
+        return self.carry_bits is not None and self.last_place is not None
 
     @staticmethod
     def alike(
@@ -292,7 +313,9 @@ class Product:
     product shows to an alignment: ``encoded`` (e_a + e_b of the operands as
     encoded), ``operands`` (subnormal operands normalised first) or
     ``normalised`` (of the product's own leading bit).  ``overflow_exponent``:
-    a product of magnitude >= 2**that is an infinity.
+    a product of magnitude >= 2**that is an infinity.  ``missing_columns``: of the partial products of the significands,
+    a_i b_j 2**(i + j) in units of the last places that the formats have, those below 2**that are not added
+    (a truncated multiplier); a product of which nothing is left is a zero.
     """
 
     to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
@@ -303,10 +326,12 @@ class Product:
         default=None, metadata=says("exponent from which it is infinite", "number", ends=True)
     )
     multiply: Literal["exact", "and", "xor"] = field(default="exact", metadata=says("multiplication", "multiply"))
+    missing_columns: int = field(default=0, metadata=says("columns of partial products left out", "offset", "float"))
 
     def __post_init__(self) -> None:
         checks.a(Encode, "to of product", self.to, optional=True)
         checks.words("product", self)
+        checks.whole("missing_columns", self.missing_columns, 0, MOST_COLUMNS)
         checks.whole("overflow_exponent", self.overflow_exponent, -MOST_BITS, MOST_BITS, optional=True)
 
 
@@ -456,6 +481,8 @@ def _check_operands(path: Datapath) -> None:
     bits = formats.get(path.a).kind == formats.get(path.b).kind == "bits"
     if path.product.multiply != "exact" and not bits:
         raise UsageError(f"multiply is {path.product.multiply}, which is for b1; {path.a} times {path.b} must be exact")
+    if path.product.missing_columns and not (formats.get(path.a).is_float and formats.get(path.b).is_float):
+        raise UsageError(f"missing_columns is {path.product.missing_columns}; products of integers must have 0")
     checks.a(Encode, "result", path.result, optional=True)
     if path.result is not None and not holds(formats.get(path.d), formats.get(path.result.format)):
         raise UsageError(

@@ -105,11 +105,15 @@ def _changes(datapath: Datapath) -> Iterator[FieldChange]:
 
 
 def _tables(table: Table, path: str) -> Iterator[tuple[str, Table]]:
-    """Every table of a table with the path before its keys; of an aligned sum and its terms also whether it is cut."""
+    """Every table of a table with the path before its keys; of an aligned sum and its terms also whether it is cut, and
+    of a term whether its rounding looks at what is cut off."""
     if table.get("node") == "fused":
         whole = table["fraction_bits"]
         cuts = [whole if term["fraction_bits"] == "none" else term["fraction_bits"] for term in table["terms"]]
         terms = [term | {"cut": cut != "none"} for term, cut in zip(table["terms"], cuts, strict=True)]
+        for term in terms:
+            rounding = table["rounding"] if term["rounding"] == "none" else term["rounding"]
+            term["looks"] = term["cut"] and rounding != "RZ"
         table = table | {"terms": terms, "cut": set(cuts) != {"none"}}
     yield path, table
     for key, value in table.items():
@@ -187,6 +191,8 @@ _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "payloads": _propagates,
     "choices": _chooses,
     "causes": lambda holder, datapath: bool(holder["nan"] == "cause"),
+    "looked": lambda holder, datapath: bool(holder["looks"]),
+    "carried": lambda holder, datapath: holder["carry_bits"] != "none" and bool(holder["cut"]),
 }
 
 

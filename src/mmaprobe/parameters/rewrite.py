@@ -55,7 +55,7 @@ def map_node(node: Node, change: Callable[[Node], Node]) -> Node:
 def _of(term: Term, node: Node) -> Term:
     if node is term.of:
         return term
-    return Term(node, term.fraction_bits, term.rounding, term.zero_exponent, term.cutoff, term.label_offset)
+    return replace(term, of=node)
 
 
 def with_encode(node: Node, change: EncodeChange) -> Node:

@@ -16,6 +16,10 @@ from mmaprobe.parameters.datapath import Encode, Fused, Node, Term, Zero
 
 SHARED = ("fraction_bits", "rounding", "zero_exponent")
 """The rules of a term that a node can say for it."""
+OWN = ("cutoff", "label_offset", "sticky_bits", "shift_limit")
+"""Those that only a term can say."""
+OF_SUM = ("to", "complement", "carry_bits", "carry")
+"""What a node says of its sum."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class WrittenTerm:
     zero_exponent: int | None = None
     cutoff: int | None = None
     label_offset: int = 0
+    sticky_bits: int | None = None
+    shift_limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,18 +46,20 @@ class WrittenFused:
     zero_exponent: int | None = None
     to: Encode | None = None
     complement: bool = False
+    carry_bits: int | None = None
+    carry: Literal["wrap", "saturate"] = "wrap"
 
     def read(self) -> Fused:
         """The sum, each term with rules of its own; UsageError for a rule that no term could have."""
         Term(Zero(), self.fraction_bits, self.rounding, self.zero_exponent)
-        return Fused(tuple(self._read_term(i, term) for i, term in enumerate(self.terms)), self.to, self.complement)
+        return Fused(tuple(self._read_term(i, term) for i, term in enumerate(self.terms)), **_said(self, OF_SUM))
 
     def _read_term(self, number: int, term: WrittenTerm) -> Term:
         rules = {name: getattr(self, name) if (own := getattr(term, name)) is None else own for name in SHARED}
         if rules["fraction_bits"] == "uncut":
             rules["fraction_bits"] = None
         try:
-            return Term(term.of, cutoff=term.cutoff, label_offset=term.label_offset, **rules)
+            return Term(term.of, **_said(term, OWN), **rules)
         except UsageError as error:
             raise UsageError(f"term {number}: {error}") from None
 
@@ -61,19 +69,22 @@ def written(node: Fused) -> WrittenFused:
     shared: dict[str, Any] = {name: _shared(name, [getattr(term, name) for term in node.terms]) for name in SHARED}
     own = [name for name in SHARED if any(getattr(term, name) != shared[name] for term in node.terms)]
     terms = tuple(_with_own(term, own) for term in node.terms)
-    return WrittenFused(terms, to=node.to, complement=node.complement, **shared)
+    return WrittenFused(terms, **_said(node, OF_SUM), **shared)
 
 
 def spelt_out(node: Fused) -> WrittenFused:
     """The sum with every rule at its term."""
     terms = tuple(_with_own(term, SHARED) for term in node.terms)
-    return WrittenFused(terms, None, to=node.to, complement=node.complement)
+    return WrittenFused(terms, None, **_said(node, OF_SUM))
 
 
 def _with_own(term: Term, own: Sequence[str]) -> WrittenTerm:
     """A term that says these rules, and what only a term can say."""
-    rules: dict[str, Any] = {name: getattr(term, name) for name in own}
-    return WrittenTerm(term.of, cutoff=term.cutoff, label_offset=term.label_offset, **rules)
+    return WrittenTerm(term.of, **_said(term, OWN), **_said(term, own))
+
+
+def _said(record: Term | Fused | WrittenTerm | WrittenFused, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _shared(name: str, values: list[Any]) -> Any:

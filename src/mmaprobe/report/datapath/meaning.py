@@ -48,6 +48,9 @@ def _clauses(path: Datapath) -> Iterator[str]:
         yield f"a product is {product.multiply.upper()}"
     if product.label != "encoded" and any(isinstance(node, Fused) for node in _nodes(path.tree)):
         yield f"a product's exponent is that {_LABELS[product.label]}"
+    if product.missing_columns:
+        columns = f"{product.missing_columns} lowest columns" if product.missing_columns > 1 else "lowest column"
+        yield f"a product lacks the partial products of its {columns}"
     if product.overflow_exponent is not None:
         yield f"a product from 2^{product.overflow_exponent} on is an infinity"
     if scale is not None and scale.where == "product":
@@ -120,7 +123,15 @@ def _fused(node: Fused) -> str:
              for term, rule in zip(node.terms, rules, strict=True)]  # fmt: skip
     aligned = ", aligned to the largest exponent" + (f", {rules[0]}" if alike and rules[0] else "")
     negated = ", of another sign than c's by ones' complement, zeros too" if node.complement else ""
-    return _terms(texts) + aligned + _zeros(node) + negated + _to(node.to)
+    return _terms(texts) + aligned + _zeros(node) + negated + _held(node) + _to(node.to)
+
+
+def _held(node: Fused) -> str:
+    """What becomes of a sum that its bits do not hold."""
+    if node.carry_bits is None:
+        return ""
+    bits = f"{node.carry_bits} carry bit{'s' * (node.carry_bits != 1)}"
+    return f", with {bits} above it, beyond which it {value_in_words(node, 'carry')}"
 
 
 def _inside(node: Node) -> str:
@@ -129,8 +140,11 @@ def _inside(node: Node) -> str:
 
 def _rules(term: Term) -> str:
     cut = f"{ROUNDINGS[term.rounding]} {term.fraction_bits} bits below it"
+    if term.sticky_bits is not None:
+        cut += f" by the next {term.sticky_bits} bits alone"
     parts = [cut] if term.fraction_bits is not None else []
     parts += [f"dropped {term.cutoff} below it"] if term.cutoff is not None else []
+    parts += [f"shifted by {term.shift_limit} at most"] if term.shift_limit is not None else []
     if term.label_offset:
         parts.append(f"its own shown {abs(term.label_offset)} {'higher' if term.label_offset > 0 else 'lower'}")
     return ", ".join(parts)

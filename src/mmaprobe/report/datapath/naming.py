@@ -82,7 +82,8 @@ def node_line(node: Node) -> str:
 
 def _cut(term: Term) -> list[str]:
     """``25 bits RZ``; nothing where every bit is kept."""
-    return [] if term.fraction_bits is None else [f"{term.fraction_bits} bits {term.rounding}"]
+    seen = "" if term.sticky_bits is None else f" by {term.sticky_bits} bits"
+    return [] if term.fraction_bits is None else [f"{term.fraction_bits} bits {term.rounding}{seen}"]
 
 
 def alike(node: Fused) -> list[str]:
@@ -98,15 +99,17 @@ def term_notes(node: Fused) -> list[str]:
 
 
 def _shown(term: Term) -> list[str]:
-    """How a term shows its exponent, and from where on it is dropped."""
+    """How a term shows its exponent, how far it is shifted, and from where on it is dropped."""
     offset = term.label_offset
     parts = [f"shown {abs(offset)} {'higher' if offset > 0 else 'lower'}"] if offset else []
+    parts += [] if term.shift_limit is None else [f"shifted {term.shift_limit} at most"]
     return parts + ([] if term.cutoff is None else [f"dropped {term.cutoff} below"])
 
 
 def negation(node: Fused) -> list[str]:
-    """How a fused node negates, where that is out of the ordinary."""
-    return ["ones' complement"] if node.complement else []
+    """How a fused node negates and what it holds, where that is out of the ordinary."""
+    held = [] if node.carry_bits is None else [f"{node.carry_bits} carry bits, {value_in_words(node, 'carry')}"]
+    return ["ones' complement"] * node.complement + held
 
 
 def headline(datapath: Datapath) -> str:
