@@ -86,7 +86,7 @@ MMAPROBE_CALL const i64* sum(const Context<W, V>& x, const SumRow& r, const i64*
     start_sum(g, x.count);
     for (i64 t = 0; t < size; ++t) see_label(g, of(t), term(t), x.count);
     for (i64 t = 0; t < size; ++t) add_term(g, of(t), term(t), anchored, grid, frame, x.count);
-    if (r[SumRow::carry_bits] != ABSENT) carry_sum(g, r[SumRow::carry_bits], r[SumRow::saturates], x.count);
+    if (r[SumRow::carry_bits] != ABSENT) carry_sum(g, r[SumRow::carry_bits] + grid, r[SumRow::saturates], x.count);
     finish_sum(g, to, anchored, grid, u64(r[SumRow::down]), x.count);
     x.settle_all(to, [&](NanChoice& c, int i) {
         for (i64 t = 0; t < size; ++t) c.offer(x.nan_of(of(t), i));

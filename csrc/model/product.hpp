@@ -86,13 +86,16 @@ MMAPROBE_HD void multiply(i64 how, const Decoded<V>& a, const Decoded<V>& b, Reg
 template <class W, int V>
 MMAPROBE_HD void truncate_products(i64 columns, const Decoded<V>& a, const Decoded<V>& b, Register<W, V>& p,
                                    int count) {
-    for (i64 j = 0; j < smaller(columns, 64); ++j) {
-        const i64 kept = columns - j;
-        const u64 low = kept < 64 ? (u64(1) << kept) - 1 : ~u64(0);
-        MMAPROBE_EACH(i, count) {
-            const u64 lost = b.significand[i] >> j & 1 ? a.significand[i] & low : 0;
-            p.magnitude[i] = p.magnitude[i] - Traits<W>::product(lost, u64(1) << j);
+    for (int i = 0; i < count; ++i) {
+        const u64 x = a.significand[i];
+        u128 lost = 0;
+        for (u64 y = b.significand[i], j = 0; y && i64(j) < columns; y >>= 1, ++j) {
+            const i64 kept = columns - i64(j);
+            if (y & 1) lost += u128(kept < 64 ? x & ((u64(1) << kept) - 1) : x) << j;
         }
+        W taken = make<W>(u64(lost));
+        if (Traits<W>::width > 64) taken = taken + shl(make<W>(u64(lost >> 64)), smaller(64, Traits<W>::width - 1));
+        p.magnitude[i] = p.magnitude[i] - taken;
     }
 }
 

@@ -139,7 +139,7 @@ MMAPROBE_CALL void add_term(Gathered<W, V>& g, const Register<W, V>& x, const Te
 template <class W, int V>
 MMAPROBE_CALL void carry_sum(Gathered<W, V>& g, i64 bits, bool saturates, int count) {
     const i64 free = Traits<W>::width - 1 - bits;
-    if (free <= 0) return;  // no sum is so large
+    if (bits < 0 || free <= 0) return;  // no sum is so large
     const W most = shl(make<W>(1), bits) - make<W>(1), one = make<W>(1);
     MMAPROBE_EACH(i, count) {
         const W sum = g.sum[i];

@@ -136,6 +136,15 @@ def test_the_neighbours_of_the_fields_are_other_functions_and_no_argument_claims
     assert not any(argument(RARE, each) for each in near.values())
 
 
+def test_products_are_shared_by_datapaths_that_form_them_alike_alone() -> None:
+    """Of many datapaths that are evaluated at once, in any order, each is as it is alone."""
+    some = vectors(RARE, 11, 2000)
+    every = [replace(RARE, product=Product(missing_columns=n)) for n in (0, 3, 9, 9, 0, 16)]
+    table = engine.evaluate_many(every, some)
+    assert all((row == engine.evaluate(path, some)).all() for row, path in zip(table, every, strict=True))
+    assert (table[0] != table[2]).any()
+
+
 def test_the_engine_is_the_stages_on_many_vectors() -> None:
     some = vectors(RARE, 3, 5000)
     assert (engine.evaluate(RARE, some) == stages.evaluate(RARE, some)).all()

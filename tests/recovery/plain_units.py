@@ -7,7 +7,7 @@ those outside have one oddity that no datapath says, and are to be recognised.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -226,6 +226,53 @@ def _floor(value: int, places: int) -> int:
     return value >> places if places > 0 else value << -places
 
 
+def narrow_sum(a: Lanes, b: Lanes, c: int) -> int:
+    """As ``grid_27``, but the sum is held in two's complement with one bit above the largest exponent, and wraps."""
+    found = special(F16, F32, a, b, c, 0x7FFF_FFFF, F32)
+    if found is not None:
+        return found
+    value, last = aligned([*terms(F16, a, b), of_c(F32, c)], 27)
+    size = 1 << 27 + 2
+    return F32.write((value + size) % (2 * size) - size, last, "RNE")
+
+
+def short_sticky(a: Lanes, b: Lanes, c: int) -> int:
+    """As ``grid_27``, to nearest by the next three bits alone: what lies below them is not seen."""
+    found = special(F16, F32, a, b, c, 0x7FFF_FFFF, F32)
+    if found is not None:
+        return found
+    parts = [*terms(F16, a, b), of_c(F32, c)]
+    live = [part for part in parts if part.value]
+    seen = max((part.label for part in live), default=0) - 27 - 3
+    signed = [(1 if part.value > 0 else -1, _cut(abs(part.value), seen - part.last, "RZ", False)) for part in live]
+    return F32.write(sum(sign * _cut(size, 3, "RNE", False) for sign, size in signed), seen + 3, "RNE")
+
+
+def stuck_shift(a: Lanes, b: Lanes, c: int) -> int:
+    """As ``grid_27``, but no term is shifted by more than 23 places: what is further below looks larger."""
+    found = special(F16, F32, a, b, c, 0x7FFF_FFFF, F32)
+    if found is not None:
+        return found
+    parts = [*terms(F16, a, b), of_c(F32, c)]
+    top = max((part.label for part in parts if part.value), default=0)
+    moved = [replace(part, last=part.last + max(0, top - 23 - part.label)) for part in parts]
+    return F32.write(*aligned(moved, 27), "RNE")
+
+
+def small_multiplier(a: Lanes, b: Lanes, c: int) -> int:
+    """As ``grid_27``, of products that lack the partial products of their six lowest columns."""
+    found = special(F16, F32, a, b, c, 0x7FFF_FFFF, F32)
+    if found is not None:
+        return found
+    parts = []
+    for x, y, part in zip(a, b, terms(F16, a, b), strict=True):
+        first, second = abs(F16.read(x)[1]), abs(F16.read(y)[1])
+        bits = [(i, j) for i in range(11) for j in range(11) if first >> i & 1 and second >> j & 1 and i + j >= 6]
+        size = sum(1 << i + j for i, j in bits)
+        parts.append(replace(part, value=-size if part.negative else size))
+    return F32.write(*aligned([*parts, of_c(F32, c)], 27), "RNE")
+
+
 def saturating(a: Lanes, b: Lanes, c: int) -> int:
     """u8 times s8 into s32, K = 8, held within s32 at the end."""
     value = (c - (1 << 32) if c >> 31 else c) + sum(x * (y - 256 if y >> 7 else y) for x, y in zip(a, b, strict=True))
@@ -274,6 +321,10 @@ INSIDE: dict[str, tuple[Unit, tuple[str, str, int]]] = {
     "exact_down": (exact_down, ("e5m2", "f32", 8)),
     "halves_of_f16": (halves_of_f16, ("f16", "f16", 4)),
     "floored_pair": (floored_pair, ("f16", "f32", 2)),
+    "narrow_sum": (narrow_sum, ("f16", "f32", 4)),
+    "short_sticky": (short_sticky, ("f16", "f32", 4)),
+    "stuck_shift": (stuck_shift, ("f16", "f32", 4)),
+    "small_multiplier": (small_multiplier, ("f16", "f32", 4)),
     "saturating": (saturating, ("u8", "s32", 8)),
 }
 OUTSIDE: dict[str, tuple[Unit, tuple[str, str, int]]] = {

@@ -58,10 +58,10 @@ def costs(found: list[Outcome]) -> str:
     return line
 
 
-def table(found: list[Outcome]) -> str:
+def table(found: list[Outcome], kinds: Iterable[str] = tuple(KINDS)) -> str:
     """Counts and costs by kind of sum: medians and maxima of tiles, launches and seconds of processor time."""
     lines = [f"{'kind':10}{'cases':>7}" + "".join(f"{verdict:>14}" for verdict in VERDICTS) + COSTS]
-    for kind in (*KINDS, "all"):
+    for kind in (*kinds, "all"):
         mine = [each for each in found if kind in (each.kind, "all")]
         if not mine:
             continue

@@ -29,7 +29,8 @@ static bool products_alike(const i64* x, const i64* y) {
                                           Header::quiet,
                                           Header::signalling_first,
                                           Header::product_order,
-                                          Header::multiply};
+                                          Header::multiply,
+                                          Header::missing_columns};
     for (const Header::Column number : numbers)
         if (Header{x}[number] != Header{y}[number]) return false;
     return same_row(x, y, Header::a, OperandRow::SIZE) && same_row(x, y, Header::b, OperandRow::SIZE) &&

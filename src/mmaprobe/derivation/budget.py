@@ -6,7 +6,8 @@ process did before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +96,18 @@ class Allowance:
     def release(self) -> None:
         """Let what was kept be taken as well."""
         self.left, self.kept = max(self.left, 0) + self.kept, 0
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[None]:
+        """Let what is inside take this share of what is left, and end it there; the rest goes on."""
+        ended, rest = self.ended, self.left * (1 - share)
+        self.left -= rest
+        try:
+            yield
+        except SpentError:
+            self.ended = ended
+        finally:
+            self.left = max(self.left, 0) + rest
 
     @property
     def spent(self) -> Spent:

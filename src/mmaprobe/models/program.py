@@ -423,10 +423,10 @@ def _term_columns(rules: Rules) -> tuple[int, ...]:
 
 
 def _carry(node: Fused | Exact) -> tuple[int, int]:
-    """The bits of a sum's magnitude in units of its last place, and whether it saturates."""
+    """The bits of a sum's magnitude above 2**E, where E is the largest exponent, and whether it saturates."""
     if not isinstance(node, Fused) or node.carry_bits is None or node.last_place is None:
         return ABSENT, 0
-    return 1 + node.carry_bits + node.last_place, int(node.carry == "saturate")
+    return 1 + node.carry_bits, int(node.carry == "saturate")
 
 
 def _is_down(to: Encode) -> tuple[int, ...]:

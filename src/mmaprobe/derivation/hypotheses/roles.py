@@ -29,7 +29,7 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 from mmaprobe.parameters.described import choices
-from mmaprobe.parameters.rewrite import map_fused, map_node, with_encode
+from mmaprobe.parameters.rewrite import map_fused, map_node, map_terms, with_encode
 
 
 def term_role(term: Term) -> str:
@@ -79,6 +79,63 @@ def zeros(role: tuple[str, bool], values: Iterable[int | None]) -> Axis:
 
 def cutoffs(role: tuple[str, bool]) -> Axis:
     return NumberAxis(lambda value: terms(role, cutoff=value), field_choices.widths(True))
+
+
+# --- what few units have
+
+MOST_STICKY = 8
+"""Bits that a rounding looks at, at most, where it does not look at all."""
+MOST_CARRY = 8
+"""Bits of a sum above its largest exponent, at most, where it has not as many as it needs."""
+MOST_OFFSET = 6
+"""How much higher or lower a term shows its exponent, at most."""
+
+
+def _terms_of(role: tuple[str, bool] | None, **fields: Any) -> Edit:
+    """Change these fields of the terms of one kind, or of all."""
+    return terms(role, **fields) if role else lambda path: map_terms(path, lambda term: replace(term, **fields))
+
+
+def stickies(role: tuple[str, bool] | None) -> Axis:
+    """How many bits a term's rounding looks at."""
+    return NumberAxis(lambda bits: _terms_of(role, sticky_bits=bits), (None, *range(MOST_STICKY + 1)))
+
+
+def shift_limits(role: tuple[str, bool] | None) -> Axis:
+    """By how much a term is shifted at most."""
+    return NumberAxis(lambda most: _terms_of(role, shift_limit=most), field_choices.widths(True))
+
+
+def label_offsets(role: tuple[str, bool]) -> Axis:
+    """How much higher a term shows its exponent."""
+    return NumberAxis(lambda by: terms(role, label_offset=by), tuple(range(-MOST_OFFSET, MOST_OFFSET + 1)))
+
+
+@lru_cache(maxsize=1)
+def carries() -> Axis:
+    """How many bits all aligned sums have above their largest exponents, and what becomes of what they do not hold."""
+    some = [(bits, how) for bits in range(MOST_CARRY + 1) for how in choices(Fused, "carry")]
+    return tuple(_of_sums(carry_bits=bits, carry=how) for bits, how in [(None, "wrap"), *some])
+
+
+@lru_cache(maxsize=1)
+def complements() -> Axis:
+    """Whether aligned sums negate by ones' complement."""
+    return tuple(_of_sums(complement=flag) for flag in (False, True))
+
+
+def _of_sums(**fields: Any) -> Edit:
+    return lambda path: map_fused(path, lambda node: replace(node, **fields))
+
+
+@lru_cache(maxsize=64)
+def missing_columns(most: int) -> Axis:
+    """How many of the lowest columns of partial products are not there."""
+
+    def without(columns: int | None) -> Edit:
+        return lambda path: replace(path, product=replace(path.product, missing_columns=columns or 0))
+
+    return NumberAxis(lru_cache(maxsize=None)(without), tuple(range(most + 1)))
 
 
 # --- results

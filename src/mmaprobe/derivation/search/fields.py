@@ -143,6 +143,34 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
         yield cut, [tied_widths(False), tied_modes()]
 
 
+def rare(path: Datapath) -> Iterator[Group]:
+    """What few units have: sums of so many bits, roundings that see so many, shifts that stop, negation by ones'
+    complement, an exponent shown elsewhere, products without their lowest columns; each with what it hides."""
+    for columns in truncations(path):
+        yield path, [columns]
+        yield path, [columns, rounding("root")]
+    terms = roles.term_roles(path)
+    if not terms:
+        return
+    every = [*terms, None] if len(terms) > 1 else [None]
+    yield path, [roles.carries()]
+    yield path, [roles.carries(), tied_widths(False)]
+    for role in every:
+        yield path, [roles.stickies(role), roles.modes(role) if role else tied_modes()]
+        yield path, [roles.shift_limits(role)]
+        yield path, [roles.shift_limits(role), roles.widths(role, False) if role else tied_widths(False)]
+    for offset in (role for role in terms if role[0] == "acc"):
+        yield path, [roles.complements(), roles.label_offsets(offset)]
+        yield path, [roles.complements(), roles.label_offsets(offset), tied_widths(False)]
+    yield path, [roles.complements(), tied_widths(False)]
+
+
+def truncations(path: Datapath) -> list[Axis]:
+    """How many of the lowest columns of partial products are not there, of floats."""
+    a, b = formats.get(path.a), formats.get(path.b)
+    return [roles.missing_columns(a.fraction_bits + b.fraction_bits + 1)] if a.is_float and b.is_float else []
+
+
 def _held_otherwise(path: Datapath) -> Iterator[Group]:
     """Another format for what a first cut has made short already, with the roundings and overflows of that format."""
     for part in parts_apart(path):

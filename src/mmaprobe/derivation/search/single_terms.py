@@ -17,8 +17,8 @@ from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import fused_structures
 from mmaprobe.derivation.search.descent import descend
-from mmaprobe.derivation.search.fields import Precisions, converted, odd, with_product
-from mmaprobe.derivation.search.loss import Graded, unused
+from mmaprobe.derivation.search.fields import Precisions, converted, odd, truncations, with_product
+from mmaprobe.derivation.search.loss import Found, Graded, unused
 from mmaprobe.errors import UsageError
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
@@ -71,9 +71,19 @@ def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Gra
     counts = {fmt.fraction_bits + fmt.padding - unused(fmt, answers[normal & part]) for part in (of_c, ~of_c)}
     precisions = tuple(sorted(count for count in counts if 0 < count < fmt.fraction_bits))
     start = held(_reference(instruction))
-    cut, _ = descend(start, seen, lambda path: odd(path, precisions), best=True)
+    cut, lost = descend(start, seen, lambda path: odd(path, precisions), best=True)
     uncut, loss = descend(start, seen, lambda path: odd(path, precisions, False), best=True)
+    if lost and loss:  # no rounding makes these products of any
+        cut = _truncated(start, seen, precisions, (cut, lost))
     return Alone(cut, uncut if loss == 0 else None, precisions, tuple(_result_formats(instruction, answers[normal])))
+
+
+def _truncated(start: Datapath, seen: Graded, precisions: Precisions, known: Found) -> Datapath:
+    """The fit whose products lack their lowest columns, where that is nearer than the one known."""
+    columns = truncations(start)
+    first = seen.nearest(start, columns) if columns else None
+    found = first and descend(first[0], seen, lambda path: [(path, columns), *odd(path, precisions)], best=True)
+    return min(known, found or known, key=lambda each: each[1])[0]
 
 
 def _to(paths: list[Datapath], name: str) -> list[Datapath]:

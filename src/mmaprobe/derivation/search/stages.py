@@ -92,6 +92,10 @@ ODD_TURNS = 4
 """Turns through the moves that add and remove, at most."""
 FINISHING = 8
 """Turns of one datapath through the stages after the structure, at most."""
+RARE_PART = 1 / 16
+"""Of the units of work that are left the part that a look at what few units have may take."""
+RARELY = 2
+"""Datapaths, the nearest of a structure that is known, that get what few units have, where no other fits."""
 HOPELESS = 40.0
 """Loss of plain answers from which a structure is not taken to the ends of the range."""
 ALIKE = 6.0
@@ -188,8 +192,15 @@ class Search:
     def mended(self, path: Datapath) -> Datapath | None:
         """The datapath brought back to all answers; None where no way downhill leads there, by moves of one sort first
         or by those of the other."""
-        every = (self._nans(found) for odd_first in (False, True) for found in self.finished(path, odd_first))
-        alive = next((each for each in every if len(each)), None)
+        return self._chosen(found for odd_first in (False, True) for found in self.finished(path, odd_first))
+
+    def mended_rarely(self, path: Datapath) -> Datapath | None:
+        """The same by what few units have."""
+        return self._chosen(self.rarer(path))
+
+    def _chosen(self, paths: Iterable[Datapath]) -> Datapath | None:
+        """The first of these that agrees with all answers, its rule of NaNs told apart."""
+        alive = next((each for each in map(self._nans, paths) if len(each)), None)
         return None if alive is None else self.state.choose(alive)
 
     @property
@@ -238,6 +249,7 @@ class Search:
             starts = skeletons.starts(self.instruction, self.known, alone, self.codes[0])
             near = self._ranked(starts, seen, BEST if exact else KEPT)
             near = yield from self._agreeing(near, seen, 1 if exact else 0)
+            near = yield from self._rarely(near, seen)
         for times in MORE:
             alone, seen, equal = self._ask_plain(times)
             if self.known:
@@ -253,6 +265,36 @@ class Search:
             yield from self._taken_on(self._further(near, seen))
         if self.contradiction:
             raise ContradictedError(self.contradiction)
+        for path in dict.fromkeys(each.path for each in (*self.nearest[:BEST], *self.ranked)):
+            yield from self.rarer(path)
+
+    def _rarely(self, near: list[Near], seen: Graded) -> Generator[Datapath, None, list[Near]]:
+        """The nearest with what few units have, where the structure is known and no numbers make it agree: by plain
+        answers, and at the ends of the range."""
+        if near and near[0].loss:
+            self.session.begin(RARE.name)
+            some = [self._with_rare(each.path, seen) for each in _unequal(near)[:RARELY]]
+            near = self._lowered([*(Near(*found, near[0].name) for found in some), *near], seen)
+            near = yield from self._agreeing(near, seen, 1)
+        for path in dict.fromkeys(each.path for each in (*self.nearest[:1], *self.ranked[:1])):
+            yield from self.rarer(path)
+        return near
+
+    def rarer(self, path: Datapath) -> Iterator[Datapath]:
+        """The datapath with what few units have, where that brings it near all answers, taken on."""
+        self.session.begin(RARE.name)
+        found, loss = self._with_rare(path, self._seen(RARE))
+        if found != path:
+            self.nearest = unlike([Near(found, loss), *self.nearest])
+            yield from self.finished(found)
+
+    def _with_rare(self, path: Datapath, seen: Graded) -> Found:
+        """The best of what few units have, for a part of what is left."""
+        found = path, seen.total(path)
+        with self.session.allowance.part(RARE_PART):
+            for found in descent(path, seen, fields.rare, 2):  # noqa: B007
+                pass
+        return found
 
     def _agreeing(
         self, near: list[Near], seen: Graded, turns: int, most: float = 0.0
@@ -663,6 +705,7 @@ class Search:
 
 ENDS = Stage("the ends of the range", fields.ends, blind)
 SIGNS = Stage("signs of zeros", fields.ends, one_nan)
+RARE = Stage("what few units have", fields.rare, blind)
 
 
 def _nodes(path: Datapath) -> int:

@@ -1,0 +1,114 @@
+"""Random architectures with what few units have: ``python tests/recovery/rare_architectures.py --seeds 0-99``.
+
+The sums, formats, orders and roundings are those of ``random_architectures``; one feature is drawn into them, at every
+place where it can stand or at one kind of term, and drawn again until it shows in the judge's vectors.  Exit status 1
+where an answer was wrong or a derivation broke down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from outcomes import LIMIT, BlackBox, Outcome, judged, recover
+from random_architectures import Case, Draw, draw_case
+from seeds import seeds_of, table
+
+from mmaprobe import formats
+from mmaprobe.derivation.budget import ALLOWANCE
+from mmaprobe.models.bit_budget import bit_budget
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Term, walk
+from mmaprobe.parameters.rewrite import map_fused, map_terms
+
+TELLING = 20
+"""Of the judge's vectors so many, at least, tell a feature from its absence: one in a few thousand."""
+Change = Callable[[Datapath], Datapath]
+
+
+def _at_terms(draw: Draw, **fields: object) -> Change:
+    """These fields at all terms, at C's or at those that are not C."""
+    where = draw.of("all", "all", "c", "others")
+
+    def at(term: Term) -> Term:
+        chosen = where == "all" or (where == "c") == isinstance(term.of, Accumulator)
+        return replace(term, **fields) if chosen else term  # type: ignore[arg-type]
+
+    return lambda path: map_terms(path, at)
+
+
+def _sticky(draw: Draw, path: Datapath) -> Change:
+    mode = draw.of("RNE", "RNA", "RU", "RD", "RO", "RA")
+    return _at_terms(draw, sticky_bits=draw.whole(1, 4), rounding=mode)
+
+
+def _carry(draw: Draw, path: Datapath) -> Change:
+    fields = {"carry_bits": draw.whole(0, 3), "carry": draw.of("wrap", "saturate")}
+    return lambda path: map_fused(path, lambda node: replace(node, **fields))  # type: ignore[arg-type]
+
+
+def _shift(draw: Draw, path: Datapath) -> Change:
+    return _at_terms(draw, shift_limit=draw.of(15, 16, 31, 32, draw.whole(4, 40)))
+
+
+def _columns(draw: Draw, path: Datapath) -> Change:
+    most = formats.get(path.a).fraction_bits + formats.get(path.b).fraction_bits
+    return lambda path: replace(path, product=replace(path.product, missing_columns=draw.whole(1, max(most, 1))))
+
+
+FEATURES = {"sticky": _sticky, "carry": _carry, "shift": _shift, "columns": _columns}
+
+
+def rare_case(seed: int) -> Case:
+    """The random architecture of a seed, with a feature."""
+    source = random.Random(f"rare {seed}")
+    draw = Draw(source)
+    name = draw.of(*FEATURES)
+    while True:
+        plain = draw_case(source, seed)
+        fused = any(isinstance(node, Fused) for node in walk(plain.datapath.tree))
+        if plain.kind == "integer" or (name != "columns" and not fused):
+            continue
+        path = FEATURES[name](draw, plain.datapath)(plain.datapath)
+        if bit_budget(path).width is None or path == plain.datapath:
+            continue
+        made = replace(plain, kind=name, datapath=path)
+        d, other = evaluate_many([path, plain.datapath], judged(made.instruction, path))
+        if np.count_nonzero(d != other) >= TELLING:
+            return made
+
+
+def outcome(seed: int, limit: float = LIMIT, allowance: int = ALLOWANCE) -> Outcome:
+    """Derive it blind, and judge what comes out."""
+    drawn = rare_case(seed)
+    box = BlackBox(drawn.instruction, drawn.datapath)
+    return recover(drawn.name, drawn.kind, box, drawn.instruction, drawn.datapath, seed, limit, allowance)[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=seeds_of, required=True, help="the seeds: 7,100-120")
+    parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds of processor time for each ({LIMIT:g})")
+    parser.add_argument("--allowance", type=int, default=ALLOWANCE, help=f"units of work for each ({ALLOWANCE})")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    given = parser.parse_args()
+    judge = partial(outcome, limit=given.limit, allowance=given.allowance)
+    found = []
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for each in pool.map(judge, given.seeds):
+            print(each.line, flush=True)
+            found.append(each)
+    print(table(found, tuple(FEATURES)))
+    counts = Counter(each.verdict for each in found)
+    return bool(counts["wrong"] or counts["error"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Random architectures with what few units have: some are recovered, none is answered wrongly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from outcomes import judged
+from rare_architectures import FEATURES, TELLING, outcome, rare_case
+
+from mmaprobe.models.engine import evaluate_many
+from mmaprobe.parameters.datapath import Fused, Product, walk
+from mmaprobe.parameters.rewrite import map_fused, map_terms
+
+RECOVERED = {14: "sticky", 17: "carry", 18: "shift", 21: "columns"}
+"""Seeds that are recovered, by what they have."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", RECOVERED)
+def test_what_few_units_have_is_found(seed: int) -> None:
+    found = outcome(seed)
+    assert (found.kind, found.verdict) == (RECOVERED[seed], "recovered"), found.line
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 2, 12])
+def test_what_is_not_found_is_not_answered(seed: int) -> None:
+    found = outcome(seed, allowance=80_000_000)
+    assert found.verdict in ("recovered", "inconclusive"), found.line
+
+
+def test_every_feature_is_drawn_and_shows() -> None:
+    kinds: Counter[str] = Counter()
+    for seed in range(16):
+        made = rare_case(seed)
+        path = replace(made.datapath, product=replace(made.datapath.product, missing_columns=Product.missing_columns))
+        path = map_terms(path, lambda term: replace(term, sticky_bits=None, shift_limit=None))
+        path = map_fused(path, lambda node: replace(node, carry_bits=None, carry="wrap"))
+        d, plain = evaluate_many([made.datapath, path], judged(made.instruction, made.datapath))
+        assert made.kind == "sticky" or np.count_nonzero(d != plain) >= TELLING  # whose rounding is drawn with it
+        assert made.kind == "columns" or any(isinstance(node, Fused) for node in walk(made.datapath.tree))
+        kinds[made.kind] += 1
+    assert set(kinds) == set(FEATURES)
