@@ -75,6 +75,20 @@ def test_a_part_that_is_kept_is_for_what_comes_after() -> None:
         allowance.spend(1)
 
 
+def test_a_part_ends_what_is_inside_and_nothing_else() -> None:
+    allowance = Allowance(100)
+    with allowance.part(0.25):
+        allowance.spend(20)
+        allowance.spend(20)
+        pytest.fail("more than the part was taken")
+    assert (allowance.left, allowance.spent.ended) == (75, False)
+    with allowance.part(0.2):
+        allowance.spend(5)
+    assert allowance.left == 70
+    with pytest.raises(SpentError):
+        allowance.spend(71)
+
+
 def test_where_the_search_ends_the_closest_is_mended_and_settled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

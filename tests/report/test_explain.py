@@ -126,6 +126,17 @@ def test_equation_10_line_by_line() -> None:
         assert line in lines, line
 
 
+def test_a_sum_that_its_bits_do_not_hold_is_not_called_exact() -> None:
+    tree = Fused((Term(Products((0, 1, 2, 3)), 10, shift_limit=8), Term(C, 10)), Encode(), carry_bits=1)
+    path = Datapath("f16", "f16", "f32", "f32", 4, tree)
+    one = np.full((1, 4), 0x3C00, np.uint16)
+    said = explain.text(path, Batch(one, one, np.zeros(1, np.uint32)))
+    assert "1 carry bit, wraps" in said
+    assert "shifted 8 at most" in said
+    assert "sum, as its bits hold it  -0x1p+2" in said
+    assert "exact sum" not in said
+
+
 def test_roundings_flushes_and_overflows_are_named() -> None:
     def vector(a: list[int], b: list[int], c: int) -> Batch:
         return Batch(np.array([a], np.uint16), np.array([b], np.uint16), np.array([c], np.uint32))

@@ -183,7 +183,9 @@ def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[R
         assert bits is not None
         quantum = top - bits
         yield Text(f"largest exponent {top}, {bits} bits below it: multiples of 2^{quantum}")
-    yield Text.assemble("exact sum  ", (shown(event.values["sum"]), "bold"))
+    yield Text.assemble(
+        "sum, as its bits hold it  " if node.is_carried else "exact sum  ", (shown(event.values["sum"]), "bold")
+    )
 
 
 def _sum(event: Event, lanes: tuple[int, ...], accumulator: str, decimal: bool) -> Iterator[RenderableType]:

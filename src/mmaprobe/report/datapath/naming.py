@@ -108,8 +108,12 @@ def _shown(term: Term) -> list[str]:
 
 def negation(node: Fused) -> list[str]:
     """How a fused node negates and what it holds, where that is out of the ordinary."""
-    held = [] if node.carry_bits is None else [f"{node.carry_bits} carry bits, {value_in_words(node, 'carry')}"]
-    return ["ones' complement"] * node.complement + held
+    return ["ones' complement"] * node.complement + ([held_in(node)] if node.carry_bits is not None else [])
+
+
+def held_in(node: Fused) -> str:
+    """``1 carry bit, wraps``: the bits above the largest exponent, and what becomes of what they do not hold."""
+    return f"{node.carry_bits} carry bit{'s' * (node.carry_bits != 1)}, {value_in_words(node, 'carry')}"
 
 
 def headline(datapath: Datapath) -> str:
