@@ -270,6 +270,22 @@ SEEN_SELDOM = {
          "tree": {"node": "fused", "terms": ["c", "0,1"], "fraction_bits": 54,
                   "to": {"format": "e8m13", "subnormals": "zero", "zero": "positive"}}},
         "tree.to.tininess", "encoded"),
+    "the last place of a c just below a power of two, which one of the lowest products takes away": (
+        {"a": "e2m1", "b": "e3m2", "c": "f16", "d": "f16", "k": 55, "operand_a": {"subnormals": "zero"},
+         "operand_c": {"subnormals": "zero"},
+         "tree": {"node": "exact", "terms": ["c", "0..54"], "to": {"format": "f16", "rounding": "RNZ"}}},
+        "tree.to.subnormals", "zero"),
+    "a tie of a sum of sums, and far below it what one of those cuts": (
+        {"a": "e5m2", "b": "e4m3", "c": "f32", "d": "f32", "k": 4, "tree": {
+            "node": "fused", "fraction_bits": 15, "rounding": "RNE", "to": {"rounding": "RU"}, "terms": [
+                "c", {"of": {"node": "fused", "terms": ["0,2"], "fraction_bits": 32, "rounding": "RNO"}},
+                {"of": {"node": "fused", "terms": ["1,3"], "fraction_bits": 32, "rounding": "RNO"}}]}},
+        "tree.terms.1.of.rounding", "RZ"),
+    "products that are cut under a large c, of which only sums of several come to half of its last place": (
+        {"a": "e2m3", "b": "e2m1", "c": "bf16", "d": "bf16", "k": 3, "operand_a": {"subnormals": "zero"}, "tree": {
+            "node": "fused", "fraction_bits": 13, "to": {"format": "bf16", "rounding": "RND", "zero": "positive"},
+            "terms": [{"of": "c", "fraction_bits": 43}, {"of": "0..2", "fraction_bits": 13, "rounding": "RU"}]}},
+        "tree.terms.1", '{ of = "0..2", fraction_bits = 43 }'),
 }  # fmt: skip
 
 

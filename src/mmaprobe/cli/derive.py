@@ -42,7 +42,11 @@ def derive(
     ] = None,
     fresh: Annotated[
         int | None,
-        typer.Option(help="Vectors that what is derived must get right beyond those searched with; 480,000.", min=0),
+        typer.Option(
+            help="Vectors that what is derived must get right beyond those searched with; 480,000, of fewer than 32 "
+            "lanes up to 1,920,000.",
+            min=0,
+        ),
     ] = None,
     allowance: Annotated[
         int | None, typer.Option(help="Units of work (25 ns each) of one search; 540,000,000.", min=0)

@@ -43,9 +43,14 @@ def _is_findings(value: object) -> bool:
 
 FRESH = 480_000
 """Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 100,000
-escapes them eight times in a thousand: (1 - 1e-5)**480,000."""
+escapes them eight times in a thousand: (1 - 1e-5)**480,000.  Of forms with few lanes there are more."""
+LANES = 32
+"""Lanes from which on there are no more than so many."""
+MORE = 4
+"""So many times as many, at most: vectors of few lanes cost little, and rare differences of such units are met by
+chance alone."""
 OPTIONS: dict[str, Rule] = {
-    "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": whole(0), "allowance": whole(0),
+    "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": or_none(whole(0)), "allowance": whole(0),
     "findings": or_none(Rule("findings by question, as probe gives them", _is_findings)),
     "say": or_none(FUNCTION),
 }  # fmt: skip
@@ -117,20 +122,27 @@ class Derivation:
         }
 
 
+def usual_fresh(instruction: Instruction) -> int:
+    """Fresh vectors of a derivation: ``FRESH``, of forms with fewer than 32 lanes in proportion more, at most four
+    times as many."""
+    return FRESH * min(MORE, max(1, LANES // instruction.k))
+
+
 def derive(
     device: Device,
     instruction: Instruction,
     *,
     seed: int = 0,
     start: Datapath | None = None,
-    fresh: int = FRESH,
+    fresh: int | None = None,
     findings: dict[str, Finding] | None = None,
     allowance: int = ALLOWANCE,
     say: Say | None = None,
 ) -> Derivation:
     """Find the datapath of an instruction from the device's answers alone.
 
-    ``start`` is a hypothesis to begin with (the same unit in its default control
+    It must get right ``fresh`` vectors that the search never saw (``usual_fresh`` of the instruction where nothing is
+    said).  ``start`` is a hypothesis to begin with (the same unit in its default control
     state, another width of it): it is tested like any other and saves the
     search of structures where it holds.  ``findings`` are the probes' answers
     where they were already asked: the search takes the summation tree from there, and
@@ -167,10 +179,11 @@ def derive(
 
 
 def _derived(
-    device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int,
+    device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int | None,
     findings: dict[str, Finding], allowance: int, say: Say | None,
 ) -> Derivation:  # fmt: skip
     begin = time.monotonic()
+    fresh = usual_fresh(instruction) if fresh is None else fresh
     own = Allowance(allowance, kept=int(allowance * KEPT))
     session = Session(device, instruction, seed, say or (lambda _: None), own)
     state = State(session, dict(findings))

@@ -155,14 +155,13 @@ def _spread(node: Fused | Exact, i: int, parts: Sequence[Node]) -> Fused | Exact
 
 
 def _other_groups(node: Fused | Exact) -> Iterator[tuple[str, Node]]:
-    """Groups of products inside a sum merged; each of them exact where it is cut, cut where it is exact."""
+    """Groups of products inside a sum merged, all or two by two; each of them exact where it is cut, cut where it is
+    exact."""
     groups = [(i, part) for i, (part, _) in enumerate(children_in_place(node)) if _is_group(part)]
     if len(groups) > 1:
-        lanes = sorted(lane for _, part in groups for below in walk(part) for lane in lanes_of(below))
-        first, group = groups[0]
-        merged = _with_term(node, first, _of_lanes(group, tuple(lanes)))
-        gone = {i for i, _ in groups[1:]}
-        yield "merged", replace(merged, terms=tuple(t for i, t in enumerate(merged.terms) if i not in gone))  # type: ignore
+        yield "merged", _merged(node, [groups])
+    if len(groups) > 2 and len(groups) % 2 == 0:
+        yield "merged two by two", _merged(node, [groups[i : i + 2] for i in range(0, len(groups), 2)])
     for name, kind in (("groups exact", Fused), ("groups cut", Exact)):
         changed: Node = node
         for i, part in groups:
@@ -170,6 +169,18 @@ def _other_groups(node: Fused | Exact) -> Iterator[tuple[str, Node]]:
                 changed = _with_term(changed, i, _other_kind(part, node.terms[i]))  # type: ignore[arg-type]
         if changed != node:
             yield name, changed
+
+
+def _merged(node: Fused | Exact, together: list[list[tuple[int, Node]]]) -> Fused | Exact:
+    """Each list of groups, with their places in the sum, as one group in the place of the first."""
+    gone: set[int] = set()
+    for (first, group), *others in together:
+        lanes = sorted(
+            lane for _, part in ((first, group), *others) for below in walk(part) for lane in lanes_of(below)
+        )
+        node = _with_term(node, first, _of_lanes(group, tuple(lanes)))  # type: ignore[assignment]
+        gone |= {i for i, _ in others}
+    return replace(node, terms=tuple(term for i, term in enumerate(node.terms) if i not in gone))  # type: ignore[arg-type]
 
 
 def _is_group(node: Node) -> bool:

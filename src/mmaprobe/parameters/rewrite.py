@@ -93,15 +93,9 @@ def map_terms(datapath: Datapath, change: Callable[[Term], Term]) -> Datapath:
 
 
 def encodes(datapath: Datapath) -> list[Encode]:
-    """Every Encode of the datapath, the root's last."""
-    found: list[Encode] = []
-
-    def collect(to: Encode) -> Encode:
-        found.append(to)
-        return to
-
-    map_encodes(datapath, collect)
-    return found
+    """Every Encode of the datapath: of products, of the result, of the tree's nodes, the root's last."""
+    nodes = [getattr(node, "to", None) for node in walk(datapath.tree)]
+    return [to for to in (datapath.product.to, datapath.result, *reversed(nodes)) if to is not None]
 
 
 def simpler(datapath: Datapath) -> list[Datapath]:

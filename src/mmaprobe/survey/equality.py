@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.dense_view import asked, dense_form
-from mmaprobe.derivation.deriving import FRESH
+from mmaprobe.derivation.deriving import usual_fresh
 from mmaprobe.derivation.vectors.mixtures import cancelled_vectors, edge_vectors, hard_vectors, special_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.generators import families_for
@@ -26,9 +26,10 @@ KEPT = 12
 
 
 class Equality:
-    """The vectors of an architecture's instructions, with the answers of datapaths; ``fresh`` of all families."""
+    """The vectors of an architecture's instructions, with the answers of datapaths; ``fresh`` of all families, or
+    those of a derivation."""
 
-    def __init__(self, architecture: str, seed: int, fresh: int = FRESH) -> None:
+    def __init__(self, architecture: str, seed: int, fresh: int | None = None) -> None:
         self.architecture, self.seed, self.fresh = architecture, seed, fresh
         self._kept: OrderedDict[Hashable, tuple[Batch, Bits]] = OrderedDict()
 
@@ -49,7 +50,8 @@ class Equality:
 
     def _vectors(self, instruction: Instruction, datapath: Datapath) -> Batch:
         seed, dense = self.seed + 2, dense_form(instruction)
-        found = [hard_vectors(instruction, families_for(instruction), seed, self.fresh)]
+        fresh = usual_fresh(dense) if self.fresh is None else self.fresh
+        found = [hard_vectors(instruction, families_for(instruction), seed, fresh)]
         if formats.get(instruction.d).is_float:
             kinds = (cancelled_vectors, special_vectors, edge_vectors)
             found += [asked(self.architecture, instruction, make(dense, seed, DIRECTED)) for make in kinds]

@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.derivation.dense_view import asked, dense_form, kept, sorts
-from mmaprobe.derivation.deriving import FRESH, derive
+from mmaprobe.derivation.deriving import derive
 from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.derivation.witness_batches import as_vectors
@@ -47,7 +47,7 @@ def survey(
     absent: Sequence[tuple[str, str]] = (),
     *,
     seed: int = 0,
-    fresh: int = FRESH,
+    fresh: int | None = None,
     allowance: int = ALLOWANCE,
     listener: SurveyListener | None = None,
 ) -> Survey:
@@ -87,7 +87,7 @@ class Surveyor:
     settled: Callable[[Instruction], None] = lambda made: None
     leaves_out: Callable[[Instruction], bool] = lambda made: False
     gives_up_on: tuple[type[Exception], ...] = ()
-    fresh: int = FRESH
+    fresh: int | None = None
     allowance: int = ALLOWANCE
     rows: dict[Instruction, SurveyRow] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,18 +11,25 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.vectors.terms import ABSENT, HALF, KINDS, ONE, codes_of
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FULL, HALF, KINDS, NEXT, ONE, codes_of
+from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath, Fused, walk
 from mmaprobe.parameters.rewrite import encodes
 
 Ints = NDArray[np.int64]
+CHOICES = 8
+"""Choices of lanes of a vector, of which one is taken."""
+FEWER = 4
+"""Of so many such vectors one is taken, which is nearest."""
+BETWEEN = 0.5**0.5
+"""Of numbers from a half to one those below are nearer to a half."""
 
 
 @dataclass(frozen=True)
 class TermPlaces:
     """What the datapaths hold: distances below a term, and absolute exponents; the format that all of them round
-    products to; fraction bits of what sums are rounded to before a last conversion."""
+    products to; fraction bits of what sums are rounded to before a last conversion; distances in sums that are terms of
+    others, and in those others."""
 
     reach: tuple[int, ...]
     zeros: tuple[int, ...]
@@ -30,6 +37,8 @@ class TermPlaces:
     highs: tuple[int, ...]
     product: formats.Format | None = None
     shown: tuple[int, ...] = ()
+    inner: tuple[int, ...] = ()
+    outer: tuple[int, ...] = ()
 
 
 def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
@@ -38,23 +47,36 @@ def places_of(datapaths: Sequence[Datapath]) -> TermPlaces:
     zeros: set[int] = set()
     lows: set[int] = set()
     highs: set[int] = set()
+    shown: set[int] = set()
+    sums: list[Fused] = []
     for path in datapaths:
-        names = {path.d, *([path.c] if path.c else []), *(to.format for to in encodes(path))}
-        for fmt in (formats.get(name) for name in names):
+        every = encodes(path)
+        for fmt in map(formats.get, {path.d, path.c or path.d, *(to.format for to in every)}):
             if fmt.is_float:
                 reach |= {fmt.fraction_bits, fmt.fraction_bits + 1}
                 lows |= {fmt.min_exponent, fmt.min_exponent - fmt.fraction_bits}
                 highs.add(fmt.max_exponent)
         highs |= {n for n in (path.product.overflow_exponent,) if n is not None}
-        reach |= {to.first[0] for to in encodes(path) if to.first}
-        for node in (node for node in walk(path.tree) if isinstance(node, Fused)):
-            reach |= {n for term in node.terms for n in (term.fraction_bits, term.cutoff) if n is not None}
-            zeros |= {term.zero_exponent for term in node.terms if term.zero_exponent is not None}
+        reach |= {to.first[0] for to in every if to.first}
+        if path.result is not None:
+            every.remove(path.result)
+        shown |= {to.first[0] if to.first else formats.get(to.format).fraction_bits for to in every}
+        sums += [node for node in walk(path.tree) if isinstance(node, Fused)]
+    for term in (term for node in sums for term in node.terms):
+        reach |= {n for n in (term.fraction_bits, term.cutoff) if n is not None}
+        zeros |= {n for n in (term.zero_exponent,) if n is not None}
+    nested = [(node, term.of) for node in sums for term in node.terms if isinstance(term.of, Fused)]
+    outer, inner = _cuts(node for node, _ in nested), _cuts(of for _, of in nested)
     products = {path.product.to.format if path.product.to else "" for path in datapaths}
     product = formats.get(products.pop()) if len(products) == 1 and "" not in products else None
-    sums = [to for path in datapaths for to in encodes(replace(path, result=None))]
-    shown = {to.first[0] if to.first else formats.get(to.format).fraction_bits for to in sums}
-    return TermPlaces(_sorted(reach), _sorted(zeros), _sorted(lows), _sorted(highs), product, _sorted(shown))
+    return TermPlaces(
+        _sorted(reach), _sorted(zeros), _sorted(lows), _sorted(highs), product, _sorted(shown), inner, outer
+    )
+
+
+def _cuts(sums: Iterable[Fused]) -> tuple[int, ...]:
+    """The fraction bits of all terms of these sums."""
+    return _sorted({term.fraction_bits for node in sums for term in node.terms if term.fraction_bits is not None})
 
 
 def _sorted(values: set[int]) -> tuple[int, ...]:
@@ -348,6 +370,29 @@ class Terms:
             _refracted(operands[name], fmt, rows, one[rows], last)
             _refracted(operands[name], fmt, rows, other[rows], rest)
         return Batch(**operands)
+
+    def sums_into(self, batch: Batch) -> Batch:
+        """Of some choices of lanes, all else zero, the one whose sum is nearest to a power of two and mostly none; c of
+        that size, or so much larger that the sum is about half of a last kept bit or a whole one."""
+        if self.c is None:
+            return batch
+        a, b = (formats.decode(fmt, codes) for fmt, codes in ((self.a, batch.a), (self.b, batch.b)))
+        size = np.ldexp((a.significand * b.significand).astype(float), a.exponent + b.exponent)
+        value = np.where(self.exponent[:, :-1] == ABSENT, 0.0, np.where(a.negative ^ b.negative, -size, size))
+        live = self.rng.random((CHOICES, *value.shape)) < self.rng.choice([0.3, 0.7, 1.0], (CHOICES, self.count, 1))
+        sums = abs((value * live).sum(axis=2))
+        fraction, exponent = np.frexp(sums)
+        down = fraction < BETWEEN
+        off = np.where(sums > 0, abs(np.log2(np.where(sums > 0, fraction, 1)) + down), 2.0)
+        off += (off == 0) & (self.jitter(0, 3) > 0)
+        best, rows = off.argmin(axis=0), np.arange(self.count)
+        above = np.where(self.flags(), self.d.fraction_bits, self.pick((-1, *self.places.reach))) + 1
+        e_c = exponent[best, rows] - down[best, rows] + above + (self.jitter(0, 3) == 0) * self.jitter(-1, 1)
+        e_c = np.clip(e_c, self.c.min_exponent - self.c.fraction_bits, self.c.max_exponent)
+        kind = self.choose(ONE, ONE, NEXT, FULL, ANY)
+        c = codes_of(self.rng, self.c, e_c, self.flags(), kind, self.places.reach)
+        made = replace(batch, a=np.where(live[best, rows], batch.a, 0).astype(self.a.dtype), c=c)
+        return take(made, np.argsort(off[best, rows], kind="stable")[: self.count // FEWER])
 
 
 def _refracted(codes: Bits, fmt: formats.Format, rows: Ints, lanes: Ints, fraction: Ints) -> None:

@@ -14,13 +14,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.vectors.rival_terms import Ints, Terms, places_of
+from mmaprobe.derivation.vectors.rival_terms import FEWER, Ints, Terms, places_of
 from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT, ONE, TIE
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
-MORE = {"tails": 3}
-"""So many times as many vectors of a shape as of the others: of those cuts of which little shows it tells most."""
+MORE = {"tails": 3, "sums": 2}
+"""So many times as many vectors of a shape as of the others: of cuts of which little shows these tell most."""
+NARROW = 8
+"""Binades above the lowest at which half of the rare terms are: narrow formats have no others below a cut."""
 DEEP = 40
 """Bits: where no number reaches deeper, there are no vectors of the largest terms beside the smallest."""
 
@@ -38,9 +40,11 @@ def attack_vectors(
     rng = np.random.default_rng([seed, 0xA77AC])
     places = places_of([datapath, *rivals])
     narrowed = len(datapath.steps) > 1 and any(path.result is not None for path in (datapath, *rivals))
-    said = {"depths": max(places.reach) > DEEP, "later": narrowed, "span": instruction.scale is not None}
+    sums = instruction.c is not None and instruction.scale is None
+    said = {"sums": sums, "depths": max(places.reach) > DEEP, "later": narrowed, "span": instruction.scale is not None}
     shapes = [shape for shape in SHAPES if said.get(shape, True)]
     each = {shape: MORE.get(shape, 1) * -(-count // len(shapes)) for shape in shapes}
+    each |= {"sums": FEWER * each["sums"]} if sums else {}
     made = [_made(Terms(instruction, places, rng, number, datapath.steps), shape) for shape, number in each.items()]
     return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
 
@@ -55,6 +59,8 @@ def _made(terms: Terms, shape: str) -> Batch:
         return terms.remainders_into(batch, *places[2:])
     if shape == "conjugates":
         return terms.conjugates_into(batch, *places[:2])
+    if shape == "sums":
+        return terms.sums_into(batch)
     return terms.ties_into(batch, places[0]) if shape == "ties" else batch
 
 
@@ -188,16 +194,19 @@ def _specials(terms: Terms, places: list[Ints]) -> None:
 
 def _flush(terms: Terms, places: list[Ints]) -> None:
     """Two terms at the lowest normal of a format that nearly cancel, beside zeros; where no product is so low, c and
-    one of the lowest products, often the last one, so that last places of c are left."""
+    one of the lowest products, often the last one, so that last places of c are left: of a c just below a power of two
+    its last place alone."""
     low, sign = terms.pick(terms.places.lows) + terms.jitter(0, 1), terms.flags()
+    kind, down = terms.choose(NEXT, ANY, FEW, FULL), np.zeros(terms.count, np.int64)
     least = terms.scaled_ends()[0]
     if terms.c is not None and terms.instruction.scale is None:
         above = (low < least) & (terms.jitter(0, 3) > 0)
         low = np.where(above, least + terms.jitter(0, 3), low)
         terms.c_first(places, above)
         places[1][above & terms.flags()] = terms.steps[-1][-1]
+        down = 1 * (above & (kind == FULL) & terms.flags())
     terms.put(places[1], low, ~sign, terms.choose(ONE, ANY, FEW, HALF))
-    terms.put(places[0], low, sign, terms.choose(NEXT, ANY, FEW, FULL))
+    terms.put(places[0], low - down, sign, kind)
 
 
 def _crowd(terms: Terms, places: list[Ints]) -> None:
@@ -388,15 +397,20 @@ def _remainders(terms: Terms, places: list[Ints]) -> None:
 
 
 def _tails(terms: Terms, places: list[Ints]) -> None:
-    """A term, mostly c, and half of a last place of its sum beside it; below the last kept bits one term or two of one
-    bit or few, which the tie shows or hides; zeros elsewhere."""
+    """A term, mostly c, and half of a last place of its sum beside it; below the last kept bits, of the term or of the
+    half in a sum inside, one term or two of one bit or few, which the tie shows or hides; zeros elsewhere."""
     lowest = max(terms.a.min_exponent + terms.b.min_exponent, terms.d.min_exponent - terms.d.fraction_bits)
     half = np.where(terms.flags() | terms.flags(), terms.d.fraction_bits + 1, terms.pick(terms.places.reach))
     cut = np.where(
         terms.flags(), terms.hidden() + terms.jitter(-1, 4), terms.pick(terms.places.reach) + terms.jitter(-1, 9)
     )
+    if terms.places.inner and terms.places.outer:
+        nested = terms.flags()
+        half = np.where(nested, terms.pick(terms.places.outer) + 1, half)
+        cut = np.where(nested, half + terms.pick(terms.places.inner) + terms.jitter(-3, 2), cut)
     depth = np.maximum(cut, half + 1)
     room = np.maximum(terms.highest() + half - lowest - depth, 1)
+    room = np.where(terms.flags(), room, np.minimum(room, NARROW))
     anchor = lowest + depth + (terms.rng.random(terms.count) * room).astype(np.int64)
     anchor = np.minimum(anchor, terms.d.max_exponent - 1)
     terms.c_first(places, terms.flags() | terms.flags())
@@ -468,11 +482,22 @@ def _alone(terms: Terms, places: list[Ints]) -> None:
     terms.put(places[0], low, sign, np.where(below, TIE, terms.choose(ONE, NEXT, FULL, FULL, ANY)))
 
 
+def _sums(terms: Terms, places: list[Ints]) -> None:
+    """Every lane anything within some binades; c follows once the sum of some of them is known."""
+    width = terms.rng.integers(1, 10, (terms.count, 1))
+    below = (terms.rng.random(terms.exponent.shape) * width).astype(np.int64)
+    low, high = terms.a.min_exponent + terms.b.min_exponent, terms.highest()
+    anchor = np.clip(terms.anchor(), low, high)
+    anchor = np.where(terms.flags(), anchor, np.minimum(low + width[:, 0] + terms.jitter(0, 2), high))
+    terms.exponent[:] = anchor[:, None] - below
+    terms.kind[:] = np.where(terms.flags((terms.count, 1)), ANY, terms.kind)
+
+
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": _ladder, "cancel": _cancel, "graze": _graze, "zero": _zero, "top": _top, "low": _low, "order": _order,
     "carry": _carry, "labels": _labels, "flush": _flush, "crowd": _crowd, "heap": _heap, "brim": _brim, "dust": _dust,
     "span": _span, "pairs": _pairs, "flushes": _flushes, "blocks": _blocks, "ties": _ties, "tails": _tails,
     "depths": _depths, "later": _later, "alone": _alone, "conjugates": _conjugates, "remainders": _remainders,
-    "specials": _specials,
+    "sums": _sums, "specials": _specials,
 }  # fmt: skip
