@@ -180,12 +180,12 @@ def test_wide_pairs_are_not_counted_through() -> None:
 def test_exact_says_what_it_covers() -> None:
     found = derive(open_device("model:sm_80"), BF16)
     covered = found.certificate.coverage
-    assert (covered.of, covered.pairs, covered.fresh, covered.excluded) == ("significands", 1 << 14, 960_000, 320_000)
-    assert covered.answers > 960_000 + (1 << 14)
+    assert (covered.of, covered.pairs, covered.fresh, covered.excluded) == ("significands", 1 << 14, 480_000, 160_000)
+    assert covered.answers > 480_000 + (1 << 14)
     line = coverage_line(covered)
     assert "every pair of significands right in every lane (16,384 vectors)" in line
-    assert "no black box of 960,000 vectors excludes those on fewer than 1 in 320,000 of them (95 %)" in line
-    assert found.form()["certificate"]["coverage"]["excluded_one_in"] == 320_000
+    assert "no black box of 480,000 vectors excludes those on fewer than 1 in 160,000 of them (95 %)" in line
+    assert found.form()["certificate"]["coverage"]["excluded_one_in"] == 160_000
 
 
 def test_fewer_fresh_vectors_cover_less_and_say_so() -> None:

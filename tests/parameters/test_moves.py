@@ -16,7 +16,7 @@ from mmaprobe.parameters.lookup import datapath_for, load
 from mmaprobe.parameters.moves import MOVES, moved, moves
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
-from mmaprobe.parameters.table import from_table
+from mmaprobe.parameters.table import fields_said, from_table, rules_said
 
 
 def path_of(arch: str, name: str) -> Datapath:
@@ -27,6 +27,7 @@ HOPPER = path_of("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")
 HALF_STEPS = path_of("sm_80", "mma.m16n8k16.f32.f16.f16.f32")
 TREE = path_of("gfx90a", "v_mfma_f32_16x16x16f16")
 GROUPS = path_of("gfx942", "v_mfma_f32_32x32x16_bf8_bf8")
+MXF4 = path_of("sm_100a", "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.m128n8k64.f32.e2m1.e2m1.ue8m0")
 DOT = path_of("x86-64+intel", "x86.tdpbf16ps")
 
 
@@ -55,12 +56,32 @@ def test_each_is_new_and_can_be_made_again_by_name(arch: str) -> None:
         (TREE, "accumulation", "before the products", "add(add(add(c, 0), 1), add(2, 3))"),
         (TREE, "accumulation", "in one exact sum", "exact(c, 0..3)"),
         (GROUPS, "grouping", "merged", "fused(fused(fused(0..15)), c)"),
+        (
+            GROUPS,
+            "grouping",
+            "groups halved",
+            "fused(fused(fused(0..6:2), fused(8..14:2), fused(1..7:2), fused(9..15:2)), c)",
+        ),
+        (MXF4, "grouping", "merged two by two", "fused(exact(0..31), exact(32..63), c)"),
+        (
+            MXF4,
+            "grouping",
+            "groups halved",
+            "fused(exact(0..7), exact(8..15), exact(16..23), exact(24..31), exact(32..39), exact(40..47), "
+            "exact(48..55), exact(56..63), c)",
+        ),
         (GROUPS, "grouping", "groups exact", "fused(fused(exact(0..14:2), exact(1..15:2)), c)"),
         (DOT, "grouping", "merged", "add(c, fma(zero; 0..31))"),
     ],
 )
 def test_structures(path: Datapath, field: str, value: str, tree: str) -> None:
     assert outline(moved(path, field, value).tree) == tree
+
+
+def test_what_groups_share_is_said_once() -> None:
+    halved = moved(MXF4, "grouping", "groups halved")
+    assert fields_said(halved) > fields_said(MXF4)
+    assert rules_said(halved) == rules_said(MXF4) < rules_said(mutate(halved, "tree.terms.1.fraction_bits", "34"))
 
 
 def test_formats_between_and_nan_rules() -> None:

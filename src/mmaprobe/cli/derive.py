@@ -43,8 +43,8 @@ def derive(
     fresh: Annotated[
         int | None,
         typer.Option(
-            help="Vectors that what is derived must get right beyond those searched with; 480,000, of fewer than 32 "
-            "lanes up to 1,920,000.",
+            help="Vectors that what is derived must get right beyond those searched with; 480,000, of up to 8 "
+            "lanes 960,000.",
             min=0,
         ),
     ] = None,

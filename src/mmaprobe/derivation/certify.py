@@ -41,7 +41,7 @@ from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
-from mmaprobe.parameters.table import fields_said
+from mmaprobe.parameters.table import fields_said, rules_said
 
 STAGE = "neighbours and fresh vectors"
 """What pays for a settlement, as the allowance names it."""
@@ -58,6 +58,8 @@ DRY = 2
 """Such pools that may tell none of them apart."""
 STARTS = 1
 """Neighbours that agree with what refuted a datapath from which the search begins again, at most."""
+STRUCTURES = 2
+"""Other structures, at most, in which a repair tries every number."""
 FAR = 48
 """Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
 ATTEMPTS = 5
@@ -327,6 +329,9 @@ class Settlement:
         closest = self.state.current
         is_float = formats.get(self.instruction.d).is_float
         tried = [closest, *self.state.session.all.alive(list(more))[:STARTS]]
+        if self._moved_near(more, rules_said(closest)) or (is_float and self._restructured()):
+            self.state.session.begin(STAGE)
+            return None
         if self._moved_near(more) or (is_float and any(self.search.mended(path) is not None for path in tried)):
             self.state.session.begin(STAGE)
             return None
@@ -344,6 +349,20 @@ class Settlement:
                 return None
         return Ended("the last datapath standing was refuted", closest)
 
+    def _restructured(self) -> bool:
+        """Move to the same numbers, or all but one, in another structure that a probe left, where that says less and
+        agrees with everything: details were added to a wrong structure.  Whether there is one."""
+        view, current = self.state.session.all, self.state.current
+        wrong = view.mismatches(current)
+        others = [path for path in self.search.structured(current) if path != current and self._as_fast(path)]
+        near = {path: count for path in others if (count := view.mismatches(path)) <= wrong}
+        for path in sorted(near, key=near.__getitem__)[:STRUCTURES]:
+            alive = [path] if near[path] == 0 else view.alive(with_numbers(path, FAR))
+            if alive:
+                self.state.believed = alive[0]
+                return True
+        return False
+
     def _nearest(self, paths: list[Datapath]) -> Datapath:
         """Of datapaths none of which is right everywhere the one that gets the least wrong, also of what tells the best
         of them apart."""
@@ -355,14 +374,15 @@ class Settlement:
             self.state.session.ask(take(pool, telling(self.state.allowance.evaluate(best, pool))))
         return min(best, key=view.mismatches)
 
-    def _moved_near(self, more: Sequence[Datapath]) -> bool:
-        """Move to a datapath near the current one that agrees with everything, also with what tells all of these apart;
-        False where there is none."""
+    def _moved_near(self, more: Sequence[Datapath], most: int | None = None) -> bool:
+        """Move to a datapath near the current one that agrees with everything, also with what tells all of these apart,
+        and says ``most`` rules at most; False where there is none."""
         current, view = self.state.current, self.state.session.all
         near = [n.datapath for n in neighbours(current)]
         first = [path for path in more if path in set(near)]
         alive = view.alive(list(dict.fromkeys([*first, *self.state.others, *near])))
         alive = [path for path in alive if self._as_fast(path)] or alive
+        alive = [path for path in alive if most is None or rules_said(path) <= most]
         if not alive:
             return False
         before = numbers(current)

@@ -44,9 +44,9 @@ def _is_findings(value: object) -> bool:
 FRESH = 480_000
 """Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 100,000
 escapes them eight times in a thousand: (1 - 1e-5)**480,000.  Of forms with few lanes there are more."""
-LANES = 32
+LANES = 16
 """Lanes from which on there are no more than so many."""
-MORE = 4
+MORE = 2
 """So many times as many, at most: vectors of few lanes cost little, and rare differences of such units are met by
 chance alone."""
 OPTIONS: dict[str, Rule] = {
@@ -123,8 +123,8 @@ class Derivation:
 
 
 def usual_fresh(instruction: Instruction) -> int:
-    """Fresh vectors of a derivation: ``FRESH``, of forms with fewer than 32 lanes in proportion more, at most four
-    times as many."""
+    """Fresh vectors of a derivation: ``FRESH``, of forms with fewer than 16 lanes in proportion more, at most twice
+    as many."""
     return FRESH * min(MORE, max(1, LANES // instruction.k))
 
 

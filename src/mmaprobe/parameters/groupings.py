@@ -155,13 +155,15 @@ def _spread(node: Fused | Exact, i: int, parts: Sequence[Node]) -> Fused | Exact
 
 
 def _other_groups(node: Fused | Exact) -> Iterator[tuple[str, Node]]:
-    """Groups of products inside a sum merged, all or two by two; each of them exact where it is cut, cut where it is
-    exact."""
+    """Groups of products inside a sum merged, all or two by two, or each in halves; each of them exact where it is cut,
+    cut where it is exact."""
     groups = [(i, part) for i, (part, _) in enumerate(children_in_place(node)) if _is_group(part)]
     if len(groups) > 1:
         yield "merged", _merged(node, [groups])
     if len(groups) > 2 and len(groups) % 2 == 0:
         yield "merged two by two", _merged(node, [groups[i : i + 2] for i in range(0, len(groups), 2)])
+    if groups and all(len(_lanes_below(part)) % 2 == 0 for _, part in groups):
+        yield "groups halved", _halved(node, groups)
     for name, kind in (("groups exact", Fused), ("groups cut", Exact)):
         changed: Node = node
         for i, part in groups:
@@ -181,6 +183,19 @@ def _merged(node: Fused | Exact, together: list[list[tuple[int, Node]]]) -> Fuse
         node = _with_term(node, first, _of_lanes(group, tuple(lanes)))  # type: ignore[assignment]
         gone |= {i for i, _ in others}
     return replace(node, terms=tuple(term for i, term in enumerate(node.terms) if i not in gone))  # type: ignore[arg-type]
+
+
+def _halved(node: Fused | Exact, groups: list[tuple[int, Node]]) -> Fused | Exact:
+    """Each group in two, of the first and the second half of its lanes."""
+    for i, group in reversed(groups):
+        lanes = sorted(_lanes_below(group))
+        half = len(lanes) // 2
+        node = _spread(node, i, [_of_lanes(group, tuple(some)) for some in (lanes[:half], lanes[half:])])
+    return node
+
+
+def _lanes_below(node: Node) -> list[int]:
+    return [lane for below in walk(node) for lane in lanes_of(below)]
 
 
 def _is_group(node: Node) -> bool:

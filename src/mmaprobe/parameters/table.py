@@ -26,6 +26,8 @@ Table = dict[str, Any]
 _NODES: dict[str, type] = {"fma": records.Fma, "add": records.Add, "fused": WrittenFused, "exact": records.Exact}
 _NODE_NAMES = {kind: name for name, kind in _NODES.items()}
 _COUNT = re.compile("[0-9]{1,9}")
+_PLACES = ("of", "lanes", "acc", "x", "y")
+"""Keys of nodes that are written as a word."""
 _HEXADECIMAL = ("code", "factor_code", "mask")
 
 
@@ -79,6 +81,12 @@ def flatten(table: Table, path: str = "") -> Iterator[tuple[str, Any]]:
 def fields_said(datapath: Datapath) -> int:
     """How many fields of a datapath are not as they are where nothing is said."""
     return sum(1 for _ in flatten(to_table(datapath)))
+
+
+def rules_said(datapath: Datapath) -> int:
+    """How many numbers and rules a datapath says: what groups share is one, which lanes they have is none."""
+    leaves = ((path.rpartition(".")[2], value) for path, value in flatten(to_table(datapath)))
+    return len({(name, value) for name, value in leaves if not name.isdecimal() and name not in _PLACES})
 
 
 def fields(datapath: Datapath) -> list[tuple[str, Any]]:

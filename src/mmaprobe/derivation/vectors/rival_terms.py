@@ -17,10 +17,11 @@ from mmaprobe.parameters.datapath import Datapath, Fused, walk
 from mmaprobe.parameters.rewrite import encodes
 
 Ints = NDArray[np.int64]
-CHOICES = 8
+CHOICES = 4
 """Choices of lanes of a vector, of which one is taken."""
 FEWER = 4
-"""Of so many such vectors one is taken, which is nearest."""
+"""Of so many such vectors of few lanes (``FEW_LANES``), which have few choices, one is taken, which is nearest."""
+FEW_LANES = 8
 BETWEEN = 0.5**0.5
 """Of numbers from a half to one those below are nearer to a half."""
 
@@ -371,6 +372,11 @@ class Terms:
             _refracted(operands[name], fmt, rows, other[rows], rest)
         return Batch(**operands)
 
+    @staticmethod
+    def spare(instruction: Instruction) -> int:
+        """So many times as many vectors are made as ``sums_into`` takes."""
+        return FEWER if instruction.k <= FEW_LANES else 1
+
     def sums_into(self, batch: Batch) -> Batch:
         """Of some choices of lanes, all else zero, the one whose sum is nearest to a power of two and mostly none; c of
         that size, or so much larger that the sum is about half of a last kept bit or a whole one."""
@@ -392,7 +398,7 @@ class Terms:
         kind = self.choose(ONE, ONE, NEXT, FULL, ANY)
         c = codes_of(self.rng, self.c, e_c, self.flags(), kind, self.places.reach)
         made = replace(batch, a=np.where(live[best, rows], batch.a, 0).astype(self.a.dtype), c=c)
-        return take(made, np.argsort(off[best, rows], kind="stable")[: self.count // FEWER])
+        return take(made, np.argsort(off[best, rows], kind="stable")[: self.count // self.spare(self.instruction)])
 
 
 def _refracted(codes: Bits, fmt: formats.Format, rows: Ints, lanes: Ints, fraction: Ints) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.vectors.rival_terms import FEWER, Ints, Terms, places_of
+from mmaprobe.derivation.vectors.rival_terms import Ints, Terms, places_of
 from mmaprobe.derivation.vectors.terms import ABSENT, ANY, FEW, FULL, HALF, NEXT, ONE, TIE
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
-MORE = {"tails": 3, "sums": 2}
+MORE = {"tails": 3, "alone": 2}
 """So many times as many vectors of a shape as of the others: of cuts of which little shows these tell most."""
 NARROW = 8
 """Binades above the lowest at which half of the rare terms are: narrow formats have no others below a cut."""
@@ -44,7 +44,7 @@ def attack_vectors(
     said = {"sums": sums, "depths": max(places.reach) > DEEP, "later": narrowed, "span": instruction.scale is not None}
     shapes = [shape for shape in SHAPES if said.get(shape, True)]
     each = {shape: MORE.get(shape, 1) * -(-count // len(shapes)) for shape in shapes}
-    each |= {"sums": FEWER * each["sums"]} if sums else {}
+    each |= {"sums": Terms.spare(instruction) * each["sums"]} if sums else {}
     made = [_made(Terms(instruction, places, rng, number, datapath.steps), shape) for shape, number in each.items()]
     return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
 
@@ -466,7 +466,7 @@ def _depths(terms: Terms, places: list[Ints]) -> None:
 def _alone(terms: Terms, places: list[Ints]) -> None:
     """One term, mostly c, at a zero's last kept bit or at the low end of a format, or half of a last place below it,
     which one rounding takes there and another not, or a product of a subnormal operand, or all products such ones,
-    beside zeros of its sign, all or all but a few: what is left of it is a sign."""
+    beside zeros of its sign, or the lowest products, all or all but a few: what is left of it is a sign."""
     of_product = terms.jitter(0, 3) == 0
     terms.c_first(places, (terms.flags() | terms.flags()) & ~of_product)
     zero = terms.pick(terms.places.zeros or terms.places.lows) - terms.pick(terms.places.reach)
@@ -475,8 +475,9 @@ def _alone(terms: Terms, places: list[Ints]) -> None:
     low = np.where(of_product, least - terms.jitter(0, terms.a.fraction_bits + terms.b.fraction_bits), low)
     below = (terms.jitter(0, 3) == 0) & ~of_product
     low = np.where(below, terms.pick(terms.places.lows) - 1, low)
-    every = (of_product & terms.flags())[:, None]
-    terms.exponent[:, : terms.instruction.k] = np.where(every, low[:, None], ABSENT)
+    every, vanish = of_product & terms.flags(), ~of_product & (terms.jitter(0, 3) == 0)
+    others = np.select([every, vanish], [low, np.full(terms.count, terms.scaled_ends()[0])], ABSENT)
+    terms.exponent[:, : terms.instruction.k] = others[:, None]
     sign = terms.flags()
     terms.negative[:] = sign[:, None] ^ (terms.rng.integers(0, 8 * terms.terms, terms.negative.shape) == 0)
     terms.put(places[0], low, sign, np.where(below, TIE, terms.choose(ONE, NEXT, FULL, FULL, ANY)))
