@@ -22,6 +22,7 @@ CHOICES = 4
 FEWER = 4
 """Of so many such vectors of few lanes (``FEW_LANES``), which have few choices, one is taken, which is nearest."""
 FEW_LANES = 8
+"""Lanes, at most: of more the choices of lanes are many."""
 BETWEEN = 0.5**0.5
 """Of numbers from a half to one those below are nearer to a half."""
 
