@@ -286,7 +286,7 @@ SEEN_SELDOM = {
             "node": "fused", "fraction_bits": 13, "to": {"format": "bf16", "rounding": "RND", "zero": "positive"},
             "terms": [{"of": "c", "fraction_bits": 43}, {"of": "0..2", "fraction_bits": 13, "rounding": "RU"}]}},
         "tree.terms.1", '{ of = "0..2", fraction_bits = 43 }'),
-    "the sign of a c that vanishes in the first step, where no zero is negative but that of lowest products": (
+    "the sign of a c that vanishes, where no zero is negative but that of the lowest products": (
         {"a": "e4m3fnuz", "b": "e5m2fnuz", "c": "f32", "d": "f32", "k": 37, "step": 1,
          "product": {"to": {"format": "f16", "rounding": "RZ", "zero": "positive"}}, "tree": {
              "node": "fused", "terms": ["c", "0"], "fraction_bits": 41, "to": {
