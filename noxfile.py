@@ -161,7 +161,8 @@ def volta(session: nox.Session) -> None:
 
 @nox.session
 def recovery(session: nox.Session) -> None:
-    """Blind recovery at length: all shipped datapaths, 10,000 random ones, and what no datapath fits; hours.
+    """Blind recovery at length: all shipped datapaths, 10,000 random ones, what is claimed of as many others from the
+    truth, and what no datapath fits; hours.
 
     What ``build/recovery`` holds is not derived again: shipped datapaths one by one, random ones by the hundred.
     Arguments go to ``tests/recovery/whole.py`` (``--cases 1000``, ``--minutes 90``).
@@ -172,6 +173,7 @@ def recovery(session: nox.Session) -> None:
     session.run("pytest", "-m", "", "-n", jobs, "tests/recovery", "-k", "not seed_", env=depth)
     session.run("python", "tests/recovery/sweep.py", "--out", "build/recovery/shipped.jsonl", "--jobs", jobs)
     session.run("python", "tests/recovery/whole.py", "build/recovery/random.jsonl", "--jobs", jobs, *session.posargs)
+    session.run("python", "tests/recovery/claims.py", "--seeds", "10000-19999", "--jobs", jobs)
     out = Path(session.create_tmp()).resolve()
     for architecture in RECOVERED:
         report = ("--vectors", "1000000", "--out", str(out / architecture))
