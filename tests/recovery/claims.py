@@ -13,14 +13,12 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 from outcomes import BlackBox, judged
 from random_architectures import Case, case
-from seeds import seeds_of
+from seeds import seeds_of, spread
 
 from mmaprobe.derivation.budget import ALLOWANCE, Allowance, SpentError
 from mmaprobe.derivation.certificate import Certificate
@@ -87,22 +85,13 @@ def _settled(drawn: Case, allowance: int) -> tuple[Datapath, Certificate] | None
     return None if isinstance(found, Ended) else (state.current, found)
 
 
-def run(seeds: Iterable[int], jobs: int) -> Iterator[Claim]:
-    """The claim of each seed, in order, from so many processes."""
-    if jobs == 1:
-        yield from map(claim, seeds)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(claim, seeds, chunksize=4)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=seeds_of, required=True, help="the seeds: 7,100-120")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
-    for each in run(given.seeds, given.jobs):
+    for each in spread(claim, given.seeds, given.jobs):
         counts[each.verdict] += 1
         counts["with unseen fields"] += bool(each.unseen)
         if each.verdict == "wrong" or each.unseen:

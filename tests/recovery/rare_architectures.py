@@ -12,14 +12,13 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from outcomes import LIMIT, BlackBox, Outcome, judged, recover
 from random_architectures import Case, Draw, draw_case
-from seeds import seeds_of, table
+from seeds import seeds_of, spread, table
 
 from mmaprobe import formats
 from mmaprobe.derivation.budget import ALLOWANCE
@@ -110,10 +109,9 @@ def main() -> int:
     given = parser.parse_args()
     judge = partial(outcome, limit=given.limit, allowance=given.allowance)
     found = []
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for each in pool.map(judge, given.seeds):
-            print(each.line, flush=True)
-            found.append(each)
+    for each in spread(judge, given.seeds, given.jobs):
+        print(each.line, flush=True)
+        found.append(each)
     print(table(found, tuple(FEATURES)))
     counts = Counter(each.verdict for each in found)
     return bool(counts["wrong"] or counts["error"])

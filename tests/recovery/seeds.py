@@ -11,16 +11,18 @@ import json
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from outcomes import LIMIT, VERDICTS, Outcome, outcome
 from random_architectures import KINDS
 
 from mmaprobe.derivation.budget import ALLOWANCE
 
+Found = TypeVar("Found")
 COSTS = "".join(f"{what:>9}{'max':>8}" for what in ("tiles", "launches", "seconds"))
 
 
@@ -39,14 +41,18 @@ def read(path: Path) -> list[Outcome]:
     return [Outcome(**{**row, "changes": tuple(row["changes"])}) for row in rows]
 
 
-def run(seeds: Iterable[int], jobs: int, limit: float, allowance: int) -> Iterator[Outcome]:
-    """The outcome of each seed, in order, from ``jobs`` processes."""
-    judge = partial(outcome, limit=limit, allowance=allowance)
+def spread(work: Callable[[int], Found], seeds: Iterable[int], jobs: int) -> Iterator[Found]:
+    """What the work finds of each seed, in order, from ``jobs`` processes."""
     if jobs == 1:
-        yield from map(judge, seeds)
+        yield from map(work, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(judge, seeds, chunksize=4)
+        yield from pool.map(work, seeds, chunksize=4)
+
+
+def run(seeds: Iterable[int], jobs: int, limit: float, allowance: int) -> Iterator[Outcome]:
+    """The outcome of each seed, in order, from ``jobs`` processes."""
+    return spread(partial(outcome, limit=limit, allowance=allowance), seeds, jobs)
 
 
 def costs(found: list[Outcome]) -> str:

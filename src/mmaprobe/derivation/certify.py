@@ -79,9 +79,7 @@ LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
 PAIRS = 4.5
 """Vectors that make all pairs of codes or significands, at most, for each fresh one: a tile has M N of them where it
-has the smaller of M and N fresh ones."""
-MOST_PAIRS = 1 << 21
-"""Such vectors at most, however many fresh ones there are."""
+has the smaller of M and N fresh ones; 2**21 at 480,000."""
 CANCELLED = 600
 """Vectors whose products cancel, however few fresh ones there are."""
 WRONG = 40
@@ -338,8 +336,8 @@ class Settlement:
         wrong = self._wrong_pairs(pairs)
         if wrong is not None and wrong.few:
             self.state.session.confirm(wrong.vectors, wrong.answers)
-            near = [closest, *self.search.met, *self.search.structured(closest), *(n.datapath for n in self.near)]
-            return Ended(wrong.few, self._nearest(near))
+            near = dict.fromkeys([closest, *self.search.met, *self.search.structured(closest)])
+            return Ended(wrong.few, min(near, key=self.state.session.all.mismatches))
         if is_float and not isinstance(self.search.next_structure(), Ended):
             self.state.session.begin(STAGE)
             return None
@@ -350,8 +348,8 @@ class Settlement:
         return Ended("the last datapath standing was refuted", closest)
 
     def _restructured(self) -> bool:
-        """Move to the same numbers, or all but one, in another structure that a probe left, where that says less and
-        agrees with everything: details were added to a wrong structure.  Whether there is one."""
+        """Move to the same numbers, or all but one, in another structure that a probe left, where those agree with
+        everything; whether there is one.  Details added to a wrong structure imitate a right one for long."""
         view, current = self.state.session.all, self.state.current
         wrong = view.mismatches(current)
         others = [path for path in self.search.structured(current) if path != current and self._as_fast(path)]
@@ -362,17 +360,6 @@ class Settlement:
                 self.state.believed = alive[0]
                 return True
         return False
-
-    def _nearest(self, paths: list[Datapath]) -> Datapath:
-        """Of datapaths none of which is right everywhere the one that gets the least wrong, also of what tells the best
-        of them apart."""
-        view = self.state.session.all
-        wrong = {path: view.mismatches(path) for path in dict.fromkeys(paths)}
-        best = [path for path, count in wrong.items() if count == min(wrong.values())]
-        if len(best) > 1 and can_attack(self.instruction):
-            pool = attack_vectors(self.instruction, best[0], best[1:], self.state.seed, AIMED * POOL)
-            self.state.session.ask(take(pool, telling(self.state.allowance.evaluate(best, pool))))
-        return min(best, key=view.mismatches)
 
     def _moved_near(self, more: Sequence[Datapath], most: int | None = None) -> bool:
         """Move to a datapath near the current one that agrees with everything, also with what tells all of these apart,
@@ -447,11 +434,7 @@ class Settlement:
     def _pairs(self, fresh: int) -> EveryPair | None:
         """All pairs of codes or significands, where so many may be asked; not where the engine cannot hold the sum."""
         found = every_pair(self.instruction) if PAIRS * fresh else None
-        if (
-            found is None
-            or found.vectors > min(PAIRS * fresh, MOST_PAIRS)
-            or engine.refusal(self.state.current) is not None
-        ):
+        if found is None or found.vectors > PAIRS * fresh or engine.refusal(self.state.current) is not None:
             return None
         return found
 

@@ -43,12 +43,9 @@ def _is_findings(value: object) -> bool:
 
 FRESH = 480_000
 """Vectors that the derived datapath must get right and that the search never saw; a flip of one answer in 100,000
-escapes them eight times in a thousand: (1 - 1e-5)**480,000.  Of forms with few lanes there are more."""
-LANES = 16
-"""Lanes from which on there are no more than so many."""
-MORE = 2
-"""So many times as many, at most: vectors of few lanes cost little, and rare differences of such units are met by
-chance alone."""
+escapes them eight times in a thousand: (1 - 1e-5)**480,000.  Of forms with few lanes there are twice as many."""
+FEW_LANES = 8
+"""Lanes, at most, of such forms: their vectors cost little, and rare differences are met by chance alone."""
 OPTIONS: dict[str, Rule] = {
     "seed": ANY, "start": or_none(of_type("a Datapath", Datapath)), "fresh": or_none(whole(0)), "allowance": whole(0),
     "findings": or_none(Rule("findings by question, as probe gives them", _is_findings)),
@@ -123,9 +120,8 @@ class Derivation:
 
 
 def usual_fresh(instruction: Instruction) -> int:
-    """Fresh vectors of a derivation: ``FRESH``, of forms with fewer than 16 lanes in proportion more, at most twice
-    as many."""
-    return FRESH * min(MORE, max(1, LANES // instruction.k))
+    """Fresh vectors of a derivation where nothing is said: ``FRESH``, twice as many of at most ``FEW_LANES`` lanes."""
+    return FRESH * (2 if instruction.k <= FEW_LANES else 1)
 
 
 def derive(

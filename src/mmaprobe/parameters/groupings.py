@@ -177,9 +177,7 @@ def _merged(node: Fused | Exact, together: list[list[tuple[int, Node]]]) -> Fuse
     """Each list of groups, with their places in the sum, as one group in the place of the first."""
     gone: set[int] = set()
     for (first, group), *others in together:
-        lanes = sorted(
-            lane for _, part in ((first, group), *others) for below in walk(part) for lane in lanes_of(below)
-        )
+        lanes = sorted(lane for _, part in ((first, group), *others) for lane in _lanes_below(part))
         node = _with_term(node, first, _of_lanes(group, tuple(lanes)))  # type: ignore[assignment]
         gone |= {i for i, _ in others}
     return replace(node, terms=tuple(term for i, term in enumerate(node.terms) if i not in gone))  # type: ignore[arg-type]
