@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation.certificate import Certificate
+from mmaprobe.derivation.certificate import OTHERWISE, Certificate
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Session, State
@@ -71,3 +71,38 @@ def test_what_the_engine_cannot_hold_is_not_believed_for_saying_less(monkeypatch
     monkeypatch.setattr(engine, "refusal", lambda path: None if path == FLUSHED else "too wide")
     assert not settlement._plainer()
     assert settlement.state.current == FLUSHED
+
+
+ZEROS = mutate(TRUE, "tree.to.zero", "ieee" if TRUE.root.zero == "positive" else "positive")
+
+
+def test_what_agreed_as_well_is_held_to_what_refutes_neighbours() -> None:
+    """Two changes away, so no neighbour: it is an entry as long as nothing tells it."""
+    settlement = settling(TRUE)
+    far = mutate(mutate(TRUE, "special.code", "0x7fc00001"), "tree.to.first", "none")
+    settlement.state.others = [far, TRUE, far, ZEROS]
+    settlement._look()
+    others = [near for near in settlement.left if near.field == OTHERWISE]
+    assert [near.datapath for near in others] == [far]
+    assert "special.code 0x7fc00001" in others[0].value
+    certificate = settlement._certificate()
+    assert certificate.otherwise == (far,)
+    assert others[0].value in certificate.open_fields[OTHERWISE]
+    assert settlement._refuted(0, range(2)) is False
+    assert others[0][:2] in settlement.state.proofs
+    assert settlement._certificate().otherwise == ()
+
+
+def test_another_way_to_write_the_same_function_is_no_entry() -> None:
+    made = instruction("mma.m16n8k16.f32.f16.f16.f32")
+    path = datapath_for("sm_90a", made)
+    state = State(Session(DatapathDevice(made, path), made, 5))
+    state.believed = path
+    settlement = Settlement(Search(state))
+    same = mutate(mutate(path, "tree.to.overflow", "infinity"), "product.overflow_exponent", "4000")
+    state.others = [same]
+    settlement._look()
+    asked = [near.datapath for near in settlement.near if near.field == OTHERWISE]
+    assert asked == [same]
+    settlement._argued()
+    assert not [near for near in settlement.near if near.field == OTHERWISE]

@@ -1,9 +1,10 @@
 """Wrong claims without a search: ``python tests/recovery/claims.py --seeds 40000-40499 --jobs 2``.
 
 Each random architecture is settled from its own true datapath, as a search that found it would settle it: what is said
-simpler than the truth and is another function is a claim that would be wrong.  That takes half as long as a derivation,
-and tries those, too, that no search finds.  ``unseen`` are fields left open although vectors of the judge tell them:
-kinds of vectors that the settlement lacks.  Exit status 1 where a claim is wrong.
+simpler than the truth and is another function is a claim that would be wrong; ``left open`` where the certificate names
+a neighbour that is the truth.  That takes half as long as a derivation, and tries those, too, that no search finds.
+``unseen`` are fields left open although vectors of the judge tell them: kinds of vectors that the settlement lacks.
+Exit status 1 where a claim is wrong.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from outcomes import BlackBox, judged
+from outcomes import BlackBox, judged, unrefuted, verdict_on
 from random_architectures import Case, case
 from seeds import seeds_of, spread
 
 from mmaprobe.derivation.budget import ALLOWANCE, Allowance, SpentError
-from mmaprobe.derivation.certificate import Certificate
+from mmaprobe.derivation.certificate import OTHERWISE, Certificate
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.deriving import usual_fresh
 from mmaprobe.derivation.search.stages import Search
@@ -30,9 +31,8 @@ from mmaprobe.errors import DeviceError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
-from mmaprobe.parameters.neighbours import neighbourhood
 
-Verdict = Literal["right", "wrong", "unsettled"]
+Verdict = Literal["recovered", "left open", "wrong", "unsettled"]
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,14 @@ def claim(seed: int, allowance: int = ALLOWANCE) -> Claim:
         return Claim(seed, drawn.kind, "unsettled", seconds)
     claimed, certificate = settled
     vectors = judged(drawn.instruction, drawn.datapath)
-    near = {each[:2]: each.datapath for each in neighbourhood(claimed)}
-    unsure = [(entry.field, entry.value) for entry in certificate.entries if entry.verdict == "open"]
-    others = [near[key] for key in unsure]
-    truth, mine, *rows = evaluate_many([drawn.datapath, claimed, *others], vectors)
-    if (mine != truth).any():
+    others = {key: path for key, path in unrefuted(claimed, certificate).items() if key[0] != OTHERWISE}
+    true, mine, *rows = evaluate_many([drawn.datapath, claimed, *others.values()], vectors)
+    verdict = verdict_on(true, mine, rows)
+    if verdict != "recovered":
         changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(drawn.datapath, claimed))
-        return Claim(seed, drawn.kind, "wrong", seconds, int((mine != truth).sum()), changes)
-    told = (f"{field} {value}" for (field, value), row in zip(unsure, rows, strict=True) if (row != truth).any())
-    return Claim(seed, drawn.kind, "right", seconds, unseen=tuple(told))
+        return Claim(seed, drawn.kind, verdict, seconds, int((mine != true).sum()), changes)
+    told = (" ".join(key) for key, row in zip(others, rows, strict=True) if (row != true).any())
+    return Claim(seed, drawn.kind, verdict, seconds, unseen=tuple(told))
 
 
 def _settled(drawn: Case, allowance: int) -> tuple[Datapath, Certificate] | None:
@@ -94,7 +93,7 @@ def main() -> int:
     for each in spread(claim, given.seeds, given.jobs):
         counts[each.verdict] += 1
         counts["with unseen fields"] += bool(each.unseen)
-        if each.verdict == "wrong" or each.unseen:
+        if each.verdict in ("left open", "wrong") or each.unseen:
             print(each.line, flush=True)
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
     return bool(counts["wrong"])

@@ -1,4 +1,4 @@
-"""What a derivation of a random architecture was worth: recovered, inconclusive or wrong."""
+"""What a derivation of a random architecture was worth: recovered, left open, inconclusive or wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from judge import aimed
@@ -22,6 +22,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.budget import ALLOWANCE
+from mmaprobe.derivation.certificate import OTHERWISE, Certificate, Key
 from mmaprobe.devices.base import Device, Support
 from mmaprobe.errors import DeviceError
 from mmaprobe.generators import families_for, generate
@@ -30,6 +31,7 @@ from mmaprobe.models.model import bind, run_tiles, run_vectors
 from mmaprobe.operands.batch import Batch, Bits, Witness, check_batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.parameters.neighbours import neighbourhood
 
 LIMIT = 120.0
 """Seconds of processor time after which a derivation is stopped: it said nothing, neither right nor wrong."""
@@ -39,7 +41,7 @@ SEED = 991
 LOST = "a sum that every unit gets right"
 """What a refusal says of a unit whose zeros show so large an exponent that 1 + 0 comes out wrong: a few in a thousand
 are such."""
-VERDICTS = ("recovered", "inconclusive", "stopped", "wrong", "error")
+VERDICTS = ("recovered", "left open", "inconclusive", "stopped", "wrong", "error")
 
 
 class BlackBox:
@@ -114,7 +116,8 @@ def recover(
     """The verdict on a blind derivation, and the derivation.
 
     Wrong: a datapath was reported that differs from the true one on a judged vector, or
-    nothing was, without a reason or with a counterexample that is none.  Error: the
+    nothing was, without a reason or with a counterexample that is none.  Left open: it differs, and its certificate
+    names one that does not among those that no vector told apart.  Error: the
     derivation broke down.  Inconclusive, too: it was refused since the device loses 1, and it does.  Stopped: it
     took longer than ``limit``.
     """
@@ -137,10 +140,28 @@ def recover(
         fair = derivation.status == "inconclusive" and derivation.reason and refutes(instruction, truth, derivation)
         verdict = "inconclusive" if fair else "wrong"
         return Outcome(name, kind, verdict, *cost, reason=derivation.reason), derivation
-    size, differing = compared(instruction, truth, found)
+    vectors = judged(instruction, truth)
+    true, mine, *rows = evaluate_many([truth, found, *unrefuted(found, derivation.certificate).values()], vectors)
+    differing = int(np.count_nonzero(true != mine))
     changes = tuple(f"{path}: {true} -> {got}" for path, true, got in datapath_changes(truth, found))
-    verdict = "wrong" if differing else "recovered"
-    return Outcome(name, kind, verdict, *cost, size, differing, derivation.reason, changes), derivation
+    verdict = verdict_on(true, mine, rows)
+    return Outcome(name, kind, verdict, *cost, vectors.size, differing, derivation.reason, changes), derivation
+
+
+def unrefuted(found: Datapath, certificate: Certificate) -> dict[Key, Datapath]:
+    """What a certificate leaves open beside the datapath that was found, by field and value."""
+    keys = [(entry.field, entry.value) for entry in certificate.entries if entry.verdict == "open"]
+    near = {each[:2]: each.datapath for each in neighbourhood(found)}
+    others = zip((key for key in keys if key[0] == OTHERWISE), certificate.otherwise, strict=True)
+    return {key: near[key] for key in keys if key in near} | dict(others)
+
+
+def verdict_on(true: Bits, mine: Bits, unrefuted: Sequence[Bits]) -> Literal["recovered", "left open", "wrong"]:
+    """What a datapath is worth that answers ``mine`` and leaves open others that answer so: left open where it is not
+    the truth and one of those is."""
+    if (mine == true).all():
+        return "recovered"
+    return "left open" if any((row == true).all() for row in unrefuted) else "wrong"
 
 
 def loses_one(instruction: Instruction, truth: Datapath) -> bool:

@@ -24,7 +24,7 @@ from shipped import SEED, Shipped, distinct, files, representatives
 
 from mmaprobe.devices.base import open_device
 
-ENDS = ("exact", "bounded", "inconclusive", "stopped", "wrong", "error", "not run")
+ENDS = ("exact", "bounded", "left open", "inconclusive", "stopped", "wrong", "error", "not run")
 """What became of a datapath: how exactly it was recovered, else the verdict."""
 
 

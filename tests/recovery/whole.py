@@ -1,8 +1,9 @@
 """All 10,000 random architectures once, in as many sittings as it takes: ``python tests/recovery/whole.py RECORD``.
 
 Seeds are taken a hundred at a time; a finished hundred is a line of RECORD, and is not run again.  A line holds how
-each seed ended, the seconds of processor time (median and most), and what was wrong, whole; and a digest of the
-sources that decide: a record is only continued by the sources that began it (of another commit: ``git worktree add``).
+each seed ended, the seconds of processor time (median and most), and what was wrong or left open, whole; and a digest
+of the sources that decide: a record is only continued by the sources that began it (of another commit: ``git worktree
+add``).
 Exit status 1 where an answer was wrong or a derivation broke down.
 """
 
@@ -32,15 +33,17 @@ SOURCES = (
     *(f"tests/recovery/{name}.py" for name in ("random_architectures", "outcomes", "judge", "aims")),
 )  # fmt: skip
 CASES, HUNDRED = 10_000, 100
-ENDS = {"E": "exact", "B": "bounded", ".": "inconclusive", "S": "stopped", "W": "wrong", "X": "error"}
+ENDS = {"E": "exact", "B": "bounded", "O": "left open", ".": "inconclusive", "S": "stopped", "W": "wrong", "X": "error"}
 """Letters of a line: recovered exactly or with open fields, or the verdict."""
+BAD = ("wrong", "error")
+"""Verdicts that no architecture may get."""
 WIDTHS = ((1, 1), (2, 2), (3, 7), (8, 15), (16, 31), (32, 63), (64, 64))
 """Lanes, from and to, that are counted together."""
 
 
 @dataclass(frozen=True)
 class Hundred:
-    """A line of the record: the first seed, how each ended, (median, most) seconds, what was wrong."""
+    """A line of the record: the first seed, how each ended, (median, most) seconds, what was wrong or left open."""
 
     search: str
     first: int
@@ -51,7 +54,7 @@ class Hundred:
     @classmethod
     def of(cls, search: str, first: int, found: list[Outcome]) -> Hundred:
         seconds = [each.seconds for each in found]
-        bad = tuple(asdict(each) for each in found if each.verdict in ("wrong", "error"))
+        bad = tuple(asdict(each) for each in found if each.verdict in ("left open", *BAD))
         cost = (round(statistics.median(seconds), 2), round(max(seconds), 2))
         return cls(search, first, "".join(map(letter, found)), cost, bad)
 
@@ -123,8 +126,10 @@ def table(done: list[Hundred]) -> str:
     if done:
         medians = [each.seconds[0] for each in done]
         lines.append(f"seconds: median {statistics.median(medians):.2f}, most {max(e.seconds[1] for e in done):.2f}")
-    bad = [row["name"] for each in done for row in each.bad]
-    return "\n".join([*lines, f"wrong or broken: {', '.join(bad) or 'none'}"])
+    named = [(row["name"], row["verdict"]) for each in done for row in each.bad]
+    for what, verdicts in (("left open", ("left open",)), ("wrong or broken", BAD)):
+        lines.append(f"{what}: {', '.join(name for name, verdict in named if verdict in verdicts) or 'none'}")
+    return "\n".join(lines)
 
 
 def main() -> int:
@@ -147,7 +152,7 @@ def main() -> int:
         print(line, flush=True)
     done = read(given.record)
     print(table(done))
-    return any(each.bad for each in done)
+    return any(row["verdict"] in BAD for each in done for row in each.bad)
 
 
 if __name__ == "__main__":

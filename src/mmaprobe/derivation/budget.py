@@ -18,7 +18,7 @@ from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.program import program
 from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import Datapath, walk
 
 ALLOWANCE = 540_000_000
 """Units of work of one derivation, each about 25 ns of a core, so a quarter of a minute at most; tuned by
@@ -41,10 +41,10 @@ COMBINATION = 70
 """Units of work of patching the program of a combination; measured."""
 DATAPATH = 3_500
 """Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
-NEIGHBOUR = 800
-"""Units of work of changing one node's field, for each node of the tree; measured."""
-ARGUMENT = 14_000
-"""Units of work of asking whether a neighbour is the same function, for each node of the tree; measured."""
+NEIGHBOUR = 5_000, 80
+"""Units of work of changing a datapath's field, and for each node of the tree; measured."""
+ARGUMENT = 40_000, 600
+"""Units of work of asking whether a neighbour is the same function, and for each node of the tree; measured."""
 _WIDTH = COLUMNS["header"].index("width")
 
 
@@ -121,6 +121,11 @@ class Allowance:
         if self.left < 0:
             self.ended = True
             raise SpentError(self.spent)
+
+    def spend_on(self, datapath: Datapath, count: int, units: tuple[int, int]) -> None:
+        """So often so many units of work, and for each node of a datapath's tree."""
+        each, node = units
+        self.spend(count * (each + node * sum(1 for _ in walk(datapath.tree))))
 
     def evaluate(self, datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
         """d (datapaths, n), for what it costs."""

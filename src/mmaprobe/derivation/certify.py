@@ -12,12 +12,20 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.derivation.budget import ARGUMENT, NEIGHBOUR, STRIP, Allowance, price
-from mmaprobe.derivation.certificate import Certificate, Coverage, Key, SearchedVectors, witnesses_against
+from mmaprobe.derivation.certificate import (
+    OTHERWISE,
+    Certificate,
+    Coverage,
+    Key,
+    SearchedVectors,
+    witnesses_against,
+)
 from mmaprobe.derivation.discriminate import eliminate, telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Ended
 from mmaprobe.derivation.survivors import Indices, Living, several
+from mmaprobe.derivation.vectors.changes import CHANGED, changed_vectors
 from mmaprobe.derivation.vectors.mixtures import (
     OWN_KINDS,
     cancelled_vectors,
@@ -30,6 +38,7 @@ from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attac
 from mmaprobe.devices.base import run_tiles, run_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.checker import Argument
+from mmaprobe.equivalence.same_function import same_function
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.generators.tiles import vector_at
@@ -37,7 +46,8 @@ from mmaprobe.models import engine
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
-from mmaprobe.parameters.datapath import Datapath, walk
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
@@ -75,6 +85,9 @@ ATTACK = 20_000_000
 it, and what those leave that are soon told apart is for the others of its price."""
 POOLS = 8
 """One in so many of the units of work that are left are for one pool, at most."""
+OTHERS = 16
+"""Datapaths that agreed as well and are no neighbours, at most, that are held to what refutes neighbours.  Where ever
+so many agree, they differ in rules of NaNs, which their neighbours differ in too."""
 LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
 PAIRS = 4.5
@@ -177,20 +190,35 @@ class Settlement:
         self.met.clear()
         if self.state.relative_of is None:
             self.near = neighbourhood(self.state.current)
-            self.state.allowance.spend(NEIGHBOUR * len(self.near) * self._nodes)
+            self.state.allowance.spend_on(self.state.current, len(self.near), NEIGHBOUR)
+            self.near += self._others()
             self.left = self._unseen(self.near)
 
+    def _others(self) -> list[Neighbour]:
+        """What agreed as well when it was last looked at, still does, and is no neighbour, the latest first: it is told
+        apart, or named in the certificate; of those said alike the first."""
+        current = self.state.current
+        near = {current, *(n.datapath for n in self.near)}
+        alive = self.state.session.all.alive([path for path in dict.fromkeys(self.state.others) if path not in near])
+        found: dict[str, Datapath] = {}
+        for path in alive:
+            if len(found) < OTHERS:
+                found.setdefault(
+                    " and ".join(f"{field} {new}" for field, _, new in datapath_changes(current, path)), path
+                )
+        return [Neighbour(OTHERWISE, said, path) for said, path in found.items()]
+
     def _argued(self) -> bool:
-        """Of the neighbours left those go that are argued to be the same function; no datapath is moved from."""
-        self.state.allowance.spend(ARGUMENT * len(self.left) * self._nodes)
+        """Of the neighbours left those go that are argued to be the same function; no datapath is moved from.  Another
+        way to write it is none of its neighbours, and no entry of the certificate."""
+        self.state.allowance.spend_on(self.state.current, len(self.left), ARGUMENT)
+        others = [n for n in self.left if n.field == OTHERWISE]
+        proven = [n for n in others if same_function(self.state.current, n.datapath) is not None]
+        self.near = [n for n in self.near if n not in proven]
+        self.left = [n for n in self.left if n not in proven]
         self.reasons = {n[:2]: argument(self.state.current, n) for n in self.left}
         self.left = [n for n in self.left if self.reasons[n[:2]] is None]
         return False
-
-    @property
-    def _nodes(self) -> int:
-        """Nodes of the current datapath's tree."""
-        return sum(1 for _ in walk(self.state.current.tree))
 
     def _refuted(self, turn: int, attempts: range) -> bool | Ended:
         """Try pools on the neighbours left, until another one is believed: whether it is."""
@@ -227,7 +255,9 @@ class Settlement:
             return self._refute_relatives(self.state.relative_of)
         grounds = {n[:2]: self.state.proofs.get(n[:2]) or self.reasons.get(n[:2]) for n in self.near}
         asked = self.state.session.all.count
-        return Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, self.pools)
+        otherwise = tuple(n.datapath for n in self.left if n.field == OTHERWISE)
+        found = Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, self.pools)
+        return replace(found, otherwise=otherwise)
 
     def _unseen(self, near: list[Neighbour]) -> list[Neighbour]:
         """Those that nothing the device has answered so far refutes; the others get that answer as their witness."""
@@ -247,15 +277,24 @@ class Settlement:
         return left
 
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
-        """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left."""
-        every = (*rule_families(self.instruction), *OWN_KINDS)
-        if attempt == ATTEMPTS - 1:
-            return mixed_vectors(self.instruction, seed, max(min(LAST_POOL, self._share(left)), POOL)), every
-        if attempt == 0 or not can_attack(self.instruction):
-            return mixed_vectors(self.instruction, seed, POOL << attempt), every
+        """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left; of
+        floats half of them are a few changes away from the others, or from what was asked."""
+        every, last = (*rule_families(self.instruction), *OWN_KINDS), attempt == ATTEMPTS - 1
+        if not can_attack(self.instruction):
+            return mixed_vectors(self.instruction, seed, LAST_POOL if last else POOL << attempt), every
+        if last or not attempt:
+            count = max(min(LAST_POOL, self._share(left)), POOL) if last else POOL
+            made = mixed_vectors(self.instruction, seed, count // 2)
+            return join([made, self._changed([made], seed, made.size)]), (*every, CHANGED)
         rivals = [n.datapath for n in left]
         count = max(min(POOL << (2 * attempt - 1), self._share(left)), POOL)
-        return attack_vectors(self.instruction, self.state.current, rivals, seed, count), tuple(SHAPES)
+        made = attack_vectors(self.instruction, self.state.current, rivals, seed, count // 2)
+        return join([made, self._changed([made], seed, made.size)]), (*SHAPES, CHANGED)
+
+    def _changed(self, sources: Sequence[Batch], seed: int, count: int) -> Batch:
+        """About so many that are a few changes away from these, or from what was asked so far."""
+        asked = [self.state.session.all.seen()[0]] if self.state.session.all.count else []
+        return changed_vectors(self.instruction, [*sources, *asked], seed, count)
 
     def _share(self, left: list[Neighbour]) -> int:
         """Vectors that the cheapest of so many neighbours may meet."""
@@ -470,19 +509,21 @@ class Settlement:
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
-        family, a twelfth of them of the search's own kinds and a sixth aimed at the datapath's numbers and those of the
-        neighbours left; and beside them products that cancel over a subnormal c, of which other families have hardly
-        any."""
-        seed, own = self.state.seed ^ 0x5EED0000 + turn, fresh // 4
-        aimed = own * 2 // 3 if can_attack(self.instruction) else 0
-        mixed = mixed_vectors(self.instruction, seed, own - aimed)
+        family, a quarter of the search's own kinds; of floats a twelfth of these and a twelfth aimed at the datapath's
+        numbers and those of the neighbours left, and a third a few changes away from all those, or from what was
+        asked; and beside them products that cancel over a subnormal c, of which other families have hardly any."""
+        seed, aims = self.state.seed ^ 0x5EED0000 + turn, can_attack(self.instruction)
+        own = fresh // (12 if aims else 4)
+        aimed, changed = (own, fresh // 3) if aims else (0, 0)
+        mixed = mixed_vectors(self.instruction, seed, own)
         parts = [
-            hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own),
-            mixed.slice(mixed.size - own + aimed, mixed.size),
+            hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own - aimed - changed),
+            mixed.slice(mixed.size - own, mixed.size),
         ]
         if aimed:
             rivals = [n.datapath for n in self.left]
             parts.append(attack_vectors(self.instruction, self.state.current, rivals, seed, aimed).slice(0, aimed))
+            parts.append(self._changed([join(parts[:2]), parts[2]], seed, changed))
         if count := self._cancelled(fresh):
             parts.append(cancelled_vectors(self.instruction, seed, count))
         vectors = join(parts)

@@ -21,7 +21,7 @@ from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
-from mmaprobe.parameters.datapath import Datapath, walk
+from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.neighbours import neighbourhood, neighbours, with_numbers
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.validation.shrink import shrink
@@ -166,7 +166,7 @@ def _better(
     """The neighbours, or the datapaths with one number farther off, that leave the fewest wrong, by some of the vectors
     that are wrong and right; the best first."""
     near = [*(each.datapath for each in neighbourhood(path)), *with_numbers(path, FAR)]
-    allowance.spend(NEIGHBOUR * len(near) * sum(1 for _ in walk(path.tree)))
+    allowance.spend_on(path, len(near), NEIGHBOUR)
     left = np.zeros(len(near))
     for mask, most in ((~right, WRONG), (right, RIGHT)):
         some = _spread(mask, most)

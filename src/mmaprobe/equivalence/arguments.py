@@ -41,7 +41,7 @@ def _candidates(datapath: Datapath, field: str) -> Iterator[Argument]:
     if rules:
         spans = _spans(datapath).spans
         near = _facts(spans, place)
-        every = tuple((path, numbers(span)) for path, span in spans.items())
+        every = _every_fact(datapath)
         yield from (Argument(rule, place, near) for rule in rules if rule not in WHOLE_TREE)
         yield from (Argument(rule, place, every) for rule in rules if rule in WHOLE_TREE or name == "zero_exponent")
 
@@ -49,6 +49,11 @@ def _candidates(datapath: Datapath, field: str) -> Iterator[Argument]:
 @lru_cache(maxsize=64)
 def _spans(datapath: Datapath) -> DatapathSpans:
     return trace(datapath, accumulator_span(datapath))
+
+
+@lru_cache(maxsize=4)
+def _every_fact(datapath: Datapath) -> tuple[Fact, ...]:
+    return tuple((path, numbers(span)) for path, span in _spans(datapath).spans.items())
 
 
 def _facts(spans: dict[str, Span], place: str) -> tuple[Fact, ...]:

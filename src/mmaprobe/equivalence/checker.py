@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 
 from mmaprobe.equivalence import encode_rules, record_rules
 from mmaprobe.equivalence.bounds import highest, never_cuts, start_span, trace
@@ -53,8 +54,8 @@ def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
     about = re.compile(rf"{re.escape(argument.place)}(\.terms\.\d+)?\.({'|'.join(names)})")
     if not changed or not all(map(about.fullmatch, changed)):
         return f"{argument.rule} says nothing of {', '.join(sorted(changed)) or 'no change'}"
-    spans = {path: span_of(values) for path, values in argument.facts}
-    if reason := _unfounded(datapath, spans):
+    spans = _spans(argument.facts)
+    if reason := _unfounded(datapath, argument.facts):
         return reason
     try:
         return "" if rule(Case(datapath, other, argument.place, spans)) else f"{argument.rule} does not hold"
@@ -62,6 +63,7 @@ def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
         return f"{argument.rule} needs a fact about {missing}"
 
 
+@lru_cache(maxsize=8)
 def _is_rare(path: Datapath) -> bool:
     """Whether a datapath has what the rules, and the spans that they rest on, say nothing about."""
     sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
@@ -69,8 +71,17 @@ def _is_rare(path: Datapath) -> bool:
     return rare or any(node.carry_bits is not None for node in sums) or path.product.missing_columns > 0
 
 
-def _unfounded(datapath: Datapath, spans: dict[str, Span]) -> str:
-    """The first fact that does not follow: c must hold of operand C and be kept by a step; the rest follows from c."""
+@lru_cache(maxsize=8)
+def _spans(facts: tuple[Fact, ...]) -> dict[str, Span]:
+    """The spans that facts hold; nobody may change them."""
+    return {path: span_of(values) for path, values in facts}
+
+
+@lru_cache(maxsize=8)
+def _unfounded(datapath: Datapath, facts: tuple[Fact, ...]) -> str:
+    """The first fact that does not follow: c must hold of operand C and be kept by a step; the rest follows from c.
+    Kept: of all neighbours of a datapath the facts are the same."""
+    spans = _spans(facts)
     if "c" not in spans:
         return "a fact about c is missing"
     if not start_span(datapath).within(spans["c"]):

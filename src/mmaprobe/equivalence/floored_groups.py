@@ -7,7 +7,7 @@ from dataclasses import replace
 from mmaprobe.equivalence.bounds import accumulator_span, trace
 from mmaprobe.equivalence.spans import Span
 from mmaprobe.equivalence.zero_signs import complements
-from mmaprobe.parameters.datapath import Datapath, Exact, Fused, Node, Products, Term
+from mmaprobe.parameters.datapath import Datapath, Exact, Fused, Node, Products, Term, walk
 from mmaprobe.parameters.rewrite import map_fused
 
 
@@ -20,7 +20,8 @@ def floored_again(old: Datapath, new: Datapath) -> bool:
     The group is labelled L either way.  A zero group may differ in its sign, so nothing may complement, and the sum
     that it enters is rounded and its zeros positive.
     """
-    return old != new and _plain(old) == _plain(new)
+    aligned = any(isinstance(node, Fused) for node in walk(old.tree))
+    return aligned and old != new and _plain(old) == _plain(new)
 
 
 def _plain(path: Datapath) -> Datapath:

@@ -17,6 +17,7 @@ from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
     Datapath,
+    Encode,
     Exact,
     Fma,
     Fused,
@@ -34,7 +35,16 @@ LONGEST = 64
 
 def same_sum(old: Datapath, new: Datapath) -> bool:
     """Whether two datapaths differ in their trees and orders alone, and are one when written canonically."""
-    return old != new and _but_sums(old) == _but_sums(new) and canonical(old) == canonical(new)
+    if old == new or _roundings(old) != _roundings(new):
+        return False
+    return _but_sums(old) == _but_sums(new) and canonical(old) == canonical(new)
+
+
+@lru_cache(maxsize=8)
+def _roundings(datapath: Datapath) -> frozenset[Encode]:
+    """What the sums of a tree are rounded to as floats: writing it canonically leaves this as it is."""
+    every = (getattr(node, "to", None) for node in walk(datapath.tree))
+    return frozenset(to for to in every if to is not None and formats.get(to.format).is_float)
 
 
 def _but_sums(datapath: Datapath) -> Datapath:

@@ -38,7 +38,7 @@ from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.rewrite import encodes, rounded_once
 from mmaprobe.parameters.table import fields_said
 
-UNITS = 900_000_000
+UNITS = 600_000_000
 """Units of work of reading one recording: about a quarter of a minute."""
 LEAST_PLAIN = 64
 """With fewer plain vectors than these, all finite ones decide the structure."""
@@ -46,6 +46,9 @@ FEW = 96
 """Vectors by which structures are ranked."""
 ORDERS = 2
 """Orders of the lanes of a structure that are taken on, and all without loss."""
+OTHER_ORDERS = 0.3, 0.5
+"""Of the allowance the part for other orders of the lanes where a structure agrees with the lanes as they come, and
+where none does."""
 MOST = 48
 """Structures that agree and are taken to the end, at most; of more than these the structure stays open."""
 AROUND = 5000
@@ -145,7 +148,7 @@ class RecordedSearch(Search):
         self.nearest += near[:BEST]
         close = [self._tied(each, seen) for each in near if 0 < each.loss <= ALIKE]
         agreeing, one = unlike(each for each in [*near, *close] if not each.loss), False
-        self.all_structures = len(agreeing) <= MOST
+        self.all_structures &= len(agreeing) <= MOST
         for each in agreeing[:MOST]:
             for path in self.finished(each.path):
                 one = True
@@ -169,8 +172,16 @@ class RecordedSearch(Search):
         few, near = seen.first(FEW), list[Near]()
         for name in self.alone.results:
             rough: dict[bool, list[Near]] = {True: [], False: []}
-            for structure in skeletons.all_structures(self.instruction):
-                rough[structure.fused] += self._ordered(structure, name, few)
+            every = skeletons.all_structures(self.instruction)
+            for structure in every:
+                rough[structure.fused] += self._ordered(structure, name, few, _ways(self.instruction, structure)[:1])
+            agree = any(not each.loss and not seen.total(each.path) for some in rough.values() for each in some)
+            whole, self.all_structures = self.all_structures, False
+            with self.session.allowance.part(OTHER_ORDERS[not agree]):
+                for structure in every:
+                    others = _ways(self.instruction, structure)[1:]
+                    rough[structure.fused] += self._ordered(structure, name, few, others)
+                self.all_structures = whole
             for some in rough.values():
                 some.sort(key=LOSS)
                 good = sum(each.loss == 0 for each in some)
@@ -190,15 +201,18 @@ class RecordedSearch(Search):
         start = descend(near.path, seen, fields.tied, 1, best=True)
         return self._simple(Near(*start, near.name), seen, 1)
 
-    def _ordered(self, structure: Structure, result: str, few: Graded) -> list[Near]:
-        """A structure with sums of this format, with the lanes in the usual orders nearest to few vectors."""
+    def _ordered(
+        self, structure: Structure, result: str, few: Graded, ways: Sequence[tuple[int, ...] | None]
+    ) -> list[Near]:
+        """A structure with sums of this format, with the lanes in those of these orders that are nearest to few
+        vectors."""
         assert self.alone is not None
         begin = skeletons.starts(self.instruction, [structure], self.alone, self.codes[0])
         mine = {path: name for path, name in begin.items() if encodes(replace(path, result=None))[-1].format == result}
         found = [
             self._rough(path if way is None else replace(path, order=way), name, few)
             for path, name in mine.items()
-            for way in _ways(self.instruction, structure)
+            for way in ways
         ]
         found.sort(key=LOSS)
         return found[: max(ORDERS, sum(each.loss == 0 for each in found))]
