@@ -20,7 +20,7 @@ from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, walk
 
-ALLOWANCE = 540_000_000
+ALLOWANCE = 480_000_000
 """Units of work of one derivation, each about 25 ns of a core, so a quarter of a minute at most; tuned by
 ``tests/recovery``: what ships and random architectures are derived within it."""
 LANES = dict(zip(WIDTHS, (0.35, 0.5, 1.2, 2.5), strict=True))
@@ -39,6 +39,8 @@ RECORD = 18
 """Units of work of a change to a datapath and of making its program, for each word of that; measured."""
 COMBINATION = 70
 """Units of work of patching the program of a combination; measured."""
+CALLED = 2_000
+"""Units of work of evaluating some of these, however few; measured."""
 DATAPATH = 3_500
 """Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
 NEIGHBOUR = 5_000, 80

