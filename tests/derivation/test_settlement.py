@@ -17,7 +17,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import neighbours
-from mmaprobe.parameters.table import fields_said
+from mmaprobe.parameters.table import fields_said, to_table
 
 TRUE = datapath_for("gfx942", instruction("v_mfma_f32_32x32x4_2b_f16", "gfx942"))
 FORM = instruction("v_mfma_f32_32x32x4_2b_f16", "gfx942")
@@ -86,8 +86,8 @@ def test_what_agreed_as_well_is_held_to_what_refutes_neighbours() -> None:
     assert [near.datapath for near in others] == [far]
     assert "special.code 0x7fc00001" in others[0].value
     certificate = settlement._certificate()
-    assert certificate.otherwise == (far,)
-    assert others[0].value in certificate.open_fields[OTHERWISE]
+    assert certificate.otherwise == ((others[0].value, to_table(far)),)
+    assert not [entry for entry in certificate.entries if entry.field == OTHERWISE]
     assert settlement._refuted(0, range(2)) is False
     assert others[0][:2] in settlement.state.proofs
     assert settlement._certificate().otherwise == ()

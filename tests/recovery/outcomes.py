@@ -32,6 +32,7 @@ from mmaprobe.operands.batch import Batch, Bits, Witness, check_batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.neighbours import neighbourhood
+from mmaprobe.parameters.table import from_table
 
 LIMIT = 120.0
 """Seconds of processor time after which a derivation is stopped: it said nothing, neither right nor wrong."""
@@ -149,11 +150,11 @@ def recover(
 
 
 def unrefuted(found: Datapath, certificate: Certificate) -> dict[Key, Datapath]:
-    """What a certificate leaves open beside the datapath that was found, by field and value."""
-    keys = [(entry.field, entry.value) for entry in certificate.entries if entry.verdict == "open"]
+    """What a certificate leaves open beside the datapath that was found: neighbours by field and value, and others."""
     near = {each[:2]: each.datapath for each in neighbourhood(found)}
-    others = zip((key for key in keys if key[0] == OTHERWISE), certificate.otherwise, strict=True)
-    return {key: near[key] for key in keys if key in near} | dict(others)
+    left = [(entry.field, entry.value) for entry in certificate.entries if entry.verdict == "open"]
+    others = {(OTHERWISE, said): from_table(table) for said, table in certificate.otherwise}
+    return {key: near[key] for key in left if key in near} | others
 
 
 def verdict_on(true: Bits, mine: Bits, unrefuted: Sequence[Bits]) -> Literal["recovered", "left open", "wrong"]:

@@ -20,14 +20,14 @@ from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, walk
 
-ALLOWANCE = 480_000_000
-"""Units of work of one derivation, each about 25 ns of a core, so a quarter of a minute at most; tuned by
+ALLOWANCE = 660_000_000
+"""Units of work of one derivation, each about 25 ns of a core, so about a quarter of a minute; tuned by
 ``tests/recovery``: what ships and random architectures are derived within it."""
-LANES = dict(zip(WIDTHS, (0.35, 0.5, 1.2, 2.5), strict=True))
+LANES = dict(zip(WIDTHS, (0.25, 0.5, 0.7, 1.0), strict=True))
 """Units of work of a lane of one vector, by the bits of the program's sums; measured."""
 STRIP = 64
 """Vectors that the engine takes at a time."""
-OPERATION = 4
+OPERATION = 2.5
 """Units of work of a lane of a program for each such strip, however few of its vectors there are; measured."""
 REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
@@ -37,12 +37,13 @@ LOOK = 18_000
 """Units of work of a look at a group of fields, whatever it holds; measured."""
 RECORD = 18
 """Units of work of a change to a datapath and of making its program, for each word of that; measured."""
-COMBINATION = 70
+COMBINATION = 90
 """Units of work of patching the program of a combination; measured."""
-CALLED = 2_000
+CALLED = 7_000
 """Units of work of evaluating some of these, however few; measured."""
-DATAPATH = 3_500
-"""Units of work of a datapath that is evaluated, about every other one having been made before; measured."""
+DATAPATH = 2_500, 14
+"""Units of work of a datapath that is evaluated, about every other one having been made before, and for each word of
+its program; measured."""
 NEIGHBOUR = 5_000, 80
 """Units of work of changing a datapath's field, and for each node of the tree; measured."""
 ARGUMENT = 40_000, 600
@@ -150,4 +151,6 @@ def cost(datapaths: Sequence[Datapath], vectors: Batch) -> int:
     """Units of work that it takes to evaluate datapaths of one form on vectors."""
     programs = [program(path) for path in datapaths]
     lanes = sum(work(words, datapaths[0].k, vectors.size) for words in programs)
-    return int(lanes) + DATAPATH * len(programs) + CALL * sum(words is None for words in programs)
+    each, word = DATAPATH
+    made = sum(CALL if words is None else word * len(words) for words in programs)
+    return int(lanes) + each * len(programs) + made

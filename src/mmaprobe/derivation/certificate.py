@@ -11,8 +11,7 @@ from mmaprobe.equivalence.checker import Argument
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.evidence.records import Witness
 from mmaprobe.operands.batch import Batch, Bits, take
-from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.table import to_table
+from mmaprobe.parameters.table import Table
 
 Verdict = Literal["refuted", "equivalent", "open"]
 Key = tuple[str, str]
@@ -58,7 +57,8 @@ RULE_OF_THREE = 3
 BEYOND = "beyond the certificate"
 """What a note about the coverage is called."""
 OTHERWISE = "written otherwise"
-"""The field of a datapath that agrees with everything asked and is no neighbour: its value says all that differs."""
+"""What a datapath is called that agrees with everything asked, differs in more than one field, and is not shown to be
+the same function."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ def one_in(vectors: int) -> int:
 @dataclass(frozen=True)
 class Certificate:
     """All verdicts; ``open_fields`` are what a report must not state as a number, after a search in ``pools``;
-    ``otherwise`` are the datapaths of open entries that are no neighbours (``OTHERWISE``)."""
+    ``otherwise`` are datapaths (``OTHERWISE``), each as what it has otherwise, and as a table."""
 
     entries: tuple[NeighbourVerdict, ...]
     pools: tuple[SearchedVectors, ...] = ()
     coverage: Coverage = Coverage()
-    otherwise: tuple[Datapath, ...] = ()
+    otherwise: tuple[tuple[str, Table], ...] = ()
 
     @property
     def refuted(self) -> int:
@@ -149,7 +149,7 @@ class Certificate:
             "refuted": self.refuted,
             "equivalent": self.equivalent,
             "open": {name: list(values) for name, values in self.open_fields.items()},
-            "otherwise": [to_table(path) for path in self.otherwise],
+            "otherwise": [table for _, table in self.otherwise],
             "searched": [pool.form() for pool in self.pools] if self.open_fields else [],
             "coverage": self.coverage.form(),
         }

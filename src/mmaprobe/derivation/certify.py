@@ -52,7 +52,7 @@ from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
-from mmaprobe.parameters.table import fields_said, rules_said
+from mmaprobe.parameters.table import fields_said, rules_said, to_table
 
 STAGE = "neighbours and fresh vectors"
 """What pays for a settlement, as the allowance names it."""
@@ -212,8 +212,8 @@ class Settlement:
         return [Neighbour(OTHERWISE, said, path) for said, path in found.items()]
 
     def _argued(self) -> bool:
-        """Of the neighbours left those go that are argued to be the same function; no datapath is moved from.  Another
-        way to write it is none of its neighbours, and no entry of the certificate."""
+        """Of the neighbours left those go that are argued to be the same function, and other ways to write it; no
+        datapath is moved from."""
         self.state.allowance.spend_on(self.state.current, len(self.left), ARGUMENT)
         proven = [n for n in self.left if n.field == OTHERWISE and self._same(n.datapath)]
         self.near = [n for n in self.near if n not in proven]
@@ -264,9 +264,10 @@ class Settlement:
         """What was found about every neighbour."""
         if self.state.relative_of is not None:
             return self._refute_relatives(self.state.relative_of)
-        grounds = {n[:2]: self.state.proofs.get(n[:2]) or self.reasons.get(n[:2]) for n in self.near}
+        near = [n for n in self.near if n.field != OTHERWISE]
+        grounds = {n[:2]: self.state.proofs.get(n[:2]) or self.reasons.get(n[:2]) for n in near}
         asked = self.state.session.all.count
-        otherwise = tuple(n.datapath for n in self.left if n.field == OTHERWISE)
+        otherwise = tuple((n.value, to_table(n.datapath)) for n in self.left if n.field == OTHERWISE)
         found = Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, self.pools)
         return replace(found, otherwise=otherwise)
 

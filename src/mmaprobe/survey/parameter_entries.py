@@ -14,7 +14,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.outside import of
 from mmaprobe.catalog.states import default_state
-from mmaprobe.derivation.certificate import BEYOND, Certificate, Coverage
+from mmaprobe.derivation.certificate import BEYOND, OTHERWISE, Certificate, Coverage
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.equivalence.classes import number_classes
@@ -184,6 +184,8 @@ def _notes(certificate: Certificate) -> Iterable[tuple[str, str]]:
         said += [f"the same function with {', '.join(same)}"] if same else []
         said += [f"could also be {', '.join(open_)}: no vector tells"] if open_ else []
         yield field, "; ".join(said)
+    if certificate.otherwise:
+        yield OTHERWISE, f"could also have {', or '.join(said for said, _ in certificate.otherwise)}: no vector tells"
     if certificate.coverage.fresh:
         yield BEYOND, str(certificate.coverage)
 

@@ -9,7 +9,7 @@ from mmaprobe.derivation.certificate import Certificate, Coverage, NeighbourVerd
 from mmaprobe.derivation.deriving import Derivation, DerivationStatus
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records_json import witness_from_json, witness_to_json
-from mmaprobe.parameters.table import from_table, to_table
+from mmaprobe.parameters.table import Table, from_table, to_table
 from mmaprobe.survey.survey_rows import SurveyOutcome, SurveyRow
 
 Json = dict[str, Any]
@@ -56,6 +56,7 @@ def _derivation_to_json(found: Derivation) -> Json:
         "status": found.status,
         "reason": found.reason,
         "certificate": entries,
+        "otherwise": [{"said": said, "datapath": table} for said, table in found.certificate.otherwise],
         "coverage": found.certificate.coverage.form(),
         "witnesses": [witness_to_json(each) for each in found.witnesses],
         "fresh": found.fresh,
@@ -77,10 +78,16 @@ def _derivation(made: Instruction, datapath: Any, entry: FileValue) -> Derivatio
     witnesses = tuple(witness_from_json(each) for each in entry["witnesses"])
     return Derivation(
         instruction=made.id, status=entry["status"].one_of(*get_args(DerivationStatus)), datapath=datapath,
-        certificate=Certificate(verdicts, coverage=_coverage(entry)), findings={}, witnesses=witnesses, tiles=0,
-        launches=0, vectors=entry["vectors"].whole, fresh=entry["fresh"].whole, seconds=0.0,
-        reason=entry["reason"].text,
+        certificate=Certificate(verdicts, coverage=_coverage(entry), otherwise=_otherwise(entry)), findings={},
+        witnesses=witnesses, tiles=0, launches=0, vectors=entry["vectors"].whole, fresh=entry["fresh"].whole,
+        seconds=0.0, reason=entry["reason"].text,
     )  # fmt: skip
+
+
+def _otherwise(entry: FileValue) -> tuple[tuple[str, Table], ...]:
+    """What agreed as well; nothing in evidence from before it was kept."""
+    found = entry["otherwise"] if "otherwise" in entry.typed(dict) else ()
+    return tuple((each["said"].text, each["datapath"].typed(dict)) for each in found)
 
 
 def _coverage(entry: FileValue) -> Coverage:

@@ -510,7 +510,7 @@ class Search:
     def _foremost(self, paths: Iterable[Datapath], seen: Graded) -> list[Found]:
         """Of the datapaths that the engine holds those nearest to the answers, the nearest first."""
         held = [path for path in paths if program(path) is not None]
-        self.session.allowance.spend(DATAPATH * len(held))
+        self.session.allowance.spend(DATAPATH[0] * len(held))
         return seen.foremost(several(held, self.session.allowance))
 
     def _by_ends(self, near: Iterable[Near], seen: Graded) -> Iterator[Near]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from mmaprobe.derivation import Derivation
-from mmaprobe.derivation.certificate import BEYOND, Coverage, NeighbourVerdict
+from mmaprobe.derivation.certificate import BEYOND, OTHERWISE, Coverage, NeighbourVerdict
 from mmaprobe.equivalence.checker import Argument, span_of
 from mmaprobe.equivalence.spans import FAR, Span
 from mmaprobe.parameters.diff import in_words
@@ -28,6 +28,8 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
         value = f" = {own[field]}" if field in own else ""
         yield f"{field}{value} ({in_words(field)})"
         yield from _field(list(some))
+    for said, _ in certificate.otherwise:
+        yield f"{OTHERWISE}, as many vectors agree, and nothing shows it to be the same function: {said}"
     if certificate.coverage.fresh:
         yield coverage_line(certificate.coverage)
     if open_ and certificate.pools:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from mmaprobe.derivation import Derivation
+from mmaprobe.derivation.certificate import OTHERWISE
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.records_json import finding_to_json, mismatch_to_json
 from mmaprobe.parameters.diff import datapath_changes
@@ -78,6 +79,8 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     )
     for name, values in certificate.open_fields.items():
         console.print(f"  open: {name} could also be {', '.join(values)} (no vector found that tells)")
+    for said, _ in certificate.otherwise:
+        console.print(f"  {OTHERWISE}, as many vectors agree: {said} (no vector found that tells)")
     if certificate.coverage.fresh:
         console.print(coverage_line(certificate.coverage), soft_wrap=True)
     print_comparison(console, comparison)
