@@ -28,6 +28,8 @@ from mmaprobe.parameters.files import ParameterFile, from_text, to_text
 from mmaprobe.parameters.lookup import datapath_for, read_file
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import numbers
+from mmaprobe.parameters.table import from_table, to_table
+from mmaprobe.report.tables.certificates import certificate_lines
 from mmaprobe.runs.selection import select
 from mmaprobe.survey.parameter_entries import updated
 from mmaprobe.survey.rows_json import row_from_json, row_to_json
@@ -237,6 +239,22 @@ def test_a_row_that_evidence_keeps_says_what_the_device_was_held_to(small: Surve
     again = row_from_json(row.instruction, FileValue(Path("rows.json"), "", json.loads(json.dumps(row_to_json(row)))))
     assert again.derivation is not None
     assert again.derivation.certificate.coverage == row.derivation.certificate.coverage != Coverage()
+
+
+def test_what_agreed_as_well_is_kept_and_said(small: Survey) -> None:
+    row = next(row for row in small.rows if row.derivation is not None)
+    assert row.derivation is not None
+    assert row.datapath is not None
+    other = mutate(mutate(row.datapath, "tree.to.rounding", "RU"), "special.code", "0x7fc00001")
+    certificate = replace(row.derivation.certificate, otherwise=(("tree.to.rounding RU", to_table(other)),))
+    row = replace(row, derivation=replace(row.derivation, certificate=certificate))
+    again = row_from_json(row.instruction, FileValue(Path("rows.json"), "", json.loads(json.dumps(row_to_json(row)))))
+    assert row.derivation is not None
+    assert again.derivation is not None
+    ((said, table),) = again.derivation.certificate.otherwise
+    assert (said, from_table(table)) == ("tree.to.rounding RU", other)
+    assert [line for line in certificate_lines(row.derivation) if "written otherwise" in line and "rounding RU" in line]
+    assert row.derivation.form()["certificate"]["otherwise"] == [to_table(other)]
 
 
 @pytest.mark.parametrize("form", [{"fresh": "x"}, {"fresh": True}, {"answers": -1}, {"pairs_of": 5}, {"pairs": 1.5}])
