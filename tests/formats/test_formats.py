@@ -176,3 +176,21 @@ def test_round_trip_of_integers(name: str) -> None:
     back = formats.encode(fmt, got.negative, got.significand, got.exponent)
     negative_zero = got.negative & (got.significand == 0)
     assert (back == codes)[~negative_zero].all()
+
+
+@pytest.mark.parametrize("name", [name for name, fmt in formats.FORMATS.items() if fmt.is_float])
+def test_what_is_a_nan_or_a_zero_is_what_decoding_says(name: str) -> None:
+    """Every code of up to 16 bits; of wider ones those at all ends, and random ones."""
+    fmt = formats.get(name)
+    rng = np.random.default_rng(5)
+    if fmt.container_bits <= 16:
+        codes = np.arange(min(fmt.code_limit, 1 << fmt.container_bits)).astype(fmt.dtype)
+    else:
+        ends = [0, fmt.sign_mask, fmt.infinity_code or 0, fmt.nan_code or 0, fmt.largest, 1, fmt.code_limit - 1]
+        near = [(code + step) % fmt.code_limit for code in ends for step in (-1, 0, 1)]
+        codes = np.array([*near, *rng.integers(0, fmt.code_limit, 4000, np.uint64).tolist()], np.uint64).astype(
+            fmt.dtype
+        )
+    kind = formats.decode(fmt, codes).kind
+    np.testing.assert_array_equal(formats.is_nan(fmt, codes), kind == formats.NAN)
+    np.testing.assert_array_equal(formats.is_zero(fmt, codes), kind == formats.ZERO)
