@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.derivation import certify
 from mmaprobe.derivation.certificate import OTHERWISE, Certificate
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.search.stages import Search
@@ -17,7 +18,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import neighbours
-from mmaprobe.parameters.table import fields_said, to_table
+from mmaprobe.parameters.table import fields_said, from_table, to_table
 
 TRUE = datapath_for("gfx942", instruction("v_mfma_f32_32x32x4_2b_f16", "gfx942"))
 FORM = instruction("v_mfma_f32_32x32x4_2b_f16", "gfx942")
@@ -106,3 +107,17 @@ def test_another_way_to_write_the_same_function_is_no_entry() -> None:
     assert asked == [same]
     settlement._argued()
     assert not [near for near in settlement.near if near.field == OTHERWISE]
+
+
+def test_of_many_that_agreed_as_well_all_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are too many to be held to anything, as long as they agree with what is asked for others."""
+    monkeypatch.setattr(certify, "OTHERS", 1)
+    settlement = settling(TRUE)
+    codes = ["0x7fc00001", "0x7fc00003", "0x7fc00007"]
+    others = [mutate(mutate(TRUE, "special.code", code), "tree.to.first", "none") for code in codes]
+    settlement.state.others = others
+    settlement._look()
+    assert [near.datapath for near in settlement.near if near.field == OTHERWISE] == others[:1]
+    assert [from_table(table) for _, table in settlement._certificate().otherwise] == others
+    settlement._refuted(0, range(2))
+    assert settlement._certificate().otherwise == ()

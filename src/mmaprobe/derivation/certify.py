@@ -87,8 +87,8 @@ it, and what those leave that are soon told apart is for the others of its price
 POOLS = 8
 """One in so many of the units of work that are left are for one pool, at most."""
 OTHERS = 16
-"""Datapaths that agreed as well and are no neighbours, at most, that are held to what refutes neighbours.  Where ever
-so many agree, they differ in rules of NaNs, which their neighbours differ in too."""
+"""Datapaths that agreed as well and are no neighbours, at most, that are held to what refutes neighbours; of others
+that still agree in the end it is only said that they do."""
 MOST_STEPS = 6
 """Fields in which one of them may differ where it is asked whether it is the same function."""
 LEAST = 256
@@ -134,7 +134,7 @@ class Wrong:
 
 class Settlement:
     """What happens to the datapath that a search came up with: its neighbours, those ``left`` that nothing refutes, why
-    others are the same function (``reasons``), and the pools that were tried."""
+    others are the same function (``reasons``), and the pools that were tried; ``more`` is what agreed as well."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
@@ -142,6 +142,7 @@ class Settlement:
         self.instruction = search.instruction
         self.near: list[Neighbour] = []
         self.left: list[Neighbour] = []
+        self.more: list[Neighbour] = []
         self.reasons: dict[Key, Argument | None] = {}
         self.pools: list[SearchedVectors] = []
         self.met: Counter[Key] = Counter()
@@ -194,21 +195,20 @@ class Settlement:
         if self.state.relative_of is None:
             self.near = neighbourhood(self.state.current)
             self.state.allowance.spend_on(self.state.current, len(self.near), NEIGHBOUR)
-            self.near += self._others()
+            others = self._others()
+            self.near, self.more = [*self.near, *others[:OTHERS]], others[OTHERS:]
             self.left = self._unseen(self.near)
 
     def _others(self) -> list[Neighbour]:
-        """What agreed as well when it was last looked at, still does, and is no neighbour, the latest first: it is told
-        apart, or named in the certificate; of those said alike the first."""
+        """What agreed as well when it was last looked at, still does, and is no neighbour, the latest first; of those
+        said alike the first."""
         current = self.state.current
         near = {current, *(n.datapath for n in self.near)}
         alive = self.state.session.all.alive([path for path in dict.fromkeys(self.state.others) if path not in near])
         found: dict[str, Datapath] = {}
         for path in alive:
-            if len(found) < OTHERS:
-                found.setdefault(
-                    " and ".join(f"{field} {new}" for field, _, new in datapath_changes(current, path)), path
-                )
+            said = " and ".join(f"{field} {new}" for field, _, new in datapath_changes(current, path))
+            found.setdefault(said, path)
         return [Neighbour(OTHERWISE, said, path) for said, path in found.items()]
 
     def _argued(self) -> bool:
@@ -267,7 +267,11 @@ class Settlement:
         near = [n for n in self.near if n.field != OTHERWISE]
         grounds = {n[:2]: self.state.proofs.get(n[:2]) or self.reasons.get(n[:2]) for n in near}
         asked = self.state.session.all.count
-        otherwise = tuple((n.value, to_table(n.datapath)) for n in self.left if n.field == OTHERWISE)
+        agree = set(self.state.session.all.alive([n.datapath for n in self.more]))
+        others = [
+            n for n in (*self.left, *self.more) if n.field == OTHERWISE and (n in self.left or n.datapath in agree)
+        ]
+        otherwise = tuple((n.value, to_table(n.datapath)) for n in others)
         found = Certificate.of(grounds, {key: asked + self.met[key] for key in grounds}, self.pools)
         return replace(found, otherwise=otherwise)
 

@@ -20,6 +20,8 @@ from mmaprobe.report.vectors import vector_text
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
+MOST_OTHERS = 8
+"""Datapaths that agreed as well and are listed; the certificate has all."""
 MOST_REPAIRS = 5
 """Repairs that are printed; evidence has all."""
 
@@ -79,8 +81,10 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     )
     for name, values in certificate.open_fields.items():
         console.print(f"  open: {name} could also be {', '.join(values)} (no vector found that tells)")
-    for said, _ in certificate.otherwise:
-        console.print(f"  {OTHERWISE}, as many vectors agree: {said} (no vector found that tells)")
+    for said, _ in certificate.otherwise[:MOST_OTHERS]:
+        console.print(f"  {OTHERWISE}, as many vectors agree: {said} (no vector found that tells)", markup=False)
+    if len(certificate.otherwise) > MOST_OTHERS:
+        console.print(f"  {OTHERWISE}: {len(certificate.otherwise) - MOST_OTHERS} more (--certificate)")
     if certificate.coverage.fresh:
         console.print(coverage_line(certificate.coverage), soft_wrap=True)
     print_comparison(console, comparison)
