@@ -46,9 +46,8 @@ FEW = 96
 """Vectors by which structures are ranked."""
 ORDERS = 2
 """Orders of the lanes of a structure that are taken on, and all without loss."""
-OTHER_ORDERS = 0.3, 0.5
-"""Of the allowance the part for other orders of the lanes where a structure agrees with the lanes as they come, and
-where none does."""
+OTHER_ORDERS = 0.5
+"""Of the allowance the part for other orders of the lanes than that in which they come."""
 MOST = 48
 """Structures that agree and are taken to the end, at most; of more than these the structure stays open."""
 AROUND = 5000
@@ -175,9 +174,8 @@ class RecordedSearch(Search):
             every = skeletons.all_structures(self.instruction)
             for structure in every:
                 rough[structure.fused] += self._ordered(structure, name, few, _ways(self.instruction, structure)[:1])
-            agree = any(not each.loss and not seen.total(each.path) for some in rough.values() for each in some)
             whole, self.all_structures = self.all_structures, False
-            with self.session.allowance.part(OTHER_ORDERS[not agree]):
+            with self.session.allowance.part(OTHER_ORDERS):
                 for structure in every:
                     others = _ways(self.instruction, structure)[1:]
                     rough[structure.fused] += self._ordered(structure, name, few, others)
