@@ -118,7 +118,7 @@ def test_lanes_are_thinned_swapped_spread_and_left_alone() -> None:
 
 
 def test_children_tell_what_their_parents_do_not() -> None:
-    """The sign of a zero sum of products that all vanish: no parent has all its zeros negative."""
+    """How a subnormal c is read: no parent has one."""
     made = form("half")
     true = datapath_for("sm_90a", made)
     other = mutate(true, "operand_c.subnormals", "zero")

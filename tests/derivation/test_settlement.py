@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.derivation import certify
 from mmaprobe.derivation.certificate import OTHERWISE, Certificate
-from mmaprobe.derivation.certify import Settlement
+from mmaprobe.derivation.certify import OTHERS, Settlement
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Session, State
 from mmaprobe.derivation.vectors.rivals import attack_vectors
@@ -45,11 +44,11 @@ def test_what_imitates_a_cut_is_seen_through(changes: dict[str, str]) -> None:
     assert (ours == theirs).all()
 
 
-def settling(believed: Datapath) -> Settlement:
+def settling(believed: Datapath, others: int = OTHERS) -> Settlement:
     """A settlement of this datapath, before anything was asked, its plainer neighbours left."""
     state = State(Session(DatapathDevice(FORM, TRUE), FORM, 5))
     state.believed = believed
-    settlement = Settlement(Search(state))
+    settlement = Settlement(Search(state), others)
     said = fields_said(believed)
     settlement.left = [near for near in neighbours(believed) if fields_said(near.datapath) < said]
     return settlement
@@ -109,10 +108,9 @@ def test_another_way_to_write_the_same_function_is_no_entry() -> None:
     assert not [near for near in settlement.near if near.field == OTHERWISE]
 
 
-def test_of_many_that_agreed_as_well_all_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_that_agreed_as_well_all_are_named() -> None:
     """Those that are too many to be held to anything, as long as they agree with what is asked for others."""
-    monkeypatch.setattr(certify, "OTHERS", 1)
-    settlement = settling(TRUE)
+    settlement = settling(TRUE, others=1)
     codes = ["0x7fc00001", "0x7fc00003", "0x7fc00007"]
     others = [mutate(mutate(TRUE, "special.code", code), "tree.to.first", "none") for code in codes]
     settlement.state.others = others

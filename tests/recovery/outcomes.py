@@ -43,6 +43,8 @@ LOST = "a sum that every unit gets right"
 """What a refusal says of a unit whose zeros show so large an exponent that 1 + 0 comes out wrong: a few in a thousand
 are such."""
 VERDICTS = ("recovered", "left open", "inconclusive", "stopped", "wrong", "error")
+BAD = ("left open", "wrong", "error")
+"""Verdicts that no architecture may get: of the first the certificate says so, of the others nothing does."""
 
 
 class BlackBox:

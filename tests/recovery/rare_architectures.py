@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from outcomes import LIMIT, BlackBox, Outcome, judged, recover
+from outcomes import BAD, LIMIT, BlackBox, Outcome, judged, recover
 from random_architectures import Case, Draw, draw_case
 from seeds import seeds_of, spread, table
 
@@ -114,7 +114,7 @@ def main() -> int:
         found.append(each)
     print(table(found, tuple(FEATURES)))
     counts = Counter(each.verdict for each in found)
-    return bool(counts["wrong"] or counts["error"])
+    return any(map(counts.get, BAD))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Recovery of random architectures, some seeds: ``python tests/recovery/seeds.py --seeds 7,100-120``.
 
-Exit status 1 where an answer was wrong, a derivation broke down, or fewer than ``--least`` were recovered.  All 10,000
-are run by ``whole.py``.
+Exit status 1 where an answer was wrong or left open, a derivation broke down, or fewer than ``--least`` were recovered.
+All 10,000 are run by ``whole.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from outcomes import LIMIT, VERDICTS, Outcome, outcome
+from outcomes import BAD, LIMIT, VERDICTS, Outcome, outcome
 from random_architectures import KINDS
 
 from mmaprobe.derivation.budget import ALLOWANCE
@@ -73,8 +73,8 @@ def table(found: list[Outcome], kinds: Iterable[str] = tuple(KINDS)) -> str:
             continue
         counts = Counter(each.verdict for each in mine)
         lines.append(f"{kind:10}{len(mine):7}" + "".join(f"{counts[verdict]:14}" for verdict in VERDICTS) + costs(mine))
-    bad = [each.name for each in found if each.verdict in ("wrong", "error")]
-    return "\n".join([*lines, f"wrong or broken: {', '.join(map(str, bad)) or 'none'}"])
+    bad = [each.name for each in found if each.verdict in BAD]
+    return "\n".join([*lines, f"left open, wrong or broken: {', '.join(map(str, bad)) or 'none'}"])
 
 
 def main() -> int:
@@ -88,14 +88,14 @@ def main() -> int:
     given = parser.parse_args()
     found = []
     for each in run(given.seeds, given.jobs, given.limit, given.allowance):
-        if not given.quiet or each.verdict in ("wrong", "error"):
+        if not given.quiet or each.verdict in BAD:
             print(each.line, flush=True)
         found.append(each)
     print(table(found))
     counts = Counter(each.verdict for each in found)
     if counts["recovered"] < given.least:
         print(f"{counts['recovered']} recovered, fewer than {given.least}")
-    return bool(counts["wrong"] or counts["error"] or counts["recovered"] < given.least)
+    return any(map(counts.get, BAD)) or counts["recovered"] < given.least
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Every distinct datapath is derived from the model that computes it; its outcome 
 FILE as soon as it ends, and what FILE holds is not derived again: remove FILE after a change
 of the derivation.  Then come the tables, by architecture and by kind of form.  ``--only
 REGEX`` chooses, ``--families`` takes the first of each family, ``--table`` derives nothing.
-Exit status 1 where an answer was wrong or a derivation broke down.
+Exit status 1 where an answer was wrong or left open, or a derivation broke down.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
-from outcomes import LIMIT, Outcome, recover
+from outcomes import BAD, LIMIT, Outcome, recover
 from seeds import COSTS, costs, read
 from shipped import SEED, Shipped, distinct, files, representatives
 
@@ -114,7 +114,7 @@ def main() -> int:
         sweep(chosen, given.out, given.jobs, given.limit)
     found = {outcome.name: outcome for outcome in read(given.out)}
     print(table(chosen, found))
-    return any(end(found.get(shipped.name)) in ("wrong", "error") for shipped in chosen)
+    return any(end(found.get(shipped.name)) in BAD for shipped in chosen)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Seeds are taken a hundred at a time; a finished hundred is a line of RECORD, and
 each seed ended, the seconds of processor time (median and most), and what was wrong or left open, whole; and a digest
 of the sources that decide: a record is only continued by the sources that began it (of another commit: ``git worktree
 add``).
-Exit status 1 where an answer was wrong or a derivation broke down.
+Exit status 1 where an answer was wrong or left open, or a derivation broke down.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from outcomes import LIMIT, Outcome
+from outcomes import BAD, LIMIT, Outcome
 from random_architectures import KINDS, case
 from seeds import run
 
@@ -35,8 +35,6 @@ SOURCES = (
 CASES, HUNDRED = 10_000, 100
 ENDS = {"E": "exact", "B": "bounded", "O": "left open", ".": "inconclusive", "S": "stopped", "W": "wrong", "X": "error"}
 """Letters of a line: recovered exactly or with open fields, or the verdict."""
-BAD = ("wrong", "error")
-"""Verdicts that no architecture may get."""
 WIDTHS = ((1, 1), (2, 2), (3, 7), (8, 15), (16, 31), (32, 63), (64, 64))
 """Lanes, from and to, that are counted together."""
 
@@ -54,7 +52,7 @@ class Hundred:
     @classmethod
     def of(cls, search: str, first: int, found: list[Outcome]) -> Hundred:
         seconds = [each.seconds for each in found]
-        bad = tuple(asdict(each) for each in found if each.verdict in ("left open", *BAD))
+        bad = tuple(asdict(each) for each in found if each.verdict in BAD)
         cost = (round(statistics.median(seconds), 2), round(max(seconds), 2))
         return cls(search, first, "".join(map(letter, found)), cost, bad)
 
@@ -126,10 +124,8 @@ def table(done: list[Hundred]) -> str:
     if done:
         medians = [each.seconds[0] for each in done]
         lines.append(f"seconds: median {statistics.median(medians):.2f}, most {max(e.seconds[1] for e in done):.2f}")
-    named = [(row["name"], row["verdict"]) for each in done for row in each.bad]
-    for what, verdicts in (("left open", ("left open",)), ("wrong or broken", BAD)):
-        lines.append(f"{what}: {', '.join(name for name, verdict in named if verdict in verdicts) or 'none'}")
-    return "\n".join(lines)
+    bad = [f"{row['name']} ({row['verdict']})" for each in done for row in each.bad]
+    return "\n".join([*lines, f"left open, wrong or broken: {', '.join(bad) or 'none'}"])
 
 
 def main() -> int:
@@ -152,7 +148,7 @@ def main() -> int:
         print(line, flush=True)
     done = read(given.record)
     print(table(done))
-    return any(row["verdict"] in BAD for each in done for row in each.bad)
+    return any(each.bad for each in done)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,15 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, walk
 
 ALLOWANCE = 660_000_000
-"""Units of work of one derivation, each about 25 ns of a core, so about a quarter of a minute; tuned by
-``tests/recovery``: what ships and random architectures are derived within it."""
+"""Units of work of one derivation, each about 25 ns of a core, so about a quarter of a minute, a third more on a busy
+machine; tuned by ``tests/recovery``: what ships and random architectures are derived within it."""
 LANES = dict(zip(WIDTHS, (0.25, 0.5, 0.7, 1.0), strict=True))
-"""Units of work of a lane of one vector, by the bits of the program's sums; measured."""
+"""Units of work of a lane of one vector, by the bits of the program's sums: rounded up, as are those of a call and a
+combination, from a fit to the seconds of some 290 stages of derivations, of which it leaves a fifth unexplained."""
 STRIP = 64
 """Vectors that the engine takes at a time."""
 OPERATION = 2.5
-"""Units of work of a lane of a program for each such strip, however few of its vectors there are; measured."""
+"""Units of work of a lane of a program for each such strip, however few of its vectors there are; fitted."""
 REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
 CALL = 70_000
@@ -38,9 +39,9 @@ LOOK = 18_000
 RECORD = 18
 """Units of work of a change to a datapath and of making its program, for each word of that; measured."""
 COMBINATION = 90
-"""Units of work of patching the program of a combination; measured."""
+"""Units of work of patching the program of a combination; fitted."""
 CALLED = 7_000
-"""Units of work of evaluating some of these, however few; measured."""
+"""Units of work of evaluating some of these, however few; fitted."""
 DATAPATH = 2_500, 14
 """Units of work of a datapath that is evaluated, about every other one having been made before, and for each word of
 its program; measured."""

@@ -57,8 +57,8 @@ RULE_OF_THREE = 3
 BEYOND = "beyond the certificate"
 """What a note about the coverage is called."""
 OTHERWISE = "written otherwise"
-"""What a datapath is called that agrees with everything asked, differs in more than one field, and is not shown to be
-the same function."""
+"""What a datapath is called that agrees with everything asked, is no neighbour, and is not shown to be the same
+function."""
 
 
 @dataclass(frozen=True)

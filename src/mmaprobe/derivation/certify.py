@@ -134,10 +134,11 @@ class Wrong:
 
 class Settlement:
     """What happens to the datapath that a search came up with: its neighbours, those ``left`` that nothing refutes, why
-    others are the same function (``reasons``), and the pools that were tried; ``more`` is what agreed as well."""
+    others are the same function (``reasons``), and the pools that were tried; ``more`` is what agreed as well, beyond
+    the first ``others`` that are held to what refutes neighbours."""
 
-    def __init__(self, search: Search) -> None:
-        self.search = search
+    def __init__(self, search: Search, others: int = OTHERS) -> None:
+        self.search, self.others = search, others
         self.state = search.state
         self.instruction = search.instruction
         self.near: list[Neighbour] = []
@@ -196,7 +197,7 @@ class Settlement:
             self.near = neighbourhood(self.state.current)
             self.state.allowance.spend_on(self.state.current, len(self.near), NEIGHBOUR)
             others = self._others()
-            self.near, self.more = [*self.near, *others[:OTHERS]], others[OTHERS:]
+            self.near, self.more = [*self.near, *others[: self.others]], others[self.others :]
             self.left = self._unseen(self.near)
 
     def _others(self) -> list[Neighbour]:

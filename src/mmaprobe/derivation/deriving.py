@@ -67,6 +67,7 @@ class Derivation:
 
     ``exact``: every neighbour is refuted, or shown to be the same function.
     ``bounded``: some neighbours answered the same on everything searched.
+    Either way the certificate names what else the search met that did (``otherwise``).
     ``inconclusive``: nothing that was found in the grammar fits, or nothing was found within the allowance;
     ``closest`` is then the nearest datapath, mended until no change of one field leaves fewer answers wrong,
     ``counterexample`` the smallest vector it gets wrong, ``kinds`` say of which kinds its mismatches are, and

@@ -53,6 +53,7 @@ def _spans(datapath: Datapath) -> DatapathSpans:
 
 @lru_cache(maxsize=4)
 def _every_fact(datapath: Datapath) -> tuple[Fact, ...]:
+    """Every span of a datapath; kept, since all its neighbours ask for them."""
     return tuple((path, numbers(span)) for path, span in _spans(datapath).spans.items())
 
 

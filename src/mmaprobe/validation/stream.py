@@ -103,7 +103,7 @@ class _Job:
         differ: NDArray[np.bool_] = x != y
         if self.nan == "any":
             fmt = formats.get(self.instruction.d)
-            differ &= ~((formats.decode(fmt, x).kind == formats.NAN) & (formats.decode(fmt, y).kind == formats.NAN))
+            differ &= ~(formats.is_nan(fmt, x) & formats.is_nan(fmt, y))
         return differ
 
 

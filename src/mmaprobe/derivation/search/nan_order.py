@@ -186,7 +186,7 @@ def _beats(x: str, y: str, first: Mapping[Pair, bool]) -> bool:
 def nan_codes(instruction: Instruction, vectors: Batch, answers: Bits) -> list[int]:
     """The NaNs that the device answers to special values; that of an invalid operation first."""
     fmt = formats.get(instruction.d)
-    is_nan = formats.decode(fmt, answers).kind == formats.NAN
+    is_nan = formats.is_nan(fmt, answers)
     invalid = answers[is_nan & ~nan_operands(replace(instruction, scale=None, scale_size=0), vectors)]
     codes: dict[int, None] = {}
     for group in (invalid, answers[is_nan]):

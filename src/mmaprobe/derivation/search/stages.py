@@ -680,7 +680,7 @@ class Search:
             return caused
         if self.places is None:
             vectors, answers = self.session.all.seen()
-            nans = np.flatnonzero(formats.decode(formats.get(self.instruction.d), answers).kind == formats.NAN)
+            nans = np.flatnonzero(formats.is_nan(formats.get(self.instruction.d), answers))
             simple = self._several(grammar.simple_rules(path, codes)).agreeing(take(vectors, nans), answers[nans])
             self.places = NanOrder(self.session, path).places(next(map(preferred, simple), None))
         ordered = [] if self.places is None else rules_of_order(path, self.places, codes)

@@ -57,7 +57,7 @@ class Children:
         """These codes with the other sign, where both signs are numbers."""
         fmt = formats.get(getattr(self.instruction, name))
         old = self.operands[name][place]
-        can = (old & _size(fmt) != 0) | (fmt.nan != "negative_zero")
+        can = np.logical_not(formats.is_zero(fmt, old)) | (fmt.nan != "negative_zero")
         self.operands[name][place] = np.where(can, old ^ fmt.dtype.type(fmt.sign_mask), old)
 
     def kept(self, rows: Ints, keep: NDArray[np.bool_]) -> None:
@@ -175,9 +175,7 @@ def zeros(made: Children, rows: Ints) -> None:
     for name in ("a", "c"):
         if name in made.operands:
             fmt = formats.get(getattr(made.instruction, name))
-            codes = made.operands[name]
-            mine = codes[rows] & _size(fmt) == 0
-            where = np.argwhere(mine)
+            where = np.argwhere(formats.is_zero(fmt, made.operands[name][rows]))
             made.negated(name, rows[where[:, 0]] if name == "c" else (rows[where[:, 0]], where[:, 1]))
 
 

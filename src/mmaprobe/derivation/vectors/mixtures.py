@@ -36,7 +36,7 @@ def nan_operands(instruction: Instruction, vectors: Batch) -> NDArray[np.bool_]:
     for name, fmt in instruction.formats().items():
         value = getattr(vectors, name, None)
         if value is not None:
-            found |= (formats.decode(fmt, value).kind == formats.NAN).reshape(vectors.size, -1).any(axis=1)
+            found |= formats.is_nan(fmt, value).reshape(vectors.size, -1).any(axis=1)
     return found
 
 

@@ -47,7 +47,7 @@ async def invalid_codes(session: ProbeSession) -> dict[str, int]:
 
 def is_nan(fmt: Format, code: int) -> bool:
     """Whether a code is a NaN."""
-    return bool(formats.decode(fmt, np.array([code], fmt.dtype)).kind[0] == formats.NAN)
+    return bool(formats.is_nan(fmt, np.array([code], fmt.dtype))[0])
 
 
 def _watched(places: list[Position], used: set[str]) -> list[Position]:
