@@ -30,6 +30,10 @@ def generator_versions() -> list[tuple[str, int]]: ...
 
 # Engine and comparison
 def engine_evaluate(programs: list[_Array], operands: list[_Array | None], out: _Array, build: str = "") -> None: ...
+def engine_evaluate_combinations(
+    words: _Array, axes: list[tuple[_Array, _Array, _Array]], free: _Array, sums: _Array, lift: int,
+    operands: list[_Array | None], out: _Array, build: str = "",
+) -> None: ...  # fmt: skip
 def engine_evaluate_layout(
     program: _Array, operands: list[_Array | None], out: _Array, count: int, m: int, n: int, build: str = ""
 ) -> bool: ...

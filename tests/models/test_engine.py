@@ -322,3 +322,28 @@ def test_compare(dtype: type) -> None:
     assert where.tolist() == [3, 5000]
     with pytest.raises(ValueError, match="one dtype"):
         _native.compare(x, y[1:])
+
+
+def test_what_alters_a_program_must_fit_it() -> None:
+    """Places within the words, values that there are, one of each axis for every combination; the program that comes
+    out is looked at as any other."""
+    datapath = DATAPATHS["T-FDPA f16"]
+    words, vectors = program(datapath), batch(datapath, "uniform", seed=13, count=5)
+    assert words is not None
+    patched = engine.Patched(words, np.zeros(len(words), bool), np.empty(0, np.int64), 1 << 40)
+    at = np.arange(2) + len(words) - 2
+    good = at, np.stack([words[at], words[at]]), np.array([0, 1, 1])
+    out = np.empty((3, 5), np.uint32)
+    patched.run([good], True, vectors, out)
+    assert (out == engine.evaluate(datapath, vectors)).all()
+    for which, bad in (
+        (0, at + 1), (0, at - len(words)), (0, at[:1]), (1, good[1][:, :1]), (2, np.array([0, 1, 2])),
+        (2, np.array([0, -1, 1])), (2, np.array([0, 1])),
+    ):  # fmt: skip
+        altered = tuple(bad if i == which else each for i, each in enumerate(good))
+        with pytest.raises(UsageError, match="patches do not fit"):
+            patched.run([altered], True, vectors, out)  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="patches do not fit"):
+        replace(patched, sums=np.array([len(words) - 3])).run([good], True, vectors, out)
+    with pytest.raises(UsageError, match="not a program"):
+        patched.run([(np.array([0]), np.array([[99]]), np.zeros(3, np.int64))], True, vectors, out)

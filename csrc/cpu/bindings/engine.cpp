@@ -142,56 +142,136 @@ struct Evaluation {
     }
 };
 
-// Runs each program on the same operands (rows of C-contiguous arrays, None where absent) into out[program, vector].
-void evaluate(const std::vector<Program>& programs, const std::vector<py::object>& operands, py::array out,
-              const std::string& build) {
-    using baseline::Header;
-    if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
-    if (!(out.flags() & py::array::c_style) || out.ndim() != 2 || size_t(out.shape(0)) != programs.size())
-        throw std::invalid_argument("out must be a C-contiguous array (programs, vectors)");
+// What programs run on, and where to: rows of C-contiguous arrays, None where absent, and out[program, vector].
+class Run {
     EngineCall call{};
-    call.vectors = out.shape(1);
-    call.out_bytes = int(out.itemsize());
     int widths[5] = {};
     std::vector<py::array> held;
-    for (size_t i = 0; i < 5; ++i) {
-        if (operands[i].is_none()) continue;
-        held.push_back(operands[i].cast<py::array>());
-        const py::array& x = held.back();
-        const bool rows = x.ndim() == 2 || (x.ndim() == 1 && i == 2);
-        if (!(x.flags() & py::array::c_style) || !rows || x.shape(0) != call.vectors)
-            throw std::invalid_argument("operands must be C-contiguous arrays with one row a vector");
-        call.base[i] = x.data();
-        call.row[i] = x.ndim() == 2 ? x.shape(1) : 1;
-        widths[i] = int(x.itemsize());
-    }
-    char* to = static_cast<char*>(out.mutable_data());
-    const int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
-    std::vector<const int64_t*> starts;
-    for (const Program& p : programs) {
-        const Header h{p.data()};
-        if (ProgramCheck(p.data(), p.size()).out_bytes() != call.out_bytes)
+    const EngineBuild& engine;
+    char* to;
+
+    // A program of this engine version for these operands and results.
+    void check(const int64_t* program, int64_t size) const {
+        using baseline::Header;
+        constexpr int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
+        const Header h{program};
+        if (ProgramCheck(program, size).out_bytes() != call.out_bytes)
             throw std::invalid_argument("out has not the width of the datapath's results");
         for (int i = 0; i < 5; ++i) {
             const int64_t at = h[Header::Column(column[i])];
             if (at == baseline::ABSENT) continue;
             const int64_t lanes = i < 2 ? h[Header::k] : i == 2 ? 1 : h[Header::k] / h[Header::scale_size];
-            if (!call.base[i] || widths[i] != p.data()[at + baseline::OperandRow::bytes] || call.row[i] != lanes)
+            if (!call.base[i] || widths[i] != program[at + baseline::OperandRow::bytes] || call.row[i] != lanes)
                 throw std::invalid_argument("operand " +
                                             std::string(i < 2    ? i ? "b" : "a"
                                                         : i == 2 ? "c"
                                                                  : "scale") +
                                             " has not the width or the number of items of the datapath");
         }
+    }
+
+public:
+    Run(const std::vector<py::object>& operands, py::array& out, int64_t programs, const std::string& build)
+        : engine(engine_build(build)), to(static_cast<char*>(out.mutable_data())) {
+        if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
+        if (!(out.flags() & py::array::c_style) || out.ndim() != 2 || out.shape(0) != programs)
+            throw std::invalid_argument("out must be a C-contiguous array (programs, vectors)");
+        call.vectors = out.shape(1);
+        call.out_bytes = int(out.itemsize());
+        for (size_t i = 0; i < 5; ++i) {
+            if (operands[i].is_none()) continue;
+            held.push_back(operands[i].cast<py::array>());
+            const py::array& x = held.back();
+            const bool rows = x.ndim() == 2 || (x.ndim() == 1 && i == 2);
+            if (!(x.flags() & py::array::c_style) || !rows || x.shape(0) != call.vectors)
+                throw std::invalid_argument("operands must be C-contiguous arrays with one row a vector");
+            call.base[i] = x.data();
+            call.row[i] = x.ndim() == 2 ? x.shape(1) : 1;
+            widths[i] = int(x.itemsize());
+        }
+    }
+    // Programs (start, words), the first of them number ``first`` of all.
+    void operator()(const std::vector<const int64_t*>& starts, const std::vector<int64_t>& sizes, int64_t first) const {
+        for (size_t n = 0; n < starts.size(); ++n) check(starts[n], sizes[n]);
+        const Evaluation all{engine, call, widths, starts, to + first * call.vectors * call.out_bytes};
+        bool memory = true;
+        {
+            py::gil_scoped_release release;
+            memory = all.on_every_core();
+        }
+        if (!memory) throw std::bad_alloc();
+    }
+};
+
+void evaluate(const std::vector<Program>& programs, const std::vector<py::object>& operands, py::array out,
+              const std::string& build) {
+    const Run run(operands, out, int64_t(programs.size()), build);
+    std::vector<const int64_t*> starts;
+    std::vector<int64_t> sizes;
+    for (const Program& p : programs) {
         starts.push_back(p.data());
+        sizes.push_back(p.size());
     }
-    const Evaluation all{engine_build(build), call, widths, starts, to};
-    bool memory = true;
-    {
-        py::gil_scoped_release release;
-        memory = all.on_every_core();
+    run(starts, sizes, 0);
+}
+
+// An axis of combinations: the words that it alters, what each of its values makes of them, and its value in each
+// combination.
+struct Patch {
+    Program columns, values, places;
+
+    explicit Patch(const py::tuple& given)
+        : columns(given[0].cast<Program>()), values(given[1].cast<Program>()), places(given[2].cast<Program>()) {}
+    bool fits(int64_t words, int64_t count) const {
+        if (columns.ndim() != 1 || values.ndim() != 2 || places.ndim() != 1 || values.shape(1) != columns.size() ||
+            places.size() != count)
+            return false;
+        const auto within = [](const Program& x, int64_t end) {
+            return std::all_of(x.data(), x.data() + x.size(), [&](int64_t i) { return i >= 0 && i < end; });
+        };
+        return within(columns, words) && within(places, values.shape(0));
     }
-    if (!memory) throw std::bad_alloc();
+    // free: of a word the largest that any axis says is right.
+    void apply(int64_t combination, const bool* free, int64_t* words) const {
+        const int64_t size = columns.size();
+        const int64_t *at = columns.data(), *value = values.data() + places.data()[combination] * size;
+        for (int64_t i = 0; i < size; ++i) words[at[i]] = free[at[i]] ? std::max(words[at[i]], value[i]) : value[i];
+    }
+};
+
+constexpr int64_t CHUNK = 128;  // combinations whose programs are made at a time
+
+// Runs a program patched by the axes of combinations; grids of the sums that stand lifted are anchored ones.
+void evaluate_combinations(const Program& words, const std::vector<py::tuple>& axes,
+                           const py::array_t<bool, py::array::c_style>& free, const Program& sums, int64_t lift,
+                           const std::vector<py::object>& operands, py::array out, const std::string& build) {
+    using baseline::SumRow;
+    const int64_t size = words.size(), count = out.ndim() ? out.shape(0) : 0;
+    const Run run(operands, out, count, build);
+    const std::vector<Patch> patches(axes.begin(), axes.end());
+    const auto fits = [&](const Patch& each) { return each.fits(size, count); };
+    const auto is_sum = [&](int64_t at) { return at >= 0 && at + SumRow::SIZE < size; };
+    if (free.size() != size || !std::all_of(patches.begin(), patches.end(), fits) ||
+        !std::all_of(sums.data(), sums.data() + sums.size(), is_sum))
+        throw std::invalid_argument("patches do not fit their program");
+    std::vector<int64_t> made(size_t(std::min(count, CHUNK) * size));
+    std::vector<const int64_t*> starts;
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        starts.clear();
+        for (int64_t i = first; i < std::min(first + CHUNK, count); ++i) {
+            int64_t* const to = made.data() + (i - first) * size;
+            std::copy(words.data(), words.data() + size, to);
+            for (const Patch& each : patches) each.apply(i, free.data(), to);
+            for (py::ssize_t s = 0; s < sums.size(); ++s) {
+                int64_t* const sum = to + sums.data()[s] + 1;
+                const bool anchored = sum[SumRow::grid] >= lift / 2;
+                sum[SumRow::anchored] = anchored;
+                sum[SumRow::grid] -= anchored ? lift : 0;
+            }
+            starts.push_back(to);
+        }
+        run(starts, std::vector<int64_t>(starts.size(), size), first);
+    }
 }
 
 // A program on C-contiguous arrays in the engine layout (tiles.hpp), or row-major; false where no kernel takes it.
@@ -295,6 +375,10 @@ py::tuple compare(const py::array& x, const py::array& y, int64_t limit) {
 void cpu::register_engine(py::module_& m) {
     m.def("engine_evaluate", &evaluate, py::arg("programs"), py::arg("operands"), py::arg("out"), py::arg("build") = "",
           "Run engine programs on one set of operands; row i of out receives program i's results.");
+    m.def("engine_evaluate_combinations", &evaluate_combinations, py::arg("words"), py::arg("axes"), py::arg("free"),
+          py::arg("sums"), py::arg("lift"), py::arg("operands"), py::arg("out"), py::arg("build") = "",
+          "Run a program patched by the (columns, values, places) of axes; row i of out receives combination i's "
+          "results.");
     m.def("engine_evaluate_layout", &evaluate_tiles<false>, py::arg("program"), py::arg("operands"), py::arg("out"),
           py::arg("count"), py::arg("m"), py::arg("n"), py::arg("build") = "",
           "Run a program's kernel on tiles (n > 0) or groups of vectors (n = 0) in the engine layout; false where it "

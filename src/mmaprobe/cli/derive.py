@@ -49,7 +49,7 @@ def derive(
         ),
     ] = None,
     allowance: Annotated[
-        int | None, typer.Option(help="Units of work (25 ns each) of one search; 660,000,000.", min=0)
+        int | None, typer.Option(help="Units of work (25 ns each) of one search; 600,000,000.", min=0)
     ] = None,
     as_json: JsonOption = False,
 ) -> int:

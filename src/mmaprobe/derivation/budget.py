@@ -20,7 +20,7 @@ from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, walk
 
-ALLOWANCE = 660_000_000
+ALLOWANCE = 600_000_000
 """Units of work of one derivation, each about 25 ns of a core, so about a quarter of a minute, a third more on a busy
 machine; tuned by ``tests/recovery``: what ships and random architectures are derived within it."""
 LANES = dict(zip(WIDTHS, (0.25, 0.5, 0.7, 1.0), strict=True))
@@ -38,7 +38,7 @@ LOOK = 18_000
 """Units of work of a look at a group of fields, whatever it holds; measured."""
 RECORD = 18
 """Units of work of a change to a datapath and of making its program, for each word of that; measured."""
-COMBINATION = 90
+COMBINATION = 40
 """Units of work of patching the program of a combination; fitted."""
 CALLED = 7_000
 """Units of work of evaluating some of these, however few; fitted."""

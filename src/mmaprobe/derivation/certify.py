@@ -479,8 +479,7 @@ class Settlement:
         return True
 
     def _as_fast(self, path: Datapath) -> bool:
-        """Whether the engine holds a datapath, where it holds the current one."""
-        return engine.refusal(path) is None or engine.refusal(self.state.current) is not None
+        return engine.as_fast(path, self.state.current)
 
     def _two_away(self) -> list[Datapath]:
         """Two changes away, from the ten neighbours that get the least wrong."""

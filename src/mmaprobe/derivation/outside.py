@@ -19,9 +19,9 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
-from mmaprobe.models.engine import evaluate_many
+from mmaprobe.models.engine import as_fast, evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import Datapath, walk
 from mmaprobe.parameters.neighbours import neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.validation.shrink import shrink
@@ -30,6 +30,8 @@ MORE = 2000
 """Vectors of every family asked once more, so that repairs are counted over more than the search came by."""
 MENDING = 40_000_000
 """Units of work of mending the closest datapath: about a second."""
+MENDED = 80
+"""Nodes of a tree that is mended, at most: of more the allowance does not pay for one step."""
 FAR = 8
 """How far off a number is tried in a step of mending."""
 NOTE = "the closest datapath differs"
@@ -41,6 +43,10 @@ RIGHT = 900
 """Vectors that it gets right, at most, among those."""
 LIKELY = 6
 """Changes that are the best by these, of which all vectors choose."""
+TRIED = 600
+"""Neighbours that are tried as repairs, about, at most: trees of many nodes have thousands."""
+COUNTED = 24
+"""Repairs that are counted over all vectors, at most."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +151,11 @@ def _apart(instruction: Instruction, first: Datapath, path: Datapath, pool: Batc
 
 def mended(closest: Datapath, vectors: Batch, answers: Bits, allowance: Allowance) -> Datapath:
     """The end of a chain of changes of one field or of the structure, each the one that leaves the fewest wrong, until
-    none leaves fewer or the allowance has ended."""
+    none leaves fewer or the allowance has ended; of a tree of more than ``MENDED`` nodes itself."""
     right = evaluate_many([closest], vectors)[0] == answers
+    mendable = sum(1 for _ in walk(closest.tree)) <= MENDED
     try:
-        while not right.all():
+        while mendable and not right.all():
             every = _better(closest, vectors, answers, right, allowance)
             now = allowance.evaluate(every, vectors) == answers
             best = int(now.sum(axis=1).argmax())
@@ -163,18 +170,26 @@ def mended(closest: Datapath, vectors: Batch, answers: Bits, allowance: Allowanc
 def _better(
     path: Datapath, vectors: Batch, answers: Bits, right: NDArray[np.bool_], allowance: Allowance
 ) -> list[Datapath]:
-    """The neighbours, or the datapaths with one number farther off, that leave the fewest wrong, by some of the vectors
-    that are wrong and right; the best first."""
-    near = [each.datapath for each in neighbourhood(path)]
+    """The neighbours as fast as the datapath, or the datapaths with one number farther off, that leave the fewest
+    wrong, by some of the vectors that are wrong and right; the best first."""
+    near = [each.datapath for each in neighbourhood(path) if as_fast(each.datapath, path)]
     allowance.spend_on(path, len(near) + 2 * (FAR - 1) * len(numbers(path)), NEIGHBOUR)
     near += with_numbers(path, FAR)
-    left = np.zeros(len(near))
+    left = _left_wrong(near, vectors, answers, right, allowance)
+    return [near[i] for i in np.argsort(left, kind="stable")[:LIKELY].tolist()]
+
+
+def _left_wrong(
+    paths: list[Datapath], vectors: Batch, answers: Bits, right: NDArray[np.bool_], allowance: Allowance
+) -> NDArray[np.float64]:
+    """About how many answers each of these gets wrong, by some of those that another datapath has wrong and right."""
+    left = np.zeros(len(paths))
     for mask, most in ((~right, WRONG), (right, RIGHT)):
         some = _spread(mask, most)
         if some.size:
-            table = allowance.evaluate(near, take(vectors, some)) != answers[some]
+            table = allowance.evaluate(paths, take(vectors, some)) != answers[some]
             left += table.mean(axis=1) * mask.sum()
-    return [near[i] for i in np.argsort(left, kind="stable")[:LIKELY].tolist()]
+    return left
 
 
 def _spread(mask: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
@@ -185,19 +200,23 @@ def _spread(mask: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
 
 
 def repairs(closest: Datapath, vectors: Batch, answers: Bits) -> tuple[Repair, ...]:
-    """How many of the mismatches each neighbour of ``closest`` repairs, those that repair any of ``WRONG`` of them; the
-    best first.
+    """How many of the mismatches neighbours of ``closest`` repair (of more than ``TRIED`` every second, or third):
+    those that the engine holds where it holds ``closest`` and that repair any of ``WRONG`` of them, and of these the
+    ``COUNTED`` likeliest by these and ``RIGHT`` right answers; the best first.
 
     Best is the one that leaves the fewest answers wrong.
     """
     right = evaluate_many([closest], vectors)[0] == answers
-    some, near = _spread(~right, WRONG), neighbours(closest)
-    if not near or not some.size:
+    some, all_near = _spread(~right, WRONG), neighbours(closest)
+    every = [each for each in all_near[:: len(all_near) // TRIED + 1] if as_fast(each.datapath, closest)]
+    if not every or not some.size:
         return ()
-    mends = (evaluate_many([each.datapath for each in near], take(vectors, some)) == answers[some]).any(axis=1)
+    mends = (evaluate_many([each.datapath for each in every], take(vectors, some)) == answers[some]).any(axis=1)
+    near = [each for each, any_mended in zip(every, mends, strict=True) if any_mended]
+    left = _left_wrong([each.datapath for each in near], vectors, answers, right, Allowance(None)) if near else ()
     table = dict(flatten(to_table(closest, full=True)))
     found = []
-    for field, value, path in (each for each, any_mended in zip(near, mends, strict=True) if any_mended):
+    for field, value, path in (near[i] for i in np.argsort(left, kind="stable")[:COUNTED].tolist()):
         now = evaluate_many([path], vectors)[0] == answers
         old = table.get(field)
         counts = int((now & ~right).sum()), int((~right).sum()), int((right & ~now).sum())

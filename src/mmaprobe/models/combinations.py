@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
-from mmaprobe.models.engine import run_programs
+from mmaprobe.models.engine import Patched
 from mmaprobe.models.program import Plain, Program, Rules, plain_program
 from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
@@ -35,10 +35,8 @@ Indices = NDArray[np.int64]
 Patch = tuple[NDArray[np.bool_], tuple[Indices, Program]]
 """Of each edit of an axis whether the engine holds it; the places that they alter, and to what."""
 
-CHUNK = 128
-"""Combinations whose programs are made at a time."""
 _WIDTH = COLUMNS["header"].index("width")
-_ANCHORED, _GRID, _COUNT = (1 + COLUMNS["SUM"].index(name) for name in ("anchored", "grid", "count"))
+_ANCHORED, _GRID = (1 + COLUMNS["SUM"].index(name) for name in ("anchored", "grid"))
 _ANCHOR = 1 << 40
 """What lifts an anchored grid above every other, whose numbers are exponents."""
 
@@ -259,25 +257,10 @@ class Combinations:
     def evaluate(self, indices: Indices, vectors: Batch) -> Bits:
         """d (len(indices), n) of these combinations."""
         out = np.empty((len(indices), vectors.size), formats.get(self.base.d).dtype)
-        for start in range(0, len(indices), CHUNK):
-            part = slice(start, start + CHUNK)
-            run_programs(list(self._programs(indices[part])), self.base.c is not None, vectors, out[part])
-        return out
-
-    def _programs(self, indices: Indices) -> Program:
-        """The programs of combinations, one a row."""
-        rows = np.repeat(self.words[None], len(indices), axis=0)
         places = np.unravel_index(indices, self.shape) if self.shape else ()
-        for (columns, values), place in zip(self.patches, places, strict=True):
-            chosen = values[place]
-            shared = self.free[columns]
-            rows[:, columns[~shared]] = chosen[:, ~shared]
-            rows[:, columns[shared]] = np.maximum(rows[:, columns[shared]], chosen[:, shared])
-        grids = rows[:, self.sums + _GRID]
-        anchored = grids >= _ANCHOR // 2
-        rows[:, self.sums + _GRID] = np.where(anchored, grids - _ANCHOR, grids)
-        rows[:, self.sums + _ANCHORED] = anchored
-        return rows
+        axes = [(*patch, place) for patch, place in zip(self.patches, places, strict=True)]
+        Patched(self.words, self.free, self.sums, _ANCHOR).run(axes, self.base.c is not None, vectors, out)
+        return out
 
 
 @lru_cache(maxsize=1024)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ from mmaprobe.native_module import agree
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath
 
+Altered = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Of an axis the places of the words that it alters, what they are for each of its values, and its value in each
+combination."""
+
 agree(
     "engine_layout",
     {name: list(columns) for name, columns in COLUMNS.items()} | {"opcodes": list(OPCODES), "kernels": list(KERNELS)},
@@ -29,6 +34,11 @@ agree(
 def refusal(datapath: Datapath) -> str | None:
     """Why the native engine cannot run a datapath (its exact path is then Python's); None where it can."""
     return bit_budget(datapath).reason
+
+
+def as_fast(datapath: Datapath, than: Datapath) -> bool:
+    """Whether the engine holds a datapath, where it holds another one."""
+    return refusal(datapath) is None or refusal(than) is not None
 
 
 def evaluate(datapath: Datapath, vectors: Batch) -> Bits:
@@ -105,6 +115,26 @@ def run_programs(programs: list[NDArray[Any]], has_c: bool, vectors: Batch, out:
         _native.engine_evaluate(programs, _ready(vectors, has_c), out, _build())
     except ValueError as error:
         raise UsageError(f"engine: {error}") from None
+
+
+@dataclass(frozen=True)
+class Patched:
+    """A program that axes alter: its words, those ``free`` of which the largest that any axis says is right, where its
+    sums begin, and what lifts an anchored grid (``combinations``)."""
+
+    words: NDArray[np.int64]
+    free: NDArray[np.bool_]
+    sums: NDArray[np.int64]
+    lift: int
+
+    def run(self, axes: list[Altered], has_c: bool, vectors: Batch, out: Bits) -> None:
+        """Row i of ``out`` becomes the results of the program altered by every axis as combination i says."""
+        try:
+            _native.engine_evaluate_combinations(
+                self.words, axes, self.free, self.sums, self.lift, _ready(vectors, has_c), out, _build()
+            )
+        except ValueError as error:
+            raise UsageError(f"engine: {error}") from None
 
 
 def _check(datapath: Datapath, vectors: Batch) -> None:
