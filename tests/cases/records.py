@@ -60,6 +60,22 @@ def table_of(rng: random.Random) -> Table:
     return table
 
 
+DECLARED = {
+    "f16": "e5m10f", "bf16": "e5m6fn", "e5m2": "e5m2f", "e4m3": "e4m3b11fnuz", "e3m2": "e3m4ieee", "e2m3": "e2m3ieee",
+    "ue4m3": "ue4m4f",
+}  # fmt: skip
+"""Formats that names declare, in the place of some of the catalog's."""
+
+
+def declared(table: Any) -> Any:
+    """The table with formats that their names declare."""
+    if isinstance(table, dict):
+        return {key: declared(value) for key, value in table.items()}
+    if isinstance(table, list):
+        return list(map(declared, table))
+    return DECLARED.get(table, table) if isinstance(table, str) else table
+
+
 def _text(lanes: list[int]) -> str:
     return ",".join(map(str, lanes))
 

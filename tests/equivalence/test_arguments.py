@@ -15,13 +15,14 @@ from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.states import modes
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.equivalence.arguments import argument
+from mmaprobe.equivalence.same_function import same_function
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.stages import evaluate
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
+from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours
 from mmaprobe.parameters.table import from_table
 
 ARCHITECTURES = ("x86-64+intel", "x86-64+amd", "aarch64", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
@@ -177,3 +178,16 @@ def test_seeds_families_and_operands_of_wrong_types_are_errors_of_usage() -> Non
     ):
         with pytest.raises(mmaprobe.UsageError):
             call()
+
+
+@pytest.mark.parametrize(("d", "numbers_alone"), [("e5m10f", True), ("e3m2", True), ("f16", False), ("e5m6fn", False)])
+def test_a_format_that_holds_numbers_alone_saturates_whatever_is_said(d: str, numbers_alone: bool) -> None:
+    tree = {"node": "exact", "terms": ["0,1", "c"], "to": {"format": d, "rounding": "RZ"}}
+    path = from_table({"a": "f16", "b": "f16", "c": d, "d": d, "k": 2, "tree": tree, "special": {"code": 0x1F}})
+    rival = mutate(path, "tree.to.overflow", "infinity")
+    assert any(near.field == "tree.to.overflow" for near in neighbours(path)) is not numbers_alone
+    assert (same_function(path, rival) is not None) is numbers_alone
+    told = any(
+        (evaluate(path, some) != evaluate(rival, some)).any() for some in (vectors(path, i, 400) for i in range(3))
+    )
+    assert told is not numbers_alone

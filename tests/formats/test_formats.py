@@ -49,6 +49,44 @@ def test_every_format_of_the_plan_is_there() -> None:
     assert all(fmt.name == name for name, fmt in formats.FORMATS.items())
 
 
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("e5m10f", (16, 15, 0x7FFF, None, None)), ("e5m2f", (8, 15, 0x7F, None, None)),
+        ("e3m4ieee", (8, 3, 0x6F, 0x70, 0x78)), ("e5m6fn", (12, 15, 0x7FE, None, 0x7FF)),
+        ("e4m3b11fnuz", (8, 11, 0x7F, None, 0x80)), ("ue4m4f", (8, 7, 0xFF, None, None)),
+        ("e11m52f", (64, 1023, 0x7FFF_FFFF_FFFF_FFFF, None, None)), ("e1m2b1f", (4, 1, 0x7, None, None)),
+    ],
+)  # fmt: skip
+def test_a_name_declares_a_format(name: str, layout: tuple[Any, ...]) -> None:
+    fmt = formats.get(name)
+    assert (fmt.bits, fmt.bias, fmt.largest, fmt.infinity_code, fmt.nan_code) == layout
+    assert fmt.name == name
+    assert name not in formats.FORMATS
+    assert formats.get(name) is fmt
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("e5m10ieee", "format e5m10ieee is called f16"), ("e4m3fn", "format e4m3fn is called e4m3"),
+        ("e3m2f", "format e3m2f is called e3m2"), ("e5m2b16fnuz", "is called e5m2fnuz"),
+        ("e5m10b15f", "format e5m10b15f is called e5m10f"), ("ue8m0fn", "is called ue8m0"),
+        ("e12m3f", "12 exponent and 3 fraction bits; a format can have 1 to 11 and 1 to 52"),
+        ("e5m53f", "1 to 11 and 1 to 52"), ("e5m0f", "1 to 11 and 1 to 52"), ("ue5m3ieee", "ends with f or fn"),
+        ("e1m2f", "a bias of 0 leaves no code for 1"), ("e4m3b16f", "a bias of 16 leaves no code for 1"),
+        ("e4m3b9999f", "no code for 1"), ("e05m10f", "unknown format 'e05m10f'"), ("e5m10", "unknown format 'e5m10'"),
+        ("e5m10b015f", "unknown format"), ("e5m10f ", "unknown format"), ("E5M10F", "unknown format"),
+        (None, "unknown format None"), (["e5m10f"], "unknown format"), ("e" + "9" * 5000 + "m3f", "unknown format"),
+    ],
+)  # fmt: skip
+def test_a_name_that_declares_none_is_refused_in_words(name: Any, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        formats.get(name)
+    assert said in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_derived_codes(name: str) -> None:
     fmt = formats.get(name)

@@ -35,6 +35,13 @@ FLOATS = {
     ue8m0    0  8  0  127 ones      0  no
     ue4m3    0  4  3    7 ones      0  yes
     ue5m3    0  5  3   15 ones      0  yes
+    e5m10f   1  5 10   15 finite    0  yes
+    e5m2f    1  5  2   15 finite    0  yes
+    e3m4ieee 1  3  4    3 ieee      0  yes
+    e2m3ieee 1  2  3    1 ieee      0  yes
+    e5m6fn   1  5  6   15 ones      0  yes
+    e4m3b11fnuz 1 4 3  11 fnuz      0  yes
+    ue4m4f   0  4  4    7 finite    0  yes
     """.strip().splitlines()
 }
 INTEGERS = {"s4": 4, "s8": 8, "s16": 16, "s32": 32, "u4": 4, "u8": 8, "u16": 16, "b1": 1}

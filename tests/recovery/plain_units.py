@@ -22,21 +22,26 @@ NAN, INF = "nan", "inf"
 
 @dataclass(frozen=True)
 class Layout:
-    """A float of IEEE's kind: sign, exponent field, fraction."""
+    """A float of IEEE's kind: sign, exponent field, fraction; ``finite``: the largest exponent is as the others."""
 
     exponent: int
     fraction: int
+    finite: bool = False
 
     @property
     def bias(self) -> int:
         return (1 << (self.exponent - 1)) - 1
 
+    @property
+    def top(self) -> int:
+        """The first exponent field of no number."""
+        return (1 << self.exponent) - 1 + self.finite
+
     def read(self, code: int) -> tuple[str, int, int, int]:
         """(kind, signed significand, exponent of its last bit, exponent as encoded)."""
         fraction, field = code & ((1 << self.fraction) - 1), code >> self.fraction & ((1 << self.exponent) - 1)
         sign = -1 if code >> (self.exponent + self.fraction) & 1 else 1
-        top = (1 << self.exponent) - 1
-        if field == top:
+        if field == self.top:
             return (NAN if fraction else INF), sign, 0, 0
         size = fraction + (bool(field) << self.fraction)
         at = max(field, 1) - self.bias
@@ -55,9 +60,9 @@ class Layout:
         if kept >= 1 << (self.fraction + 1):
             kept, place = kept >> 1, place + 1
         field = place - lowest + (kept >> self.fraction)
-        if field >= (1 << self.exponent) - 1:
-            largest = ((1 << self.exponent) - 1) << self.fraction
-            inward = mode == "RZ" or (mode == "RD" and value > 0) or (mode == "RU" and value < 0)
+        if field >= self.top:
+            largest = self.top << self.fraction
+            inward = self.finite or mode == "RZ" or (mode == "RD" and value > 0) or (mode == "RU" and value < 0)
             return sign | (largest - 1 if inward else largest)
         return sign | field << self.fraction | kept & ((1 << self.fraction) - 1)
 
@@ -87,6 +92,7 @@ def _cut(size: int, places: int, mode: str, negative: bool) -> int:
 
 F16, BF16, F32 = Layout(5, 10), Layout(8, 7), Layout(8, 23)
 E5M2 = Layout(5, 2)
+FINITE_F16, FINITE_E5M2 = Layout(5, 10, True), Layout(5, 2, True)
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,23 @@ def two_halves(a: Lanes, b: Lanes, c: int) -> int:
             return c
         c = F32.write(*aligned([*terms(F16, a[half], b[half]), of_c(F32, c)], 24), "RZ")
     return c
+
+
+def alternative_half(a: Lanes, b: Lanes, c: int) -> int:
+    """f16 whose largest exponent holds numbers, K = 4: terms cut 26 bits below the largest, nearest even."""
+    kind, sign, _, _ = F32.read(c)
+    if kind:
+        return 0x7FC0_0000 if kind == NAN else F32.infinity | F32.minus * (sign < 0)
+    return F32.write(*aligned([*terms(FINITE_F16, a, b), of_c(F32, c)], 26), "RNE")
+
+
+def finite_bytes(a: Lanes, b: Lanes, c: int) -> int:
+    """e5m2 without infinities and NaNs, exact sums of pairs, each added to the last in such an f16: what is larger
+    than the largest becomes that."""
+    products, acc = terms(FINITE_E5M2, a, b), c
+    for i in range(0, len(products), 2):
+        acc = FINITE_F16.write(*total([*products[i : i + 2], of_c(FINITE_F16, acc)]), "RNE")
+    return acc
 
 
 def exact_down(a: Lanes, b: Lanes, c: int) -> int:
@@ -319,6 +342,8 @@ INSIDE: dict[str, tuple[Unit, tuple[str, str, int]]] = {
     "grid_27": (grid_27, ("f16", "f32", 4)),
     "two_halves": (two_halves, ("f16", "f32", 8)),
     "exact_down": (exact_down, ("e5m2", "f32", 8)),
+    "alternative_half": (alternative_half, ("e5m10f", "f32", 4)),
+    "finite_bytes": (finite_bytes, ("e5m2f", "e5m10f", 8)),
     "halves_of_f16": (halves_of_f16, ("f16", "f16", 4)),
     "floored_pair": (floored_pair, ("f16", "f32", 2)),
     "narrow_sum": (narrow_sum, ("f16", "f32", 4)),

@@ -15,7 +15,9 @@ FRESH = 4000
 JUDGED = 3000
 """Vectors of each kind by which a unit and what was derived from it are judged."""
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "e5m2": 8, "e4m3": 8, "u8": 8, "s8": 8, "s32": 32}
+BITS |= {"e5m10f": 16, "e5m2f": 8}
 FIELDS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "e5m2": (5, 2), "e4m3": (4, 3)}
+FIELDS |= {"e5m10f": FIELDS["f16"], "e5m2f": FIELDS["e5m2"]}
 
 
 def judged(of: tuple[str, str, int], seed: int = 77) -> Batch:

@@ -17,6 +17,7 @@ from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
     Datapath,
+    Encode,
     Exact,
     Fma,
     Fused,
@@ -221,12 +222,16 @@ def _chain(datapath: Datapath) -> tuple[object, ...] | None:
 
 def _overflow_rules(datapath: Datapath) -> list[str]:
     """What each Encode makes of a result beyond the largest finite value."""
-    return [
-        {"RZ": "largest", "RO": "largest", "RU": "ieee", "RD": "ieee"}.get(to.rounding, "infinity")
-        if to.overflow == "ieee"
-        else to.overflow
-        for to in encodes(datapath)
-    ]
+    return list(map(_overflow_rule, encodes(datapath)))
+
+
+def _overflow_rule(to: Encode) -> str:
+    fmt = formats.get(to.format)
+    if fmt.is_float and fmt.infinity_code is None and fmt.nan_code is None:
+        return "largest"
+    if to.overflow != "ieee":
+        return to.overflow
+    return {"RZ": "largest", "RO": "largest", "RU": "ieee", "RD": "ieee"}.get(to.rounding, "infinity")
 
 
 Identity = Callable[[Datapath, Datapath, str], bool]

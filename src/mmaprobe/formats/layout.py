@@ -1,12 +1,15 @@
-"""The layout of every number format: one frozen record each, everything else derived.
+"""The layout of every number format: one frozen record each, everything else derived; and of those that a name
+declares.
 
 Sources: IEEE 754-2019; OCP 8-bit Floating Point Specification 1.0; OCP
-Microscaling Formats 1.0; PTX ISA (tf32, ue4m3, ue8m0).
+Microscaling Formats 1.0; PTX ISA (tf32, ue4m3, ue8m0); LLVM's APFloat (suffixes of declared formats).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -170,9 +173,55 @@ _ALL = (
 FORMATS: dict[str, Format] = {f.name: f for f in _ALL}
 
 
+_SPECIALS = {"ieee": ("ieee", True), "fnuz": ("negative_zero", False), "fn": ("all_ones", False), "f": ("none", False)}
+"""How a declared format ends: its NaNs, and whether it has infinities.  ``f``: finite alone, every code a number."""
+_DECLARED = re.compile(rf"(u?)e([1-9]\d?)m(0|[1-9]\d?)(?:b(0|[1-9]\d{{0,3}}))?({'|'.join(_SPECIALS)})")
+MOST_EXPONENT = 11
+"""Bits of a declared format's exponent, at most."""
+MOST_FRACTION = 52
+"""Bits of its fraction, at most."""
+
+
 def get(name: str) -> Format:
-    """The format called ``name``; UsageError with the near names otherwise."""
+    """The format called ``name``: one of ``FORMATS``, or one that its name declares.
+
+    A declared float is spelled ``e5m10f``: so many exponent and fraction bits, the bias behind a ``b`` where it is
+    not 2**(e - 1) - 1, and what is special: ``ieee`` (the largest exponent holds infinities and NaNs), ``fn``
+    (all ones are NaN), ``fnuz`` (the code of -0 is NaN), ``f`` (none: every code is a number); ``u`` in front: no
+    sign, as of scales.  The suffixes are LLVM's.  UsageError, with the near names, for any other name, for another
+    spelling of a format, and for a layout that holds no 1.
+    """
     try:
         return FORMATS[name]
     except (KeyError, TypeError):
-        raise UsageError(f"unknown format {brief(name)}{near(name, FORMATS)}") from None
+        if not isinstance(name, str) or not _DECLARED.fullmatch(name):
+            raise UsageError(f"unknown format {brief(name)}{near(name, FORMATS)}") from None
+    return _declared(name)
+
+
+@lru_cache(maxsize=1024)
+def _declared(name: str) -> Format:
+    """The format that a name declares."""
+    sign, exponents, fractions, bias, end = _DECLARED.fullmatch(name).groups()  # type: ignore[union-attr]
+    exponent, fraction, signed = int(exponents), int(fractions), not sign
+    if exponent > MOST_EXPONENT or fraction > MOST_FRACTION or (signed and not fraction):
+        raise UsageError(
+            f"format {name}: {exponent} exponent and {fraction} fraction bits; a format can have 1 to {MOST_EXPONENT} "
+            f"and {1 if signed else 0} to {MOST_FRACTION}"
+        )
+    nan, infinity = _SPECIALS[end]
+    if not signed and (infinity or nan == "negative_zero"):
+        raise UsageError(f"format {name}: one without a sign ends with f or fn")
+    usual = (1 << (exponent - 1)) - 1
+    made = Format(
+        name, "float", signed + exponent + fraction, exponent, fraction, bias=usual if bias is None else int(bias),
+        signed=signed, infinity=infinity, nan=nan, subnormal=fraction > 0,
+    )  # fmt: skip
+    if not made.min_exponent <= 0 <= made.max_exponent:
+        raise UsageError(f"format {name}: a bias of {made.bias} leaves no code for 1, which every format must have")
+    own = next((fmt.name for fmt in _ALL if replace(fmt, name=name) == made), name)
+    if own == name and bias is not None and made.bias == usual:
+        own = name.replace(f"b{bias}", "")
+    if own != name:
+        raise UsageError(f"format {name} is called {own}")
+    return made

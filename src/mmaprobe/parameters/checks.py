@@ -93,13 +93,14 @@ def number_format(what: str, name: object) -> Format:
 def result_format(what: str, name: object) -> Format:
     """The name of a format that a sum can be rounded to."""
     fmt = number_format(what, name)
-    if fmt.name not in _RESULTS:
+    if not _is_result(fmt):
         raise UsageError(f"{what} is {fmt.name}; a result has a sign and a fraction or is an integer: {_RESULT_NAMES}")
     return fmt
 
 
-_RESULTS = frozenset(
-    name for name, fmt in formats.FORMATS.items()
-    if fmt.kind == "integer" or (fmt.is_float and fmt.signed and fmt.subnormal and fmt.fraction_bits)
-)  # fmt: skip
-_RESULT_NAMES = ", ".join(name for name in formats.FORMATS if name in _RESULTS)
+def _is_result(fmt: Format) -> bool:
+    """Whether a sum can be rounded to a format."""
+    return fmt.kind == "integer" or (fmt.is_float and fmt.signed and fmt.subnormal and fmt.fraction_bits > 0)
+
+
+_RESULT_NAMES = ", ".join(name for name, fmt in formats.FORMATS.items() if _is_result(fmt))

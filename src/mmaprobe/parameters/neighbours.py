@@ -223,9 +223,12 @@ def _zero_exponent(value: Any, holder: Table, datapath: Datapath) -> Iterator[st
 
 
 def _overflow(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
-    if not formats.get(holder["format"]).is_float:
+    fmt = formats.get(holder["format"])
+    if not fmt.is_float:
         yield from (choice for choice in ("wrap", "largest") if choice != value)
         return
+    if fmt.infinity_code is None and fmt.nan_code is None:
+        return  # the largest is all there is
     nearest_or_away = holder["rounding"].startswith("RN") or holder["rounding"] == "RA"
     inward = holder["rounding"] in ("RZ", "RO")
     same = {"ieee": "infinity" if nearest_or_away else "largest" if inward else "ieee"}
