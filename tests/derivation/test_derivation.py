@@ -24,6 +24,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.survey.comparison import compare_with_shipped
 from mmaprobe.validation import validate
 
@@ -198,8 +199,18 @@ def arm() -> Iterator[Device]:
     device.close()  # type: ignore[attr-defined]
 
 
+def test_another_control_state_of_negated_operands() -> None:
+    """Such a unit gives -1 for a sum that every unit gets right: only its other state says that it does."""
+    device = open_device("model:aarch64")
+    start = datapath_for("aarch64", lookup.instruction("arm.fmopa.f32{neg_a}"))
+    found = derive(device, lookup.instruction("arm.fmopa.f32{neg_a,rounding=rd}"), start=start)
+    assert found.datapath is not None
+    assert (found.datapath.operand_a.sign, found.datapath.root.rounding) == ("flip", "RD")
+    assert found.status == "exact"
+
+
 @pytest.mark.needs("arm")
-@pytest.mark.parametrize("name", ["arm.bfdot", "arm.bfmmla"])
+@pytest.mark.parametrize("name", ["arm.bfdot", "arm.bfmmla", "arm.fmopa.f16", "arm.bfmopa"])
 def test_arm_through_a_process(arm: Device, name: str) -> None:
     instruction = lookup.instruction(name)
     if not (support := arm.supports(instruction)):

@@ -7,7 +7,7 @@ a time through ``oracle.exact``.
 What the vendors' texts say of the payload of a NaN result (``PAYLOAD``):
 VDPBF16PS: Intel SDM, table of NaN propagation priorities, low pair first, then
 the high pair, then the accumulator.  FMA: SDM volume 1, the first NaN of the
-three sources.  Arm: default NaN for the bf16 instructions (as if FPCR.DN is 1),
+three sources.  Arm: default NaN for the bf16 and the SME instructions (as if FPCR.DN is 1),
 FPProcessNaNs for FMMLA, signalling before quiet, first before second.  DPPS, DPPD
 and AMX: not fixed by any text; their NaNs are compared as NaN.
 """
@@ -249,6 +249,41 @@ def fmmla(a, b, c, rounding="rn"):
     return plus(c, plus(times(a[:, 0], b[:, 0]), times(a[:, 1], b[:, 1])))
 
 
+# --- Arm SME: FPMulAdd_ZA, FPDotAdd_ZA; every NaN is the default one
+
+
+def default_nan(d):
+    """d, where every NaN is the default one."""
+    return np.where(is_nan(d), np.uint32(0x7FC00000), d).astype(np.uint32)
+
+
+def fmopa_f32(a, b, c, rounding="rn"):
+    """c + a b, rounded once."""
+    return default_nan(fma(a[:, 0], b[:, 0], c, rounding))
+
+
+def fmopa_f64(a, b, c, rounding="rn"):
+    """c + a b of float64, rounded once, one value at a time."""
+    d = vfmadd_f64(a[:, 0], b[:, 0], c, rounding)
+    nan = (d & np.uint64((1 << 63) - 1)) > np.uint64(0x7FF << 52)
+    return np.where(nan, np.uint64(0x7FF8 << 48), d)
+
+
+def fmopa_f16(a, b, c, rounding="rn"):
+    """c + FPDot(a, b): two products, each exact in float64, summed by round to odd and rounded once; then an addition.
+
+    A sum of zeros of one sign keeps it; else it is -0 where rounding is toward minus infinity, +0 otherwise.
+    """
+    x, y = (np.ascontiguousarray(v, np.uint16).view(np.float16).astype(np.float64) for v in (a, b))
+    with np.errstate(all="ignore"):
+        first, second = (x * y).T
+        total = odd_sum(first, second)
+        zero = (total == 0) & (np.signbit(first) != np.signbit(second))
+        dot = to_f32(np.where(zero, -0.0 if rounding == "rd" else 0.0, total), rounding)
+        one = np.full(c.shape, 0x3F800000, np.uint32)
+        return default_nan(fma(one, c, dot, rounding))
+
+
 # --- every instruction by its opcode, on separate vectors
 
 
@@ -270,6 +305,8 @@ INTEGER = {
     "x86.tdpbusd": ((U8, S8), 32, False), "x86.tdpbuud": ((U8, U8), 32, False),
     "arm.sdot": ((S8, S8), 32, False), "arm.udot": ((U8, U8), 32, False), "arm.smmla": ((S8, S8), 32, False),
     "arm.ummla": ((U8, U8), 32, False), "arm.usmmla": ((U8, S8), 32, False),
+    "arm.smopa": ((S8, S8), 32, False), "arm.umopa": ((U8, U8), 32, False), "arm.sumopa": ((S8, U8), 32, False),
+    "arm.usmopa": ((U8, S8), 32, False),
 }  # fmt: skip
 PAYLOAD = (
     "x86.vdpbf16ps",
@@ -279,6 +316,10 @@ PAYLOAD = (
     "arm.bfdot",
     "arm.bfmmla",
     "arm.fmmla",
+    "arm.fmopa.f16",
+    "arm.fmopa.f32",
+    "arm.fmopa.f64",
+    "arm.bfmopa",
 )
 
 
@@ -302,4 +343,9 @@ def evaluate(opcode, state, a, b, c):
         return (dpps if opcode == "x86.dpps" else dppd)(a, b, *control)
     if opcode == "arm.fmmla":
         return fmmla(a, b, c, control[0])
-    return {"x86.vdpbf16ps": vdpbf16ps, "arm.bfdot": bfdot, "arm.bfmmla": bfdot}[opcode](a, b, c)
+    if "neg_a" in state:  # FMOPS, BFMOPS
+        a = a ^ a.dtype.type(1 << (8 * a.itemsize - 1))
+    if opcode.startswith("arm.fmopa."):
+        return {"f16": fmopa_f16, "f32": fmopa_f32, "f64": fmopa_f64}[opcode.split(".")[2]](a, b, c, control[0])
+    bf16 = ("arm.bfdot", "arm.bfmmla", "arm.bfmopa")
+    return {"x86.vdpbf16ps": vdpbf16ps, **dict.fromkeys(bf16, bfdot)}[opcode](a, b, c)

@@ -17,17 +17,17 @@ struct Entry {
     std::uint32_t control;
 };
 
-// Everything that runs here, by id; FMMLA in each rounding mode.
+// Everything that runs here, by id; FMMLA, FMOPA and FMOPS in each rounding mode.
 std::map<std::string, Entry> entries() {
     const std::uint32_t state = mmaprobe::cpu::default_control;
     std::map<std::string, Entry> all;
     for (const Unit& unit : mmaprobe::cpu::units()) {
         if (!missing(unit).empty()) continue;
         all[unit.id] = {&unit, state};
-        if (std::string(unit.id) != "arm.fmmla") continue;
+        if (std::string(unit.id).rfind("arm.fm", 0) != 0) continue;
         const std::pair<const char*, std::uint32_t> modes[] = {{"ru", 1}, {"rd", 2}, {"rz", 3}};
-        for (const auto& [name, mode] : modes)
-            all[std::string(unit.id) + "{rounding=" + name + "}"] = {&unit, state | mode << 22};
+        const std::string id = unit.id, begin = id.back() == '}' ? id.substr(0, id.size() - 1) + "," : id + "{";
+        for (const auto& [name, mode] : modes) all[begin + "rounding=" + name + "}"] = {&unit, state | mode << 22};
     }
     return all;
 }

@@ -2,13 +2,22 @@
 //
 // The matrix instructions multiply A (2, K) by the transpose of their second source, so B (K, 2) is
 // transposed on the way in.  FMMLA is an SVE instruction that works on each 128 bits apart; the low
-// 128 bits are used, at any vector length.  Source: Arm Architecture Reference Manual, A64.
+// 128 bits are used, at any vector length.  So it is of the outer products of SME: 4 x 4 words of ZA
+// (2 x 2 doublewords), K items beside one another in each of both sources.
+// Source: Arm Architecture Reference Manual, A64.
 #include "cpu/units/unit.hpp"
 
 namespace mmaprobe::cpu {
 
 #if defined(__aarch64__)
 namespace {
+
+// Entering and leaving streaming mode zeroes every vector and predicate register.
+#define STREAMING_CLOBBERS \
+    "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", \
+        "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "p0", \
+        "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "x12", \
+        "memory"
 
 typedef unsigned char Register __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -51,6 +60,85 @@ void matrix(const void* a, const void* b, const void* c, void* d) {
     Step(a, columns, c, d);
 }
 
+// An outer product into ZA, in streaming mode, which ends with the step: nothing but this text may run in it.  The
+// words are those of the instructions behind them, for assemblers that do not know SME.
+template <unsigned INSTRUCTION>
+__attribute__((target("arch=armv8.2-a+sve"))) void outer(const void* a, const void* b, const void* c, void* d) {
+    register const void* x0 asm("x0") = a;
+    register const void* x1 asm("x1") = b;
+    register const void* x2 asm("x2") = c;
+    register void* x3 asm("x3") = d;
+    asm volatile(
+        ".inst 0xd503477f\n\t"  // smstart
+        ".inst 0x2598e080\n\t"  // ptrue p0.s, vl4
+        ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
+        ".inst 0xa400a400\n\t"  // ld1b {z0.b}, p1/z, [x0]
+        ".inst 0xa400a421\n\t"  // ld1b {z1.b}, p1/z, [x1]
+        "mov w12, wzr\n\t"
+        ".inst 0xe09f0040\n\t"  // ld1w {za0h.s[w12, 0]}, p0/z, [x2]
+        "add x2, x2, #16\n\t"
+        ".inst 0xe09f0041\n\t"  // ld1w {za0h.s[w12, 1]}, p0/z, [x2]
+        "add x2, x2, #16\n\t"
+        ".inst 0xe09f0042\n\t"
+        "add x2, x2, #16\n\t"
+        ".inst 0xe09f0043\n\t"
+        ".inst %c[instruction]\n\t"  // za0, p1/m, p1/m, z0, z1
+        ".inst 0xe0bf0060\n\t"  // st1w {za0h.s[w12, 0]}, p0, [x3]
+        "add x3, x3, #16\n\t"
+        ".inst 0xe0bf0061\n\t"
+        "add x3, x3, #16\n\t"
+        ".inst 0xe0bf0062\n\t"
+        "add x3, x3, #16\n\t"
+        ".inst 0xe0bf0063\n\t"
+        ".inst 0xd503467f"  // smstop
+        : "+r"(x2), "+r"(x3)
+        : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION)
+        : STREAMING_CLOBBERS);
+}
+
+// The same of doublewords.
+template <unsigned INSTRUCTION>
+__attribute__((target("arch=armv8.2-a+sve"))) void outer_doubles(const void* a, const void* b, const void* c, void* d) {
+    register const void* x0 asm("x0") = a;
+    register const void* x1 asm("x1") = b;
+    register const void* x2 asm("x2") = c;
+    register void* x3 asm("x3") = d;
+    asm volatile(
+        ".inst 0xd503477f\n\t"  // smstart
+        ".inst 0x25d8e040\n\t"  // ptrue p0.d, vl2
+        ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
+        ".inst 0xa400a400\n\t"  // ld1b {z0.b}, p1/z, [x0]
+        ".inst 0xa400a421\n\t"  // ld1b {z1.b}, p1/z, [x1]
+        "mov w12, wzr\n\t"
+        ".inst 0xe0df0040\n\t"  // ld1d {za0h.d[w12, 0]}, p0/z, [x2]
+        "add x2, x2, #16\n\t"
+        ".inst 0xe0df0041\n\t"
+        ".inst %c[instruction]\n\t"
+        ".inst 0xe0ff0060\n\t"  // st1d {za0h.d[w12, 0]}, p0, [x3]
+        "add x3, x3, #16\n\t"
+        ".inst 0xe0ff0061\n\t"
+        ".inst 0xd503467f"  // smstop
+        : "+r"(x2), "+r"(x3)
+        : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION)
+        : STREAMING_CLOBBERS);
+}
+
+// A step of 4 x 4 results of items T, with B (K, 4) transposed to (4, K).
+template <class T, decltype(Unit::step) Step>
+void outer_of(const void* a, const void* b, const void* c, void* d) {
+    constexpr int k = 4 / sizeof(T);
+    T columns[4 * k];
+    for (int i = 0; i < k; ++i)
+        for (int j = 0; j < 4; ++j) columns[j * k + i] = static_cast<const T*>(b)[i * 4 + j];
+    Step(a, columns, c, d);
+}
+
+constexpr Unit outer_tile(const char* id, const char* features, decltype(Unit::step) step) {
+    return {id, features, 1, 16, 16, 64, 64, step};
+}
+constexpr Unit outer_double(const char* id, decltype(Unit::step) step) {
+    return {id, "sme-f64f64", 1, 16, 16, 32, 32, step};
+}
 constexpr Unit words(const char* id, const char* features, decltype(Unit::step) step) {
     return {id, features, 4, 4, 4, 4, 4, step};
 }
@@ -70,6 +158,18 @@ std::vector<Unit> arm_units() {
         tile("arm.smmla", "i8mm", matrix<std::uint8_t, smmla>),
         tile("arm.ummla", "i8mm", matrix<std::uint8_t, ummla>),
         tile("arm.usmmla", "i8mm", matrix<std::uint8_t, usmmla>),
+        outer_tile("arm.fmopa.f32", "sme-f32f32", outer_of<std::uint32_t, outer<0x80812400>>),
+        outer_tile("arm.fmopa.f32{neg_a}", "sme-f32f32", outer_of<std::uint32_t, outer<0x80812410>>),
+        outer_tile("arm.fmopa.f16", "sme-f16f32", outer_of<std::uint16_t, outer<0x81a12400>>),
+        outer_tile("arm.fmopa.f16{neg_a}", "sme-f16f32", outer_of<std::uint16_t, outer<0x81a12410>>),
+        outer_tile("arm.bfmopa", "sme-b16f32", outer_of<std::uint16_t, outer<0x81812400>>),
+        outer_tile("arm.bfmopa{neg_a}", "sme-b16f32", outer_of<std::uint16_t, outer<0x81812410>>),
+        outer_double("arm.fmopa.f64", outer_doubles<0x80c12400>),
+        outer_double("arm.fmopa.f64{neg_a}", outer_doubles<0x80c12410>),
+        outer_tile("arm.smopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa0812400>>),
+        outer_tile("arm.umopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa1a12400>>),
+        outer_tile("arm.sumopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa0a12400>>),
+        outer_tile("arm.usmopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa1812400>>),
     };
 }
 

@@ -25,7 +25,6 @@ from mmaprobe.parameters.datapath import (
     Fma,
     Fused,
     Node,
-    Operand,
     Product,
     Products,
     Scale,
@@ -87,12 +86,17 @@ def control_variants(datapath: Datapath) -> Iterator[Datapath]:
                 datapath,
                 lambda to, r=rounding, f=flush, t=tiny: replace(to, rounding=r, subnormals=f, tininess=t),  # type: ignore[misc]
             )
-            operand = Operand(read)
-            of_c = operand if datapath.c is not None else Operand()
-            changed = replace(changed, operand_a=operand, operand_b=operand, operand_c=of_c)
-            yield changed
+            yield (changed := _operands_read(changed, read))
             if flush == "keep" and read != "keep":
                 yield _flush_inside(changed, read)
+
+
+def _operands_read(datapath: Datapath, subnormals: Subnormals) -> Datapath:
+    """The datapath that reads subnormal operands so."""
+    a, b, c = (
+        replace(of, subnormals=subnormals) for of in (datapath.operand_a, datapath.operand_b, datapath.operand_c)
+    )
+    return replace(datapath, operand_a=a, operand_b=b, operand_c=c if datapath.c is not None else datapath.operand_c)
 
 
 def control_words(datapath: Datapath) -> str:
