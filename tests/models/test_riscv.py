@@ -68,5 +68,7 @@ def test_what_rounding_to_odd_and_guard_bits_show() -> None:
     assert dot((one, one), (tiny, one)) == 0x3F800001
     assert dot((one, one), (tinier, one), (tinier | 0x8000, one)) == 0x3F800000
     assert dot((one, one), (tinier, one), c=0xBF800000) == 0x34000000
+    assert dot((one, one), (one, one | 0x8000), (tiny, one)) == 0x32800000
+    assert dot((one, one), (one, one | 0x8000), (tinier, one)) == 0x32800000
     assert dot((big, big)) == 0x7F800000
     assert dot((0x8000, one), c=0x80000000) == 0
