@@ -26,6 +26,7 @@ from mmaprobe.derivation.session import (
     UnstableError,
     smallest,
 )
+from mmaprobe.derivation.stochastic import spread
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
@@ -160,7 +161,7 @@ def derive(
     try:
         rule = prove_selection(view)
     except UnstableError as error:
-        return _unsearched(instruction, findings or {}, _unstable(device, instruction, error))
+        return _unsearched(instruction, findings or {}, _unstable(device, instruction, error, seed))
     if rule.reason:
         outcome = _inconclusive(rule.reason) | {"counterexample": rule.counterexample}
         found = _unsearched(instruction, findings or {}, outcome)
@@ -199,7 +200,7 @@ def _derived(
         outcome = _contradicted(state, search.contradiction) if search.contradiction else _spent(search, spent)
     except UnstableError as error:
         state.proofs.clear()  # they rest on answers that do not repeat
-        outcome = _unstable(device, instruction, error)
+        outcome = _unstable(device, instruction, error, seed)
     probed = list(findings.values())
     return Derivation(
         instruction=instruction.id,
@@ -283,7 +284,7 @@ def _outside(state: State, reason: str, closest: Datapath | None, times: int = 1
             shown = explain(session.device, state.instruction, closest, session.all.seen(), state.seed)
     except UnstableError as unstable:
         state.proofs.clear()
-        return _unstable(session.device, state.instruction, unstable)
+        return _unstable(session.device, state.instruction, unstable, state.seed)
     if shown is None:
         return _inconclusive(reason)
     return _inconclusive(reason) | {
@@ -291,9 +292,11 @@ def _outside(state: State, reason: str, closest: Datapath | None, times: int = 1
     }
 
 
-def _unstable(device: Device, instruction: Instruction, error: UnstableError) -> dict[str, Any]:
+def _unstable(device: Device, instruction: Instruction, error: UnstableError, seed: int) -> dict[str, Any]:
     least = smallest(device, instruction, error)
     reason = f"the device's answers do not repeat: one vector was answered {least.first:#x} and {least.second:#x}"
+    if formats.get(instruction.d).is_float and (said := str(spread(device, instruction, seed))):
+        reason = f"{reason}; {said}"
     return _inconclusive(reason) | {
         "counterexample": Witness.of(least.vector, least.first, f"answered {least.second:#x} another time"),
         "again": least.second,

@@ -250,6 +250,7 @@ class Search:
             near = self._ranked(starts, seen, BEST if exact else KEPT)
             near = yield from self._agreeing(near, seen, 1 if exact else 0)
             near = yield from self._rarely(near, seen)
+        self.session.check_stable()  # no structure fits answers that change
         for times in MORE:
             alone, seen, equal = self._ask_plain(times)
             if self.known:
