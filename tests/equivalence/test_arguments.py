@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import mmaprobe
 from cases.strategies import any_datapath, vectors
+from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.catalog.states import modes
@@ -19,6 +20,7 @@ from mmaprobe.equivalence.same_function import same_function
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.stages import evaluate
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
@@ -191,3 +193,28 @@ def test_a_format_that_holds_numbers_alone_saturates_whatever_is_said(d: str, nu
         (evaluate(path, some) != evaluate(rival, some)).any() for some in (vectors(path, i, 400) for i in range(3))
     )
     assert told is not numbers_alone
+
+
+@pytest.mark.parametrize("mode", ["rd", "ru", "rz", None])
+def test_a_sum_too_small_to_overflow_is_inward_of_the_infinity(mode: str | None) -> None:
+    """FMOPA of f16: two products beside a C of f32.  Rounded outward the largest C does overflow, to the infinity."""
+    path = datapath_for("aarch64", lookup.instruction("arm.fmopa.f16" + (f"{{rounding={mode}}}" if mode else "")))
+    for value in ("infinity", "largest"):
+        found = argument(path, Neighbour("tree.to.overflow", value, mutate(path, "tree.to.overflow", value)))
+        told = value == "largest" and mode in ("rd", "ru")
+        assert (found is None) is told
+    largest, one = 0x7F7FFFFF | (0x80000000 if mode == "rd" else 0), 0x3C00
+    minus = one | (0x8000 if mode == "rd" else 0)
+    batch = Batch(np.array([[one, 0]], np.uint16), np.array([[minus, 0]], np.uint16), np.array([largest], np.uint32))
+    assert bool(evaluate(path, batch)[0] == largest) is (mode not in ("rd", "ru"))
+
+
+@pytest.mark.parametrize(("bits", "whole"), [("275", True), ("267", True), ("137", False), ("36", False)])
+def test_a_term_is_whole_that_no_other_reaches(bits: str, whole: bool) -> None:
+    """The largest C lies 176 places above the last one of two products of f16; its own last places are its own."""
+    path = datapath_for("aarch64", lookup.instruction("arm.fmopa.f16{rounding=rz}"))
+    near = next(each for each in neighbourhood(path) if each.value == f"what is uncut with c at {bits} bits RZ")
+    assert (argument(path, near) is not None) is whole
+    c, tiny = np.array([0x7F7FFFFF], np.uint32), np.array([[0x8001, 0]], np.uint16)
+    batch = Batch(tiny, np.array([[0x0001, 0]], np.uint16), c)
+    assert bool((evaluate(path, batch) == evaluate(near.datapath, batch)).all()) is whole

@@ -128,13 +128,32 @@ def never_cuts(node: Fused, parts: Sequence[Span]) -> bool:
     if node.is_complemented:
         return False
     top = highest(node, parts)
-    for term, part in zip(node.terms, parts, strict=True):
+    for i, (term, part) in enumerate(zip(node.terms, parts, strict=True)):
         bits = term.fraction_bits
-        if bits is not None and top - bits > part.lowest:
+        if bits is not None and top - bits > part.lowest and not _whole_beside(node, parts, i):
             return False
         if term.cutoff is not None and top - term.cutoff > part.label_low + term.label_offset:
             return False
     return True
+
+
+LABEL_ABOVE = 52
+"""The label of a value of a format is at most so far above its last place: the fraction bits of f64, and twice that of
+a product."""
+
+
+def _whole_beside(node: Fused, parts: Sequence[Span], i: int) -> bool:
+    """Whether term i, one value, is cut neither by its own label nor by any that the others show."""
+    term, of = node.terms[i], node.terms[i].of
+    held = isinstance(of, Accumulator) or getattr(of, "to", None) is not None
+    if term.fraction_bits is None or not (held or (isinstance(of, Products) and len(of.lanes) == 1)):
+        return False
+    own = (LABEL_ABOVE if held else 2 * LABEL_ABOVE) + term.label_offset
+    beside = [] if term.zero_exponent is None else [term.zero_exponent]
+    if len(node.terms) > 1:
+        others = replace(node, terms=node.terms[:i] + node.terms[i + 1 :])
+        beside.append(highest(others, [*parts[:i], *parts[i + 1 :]]))
+    return term.fraction_bits >= own and all(top - term.fraction_bits <= parts[i].lowest for top in beside)
 
 
 def _aligned(node: Fused, parts: list[tuple[Span, int]]) -> list[tuple[Span, int]]:

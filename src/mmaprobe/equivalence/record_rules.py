@@ -140,10 +140,12 @@ def _added(tree: Fused | Exact, top: int) -> int:
 
 
 def _small_sum(old: Datapath, new: Datapath, place: str) -> bool:
-    """Add at the root: what is added to C is too small to carry the largest C, rounded to nearest, over the top."""
+    """Add at the root: what is added to C is too small to carry the largest C over the top, rounded to nearest, inward
+    or to odd (which the largest is); rounded outward it does, and there the IEEE rule gives the infinity."""
     tree = old.tree
     if not _only(old, new, "tree.to.overflow") or not isinstance(tree, Add) or tree.to.first is not None:
         return False
+    rules = {old.root.overflow, new.root.overflow}
     parts = [part for part in (tree.x, tree.y) if not isinstance(part, Accumulator)]
     d = formats.get(tree.to.format)
     if (
@@ -151,7 +153,7 @@ def _small_sum(old: Datapath, new: Datapath, place: str) -> bool:
         or not d.infinity
         or old.c != tree.to.format
         or old.result is not None
-        or not tree.to.rounding.startswith("RN")
+        or (tree.to.rounding in ("RU", "RD", "RA") and "largest" in rules)
     ):
         return False
     if _has_accumulator(parts[0]) or any(isinstance(node, (Fused, Fma)) for node in walk(parts[0])):
