@@ -60,9 +60,24 @@ void matrix(const void* a, const void* b, const void* c, void* d) {
     Step(a, columns, c, d);
 }
 
-// An outer product into ZA, in streaming mode, which ends with the step: nothing but this text may run in it.  The
-// words are those of the instructions behind them, for assemblers that do not know SME.
-template <unsigned INSTRUCTION>
+// What ZA is made of in an outer product: a predicate of a row, p0; a load into its first row, x2 of p0; a store of
+// that, x3 of p0; how many rows.  The numbers are the words of the instructions beside them, for assemblers that do not
+// know SME; the row is their last places.
+struct Words {
+    static constexpr unsigned row = 0x2598e080;  // ptrue p0.s, vl4
+    static constexpr unsigned load = 0xe09f0040;  // ld1w {za0h.s[w12, 0]}, p0/z, [x2]
+    static constexpr unsigned store = 0xe0bf0060;  // st1w {za0h.s[w12, 0]}, p0, [x3]
+    static constexpr int rows = 4;
+};
+struct Doublewords {
+    static constexpr unsigned row = 0x25d8e040;  // ptrue p0.d, vl2
+    static constexpr unsigned load = 0xe0df0040;  // ld1d {za0h.d[w12, 0]}, p0/z, [x2]
+    static constexpr unsigned store = 0xe0ff0060;  // st1d {za0h.d[w12, 0]}, p0, [x3]
+    static constexpr int rows = 2;
+};
+
+// An outer product into ZA, in streaming mode, which ends with the step: nothing but this text may run in it.
+template <class Of, unsigned INSTRUCTION>
 __attribute__((target("arch=armv8.2-a+sve"))) void outer(const void* a, const void* b, const void* c, void* d) {
     register const void* x0 asm("x0") = a;
     register const void* x1 asm("x1") = b;
@@ -70,56 +85,28 @@ __attribute__((target("arch=armv8.2-a+sve"))) void outer(const void* a, const vo
     register void* x3 asm("x3") = d;
     asm volatile(
         ".inst 0xd503477f\n\t"  // smstart
-        ".inst 0x2598e080\n\t"  // ptrue p0.s, vl4
+        ".inst %c[row]\n\t"
         ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
         ".inst 0xa400a400\n\t"  // ld1b {z0.b}, p1/z, [x0]
         ".inst 0xa400a421\n\t"  // ld1b {z1.b}, p1/z, [x1]
         "mov w12, wzr\n\t"
-        ".inst 0xe09f0040\n\t"  // ld1w {za0h.s[w12, 0]}, p0/z, [x2]
-        "add x2, x2, #16\n\t"
-        ".inst 0xe09f0041\n\t"  // ld1w {za0h.s[w12, 1]}, p0/z, [x2]
-        "add x2, x2, #16\n\t"
-        ".inst 0xe09f0042\n\t"
-        "add x2, x2, #16\n\t"
-        ".inst 0xe09f0043\n\t"
+        ".inst %c[load]\n\tadd x2, x2, #16\n\t"
+        ".inst %c[load] + 1\n\tadd x2, x2, #16\n\t"
+        ".if %c[rows] > 2\n\t"
+        ".inst %c[load] + 2\n\tadd x2, x2, #16\n\t"
+        ".inst %c[load] + 3\n\t"
+        ".endif\n\t"
         ".inst %c[instruction]\n\t"  // za0, p1/m, p1/m, z0, z1
-        ".inst 0xe0bf0060\n\t"  // st1w {za0h.s[w12, 0]}, p0, [x3]
-        "add x3, x3, #16\n\t"
-        ".inst 0xe0bf0061\n\t"
-        "add x3, x3, #16\n\t"
-        ".inst 0xe0bf0062\n\t"
-        "add x3, x3, #16\n\t"
-        ".inst 0xe0bf0063\n\t"
+        ".inst %c[store]\n\tadd x3, x3, #16\n\t"
+        ".inst %c[store] + 1\n\tadd x3, x3, #16\n\t"
+        ".if %c[rows] > 2\n\t"
+        ".inst %c[store] + 2\n\tadd x3, x3, #16\n\t"
+        ".inst %c[store] + 3\n\t"
+        ".endif\n\t"
         ".inst 0xd503467f"  // smstop
         : "+r"(x2), "+r"(x3)
-        : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION)
-        : STREAMING_CLOBBERS);
-}
-
-// The same of doublewords.
-template <unsigned INSTRUCTION>
-__attribute__((target("arch=armv8.2-a+sve"))) void outer_doubles(const void* a, const void* b, const void* c, void* d) {
-    register const void* x0 asm("x0") = a;
-    register const void* x1 asm("x1") = b;
-    register const void* x2 asm("x2") = c;
-    register void* x3 asm("x3") = d;
-    asm volatile(
-        ".inst 0xd503477f\n\t"  // smstart
-        ".inst 0x25d8e040\n\t"  // ptrue p0.d, vl2
-        ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
-        ".inst 0xa400a400\n\t"  // ld1b {z0.b}, p1/z, [x0]
-        ".inst 0xa400a421\n\t"  // ld1b {z1.b}, p1/z, [x1]
-        "mov w12, wzr\n\t"
-        ".inst 0xe0df0040\n\t"  // ld1d {za0h.d[w12, 0]}, p0/z, [x2]
-        "add x2, x2, #16\n\t"
-        ".inst 0xe0df0041\n\t"
-        ".inst %c[instruction]\n\t"
-        ".inst 0xe0ff0060\n\t"  // st1d {za0h.d[w12, 0]}, p0, [x3]
-        "add x3, x3, #16\n\t"
-        ".inst 0xe0ff0061\n\t"
-        ".inst 0xd503467f"  // smstop
-        : "+r"(x2), "+r"(x3)
-        : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION)
+        : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION), [row] "i"(Of::row), [load] "i"(Of::load),
+          [store] "i"(Of::store), [rows] "i"(Of::rows)
         : STREAMING_CLOBBERS);
 }
 
@@ -158,18 +145,18 @@ std::vector<Unit> arm_units() {
         tile("arm.smmla", "i8mm", matrix<std::uint8_t, smmla>),
         tile("arm.ummla", "i8mm", matrix<std::uint8_t, ummla>),
         tile("arm.usmmla", "i8mm", matrix<std::uint8_t, usmmla>),
-        outer_tile("arm.fmopa.f32", "sme-f32f32", outer_of<std::uint32_t, outer<0x80812400>>),
-        outer_tile("arm.fmopa.f32{neg_a}", "sme-f32f32", outer_of<std::uint32_t, outer<0x80812410>>),
-        outer_tile("arm.fmopa.f16", "sme-f16f32", outer_of<std::uint16_t, outer<0x81a12400>>),
-        outer_tile("arm.fmopa.f16{neg_a}", "sme-f16f32", outer_of<std::uint16_t, outer<0x81a12410>>),
-        outer_tile("arm.bfmopa", "sme-b16f32", outer_of<std::uint16_t, outer<0x81812400>>),
-        outer_tile("arm.bfmopa{neg_a}", "sme-b16f32", outer_of<std::uint16_t, outer<0x81812410>>),
-        outer_double("arm.fmopa.f64", outer_doubles<0x80c12400>),
-        outer_double("arm.fmopa.f64{neg_a}", outer_doubles<0x80c12410>),
-        outer_tile("arm.smopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa0812400>>),
-        outer_tile("arm.umopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa1a12400>>),
-        outer_tile("arm.sumopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa0a12400>>),
-        outer_tile("arm.usmopa", "sme-i8i32", outer_of<std::uint8_t, outer<0xa1812400>>),
+        outer_tile("arm.fmopa.f32", "sme-f32f32", outer_of<std::uint32_t, outer<Words, 0x80812400>>),
+        outer_tile("arm.fmopa.f32{neg_a}", "sme-f32f32", outer_of<std::uint32_t, outer<Words, 0x80812410>>),
+        outer_tile("arm.fmopa.f16", "sme-f16f32", outer_of<std::uint16_t, outer<Words, 0x81a12400>>),
+        outer_tile("arm.fmopa.f16{neg_a}", "sme-f16f32", outer_of<std::uint16_t, outer<Words, 0x81a12410>>),
+        outer_tile("arm.bfmopa", "sme-b16f32", outer_of<std::uint16_t, outer<Words, 0x81812400>>),
+        outer_tile("arm.bfmopa{neg_a}", "sme-b16f32", outer_of<std::uint16_t, outer<Words, 0x81812410>>),
+        outer_double("arm.fmopa.f64", outer<Doublewords, 0x80c12400>),
+        outer_double("arm.fmopa.f64{neg_a}", outer<Doublewords, 0x80c12410>),
+        outer_tile("arm.smopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa0812400>>),
+        outer_tile("arm.umopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa1a12400>>),
+        outer_tile("arm.sumopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa0a12400>>),
+        outer_tile("arm.usmopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa1812400>>),
     };
 }
 
