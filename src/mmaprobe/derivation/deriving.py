@@ -295,7 +295,8 @@ def _outside(state: State, reason: str, closest: Datapath | None, times: int = 1
 def _unstable(device: Device, instruction: Instruction, error: UnstableError, seed: int) -> dict[str, Any]:
     least = smallest(device, instruction, error)
     reason = f"the device's answers do not repeat: one vector was answered {least.first:#x} and {least.second:#x}"
-    if formats.get(instruction.d).is_float and (said := str(spread(device, instruction, seed))):
+    dense = formats.get(instruction.d).is_float and not instruction.chunk
+    if dense and (said := str(spread(device, instruction, seed))):
         reason = f"{reason}; {said}"
     return _inconclusive(reason) | {
         "counterexample": Witness.of(least.vector, least.first, f"answered {least.second:#x} another time"),

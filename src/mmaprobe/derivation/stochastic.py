@@ -59,7 +59,7 @@ class Spread:
 
 
 def spread(device: Device, instruction: Instruction, seed: int) -> Spread:
-    """Ask vectors of a float instruction again and again, and count how the answers lie about the exact sums."""
+    """Ask vectors of a dense float instruction again and again, and count how the answers lie about the exact sums."""
     vectors = hard_vectors(instruction, FAMILIES, seed + 31, EACH * len(FAMILIES))
     count = vectors.size
     answers = run_vectors(device, instruction, take(vectors, np.tile(np.arange(count), TIMES))).reshape(TIMES, count)
