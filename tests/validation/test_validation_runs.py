@@ -18,7 +18,7 @@ from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators import generate, generate_tiles, regenerate
 from mmaprobe.generators.tiles import vector_at, with_vectors
 from mmaprobe.operands.batch import Batch, Bits, Witness
-from mmaprobe.validation import stream, validate
+from mmaprobe.validation import FamilyCount, stream, validate
 
 
 @pytest.mark.parametrize("instruction", [AMX, lookup.instruction("x86.tdpbssd"), TILE], ids=lambda known: known.id)
@@ -41,6 +41,11 @@ def test_a_fault_off_the_diagonal_is_caught_in_its_place(instruction: Instructio
     assert example.shrunk_expected is not None
     assert not any(example.shrunk.a + example.shrunk.b)
     assert example.shrunk.d == example.shrunk_expected ^ 1
+
+
+def test_chunks_of_a_family_are_counted_together() -> None:
+    assert FamilyCount(100, 3) + FamilyCount(28, 0) == FamilyCount(128, 3)
+    assert FamilyCount() + FamilyCount(28, 1) == FamilyCount(28, 1)
 
 
 def test_vectors_of_a_tile() -> None:
