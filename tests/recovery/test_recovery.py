@@ -37,6 +37,7 @@ from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
     Datapath,
+    Encode,
     Exact,
     Fma,
     Fused,
@@ -102,7 +103,8 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     """The changes that are not just another spelling.
 
     Steps may be written out as one tree, of sums that wrap nobody sees them, the operands of an addition have no order,
-    a product that its format holds whole is not rounded (a multiply-add onto it adds two products),
+    a product that its format holds whole is not rounded (a multiply-add onto it adds two products, as an exact sum of
+    two does),
     nobody reads labels where nothing is aligned, where nothing is flushed nobody
     judges what is tiny, a zero exponent may be another one where the formats prove
     that neither cuts anything, the first NaN of one operation is its own choice, a product is not infinite from a place
@@ -164,6 +166,8 @@ def shape(path: Datapath, node: Node, lanes: tuple[int, ...], acc: Any) -> Any:
         return tuple(sorted(lanes[lane] for lane in node.lanes))
     if isinstance(node, Fma):
         start, own = shape(path, node.acc, lanes, acc), tuple(lanes[lane] for lane in node.lanes)
+        if start == "zero" and len(own) == 2 and held(path, node.to):
+            start, own = own[:1], own[1:]
         if isinstance(start[0], int) and len(start) == len(own) == 1:
             return ("add", *sorted((start, own), key=repr))
         return ("fma", start[1], (*start[2], *own)) if start[0] == "fma" else ("fma", start, own)
@@ -175,15 +179,23 @@ def shape(path: Datapath, node: Node, lanes: tuple[int, ...], acc: Any) -> Any:
             return acc
         if isinstance(node, Exact) and len(terms) == 1 and isinstance(terms[0], Products) and whole(path, node):
             return shape(path, terms[0], lanes, acc)
-        return (type(node).__name__, *sorted((shape(path, term, lanes, acc) for term in terms), key=repr))
+        parts = sorted((shape(path, term, lanes, acc) for term in terms), key=repr)
+        if isinstance(node, Exact) and node.to and len(terms) == 1 and len(lanes_of(terms[0])) == 2:
+            return ("add", *((lane,) for lane in parts[0]))
+        return (type(node).__name__, *parts)
     return "zero"
 
 
 def whole(path: Datapath, node: Exact) -> bool:
-    """Whether the format that a node rounds to holds every product of two operands."""
-    if node.to is None or path.scale is not None or len(lanes_of(node.terms[0])) != 1:
+    """Whether a node is one product, which the format that it rounds to holds."""
+    return node.to is not None and len(lanes_of(node.terms[0])) == 1 and held(path, node.to)
+
+
+def held(path: Datapath, encode: Encode) -> bool:
+    """Whether a format holds every product of two operands."""
+    if path.scale is not None:
         return False
-    a, b, to = (formats.get(name) for name in (path.a, path.b, node.to.format))
+    a, b, to = (formats.get(name) for name in (path.a, path.b, encode.format))
     least = a.min_exponent - a.fraction_bits + b.min_exponent - b.fraction_bits
     digits = to.fraction_bits >= a.fraction_bits + b.fraction_bits + 1 and to.min_exponent - to.fraction_bits <= least
     return digits and a.max_exponent + b.max_exponent + 1 <= to.max_exponent
