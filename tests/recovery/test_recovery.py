@@ -44,6 +44,7 @@ from mmaprobe.parameters.datapath import (
     Node,
     Products,
     Term,
+    Zero,
     lanes_of,
     walk,
 )
@@ -104,7 +105,7 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
 
     Steps may be written out as one tree, of sums that wrap nobody sees them, the operands of an addition have no order,
     a product that its format holds whole is not rounded (a multiply-add onto it adds two products, as an exact sum of
-    two does),
+    two does; what is cut to odd and then to odd again is cut once),
     nobody reads labels where nothing is aligned, where nothing is flushed nobody
     judges what is tiny, a zero exponent may be another one where the formats prove
     that neither cuts anything, the first NaN of one operation is its own choice, a product is not infinite from a place
@@ -179,11 +180,33 @@ def shape(path: Datapath, node: Node, lanes: tuple[int, ...], acc: Any) -> Any:
             return acc
         if isinstance(node, Exact) and len(terms) == 1 and isinstance(terms[0], Products) and whole(path, node):
             return shape(path, terms[0], lanes, acc)
+        if isinstance(node, Fused) and node.to and node.to.rounding != "RD":  # a zero is how to say that none is -0
+            terms = [term for term in terms if not isinstance(term, Zero)]
         parts = sorted((shape(path, term, lanes, acc) for term in terms), key=repr)
+        if isinstance(node, Fused) and odd_again(node):
+            return ("add", *parts)
         if isinstance(node, Exact) and node.to and len(terms) == 1 and len(lanes_of(terms[0])) == 2:
             return ("add", *((lane,) for lane in parts[0]))
         return (type(node).__name__, *parts)
     return "zero"
+
+
+def odd_again(node: Fused) -> bool:
+    """Whether two values of f32 are cut to odd, two places or more below the last one of f32, and their sum to odd: as
+    if nothing was cut.  What is cut leaves an odd last place, which the sum's rounding sees; where the sum is so much
+    smaller that it would not, both are alike in size, and whole."""
+    of_f32 = [isinstance(term.of, Accumulator) or getattr(term.of, "to", None) is not None for term in node.terms]
+    cuts = [
+        term.rounding == "RO" and (term.fraction_bits or 0) >= 25 and term.zero_exponent is None for term in node.terms
+    ]
+    to = node.to
+    return (
+        len(node.terms) == 2
+        and all(of_f32)
+        and all(cuts)
+        and to is not None
+        and (to.format, to.rounding) == ("f32", "RO")
+    )
 
 
 def whole(path: Datapath, node: Exact) -> bool:
