@@ -200,7 +200,7 @@ def arm() -> Iterator[Device]:
 
 
 def test_another_control_state_of_negated_operands() -> None:
-    """Such a unit gives -1 for a sum that every unit gets right: only its other state says that it does."""
+    """What the default state computes, its operand negated, is a relative of what this one does."""
     device = open_device("model:aarch64")
     start = datapath_for("aarch64", lookup.instruction("arm.fmopa.f32{neg_a}"))
     found = derive(device, lookup.instruction("arm.fmopa.f32{neg_a,rounding=rd}"), start=start)

@@ -8,6 +8,7 @@ import pytest
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import Allowance
+from mmaprobe.derivation.hypotheses import grammar
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.single_terms import Alone, fit_alone
 from mmaprobe.derivation.search.skeletons import all_structures, read_structures, starts, variants
@@ -101,3 +102,10 @@ def test_where_c_enters_and_what_is_summed_together_are_varied() -> None:
     assert any(name.startswith("all, accumulation") for name in names)
     assert any(name.startswith("all, grouping") for name in names)
     assert DEVICE not in found
+
+
+def test_chains_too_deep_for_a_record_are_no_structures_of_many_lanes() -> None:
+    """Of 256 lanes a chain written out link by link has more levels than a record; the others are all there."""
+    every = all_structures(replace(FORM, k=256))
+    assert all(grammar.build(replace(FORM, k=256), each, TO).k == 256 for each in every)
+    assert {each.step for each in every} >= {256, 128, 16, 4}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 
 import mmaprobe
 from cases.strategies import any_datapath, vectors
+from mmaprobe import formats
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
@@ -17,11 +19,23 @@ from mmaprobe.catalog.states import modes
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.same_function import same_function
+from mmaprobe.equivalence.sum_order import canonical
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.stages import evaluate
 from mmaprobe.operands.batch import Batch
-from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fused,
+    Products,
+    Special,
+    Term,
+    Zero,
+)
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours
@@ -218,3 +232,100 @@ def test_a_term_is_whole_that_no_other_reaches(bits: str, whole: bool) -> None:
     c, tiny = np.array([0x7F7FFFFF], np.uint32), np.array([[0x8001, 0]], np.uint16)
     batch = Batch(tiny, np.array([[0x0001, 0]], np.uint16), c)
     assert bool((evaluate(path, batch) == evaluate(near.datapath, batch)).all()) is whole
+
+
+def odd_pair(bits: int, c: str = "f32", inner: str = "f32", root: str = "f32", **rules: Any) -> Datapath:
+    """A sum of four products, rounded to odd, and c, both cut to odd so many places below the larger, and to odd."""
+    products = Exact((Products((0, 1, 2, 3)),), Encode(inner, "RO"))
+    terms = tuple(replace(Term(each, bits, "RO"), **rules) for each in (products, Accumulator()))
+    special = Special(code=formats.get(root).nan_code or 0)
+    return Datapath("bf16", "bf16", c, root, 4, Fused(terms, Encode(root, "RO")), special=special)
+
+
+def told_apart(one: Datapath, other: Datapath) -> bool:
+    return any(
+        (evaluate(one, some) != evaluate(other, some)).any() for some in (vectors(one, i, 3000) for i in range(4))
+    )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("f32", "f32", "f32"), ("bf16", "f32", "f32"), ("f32", "bf16", "bf16"), ("bf16", "bf16", "f32"),
+     ("f16", "f32", "f32"), ("f16", "f16", "f16")],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_is_cut_to_odd_and_again_is_cut_once(names: tuple[str, str, str]) -> None:
+    c, inner, _ = names
+    least = 2 + max(formats.get(name).fraction_bits for name in names)
+    alike = formats.get(c).min_exponent == formats.get(inner).min_exponent
+    for bits in range(least - 3, least + 3):
+        path = odd_pair(bits, *names)
+        tree = path.tree
+        assert isinstance(tree, Fused)
+        assert tree.to is not None
+        uncut = replace(path, tree=Add(tree.terms[0].of, tree.terms[1].of, tree.to))
+        argued = same_function(path, uncut) is not None
+        assert argued is (bits >= least and alike)
+        assert not (argued and told_apart(path, uncut))
+
+
+def test_too_few_places_tell_a_second_cut() -> None:
+    path = odd_pair(22)
+    tree = path.tree
+    assert isinstance(tree, Fused)
+    assert tree.to is not None
+    assert told_apart(path, replace(path, tree=Add(tree.terms[0].of, tree.terms[1].of, tree.to)))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"rounding": "RZ"}, {"zero_exponent": -10}, {"cutoff": 40}, {"sticky_bits": 3}, {"shift_limit": 20},
+     {"label_offset": 1}, {"of": Products((0, 1, 2, 3))}],
+    ids=str,
+)  # fmt: skip
+def test_other_terms_are_not_cut_once(rules: dict[str, Any]) -> None:
+    plain = odd_pair(26)
+    assert isinstance(canonical(plain).tree, Exact)
+    tree = plain.tree
+    assert isinstance(tree, Fused)
+    other = replace(plain, tree=replace(tree, terms=(replace(tree.terms[0], **rules), tree.terms[1])))
+    assert isinstance(canonical(other).tree, Fused)
+    assert same_function(other, plain) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("tree.complement", "true"), ("tree.carry_bits", "0"), ("tree.to.rounding", "RNE"), ("tree.to.first", "20 RO")],
+)
+def test_other_sums_are_not_cut_once(field: str, value: str) -> None:
+    assert isinstance(canonical(mutate(odd_pair(26), field, value)).tree, Fused)
+
+
+def test_odd_makes_a_zero_of_zeros_alone() -> None:
+    """So no sign of an underflow shows, and beside a sum that is never -0 none of a zero."""
+    path = odd_pair(26)
+    inner = mutate(path, "tree.terms.0.of.to.zero", "positive")
+    for near, field in ((path, "tree.terms.0.of.to.underflow"), (path, "tree.to.underflow"), (inner, "tree.to.zero")):
+        changed = mutate(near, field, "positive")
+        assert same_function(near, changed) is not None
+        assert not told_apart(near, changed)
+    nearest = mutate(path, "tree.terms.0.of.to.rounding", "RNE")
+    assert same_function(nearest, mutate(nearest, "tree.terms.0.of.to.underflow", "positive")) is None
+
+
+@pytest.mark.parametrize("mode", ["RO", "RA", "RZ", "RNE"])
+def test_a_cut_may_make_a_zero_of_its_sign(mode: str) -> None:
+    """-2^-20 far below the exponent that a zero shows is cut to -0 by some roundings; with a c of -0 the sum is -0."""
+    products = Fused((Term(Zero(), 24, mode), Term(Products((0, 1)), 24, mode)), Encode())
+    outer = Fused(
+        (Term(products, 24, mode, zero_exponent=60), Term(Accumulator(), 24, mode, zero_exponent=60)), Encode()
+    )
+    path = Datapath("f16", "f16", "f32", "f32", 2, outer, special=Special(code=0x7FC00000))
+    rival = mutate(path, "tree.to.zero", "positive")
+    tiny, one = 0x8010, 0x3C00
+    given = Batch(
+        np.array([[tiny, 0]], np.uint16), np.array([[one, one]], np.uint16), np.array([0x80000000], np.uint32)
+    )
+    told = bool((evaluate(path, given) != evaluate(rival, given)).any())
+    assert told is (mode in ("RZ", "RNE"))
+    assert not (told and same_function(path, rival) is not None)

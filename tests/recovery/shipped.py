@@ -49,8 +49,7 @@ def files() -> tuple[str, ...]:
 
 @cache
 def distinct() -> tuple[Shipped, ...]:
-    """Every distinct datapath of every form and control state, sparse ones apart from dense ones; not those that
-    subtract, which a survey knows from the form that adds, and a search alone refuses since 1 comes out as -1."""
+    """Every distinct datapath of every form and control state, sparse ones apart from dense ones."""
     found: dict[Any, Shipped] = {}
     for architecture in files():
         for state in (state for base in instructions(architecture) for state in modes(base)):
@@ -58,8 +57,6 @@ def distinct() -> tuple[Shipped, ...]:
                 datapath = datapath_for(architecture, state)
                 kind = kind_of(architecture, state)
             except UsageError:
-                continue
-            if (datapath.operand_a.sign == "flip") is not (datapath.operand_b.sign == "flip"):
                 continue
             first = found.setdefault((datapath, state.chunk), Shipped(architecture, state, datapath, kind))
             first.also.add(architecture)

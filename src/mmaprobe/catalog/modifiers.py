@@ -171,13 +171,13 @@ def _types(made: Instruction) -> str:
 def operand_signs(made: Instruction) -> dict[str, tuple[str, str]]:
     """What happens to the sign bits of A, B and C, in even and in odd lanes: ``keep``, ``flip``, ``clear``, ``set``.
 
-    ``neg_a`` and ``neg_b``, ``neg`` and, of 32-bit and wider operands, ``neg_lo``
+    ``neg_a``, ``neg_b`` and ``neg_c``, ``neg`` and, of 32-bit and wider operands, ``neg_lo``
     negate an operand; of 16-bit A and B ``neg_lo`` and ``neg_hi`` negate the low
     and the high halves of the registers, which hold the even and the odd lanes.
     Of C ``neg_lo`` negates, ``neg_hi`` takes the absolute value before.
     """
     given = made.modifier
-    found = {name: ("flip", "flip") for name in "ab" if f"neg_{name}" in given}
+    found = {name: ("flip", "flip") for name in "abc" if f"neg_{name}" in given}
     if not made.takes or "signs" in made.takes:
         return found
     whole, low, high = (given.get(key, "000") for key in ("neg", "neg_lo", "neg_hi"))

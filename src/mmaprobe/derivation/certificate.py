@@ -176,5 +176,10 @@ def witnesses_against(keys: Iterable[Key], table: Bits, answers: Bits, vectors: 
     for (field, value), wrong in zip(keys, table != answers, strict=True):
         if wrong.any():
             at = int(wrong.argmax())
-            found[field, value] = Witness.of(take(vectors, [at]), int(answers[at]), f"{field} is not {value}")
+            found[field, value] = Witness.of(take(vectors, [at]), int(answers[at]), against(field, value))
     return found
+
+
+def against(field: str, value: str) -> str:
+    """What a witness against a neighbour shows."""
+    return f"{field} is not {value}"

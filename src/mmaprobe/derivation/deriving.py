@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import ALLOWANCE, NOTHING, Allowance, Spent, SpentError
-from mmaprobe.derivation.certificate import Certificate
+from mmaprobe.derivation.certificate import Certificate, NeighbourVerdict, against
 from mmaprobe.derivation.certify import Settlement
 from mmaprobe.derivation.dense_view import KeptLanes
 from mmaprobe.derivation.disagreements import Disagreement
@@ -28,13 +30,16 @@ from mmaprobe.derivation.session import (
 )
 from mmaprobe.derivation.stochastic import spread
 from mmaprobe.devices.base import Device
+from mmaprobe.devices.plain_signs import PlainSigns
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.models.engine import evaluate
 from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, whole
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.parameters.table import to_table
+from mmaprobe.parameters.table import from_table, to_table
+from mmaprobe.probing.suite import with_witnesses
 
+Change = Callable[[Witness], Witness]
 DerivationStatus = Literal["exact", "bounded", "inconclusive"]
 
 
@@ -58,6 +63,8 @@ KEPT = 0.1
 answer; tuned by ``tests/recovery``."""
 MENDED = "the closest, mended"
 """What pays for that, as the allowance names it."""
+TURNED = {"keep": "flip", "flip": "keep"}
+"""What happens to a sign bit that was flipped before; cleared or set, it stays so."""
 LEFT = 16
 """Hypotheses that are given where the allowance ran out; a person compares no more."""
 
@@ -146,27 +153,40 @@ def derive(
     where they were already asked: the search takes the summation tree from there, and
     asks for it otherwise.  A sparse instruction is derived as the dense one of the lanes that its
     metadata keeps, after directed vectors have shown that it keeps those of the
-    catalog.  After ``allowance`` units of work (``budget``), counted and not timed, it
-    ends without an answer.
+    catalog; one whose modifiers negate operands as the one that does not, with the signs flipped of what is asked.
+    After ``allowance`` units of work (``budget``), counted and not timed, it ends without an answer.
 
     Raises DeviceError where the device fails, or its plainest sums contradict each other, as those of a broken
     layout do, and no datapath explains them.
     """
     options = {"start": start, "fresh": fresh, "findings": findings, "allowance": allowance, "say": say}
     checked("derive", options, OPTIONS)
+    known, view = findings or {}, PlainSigns.of(device, instruction)
+    if view is None:
+        return _of_lanes(device, instruction, seed, start, fresh, known, allowance, say)
+    known, start = with_witnesses(known, view.witness), start and negated(view.signs, start)
+    return signed(view, _of_lanes(view, view.plain, seed, start, fresh, known, allowance, say))
+
+
+def _of_lanes(
+    device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int | None,
+    findings: dict[str, Finding], allowance: int, say: Say | None,
+) -> Derivation:  # fmt: skip
+    """The derivation of all lanes, or of those that metadata keeps."""
     if not instruction.chunk:
-        return _derived(device, instruction, seed, start, fresh, findings or {}, allowance, say)
+        return _derived(device, instruction, seed, start, fresh, findings, allowance, say)
     begin = time.monotonic()
     view = KeptLanes.of(device, instruction)
     try:
         rule = prove_selection(view)
     except UnstableError as error:
-        return _unsearched(instruction, findings or {}, _unstable(device, instruction, error, seed))
+        return _unsearched(instruction, findings, _unstable(device, instruction, error, seed))
     if rule.reason:
         outcome = _inconclusive(rule.reason) | {"counterexample": rule.counterexample}
-        found = _unsearched(instruction, findings or {}, outcome)
+        found = _unsearched(instruction, findings, outcome)
     else:
-        found = _lifted(view, _derived(view, view.dense, seed, start, fresh, findings or {}, allowance, say))
+        lanes = _derived(view, view.dense, seed, start, fresh, findings, allowance, say)
+        found = _with_vectors(lanes, view.witness, view.simplest)
     return replace(
         found,
         tiles=found.tiles + rule.tiles,
@@ -323,14 +343,59 @@ def _unsearched(instruction: Instruction, findings: dict[str, Finding], outcome:
     )
 
 
-def _lifted(view: KeptLanes, found: Derivation) -> Derivation:
-    """A derivation of the kept lanes in the words of the sparse instruction: its vectors as they were asked."""
-    entries = tuple(replace(e, witness=e.witness and view.witness(e.witness)) for e in found.certificate.entries)
+def _with_vectors(found: Derivation, witness: Change, shown: Change) -> Derivation:
+    """A derivation with its vectors as they were asked of the device, and those that it shows a person."""
+    entries = tuple(replace(e, witness=e.witness and witness(e.witness)) for e in found.certificate.entries)
     return replace(
         found,
         certificate=replace(found.certificate, entries=entries),
-        witnesses=tuple(map(view.witness, found.witnesses)),
-        counterexample=found.counterexample and view.simplest(found.counterexample),
-        kinds=tuple(replace(kind, witness=view.simplest(kind.witness)) for kind in found.kinds),
-        telling=tuple(witness and view.witness(witness) for witness in found.telling),
+        witnesses=tuple(map(witness, found.witnesses)),
+        counterexample=found.counterexample and shown(found.counterexample),
+        kinds=tuple(replace(kind, witness=shown(kind.witness)) for kind in found.kinds),
+        telling=tuple(each and witness(each) for each in found.telling),
     )
+
+
+def signed(view: PlainSigns, found: Derivation) -> Derivation:
+    """The derivation of a plain instruction as that of the one which negates: vectors, datapaths, what fields say."""
+    found = _with_vectors(found, view.witness, view.witness)
+    change = partial(negated, view.signs)
+    certificate = found.certificate
+    entries = tuple(_negated_verdict(view, entry) for entry in certificate.entries)
+    tables = tuple((text, to_table(change(from_table(table)))) for text, table in certificate.otherwise)
+    return replace(
+        found,
+        findings=with_witnesses(found.findings, view.witness),
+        certificate=replace(certificate, entries=entries, otherwise=tables),
+        datapath=found.datapath and change(found.datapath),
+        closest=found.closest and change(found.closest),
+        left=tuple(map(change, found.left)),
+        repairs=tuple(
+            replace(e, old=_negated_value(view, e.field, e.old), value=_negated_value(view, e.field, e.value))
+            for e in found.repairs
+        ),
+    )
+
+
+def negated(signs: Mapping[str, tuple[str, str]], path: Datapath) -> Datapath:
+    """The datapath with the operands negated whose every lane is; where every other one is, the batch changes."""
+    names = (f"operand_{name}" for name, pair in signs.items() if pair == ("flip", "flip"))
+    fields: dict[str, Any] = {}
+    for name in names:
+        operand = getattr(path, name)
+        fields[name] = replace(operand, sign=TURNED.get(operand.sign, operand.sign))
+    return replace(path, **fields)
+
+
+def _negated_verdict(view: PlainSigns, entry: NeighbourVerdict) -> NeighbourVerdict:
+    value = _negated_value(view, entry.field, entry.value)
+    if value == entry.value:
+        return entry
+    return replace(
+        entry, value=value, witness=entry.witness and replace(entry.witness, note=against(entry.field, value))
+    )
+
+
+def _negated_value(view: PlainSigns, field: str, value: str) -> str:
+    flips = (f"operand_{name}.sign" for name, pair in view.signs.items() if pair == ("flip", "flip"))
+    return TURNED.get(value, value) if field in flips else value

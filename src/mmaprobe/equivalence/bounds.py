@@ -11,7 +11,17 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mmaprobe.equivalence.headroom import aligned_width
-from mmaprobe.equivalence.spans import FAR, NOTHING, DatapathSpans, Span, encoded, operand_span, product_span, scaled
+from mmaprobe.equivalence.spans import (
+    FAR,
+    NOTHING,
+    OUTWARD,
+    DatapathSpans,
+    Span,
+    encoded,
+    operand_span,
+    product_span,
+    scaled,
+)
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -175,7 +185,8 @@ def _aligned(node: Fused, parts: list[tuple[Span, int]]) -> list[tuple[Span, int
             part = replace(part, label_low=labels[0], label_high=labels[1])
         if node.is_complemented:
             part = _complemented(node, part, bottom, top)
-        found.append((replace(part, minus_zero=True) if cut or dropped else part, count))
+        gone = dropped or (cut and (term.rounding not in OUTWARD or term.sticky_bits is not None))
+        found.append((replace(part, minus_zero=True) if gone else part, count))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mmaprobe import formats
 from mmaprobe.equivalence.cases import Case
-from mmaprobe.equivalence.spans import Span, exact_in
+from mmaprobe.equivalence.spans import Span, exact_in, vanishes
 from mmaprobe.equivalence.zero_signs import complements
 from mmaprobe.parameters.datapath import Encode
 
@@ -70,9 +70,8 @@ def rounds_inward(case: Case) -> bool:
 
 def never_vanishes(case: Case) -> bool:
     old, _, span, fmt = encodes(case)
-    low = fmt.min_exponent - (fmt.fraction_bits if old.first is None else min(old.first[0], fmt.fraction_bits))
     kept = old.subnormals == "keep" or span.least >= fmt.min_exponent
-    return fmt.is_float and ((kept and span.least >= low) or old.subnormals == "zero")
+    return fmt.is_float and ((kept and not vanishes(span, old)) or old.subnormals == "zero")
 
 
 def vanishes_positive(case: Case) -> bool:

@@ -43,6 +43,8 @@ class Span:
         return Span(*(pick(x, y) for x, y, pick in pairs))
 
 
+OUTWARD = ("RO", "RA")
+"""Roundings that make a zero of zeros alone."""
 NOTHING = Span(FAR, FAR, -FAR, 0, FAR, -FAR, False)
 """A positive zero."""
 
@@ -109,6 +111,13 @@ def exact_in(span: Span, fraction_bits: int, min_exponent: int) -> bool:
     return span.width <= fraction_bits + 1 and span.lowest >= min_exponent - fraction_bits
 
 
+def vanishes(span: Span, to: Encode) -> bool:
+    """Whether a rounding, its first cut or the other one, may make a zero of a value of a span that is none."""
+    fmt = formats.get(to.format)
+    cut = to.first is not None and to.first[1] not in OUTWARD and span.least < fmt.min_exponent - to.first[0]
+    return cut or (to.rounding not in OUTWARD and span.least < fmt.min_exponent - fmt.fraction_bits)
+
+
 def encoded(span: Span, to: Encode) -> Span:
     """What an Encode makes of the values of a span; ``minus_zero`` is that of its exact zeros, and of underflow."""
     fmt = formats.get(to.format)
@@ -116,7 +125,7 @@ def encoded(span: Span, to: Encode) -> Span:
         return Span(0, 0, fmt.bits, fmt.bits, 0, 0, False)
     low = fmt.min_exponent - fmt.fraction_bits
     least = max(span.least, low)
-    lost = span.least < low or (to.first is not None and span.least < fmt.min_exponent - to.first[0])
+    lost = vanishes(span, to)
     if to.subnormals != "keep":
         lost |= span.least < fmt.min_exponent
         least = max(least, fmt.min_exponent)

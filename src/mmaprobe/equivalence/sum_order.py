@@ -8,7 +8,7 @@ exact sum of two that it is.  Where NaN payloads travel through the nodes the or
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, highest, never_cuts, trace
@@ -28,6 +28,7 @@ from mmaprobe.parameters.datapath import (
     lanes_of,
     walk,
 )
+from mmaprobe.parameters.rewrite import map_node
 
 LONGEST = 64
 """Lanes of a chain that is looked at as a sum without order; longer ones stay as they are."""
@@ -65,6 +66,7 @@ def canonical(datapath: Datapath) -> Datapath:
 def _rewritten(datapath: Datapath) -> Datapath:
     ordered = datapath.special.nan == "local" and formats.get(datapath.d).is_float
     ranks = _ranks(datapath.steps[0])
+    datapath = replace(datapath, tree=map_node(datapath.tree, partial(_odd_once, datapath)))
     tree = _plain(_relaned(_lossless(datapath), ranks), ordered)
     if len(datapath.steps) == 1:
         return replace(datapath, tree=tree, step=0, order=None)
@@ -75,6 +77,36 @@ def _rewritten(datapath: Datapath) -> Datapath:
                 lanes[place] = lane
     order = tuple(lane for lanes in steps for lane in lanes)
     return replace(datapath, tree=tree, order=None if order == tuple(range(datapath.k)) else order)
+
+
+def _odd_once(datapath: Datapath, node: Node) -> Node:
+    """The exact sum that two values are which are cut to odd, and their sum again, two places or more above the cut.
+
+    At most one is cut, that with the smaller label, and leaves an odd multiple of the unit that the other is a whole
+    multiple of: their sum stays strictly between the same even ones, where every coarser rounding to odd, and every
+    comparison with a power of two, gives the same.  Where it is so much smaller than the larger label that the last
+    rounding is no coarser, the labels differ by one at most, and neither is cut; that needs one lowest exponent.
+    """
+    if not (isinstance(node, Fused) and len(node.terms) == 2 and node.to is not None and node.to.rounding == "RO"):
+        return node
+    held = [_formats_of(datapath, term.of) for term in node.terms]
+    every = [formats.get(name) for name in (*held[0], *held[1], node.to.format)]
+    plain = [replace(term, of=Zero(), fraction_bits=None) == Term(Zero(), None, "RO", None) for term in node.terms]
+    if not (all(held) and all(plain)) or node.carry_bits is not None or node.complement or node.to.first is not None:
+        return node
+    least = 2 + max(fmt.fraction_bits for fmt in every)
+    enough = all(term.fraction_bits is None or term.fraction_bits >= least for term in node.terms)
+    alike = all(fmt.is_float for fmt in every) and len({fmt.min_exponent for fmt in every[:-1]}) == 1
+    return Exact(tuple(term.of for term in node.terms), node.to) if enough and alike else node
+
+
+def _formats_of(datapath: Datapath, node: Node) -> tuple[str, ...]:
+    """The formats of which a node is one value; none where it is a sum that is handed on, or several values."""
+    if isinstance(node, Accumulator):
+        first = (datapath.c,) if datapath.c is not None else ()
+        return (*first, datapath.root.format) if len(datapath.steps) > 1 else first
+    to = getattr(node, "to", None)
+    return () if to is None else (to.format,)
 
 
 def _ranks(lanes: tuple[int, ...]) -> tuple[int, ...]:
@@ -99,9 +131,16 @@ def _plain(node: Node, ordered: bool) -> Node:
     if isinstance(node, Exact):
         return _alone(_sum(replace(node, terms=tuple(_plain(term, ordered) for term in node.terms)), ordered))
     if isinstance(node, Fused):
-        terms = tuple(replace(term, of=_plain(term.of, ordered)) for term in node.terms)
+        terms = tuple(replace(term, of=_plain(term.of, ordered)) for term in _but_zeros(node))
         return replace(node, terms=terms if ordered else tuple(sorted(_gathered(terms), key=repr)))
     return node
+
+
+def _but_zeros(node: Fused) -> tuple[Term, ...]:
+    """The terms without zeros that show no exponent, where no zero sum is negative anyhow."""
+    if node.to is None or node.to.zero != "positive" or node.is_complemented:
+        return node.terms
+    return tuple(t for t in node.terms if not isinstance(t.of, Zero) or t.zero_exponent is not None) or node.terms
 
 
 def _chain(node: Fma, acc: Node, ordered: bool) -> Node:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands, operand_signs
 from mmaprobe.errors import UsageError
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, flipped
 
 _LANES = np.arange(64)
 _USED = (
@@ -74,12 +74,5 @@ def _negated(made: Instruction, batch: Batch, axes: dict[str, int]) -> Batch:
     changes = {}
     for name, (even, odd) in operand_signs(made).items():
         if even != odd:
-            changes[name] = _flipped(getattr(batch, name), axes[name], even != "flip", made.formats()[name].sign_mask)
+            changes[name] = flipped(getattr(batch, name), axes[name], (even, odd), made.formats()[name].sign_mask)
     return replace(batch, **changes)
-
-
-def _flipped(bits: Bits, axis: int, first: bool, mask: int) -> Bits:
-    """Every other item along an axis with its sign bit flipped, from item 1 on where ``first`` is True."""
-    flips = np.zeros(bits.shape[axis], bits.dtype)
-    flips[int(first) :: 2] = mask
-    return bits ^ flips.reshape(-1, *(1,) * (-1 - axis))

@@ -154,3 +154,11 @@ def join(batches: list[Batch]) -> Batch:
 def take(vectors: Batch, indices: NDArray[Any] | list[int]) -> Batch:
     """The vectors at these indices."""
     return Batch(**{name: value[indices] for name, value in vectors.items()})
+
+
+def flipped(bits: Bits, axis: int, signs: tuple[str, str], mask: int) -> Bits:
+    """Even and odd items along an axis, those with their sign bit flipped whose word is ``flip``."""
+    flips = np.zeros(bits.shape[axis], bits.dtype)
+    for first, sign in enumerate(signs):
+        flips[first::2] = mask if sign == "flip" else 0
+    return bits ^ flips.reshape(-1, *(1,) * (-1 - axis))

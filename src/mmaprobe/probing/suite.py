@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
+from mmaprobe.devices.plain_signs import PlainSigns
 from mmaprobe.errors import NotHereError, UsageError, near
-from mmaprobe.evidence.records import Finding
+from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.options import NAMES, or_none
 from mmaprobe.options import checked as check
 from mmaprobe.probing.experiments.one_hot import follow_one_hot
@@ -32,7 +33,8 @@ def probe(
     launch.  ``tiles`` and ``launches`` of a finding count what the question cost
     beyond the ones before it, so that their sums are what was run (``bench``).
     A device that gives two answers to one vector, or a wrong one to a sum that
-    every dot product gets right, is ``contradictory`` in every question.
+    every dot product gets right, is ``contradictory`` in every question.  An instruction whose modifiers negate
+    operands is asked with their signs flipped (``PlainSigns``), and answers as the one that does not.
     UsageError for an unknown question, NotHereError where the device does not
     run the instruction.
     """
@@ -40,7 +42,15 @@ def probe(
     support = device.supports(instruction)
     if not support:
         raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
-    return probe_on(Bench(device, instruction, seed), names)
+    view = PlainSigns.of(device, instruction)
+    if view is None:
+        return probe_on(Bench(device, instruction, seed), names)
+    return with_witnesses(probe_on(Bench(view, view.plain, seed), names), view.witness)
+
+
+def with_witnesses(findings: Mapping[str, Finding], change: Callable[[Witness], Witness]) -> dict[str, Finding]:
+    """The findings with each witness as another instruction has it."""
+    return {name: replace(each, witnesses=tuple(map(change, each.witnesses))) for name, each in findings.items()}
 
 
 def checked(questions: Sequence[str] | None) -> tuple[str, ...]:
@@ -62,7 +72,7 @@ def probe_on(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
 
 def probe_layout_alone(device: Device, instruction: Instruction, seed: int = 0) -> Finding:
     """The layout question by itself: its whole tiles need no range found out first, so that where all is in place
-    it is one launch.  It is the only one that can be asked of an instruction which negates an operand."""
+    it is one launch."""
     return _alone(device, instruction, PROBES["layout"].experiment, seed)
 
 

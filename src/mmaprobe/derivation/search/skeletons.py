@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from mmaprobe.derivation.hypotheses.structures import (
 from mmaprobe.derivation.hypotheses.tree_structures import structures_of
 from mmaprobe.derivation.search.single_terms import Alone, held
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.datapath import Datapath, Special
+from mmaprobe.parameters.datapath import MOST_DEPTH, Datapath, Encode, Special
 from mmaprobe.parameters.moves import MOVES
 
 Named = dict[Datapath, str]
@@ -33,18 +34,32 @@ def read_structures(instruction: Instruction, answer: Any, exact: bool) -> list[
     handed = handed_on(answer, k, has_c)
     found = [*structures_of(answer, k, size), *(each.structure for each in handed)]
     if exact:
-        return found
+        return _shallow(instruction, found)
     steps = {each.step for each in found if each.order is None}
     after = [*fused_structures(k, has_c), *(scaled_structures(k, has_c, size) if size else ())]
     names = {each.name.removesuffix(", read") for each in found}
-    return [*found, *(each for each in after if each.step in steps and each.apart and each.name not in names)]
+    more = (each for each in after if each.step in steps and each.apart and each.name not in names)
+    return _shallow(instruction, [*found, *more])
 
 
 def all_structures(instruction: Instruction) -> list[Structure]:
     """Every structure of the grammar, its lanes as they come."""
     k, has_c, size = instruction.k, instruction.c is not None, instruction.scale_size
     scaled = scaled_structures(k, has_c, size) if size else ()
-    return [*fused_structures(k, has_c), *scaled, *rounded_structures(k, has_c), *grouped_structures(k, has_c)]
+    every = [*fused_structures(k, has_c), *scaled, *rounded_structures(k, has_c), *grouped_structures(k, has_c)]
+    return _shallow(instruction, every)
+
+
+def _shallow(instruction: Instruction, structures: list[Structure]) -> list[Structure]:
+    """Those whose trees a record can hold: a chain written out over hundreds of lanes is too deep for one."""
+    if instruction.k < MOST_DEPTH // 2:
+        return structures
+    found = []
+    for each in structures:
+        with suppress(UsageError):
+            grammar.build(instruction, each, Encode(instruction.d))
+            found.append(each)
+    return found
 
 
 def starts(instruction: Instruction, structures: Iterable[Structure], alone: Alone, code: int) -> Named:

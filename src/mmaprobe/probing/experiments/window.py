@@ -20,6 +20,9 @@ GUARD = 3
 HEIGHTS = (4, 8, 12, 16, 24, 32, 40)
 """Exponents tried where 1 does not come out: beyond the widest window cut alike on all lanes."""
 
+NEGATES = "; an instruction that negates an operand says so by a modifier, neg_a, neg_b or neg_c"
+"""What to do about a sum that comes out with the other sign."""
+
 
 def anchor_exponent(session: ProbeSession) -> int:
     """m: +-1.5 * 2**m exists as product and as C, and 4 such anchors do not overflow D; 0 for integers."""
@@ -102,8 +105,9 @@ async def fault(session: ProbeSession) -> str | None:
     for vector, answer, (_, expected) in zip(vectors, await session.values(vectors), cases, strict=True):
         if answer != expected:
             text = "NaN or infinity" if answer is None else say(answer)
+            negates = NEGATES if answer == -expected else ""
             session.note(vector, session.bench.answers[vector], f"expected {say(expected)}, got {text}")
-            return f"a sum that every unit gets right, {say(expected)}, came out as {text}"
+            return f"a sum that every unit gets right, {say(expected)}, came out as {text}{negates}"
     return None
 
 
