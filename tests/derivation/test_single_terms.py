@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import Allowance, SpentError
 from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.derivation.hypotheses.structures import fused_structures, rounded_structures
-from mmaprobe.derivation.search.lane_orders import Places, ordered, shapes
+from mmaprobe.derivation.search.lane_orders import TRIED, Places, ordered, shapes
 from mmaprobe.derivation.search.loss import Graded
 from mmaprobe.derivation.search.single_terms import fit_alone
 from mmaprobe.derivation.vectors.plain import single_vectors
@@ -57,7 +57,9 @@ def test_each_lane_tells_its_place(seed: int) -> None:
     """Whatever the order of the lanes, one odd lane at a time shows which step takes it."""
     order = tuple(random.Random(seed).sample(range(8), 8))
     device = replace(CHAIN, order=order)
-    places = Places(FORM, CHAIN, seed)
+    allowance = Allowance(None)
+    places = Places(FORM, CHAIN, seed, allowance)
+    assert allowance.spent.total > TRIED * FORM.k  # a lane or more of a vector for each pair in each lane
     assert places.vectors is not None
     found = places.order(evaluate(device, places.vectors))
     assert found is not None

@@ -20,9 +20,10 @@ from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, walk
 
-ALLOWANCE = 600_000_000
-"""Units of work of one derivation, each about 25 ns of a core, so about a quarter of a minute, a third more on a busy
-machine; tuned by ``tests/recovery``: what ships and random architectures are derived within it."""
+ALLOWANCE = 470_000_000
+"""Units of work of one derivation, each 20 to 28 ns of a core, so ten to thirteen seconds, and with what is said of a
+miss a quarter of a minute at most; a third more on a busy machine.  Tuned by ``tests/recovery``: what ships and random
+architectures are derived within it."""
 LANES = dict(zip(WIDTHS, (0.25, 0.5, 0.7, 1.0), strict=True))
 """Units of work of a lane of one vector, by the bits of the program's sums: rounded up, as are those of a call and a
 combination, from a fit to the seconds of some 290 stages of derivations, of which it leaves a fifth unexplained."""

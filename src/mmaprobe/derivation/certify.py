@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -398,7 +398,7 @@ class Settlement:
             self.state.session.begin(STAGE)
             return None
         self.state.believed = closest
-        for candidates in (with_numbers(closest, FAR), list(more), self._two_away()):
+        for candidates in (self._with_numbers(closest), list(more), self._two_away()):
             if self.state.move(candidates):
                 return None
         return Ended("the last datapath standing was refuted", closest)
@@ -411,17 +411,24 @@ class Settlement:
         others = [path for path in self.search.structured(current) if path != current and self._as_fast(path)]
         near = {path: count for path in others if (count := view.mismatches(path)) <= wrong}
         for path in sorted(near, key=near.__getitem__)[:STRUCTURES]:
-            alive = [path] if near[path] == 0 else view.alive(with_numbers(path, FAR))
+            alive = [path] if near[path] == 0 else view.alive(self._with_numbers(path))
             if alive:
                 self.state.believed = alive[0]
                 return True
         return False
+
+    def _with_numbers(self, path: Datapath, among: Set[str] | None = None) -> list[Datapath]:
+        """Other numbers in one of these fields, or in any, for what it costs to make them."""
+        held = numbers(path) if among is None else numbers(path).keys() & among
+        self.state.allowance.spend_on(path, 2 * (FAR - 1) * len(held), NEIGHBOUR)
+        return with_numbers(path, FAR, among)
 
     def _moved_near(self, more: Sequence[Datapath], most: int | None = None) -> bool:
         """Move to a datapath near the current one that agrees with everything, also with what tells all of these apart,
         and says ``most`` rules at most; False where there is none."""
         current, view = self.state.current, self.state.session.all
         near = [n.datapath for n in neighbours(current)]
+        self.state.allowance.spend_on(current, len(near), NEIGHBOUR)
         first = [path for path in more if path in set(near)]
         alive = view.alive(list(dict.fromkeys([*first, *self.state.others, *near])))
         alive = [path for path in alive if self._as_fast(path)] or alive
@@ -431,7 +438,7 @@ class Settlement:
         before = numbers(current)
         fields = {name for name, value in numbers(alive[0]).items() if value != before.get(name)}
         if fields:
-            alive = list(dict.fromkeys([*alive, *view.alive(with_numbers(alive[0], FAR, fields))]))
+            alive = list(dict.fromkeys([*alive, *view.alive(self._with_numbers(alive[0], fields))]))
         left = self._told_apart(alive)
         if len(left):
             self.state.choose(left)

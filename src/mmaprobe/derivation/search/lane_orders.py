@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses import roles
 from mmaprobe.derivation.hypotheses.structures import Structure, orders
 from mmaprobe.derivation.vectors.plain import uniform_vectors
-from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Add, Datapath, Encode, Exact, Fma, Fused, Node, Products, walk
 from mmaprobe.parameters.rewrite import map_fused
 
 TOLD = 24
 """Pairs of unlike lanes that tell the places of lanes apart, at most; tuned by ``tests/recovery``."""
-TRIED = 256
+TRIED = 128
 """Pairs among which those are chosen; tuned by ``tests/recovery``."""
 
 
@@ -100,13 +100,14 @@ def alike(instruction: Instruction, structure: Structure, path: Datapath) -> Dat
 class Places:
     """Which place of a sum each lane of the device takes, told by one lane unlike all the others."""
 
-    def __init__(self, instruction: Instruction, path: Datapath, seed: int) -> None:
+    def __init__(self, instruction: Instruction, path: Datapath, seed: int, allowance: Allowance) -> None:
         """Vectors in which one lane is unlike the others, chosen to tell its place in ``path`` (lanes as they come)."""
         self.instruction = instruction
         k = instruction.k
         pool = uniform_vectors(instruction, seed, 2 * TRIED)
         pairs = [(take(pool, [i]), take(pool, [i + TRIED])) for i in range(TRIED)]
-        answers = evaluate(replace(path, order=None), join([_marked(many, one, k) for many, one in pairs]))
+        asked = join([_marked(many, one, k) for many, one in pairs])
+        answers = allowance.evaluate([replace(path, order=None)], asked)[0]
         self.table: Bits = answers.reshape(TRIED, k).T
         self.chosen = telling(self.table, TOLD)
         self.vectors: Batch | None = (

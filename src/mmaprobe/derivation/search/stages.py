@@ -46,19 +46,19 @@ from mmaprobe.parameters.datapath import Datapath, Special, walk
 from mmaprobe.parameters.rewrite import simpler, spellings
 
 # Every number below is tuned by ``tests/recovery``: what ships and random architectures, by answers, tiles and seconds.
-SINGLE = 24
+SINGLE = 96
 """Vectors of one term in the first launch."""
-UNIFORM = 16
+UNIFORM = 64
 """Vectors of equal lanes in the first launch."""
-SAFE = 24
+SAFE = 96
 """Vectors whose every term is a normal result, in the first launch."""
-FEW = 32
+FEW = 128
 """Vectors of few terms in the first launch."""
-HEAVY = 16
+HEAVY = 64
 """Vectors of large products in the first launch, where narrow ones hide roundings."""
 SPECIAL = 32
 """Vectors with NaNs, infinities and zeros in the first launch."""
-MORE = (6, 12)
+MORE = (2, 3)
 """So many times as many plain vectors are asked where those before do not lead to the end."""
 RANGE = 12
 """Vectors of extremes, in the launch at the ends of the range."""
@@ -255,19 +255,32 @@ class Search:
             alone, seen, equal = self._ask_plain(times)
             if self.known:
                 self.session.begin("structures that a probe reads")
-                near = self._lowered(near, seen)
+                starts = skeletons.starts(self.instruction, self.known, alone, self.codes[0])
+                near = unlike([*self._lowered(near, seen), *self._ranked(starts, seen, KEPT)])[:KEPT]
                 near = yield from self._agreeing(near, seen, ODD_TURNS if exact else 0, ALIKE)
+                if exact and near and near[0].path in self.tried:  # one that imitates the device
+                    near = yield from self._agreeing(near, seen, 1, ALIKE)
             self.session.begin("all structures")
-            every = self._shapes(skeletons.all_structures(self.instruction), equal)
-            found = [each for shape, path in every for each in self._laned(shape, path, seen)]
-            near = yield from self._agreeing(self._lowered([*found, *near], seen), seen, 0)
-            if near and near[0].loss:
-                near = yield from self._agreeing(self._lowered([*self._elsewhere(near[0], seen), *near], seen), seen, 0)
+            near = yield from self._of_all(self._lowered(near, seen), seen, equal)
             yield from self._taken_on(self._further(near, seen))
         if self.contradiction:
             raise ContradictedError(self.contradiction)
         for path in dict.fromkeys(each.path for each in (*self.nearest[:BEST], *self.ranked)):
             yield from self.rarer(path)
+
+    def _of_all(self, near: list[Near], seen: Graded, equal: Graded) -> Generator[Datapath, None, list[Near]]:
+        """Of all structures the nearest few, and what is elsewhere with their numbers, then more of them, until one
+        agrees with the plain answers; the nearest of these and of those known."""
+        every = self._shapes(skeletons.all_structures(self.instruction), equal)
+        found = _unequal(unlike(each for shape, path in every for each in self._laned(shape, path, seen)))
+        for some in (found[:KEPT], found[KEPT:RANKED]):
+            if near and not near[0].loss:
+                break
+            near = yield from self._agreeing(unlike([*self._lowered(some, seen), *near])[:KEPT], seen, 0)
+            if near and near[0].loss:
+                others = self._lowered(self._elsewhere(near[0], seen), seen)
+                near = yield from self._agreeing(unlike([*others, *near])[:KEPT], seen, 0)
+        return near
 
     def _rarely(self, near: list[Near], seen: Graded) -> Generator[Datapath, None, list[Near]]:
         """The nearest with what few units have, where the structure is known and no numbers make it agree: by plain
@@ -334,8 +347,11 @@ class Search:
 
     def _ranked(self, starts: skeletons.Named, seen: Graded, least: int) -> list[Near]:
         """The nearest of these, ``least`` of them or more, a sweep downhill."""
-        rough = sorted((self._rough(path, name, seen) for path, name in starts.items()), key=_loss)
-        near: list[Near] = []
+        return self._foremost_lowered((self._rough(path, name, seen) for path, name in starts.items()), seen, least)
+
+    def _foremost_lowered(self, some: Iterable[Near], seen: Graded, least: int) -> list[Near]:
+        """The nearest of these, ``least`` of them or more, a sweep downhill."""
+        rough, near = sorted(some, key=_loss), list[Near]()
         for low, high in LOWERED:
             near = unlike([*near, *self._lowered(rough[low:high], seen)])[:KEPT]
             if len(rough) <= high or (high >= least and near and not near[0].loss):
@@ -362,12 +378,10 @@ class Search:
         """
         assert self.alone is not None
         shaped = shapes(every)
-        begin = [
-            (shape, path, name)
-            for shape in shaped
-            for path, name in skeletons.starts(self.instruction, shape.members[:1], self.alone, self.codes[0]).items()
-        ]
-        rough = sorted(((shape, self._rough(path, name, equal)) for shape, path, name in begin), key=_second)
+        begin = {shape: self._begun(shape) for shape in shaped}
+        first = sorted(((shape, self._rough(*ways[0], equal)) for shape, ways in begin.items()), key=_second)
+        more = ((shape, self._rough(*way, equal)) for shape, _ in first[:KEPT] for way in begin[shape][1:])
+        rough = sorted([*first, *more], key=_second)
         close: list[tuple[Shape, Near]] = []
         for count in (high - low for low, high in LOWERED):
             close += [(shape, self._simple(each, equal, 1)) for shape, each in rough[:count]]
@@ -382,6 +396,11 @@ class Search:
             found = sorted(moved, key=_second)
         return found[: max(KEPT, sum(each.loss == 0 for _, each in found))]
 
+    def _begun(self, shape: Shape) -> list[tuple[Datapath, str]]:
+        """The datapaths of a shape to begin with, and their names."""
+        assert self.alone is not None
+        return [*skeletons.starts(self.instruction, shape.members[:1], self.alone, self.codes[0]).items()]
+
     def _given(self, some: Sequence[Shape], numbers: Sequence[Datapath], equal: Graded) -> Iterator[tuple[Shape, Near]]:
         """Structures with each of these datapaths' numbers, where they have terms and sums of these kinds."""
         for shape, path in product(some, numbers):
@@ -393,7 +412,7 @@ class Search:
         """The lanes in the order nearest to all plain answers: a usual one, or the one that single lanes tell."""
         ways = unlike(Near(path, seen.total(path), near.name) for path in ordered(self.instruction, shape, near.path))
         if not ways or ways[0].loss:
-            places = Places(self.instruction, near.path, self.session.seed)
+            places = Places(self.instruction, near.path, self.session.seed, self.session.allowance)
             if places.vectors is not None:
                 order = places.order(self.plain.answers(places.vectors, lambda answers: np.zeros(len(answers), bool)))
                 if order is not None:
