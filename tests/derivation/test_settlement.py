@@ -7,6 +7,7 @@ import pytest
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.certificate import OTHERWISE, Certificate
 from mmaprobe.derivation.certify import OTHERS, Settlement
+from mmaprobe.derivation.hypotheses.structures import fused_structures
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Session, State
 from mmaprobe.derivation.vectors.rivals import attack_vectors
@@ -119,3 +120,20 @@ def test_of_many_that_agreed_as_well_all_are_named() -> None:
     assert [from_table(table) for _, table in settlement._certificate().otherwise] == others
     settlement._refuted(0, range(2))
     assert settlement._certificate().otherwise == ()
+
+
+def test_another_structure_with_the_same_numbers_comes_before_details(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the structures that a probe left the one that agrees with everything, where no neighbour does."""
+    form = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80")
+    true = datapath_for("sm_80", form)
+    state = State(Session(DatapathDevice(form, true), form, 5))
+    search = Search(state)
+    search._ask_plain(1)
+    search.known = list(fused_structures(form.k, True))
+    state.believed = mutate(true, "step", "16")
+    settlement = Settlement(search)
+    monkeypatch.setattr(settlement, "_moved_near", lambda more, most=None: False)
+    monkeypatch.setattr(search, "mended", lambda path: None)
+    monkeypatch.setattr(state, "move", lambda candidates: False)
+    assert settlement._repair() is None
+    assert state.current.step_length == true.step_length == 8
