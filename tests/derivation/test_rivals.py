@@ -304,6 +304,17 @@ def test_what_few_vectors_show_is_told(name: str) -> None:
     assert_told(path, mutate(path, field, value), 16_000)
 
 
+def test_many_equal_products_have_a_shape_of_their_own() -> None:
+    """Other shapes meet the last bit beside them now and then: a third as often."""
+    table, field, value = SEEN_SELDOM["the last bit of a product beside many equal ones that add up"]
+    path = from_table(table)
+    rival, told = mutate(path, field, value), 0
+    for seed in range(6):
+        true, other = evaluate_many([path, rival], attack_vectors(form_of(path), path, [rival], seed, 16_000))
+        told += int((true != other).sum())
+    assert told >= 16
+
+
 def test_each_kind_of_term_is_cut_alone() -> None:
     """Where c and the products are cut alike each is tried a bit higher and lower without the other, and told."""
     path = datapath_for("sm_90a", instruction(FORMS["hopper"][1]))
