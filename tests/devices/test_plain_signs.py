@@ -112,11 +112,12 @@ def test_probes_answer_what_they_answer_of_the_instruction_that_adds(form: tuple
 
 
 class Subtracting:
-    """C minus the sum of two products, in plain floats: a unit of nobody's catalog."""
+    """C minus the sum of two products, or that sum minus C, in plain floats: a unit of nobody's catalog."""
 
     name = "subtracting"
 
-    def __init__(self, modifiers: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, modifiers: tuple[tuple[str, str], ...], sign: int = -1) -> None:
+        self.sign = sign
         spelt = "".join(f"{{{key}}}" for key, _ in modifiers)
         self.made = Instruction(f"x.fnma{spelt}", "x.fnma", "x", 1, 1, 2, "f32", "f32", "f64", "f64", modifiers)
 
@@ -133,7 +134,8 @@ class Subtracting:
         a, b = given.a.reshape(-1, 2).view("f4").astype("f8"), given.b.reshape(-1, 2).view("f4").astype("f8")
         assert given.c is not None
         with np.errstate(all="ignore"):
-            d = given.c.reshape(-1).view("f8") - a[:, 0] * b[:, 0] - a[:, 1] * b[:, 1]
+            c = -self.sign * given.c.reshape(-1).view("f8")
+            d = c + self.sign * a[:, 0] * b[:, 0] + self.sign * a[:, 1] * b[:, 1]
         return d.view(np.uint64).reshape(-1, 1, 1)
 
 
@@ -143,5 +145,11 @@ def test_a_unit_of_nobodys_catalog_says_by_its_modifier_that_it_subtracts() -> N
     assert wrong.status == "contradictory"
     assert "1, came out as -1" in wrong.text
     assert "neg_a" in wrong.text
-    told = Subtracting((("neg_a", ""),))
+
+
+@pytest.mark.parametrize(("modifier", "sign"), [("neg_a", -1), ("neg_b", -1), ("neg_c", 1)])
+def test_each_operand_may_be_the_one_that_is_negated(modifier: str, sign: int) -> None:
+    told = Subtracting(((modifier, ""),), sign)
     assert probe(told, told.made, ["summation_tree"])["summation_tree"].status == "exact"
+    other = Subtracting(((modifier, ""),), -sign)  # the modifier says something else than the unit does
+    assert probe(other, other.made, ["summation_tree"])["summation_tree"].status == "contradictory"
