@@ -144,6 +144,27 @@ def span(terms: Terms, places: list[Ints]) -> None:
     terms.put(block * size + second, largest, ~sign, kind)
 
 
+def raised(terms: Terms, places: list[Ints]) -> None:
+    """Products of one sign in every lane of the first steps, most about the largest, one in four down to the last place
+    of their sum, which is far above each; in a later step one product about the last kept bits below that sum: what c
+    does elsewhere, where there is none."""
+    step = np.zeros(terms.instruction.k, np.int64)
+    for number, lanes in enumerate(terms.steps):
+        step[list(lanes)] = number
+    first = 1 + (terms.rng.random(terms.count) * (len(terms.steps) - 1)).astype(np.int64)
+    large = step < first[:, None]
+    sum_of = terms.highest() + np.ceil(np.log2(large.sum(axis=1))).astype(np.int64)
+    reach = sum_of + 1 - terms.d.fraction_bits
+    lower = terms.highest() - (terms.rng.random(large.shape) * (terms.highest() - reach)[:, None]).astype(np.int64)
+    some = terms.rng.integers(0, 4, large.shape) == 0
+    terms.exponent[:] = np.where(large, np.where(some, lower, terms.highest()), ABSENT)
+    terms.negative[:] = terms.flags()[:, None]
+    terms.kind[:] = np.where(terms.flags((terms.count, 1)), ANY, terms.kind)
+    later = np.argsort(terms.rng.random(large.shape) + large, axis=1)[:, 0]
+    low = sum_of - terms.pick(terms.places.reach) + terms.jitter(-1, 3)
+    terms.put(later, low, terms.flags(), terms.choose(ANY, FULL, NEXT, FEW))
+
+
 def sums(terms: Terms, places: list[Ints]) -> None:
     """Every lane anything within some binades; c follows once the sum of some of them is known."""
     width = terms.rng.integers(1, 10, (terms.count, 1))

@@ -20,7 +20,7 @@ from mmaprobe.derivation.vectors.rival_terms import Ints, Terms, places_of
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath
 
-MORE = {"tails": 3, "alone": 2}
+MORE = {"tails": 3, "alone": 2, "raised": 3}
 """So many times as many vectors of a shape as of the others: of cuts of which little shows these tell most."""
 DEEP = 40
 """Bits: where no number reaches deeper, there are no vectors of the largest terms beside the smallest."""
@@ -31,7 +31,7 @@ SHAPES: dict[str, Shape] = {
     "heap": many.heap, "brim": many.brim, "dust": many.dust, "span": many.span, "pairs": few.pairs,
     "flushes": many.flushes, "blocks": many.blocks, "ties": few.ties, "tails": few.tails, "depths": few.depths,
     "later": few.later, "alone": few.alone, "conjugates": few.conjugates, "remainders": few.remainders,
-    "sums": many.sums, "specials": many.order,
+    "raised": many.raised, "sums": many.sums, "specials": many.order,
 }  # fmt: skip
 """By name; special operands come on top of the last."""
 
@@ -50,7 +50,9 @@ def attack_vectors(
     places = places_of([datapath, *rivals])
     narrowed = len(datapath.steps) > 1 and any(path.result is not None for path in (datapath, *rivals))
     sums = instruction.c is not None and instruction.scale is None
+    raised = instruction.c is None and len(datapath.steps) > 1
     said = {"sums": sums, "depths": max(places.reach) > DEEP, "later": narrowed, "span": instruction.scale is not None}
+    said |= {"raised": raised}
     shapes = [shape for shape in SHAPES if said.get(shape, True)]
     each = {shape: MORE.get(shape, 1) * -(-count // len(shapes)) for shape in shapes}
     each |= {"sums": Terms.spare(instruction) * each["sums"]} if sums else {}
