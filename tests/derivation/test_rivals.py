@@ -293,9 +293,10 @@ SEEN_SELDOM = {
                  "rounding": "RNE", "subnormals": "signed_zero", "underflow": "positive", "first": "6 RNE"}}},
         "tree.to.underflow", "signed"),
     "a product cut far below what the products before it add up to, where there is no c": (
-        {"a": "e2m1", "b": "e3m2", "c": "none", "d": "f16", "k": 29, "step": 1, "operand_a": {"subnormals": "signed_zero"},
-         "tree": {"node": "fused", "terms": ["c", "0"], "fraction_bits": 14, "rounding": "RNE",
-                  "to": {"format": "f16", "rounding": "RNE", "zero": "positive"}}},
+        {"a": "e2m1", "b": "e3m2", "c": "none", "d": "f16", "k": 29, "step": 1,
+         "operand_a": {"subnormals": "signed_zero"}, "tree": {
+             "node": "fused", "terms": ["c", "0"], "fraction_bits": 14, "rounding": "RNE",
+             "to": {"format": "f16", "rounding": "RNE", "zero": "positive"}}},
         "tree.rounding", "RZ"),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fma, Fused, Node, Products
 from mmaprobe.probing import QUESTIONS, probe
 from mmaprobe.probing.session.bench import Bench
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.rounds import Asking, Request, together, wait
 from mmaprobe.probing.session.vectors import Vector
 from stand_ins.probed import Path, Standin, arithmetic, make_instruction
@@ -112,7 +113,7 @@ def test_what_several_tasks_ask_in_a_round_is_one_launch() -> None:
 
     async def ask(name: str, rounds: int) -> int:
         for number in range(rounds):
-            await wait([Request(name, [Vector((number, 0), (0, 0), 0)])])
+            await wait([Request(name, [Vector(Codes.listed((number, 0)), Codes(2, 0), 0)])])
         return rounds
 
     async def all_of_them() -> list[int]:

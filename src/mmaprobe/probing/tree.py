@@ -9,6 +9,7 @@ L = size of the term that holds i + size of the term that holds j.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -35,6 +36,16 @@ class Node:
     def leaves(self) -> tuple[Leaf, ...]:
         return tuple(leaf for child in self.children for leaf in leaves_of(child))
 
+    @cached_property
+    def members(self) -> frozenset[Leaf]:
+        """The leaves as a set."""
+        return frozenset(self.leaves)
+
+    @cached_property
+    def inner(self) -> tuple[Node, ...]:
+        """The children that are sums."""
+        return tuple(child for child in self.children if isinstance(child, Node))
+
     @property
     def lanes(self) -> list[int]:
         """The children that are products."""
@@ -47,22 +58,23 @@ class Node:
 
     def walk(self) -> list[Node]:
         """This node and every node below it, parents first."""
-        return [self, *(n for child in self.children if isinstance(child, Node) for n in child.walk())]
+        return [self, *(node for child in self.inner for node in child.walk())]
 
     def parent_of(self, part: Node | Leaf) -> Node:
         """The node of which ``part`` is a child."""
         return next(node for node in self.walk() if part in node.children)
 
-    def lost(self, x: Leaf, y: Leaf) -> set[Leaf]:
+    def lost(self, x: Leaf, y: Leaf) -> Set[Leaf]:
         """The leaves that vanish when +M sits on x and -M on y."""
         node = self.meeting(x, y)
-        parts = [leaves_of(child) for child in node.children]
-        return {leaf for part in parts for leaf in part if not node.lossless or x in part or y in part}
+        if not node.lossless:
+            return node.members
+        parts = [part.members for part in node.inner if x in part.members or y in part.members]
+        return frozenset((x, y)).union(*parts)
 
     def meeting(self, x: Leaf, y: Leaf) -> Node:
         """The lowest node that holds both leaves."""
-        below = (child for child in self.children if isinstance(child, Node) and {x, y} <= set(child.leaves))
-        lower = next(below, None)
+        lower = next((child for child in self.inner if x in child.members and y in child.members), None)
         return self if lower is None else lower.meeting(x, y)
 
 

@@ -51,7 +51,9 @@ def clean_place(tree: Node, shown: Node, leaf: Leaf) -> AnchorPlace | None:
         if other not in taken:
             chosen.append(other)
             taken = taken | _mates(node, shown, other)
-    return AnchorPlace((chosen[0],), leaf, chosen[1]) if len(chosen) > 1 else None
+        if len(chosen) > 1:
+            return AnchorPlace((chosen[0],), leaf, chosen[1])
+    return None
 
 
 def _mates(node: Node, shown: Node, leaf: Leaf) -> set[Leaf]:

@@ -30,9 +30,9 @@ class Position:
         base = base or ones(session)
         if self.operand == "c":
             return replace(base, c=code)
-        codes = list(base.a if self.operand == "a" else base.b)
-        codes[self.lane] = code
-        return replace(base, a=tuple(codes)) if self.operand == "a" else replace(base, b=tuple(codes))
+        if self.operand == "a":
+            return replace(base, a=base.a.put(self.lane, code))
+        return replace(base, b=base.b.put(self.lane, code))
 
 
 def ones(session: ProbeSession) -> Vector:

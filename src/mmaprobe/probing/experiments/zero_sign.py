@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from mmaprobe.formats import Format
+from mmaprobe.probing.session.chosen_operands import with_operands
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
@@ -26,8 +28,8 @@ def zeros(session: ProbeSession, negative: bool) -> Vector | None:
     if minus == [None, None] or (session.instruction.c and c is None):
         return None
     if minus[1] is not None:
-        return replace(base, b=(minus[1],) * k, c=c)
-    return replace(base, a=(minus[0] or 0,) * k, c=c)
+        return replace(base, b=Codes(k, minus[1]), c=c)
+    return replace(base, a=Codes(k, minus[0] or 0), c=c)
 
 
 def negative_zero(fmt: Format) -> int | None:
@@ -57,4 +59,4 @@ def _zero(background: Vector, source: Vector, leaf: str) -> Vector:
     """``background`` with lane 0 (or C) taken from ``source``."""
     if leaf == "c":
         return replace(background, c=source.c)
-    return replace(background, a=(source.a[0], *background.a[1:]), b=(source.b[0], *background.b[1:]))
+    return with_operands(background, 0, source.a[0], source.b[0])

@@ -11,6 +11,7 @@ from mmaprobe.devices.base import Device, run_vectors
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.formats import Format
 from mmaprobe.probing.published.suites import Suite, SuiteRow, Table
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
 
@@ -93,7 +94,7 @@ def _links(instruction: Instruction, row: SuiteRow) -> list[Vector]:
         return []
     out = []
     for start in range(0, lanes, k):
-        pair = [tuple((*codes[start : start + k], *(0,) * k)[:k]) for codes in (a, b)]
+        pair = [Codes.listed((*codes[start : start + k], *(0,) * k)[:k]) for codes in (a, b)]
         out.append(Vector(pair[0], pair[1], c, scale_a or (), scale_b or ()))
     return out
 

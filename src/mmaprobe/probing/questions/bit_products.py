@@ -13,6 +13,7 @@ from typing import Any
 
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.session.chosen_operands import with_operands
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
 
@@ -23,7 +24,7 @@ async def probe_bit_products(session: ProbeSession) -> Finding:
     """The product of bits (see the module)."""
     zero = session.vector({})
     bits = [(x, y) for x in (0, 1) for y in (0, 1)]
-    full = [replace(zero, a=(x,) * session.k, b=(y,) * session.k) for x, y in bits]
+    full = [replace(zero, a=Codes(session.k, x), b=Codes(session.k, y)) for x, y in bits]
     codes = await session.ask(full)
     table = tuple(code // session.k for code in codes[:4])
     answer: dict[str, Any] = {"product": TABLES.get(table), "weights": None}

@@ -15,7 +15,7 @@ its first).  ``nodes`` lists the partial sums one by one where they differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +25,7 @@ from mmaprobe.probing.experiments.anchor_places import AnchorPlace, outside_leaf
 from mmaprobe.probing.experiments.rounding import FEW, PLACES, fit, fraction_bits, keep_evidence, keeps, round_to, watch
 from mmaprobe.probing.questions.result_rounding import aligned_bits, last_place
 from mmaprobe.probing.questions.summation_tree import tree_of
+from mmaprobe.probing.session.chosen_operands import with_operands
 from mmaprobe.probing.session.exact_values import Value, code_of, power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
@@ -158,9 +159,7 @@ def _lane(session: ProbeSession, tree: Node, lane: int, f: int, spare: int) -> l
                 base = session.try_vector({beside: -upper})
                 if base is None or codes[0] is None or codes[1] is None:
                     continue
-                x, y = list(base.a), list(base.b)
-                x[lane], y[lane] = codes[0], codes[1]
-                out.append((replace(base, a=tuple(x), b=tuple(y)), product, upper))
+                out.append((with_operands(base, lane, codes[0], codes[1]), product, upper))
     return out
 
 

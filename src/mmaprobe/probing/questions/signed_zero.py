@@ -9,7 +9,6 @@ section 6.3 under the result's rounding) or ``positive`` (never -0).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -35,7 +34,7 @@ async def probe_signed_zero(session: ProbeSession) -> Finding:
         "underflow": await _underflow(session),
     }
     if minus is not None and plus is not None and len(session.leaves) > 1:
-        lane = replace(plus, a=(minus.a[0], *plus.a[1:]), b=(minus.b[0], *plus.b[1:]))
+        lane = with_operands(plus, 0, minus.a[0], minus.b[0])
         answer["mixed"] = await _sign(session, [lane], "one product -0 among +0")
     down = "-" if await roundings_that_fit(session) == ("RD",) else "+"
     facts = (answer["all_negative"], answer["mixed"], answer["cancel"])

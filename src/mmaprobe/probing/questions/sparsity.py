@@ -17,6 +17,7 @@ from typing import Any
 
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.evidence.records import Finding
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
@@ -66,7 +67,7 @@ def _one_hot(session: ProbeSession, case: SparseCase, codes: list[int]) -> Vecto
     a[at * (chunk // 2) + place] = session.formats["a"].one
     b[at * chunk : (at + 1) * chunk] = codes
     metadata = (item,) * (session.instruction.k // chunk)
-    return replace(session.vector({}), a=tuple(a), b=tuple(b), metadata=metadata)
+    return replace(session.vector({}), a=Codes.listed(a), b=Codes.listed(b), metadata=metadata)
 
 
 async def _unnamed(session: ProbeSession, items: tuple[int, ...]) -> str:

@@ -29,7 +29,7 @@ from mmaprobe.probing.experiments.anchor_places import outside_leaf
 from mmaprobe.probing.experiments.zero_sign import sign_shown
 from mmaprobe.probing.questions.result_rounding import roundings_that_fit
 from mmaprobe.probing.questions.summation_tree import tree_of
-from mmaprobe.probing.session.chosen_operands import beside
+from mmaprobe.probing.session.chosen_operands import beside, with_operands
 from mmaprobe.probing.session.exact_values import Value, power
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
@@ -90,7 +90,7 @@ def _lane(base: Vector, name: str, code: int, partner: int) -> Vector:
     """``base`` with these operands in lane 0."""
     other = "b" if name == "a" else "a"
     pair = {name: code, other: partner}
-    return replace(base, a=(pair["a"], *base.a[1:]), b=(pair["b"], *base.b[1:]))
+    return with_operands(base, 0, pair["a"], pair["b"])
 
 
 async def _sign_of_flush(session: ProbeSession, name: str, negative: int, partner: int, fmt: Format) -> str:

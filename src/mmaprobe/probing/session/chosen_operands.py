@@ -10,7 +10,7 @@ from mmaprobe.probing.tree import Leaf, Node, leaves_of
 
 def with_operands(base: Vector, lane: int, a: int, b: int) -> Vector:
     """``base`` with these codes in one lane."""
-    return replace(base, a=(*base.a[:lane], a, *base.a[lane + 1 :]), b=(*base.b[:lane], b, *base.b[lane + 1 :]))
+    return replace(base, a=base.a.put(lane, a), b=base.b.put(lane, b))
 
 
 def fused_lanes(tree: Node | None) -> tuple[list[int], bool]:

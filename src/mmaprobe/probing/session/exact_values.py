@@ -125,12 +125,13 @@ def _exponents(total: int, a: Format, b: Format, left: int, right: int, subnorma
 
 def values_of(fmt: Format, codes: formats.Bits) -> list[Value]:
     """The exact value of each code; None for NaN and infinities."""
-    found = formats.decode(fmt, codes)
+    distinct, which = np.unique(np.ravel(codes), return_inverse=True)
+    found = formats.decode(fmt, distinct)
     out: list[Value] = []
     for kind, negative, exponent, significand in zip(*(np.ravel(part).tolist() for part in found), strict=True):
         finite = kind not in (formats.INFINITE, formats.NAN)
         out.append((-significand if negative else significand) * power(exponent) if finite else None)
-    return out
+    return [out[number] for number in which.tolist()]
 
 
 def say(value: Fraction) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.formats import Format
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of, power, say, split, top_exponent
 
 
@@ -16,8 +17,8 @@ from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of,
 class Operands:
     """Codes of every lane, and of every scale block (empty: all scales 1)."""
 
-    a: tuple[int, ...]
-    b: tuple[int, ...]
+    a: Codes
+    b: Codes
     scale_a: tuple[int, ...] = ()
     scale_b: tuple[int, ...] = ()
 
@@ -30,17 +31,24 @@ def operands_for(instruction: Instruction, terms: Mapping[int, Fraction], rest: 
     """
     found, k = instruction.formats(), instruction.selected
     a, b, scale = found["a"], found["b"], found.get("scale_a")
-    if instruction.multiply == "xor" and {*terms.values(), rest} <= {0, 1}:
-        return Operands(tuple(int(terms.get(lane, rest)) for lane in range(k)), (0,) * k)
-    codes = {lane: split(a, b, value) for lane, value in terms.items()}
-    other = split(a, b, rest) if len(terms) < k else (0, 0)
-    if other is not None and None not in codes.values():
-        pairs = [codes.get(lane) or other for lane in range(k)]
-        return Operands(tuple(x for x, _ in pairs), tuple(y for _, y in pairs))
+    said = [*terms.values(), *([rest] if len(terms) < k else [])]
+    if (pairs := pairs_of(instruction, said)) is not None:
+        other = pairs[-1]
+        of_a, of_b = (dict(zip(terms, (pair[side] for pair in pairs), strict=False)) for side in (0, 1))
+        return Operands(Codes.of(k, other[0], of_a), Codes.of(k, other[1], of_b))
     if scale is None:
-        value = next((terms[lane] for lane, pair in codes.items() if pair is None), rest)
+        value = next(value for value in said if split(a, b, value) is None)
         raise UnrepresentableError(f"no {instruction.a} x {instruction.b} product is {say(value)}")
     return _scaled(instruction, [terms.get(lane, rest) for lane in range(k)])
+
+
+def pairs_of(instruction: Instruction, values: Sequence[Fraction]) -> list[tuple[int, int]] | None:
+    """Operands of each of these products, with scales of 1; None where one has none."""
+    found = instruction.formats()
+    if instruction.multiply == "xor" and {*values} <= {0, 1}:
+        return [(int(value), 0) for value in values]
+    pairs = [split(found["a"], found["b"], value) for value in values]
+    return None if None in pairs else [pair for pair in pairs if pair is not None]
 
 
 def _scaled(instruction: Instruction, lanes: list[Fraction]) -> Operands:
@@ -57,7 +65,7 @@ def _scaled(instruction: Instruction, lanes: list[Fraction]) -> Operands:
         pairs += block[0]
         scales.append(block[1])
     return Operands(
-        tuple(x for x, _ in pairs), tuple(y for _, y in pairs),
+        Codes.listed(x for x, _ in pairs), Codes.listed(y for _, y in pairs),
         tuple(x for x, _ in scales), tuple(y for _, y in scales),
     )  # fmt: skip
 

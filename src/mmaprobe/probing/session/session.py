@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from mmaprobe.evidence.records import Finding, FindingStatus, Witness
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.session.bench import Bench
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import (
     ContradictionError,
     UnrepresentableError,
@@ -24,7 +25,7 @@ from mmaprobe.probing.session.exact_values import (
     say,
     values_of,
 )
-from mmaprobe.probing.session.operands import Operands, operands_for
+from mmaprobe.probing.session.operands import operands_for, pairs_of
 from mmaprobe.probing.session.rounds import Asking, Request, wait
 from mmaprobe.probing.session.vectors import Vector, pack
 from mmaprobe.probing.tree import Leaf
@@ -108,9 +109,30 @@ class ProbeSession:
         Raises UnrepresentableError naming the value that the formats lack.
         """
         lanes = {leaf: Fraction(value) for leaf, value in terms.items() if isinstance(leaf, int)}
-        operands: Operands = operands_for(self.instruction, lanes, Fraction(rest))
+        operands = operands_for(self.instruction, lanes, Fraction(rest))
         c = self.operand("c", Fraction(terms.get("c", rest))) if self.instruction.c else None
         return Vector(operands.a, operands.b, c, operands.scale_a, operands.scale_b)
+
+    def placed(
+        self, values: Sequence[Fraction], places: Iterable[Sequence[Leaf]], rest: Fraction | int = 0
+    ) -> list[Vector]:
+        """For each of the places, as many leaves as there are values, the vector with these values there, in order, and
+        ``rest`` elsewhere: ``vector`` of many with the same few values."""
+        said, k, made = [*values, Fraction(rest)], self.k, []
+        pairs = pairs_of(self.instruction, said)
+        if pairs is None:
+            return [self.vector(dict(zip(place, values, strict=True)), rest) for place in places]
+        *of_values, (rest_a, rest_b) = pairs
+        in_c: Callable[[int], int | None] = cache(lambda n: self.operand("c", said[n]) if self.instruction.c else None)
+        for place in places:
+            a, b, at_c = {}, {}, len(values)
+            for number, (leaf, pair) in enumerate(zip(place, of_values, strict=True)):
+                if isinstance(leaf, int):
+                    a[leaf], b[leaf] = pair
+                else:
+                    at_c = number
+            made.append(Vector(Codes.of(k, rest_a, a), Codes.of(k, rest_b, b), in_c(at_c)))
+        return made
 
     def operand(self, name: str, value: Fraction) -> int:
         """The code of ``value`` in the format of operand ``name``."""
@@ -131,12 +153,18 @@ class ProbeSession:
         known = self.bench.answers
         if any(vector not in known for vector in vectors):
             await wait([Request(self.question, vectors)])
-        for vector in vectors:
+        for vector in vectors if self.bench.conflicts else ():
             if vector in self.bench.conflicts:
                 other = self.bench.conflicts[vector]
                 self.note(vector, known[vector], f"asked again in another order: {other:#x}")
                 raise ContradictionError(f"the same vector gave {known[vector]:#x} and {other:#x}")
         return [known[vector] for vector in vectors]
+
+    async def sums_at(
+        self, values: Sequence[Fraction], places: Iterable[Sequence[Leaf]], rest: Fraction | int = 0
+    ) -> list[Value]:
+        """``values`` of the vectors with these values at each of the places (``placed``)."""
+        return await self.values(self.placed(values, places, rest))
 
     async def values(self, vectors: Sequence[Vector]) -> list[Value]:
         """Exact values of the answers; None for NaN and infinities."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.probing.session.codes import Codes, rows
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,8 @@ class Vector:
     chunk), ``unnamed`` the code of B's other elements; or ``b`` holds all K elements itself.
     """
 
-    a: tuple[int, ...]
-    b: tuple[int, ...]
+    a: Codes
+    b: Codes
     c: int | None
     scale_a: tuple[int, ...] = ()
     scale_b: tuple[int, ...] = ()
@@ -33,15 +36,14 @@ class Vector:
 def pack(instruction: Instruction, vectors: Sequence[Vector]) -> Batch:
     """Separate vectors as a batch."""
     formats = instruction.formats()
-    batch: dict[str, Bits] = {"a": np.array([v.a for v in vectors], dtype=formats["a"].dtype)}
+    batch: dict[str, Bits] = {"a": rows([v.a for v in vectors], formats["a"].dtype)}
     if instruction.chunk:
         plain = (legal_items(instruction.chunk)[0],) * (instruction.k // instruction.chunk)
         metadata = np.array([v.metadata or plain for v in vectors], dtype=np.uint8)
         lanes = kept_positions(instruction, metadata)
-        rows = [_spread(v, row, instruction.k) for v, row in zip(vectors, lanes.tolist(), strict=True)]
-        batch |= {"b": np.array(rows, dtype=formats["b"].dtype), "metadata": metadata}
+        batch |= {"b": _spread(vectors, lanes, instruction.k, formats["b"].dtype), "metadata": metadata}
     else:
-        batch["b"] = np.array([v.b for v in vectors], dtype=formats["b"].dtype)
+        batch["b"] = rows([v.b for v in vectors], formats["b"].dtype)
     if instruction.c:
         batch["c"] = np.array([v.c for v in vectors], dtype=formats["c"].dtype)
     if instruction.scale:
@@ -52,11 +54,14 @@ def pack(instruction: Instruction, vectors: Sequence[Vector]) -> Batch:
     return Batch(**batch)
 
 
-def _spread(vector: Vector, lanes: list[int], k: int) -> list[int]:
-    """All K elements of B: those named in ``lanes``, the others as the vector says."""
-    if len(vector.b) == k:
-        return list(vector.b)
-    row = [vector.unnamed] * k
-    for lane, code in zip(lanes, vector.b, strict=True):
-        row[lane] = code
-    return row
+def _spread(vectors: Sequence[Vector], lanes: NDArray[np.int64], k: int, dtype: Any) -> Bits:
+    """All K elements of B of each: those named in ``lanes``, the others as the vector says."""
+    whole = np.array([len(vector.b) == k for vector in vectors])
+    found = np.repeat(np.array([vector.unnamed for vector in vectors], dtype)[:, None], k, axis=1)
+    if whole.any():
+        found[whole] = rows([vector.b for vector in vectors if len(vector.b) == k], dtype)
+    if not whole.all():
+        some = found[~whole]
+        np.put_along_axis(some, lanes[~whole], rows([v.b for v in vectors if len(v.b) != k], dtype), axis=1)
+        found[~whole] = some
+    return found

@@ -49,8 +49,8 @@ async def _groups(session: ProbeSession, c: Fraction, half: Fraction) -> list[tu
         alone = bool(groups) and len(groups[-1]) == 1
         pairs = list(combinations(rest, 2)) if alone else [(rest[0], lane) for lane in rest[1:]]
         pairs = [pair for pair in pairs if pair not in met]
-        even = await session.sums({"c": c, i: half, j: half} for i, j in pairs)
-        odd = await session.sums({"c": c + 2 * half, i: half, j: half} for i, j in pairs)
+        even = await session.sums_at((c, half, half), [("c", i, j) for i, j in pairs])
+        odd = await session.sums_at((c + 2 * half, half, half), [("c", i, j) for i, j in pairs])
         met |= {
             pair: (x, y) == (c + 2 * half, c + 4 * half) for pair, x, y in zip(pairs, even, odd, strict=True)
         }  # fmt: skip

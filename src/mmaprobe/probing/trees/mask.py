@@ -23,7 +23,7 @@ async def mask(session: ProbeSession, pairs: Sequence[Pair]) -> Loss | None:
     for anchor, unit in SIGNS:
         left = [pair for pair in pairs if pair not in counts]
         m, u = anchor * power(session.high), unit * power(session.low)
-        answers = await session.sums(({i: m, j: -m} for i, j in left), u)
+        answers = await session.sums_at((m, -m), left, u)
         for (i, j), answer in zip(left, answers, strict=True):
             count = None if answer is None else answer / u
             if count is not None and count.denominator == 1 and 0 <= count <= len(session.leaves) - 2:
@@ -40,7 +40,7 @@ async def lost_leaves(session: ProbeSession, pairs: Sequence[Pair], among: Seque
     unit, m = power(session.low), power(session.high)
     asked = session.leaves if among is None else among
     cases = [(i, j, k) for i, j in pairs for k in asked if k not in (i, j)]
-    answers: list[Value] = await session.sums({i: m, j: -m, k: unit} for i, j, k in cases)
+    answers: list[Value] = await session.sums_at((m, -m, unit), cases)
     lost: Lost = {pair: set(pair) for i, j in pairs for pair in ((i, j), (j, i))}
     for (i, j, k), answer in zip(cases, answers, strict=True):
         if answer is None:

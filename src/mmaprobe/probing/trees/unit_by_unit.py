@@ -35,14 +35,16 @@ async def read_units(session: ProbeSession) -> Node | None:
 async def _holds(session: ProbeSession, tree: Node) -> bool:
     """Whether single units beside other pairs vanish as the tree says: all of them, or many at random."""
     leaves = session.leaves
-    cases = [(i, j, k) for i, j in combinations(leaves, 2) for k in leaves if k not in (i, j)]
     if len(leaves) > FEW:
-        chosen = random.Random(session.bench.seed).sample(cases, FEW * len(leaves))
-        cases = chosen + [(i, j, leaves[0]) for i, j in pairwise(leaves[1:])]
+        source = random.Random(session.bench.seed)
+        chosen = [source.sample(leaves, 3) for _ in range(FEW * len(leaves))]
+        cases = [(i, j, k) for i, j, k in chosen] + [(i, j, leaves[0]) for i, j in pairwise(leaves[1:])]
+    else:
+        cases = [(i, j, k) for i, j in combinations(leaves, 2) for k in leaves if k not in (i, j)]
     unit, m = power(session.low), power(session.high)
     answers, bare = await together(
-        session.sums({i: m, j: -m, k: unit} for i, j, k in cases),
-        session.sums({i: m, j: -m} for i, j in dict.fromkeys((i, j) for i, j, _ in cases)),
+        session.sums_at((m, -m, unit), cases),
+        session.sums_at((m, -m), dict.fromkeys((i, j) for i, j, _ in cases)),
     )
     told = all((k in tree.lost(i, j)) == (answer != unit) for (i, j, k), answer in zip(cases, answers, strict=True))
     return told and set(bare) == {0}

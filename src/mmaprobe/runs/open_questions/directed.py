@@ -10,6 +10,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch
 from mmaprobe.probing.published.suites import value
+from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
 from mmaprobe.runs.open_questions.claims import WrittenVector
@@ -33,7 +34,7 @@ def _vector(instruction: Instruction, form: WrittenVector) -> Vector | None:
     return Vector(a, b, c)
 
 
-def _lanes(fmt: Format, text: str, k: int) -> tuple[int, ...] | None:
+def _lanes(fmt: Format, text: str, k: int) -> Codes | None:
     codes: list[int] = []
     rest = 0
     for item in text.split():
@@ -45,7 +46,7 @@ def _lanes(fmt: Format, text: str, k: int) -> tuple[int, ...] | None:
             rest = code
         else:
             codes += [code] * int(times or 1)
-    return (*codes, *(rest,) * (k - len(codes))) if len(codes) <= k else None
+    return Codes.listed((*codes, *(rest,) * (k - len(codes)))) if len(codes) <= k else None
 
 
 def _code(fmt: Format, word: str) -> int | None:
