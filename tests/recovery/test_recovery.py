@@ -69,8 +69,8 @@ STATES = [each for each in CHOSEN if each.kind == "state"]
 @cache
 def derived(name: str) -> tuple[Outcome, Derivation | None]:
     each = next(each for each in CHOSEN if each.name == name)
-    device, limit = open_device(f"model:{each.architecture}"), LIMIT * max(1, each.instruction.k // 128)
-    return recover(name, each.kind, device, each.instruction, each.datapath, SEED, limit)
+    device = open_device(f"model:{each.architecture}")
+    return recover(name, each.kind, device, each.instruction, each.datapath, SEED, LIMIT)
 
 
 def answered(each: Shipped) -> Derivation:
