@@ -165,6 +165,11 @@ def rare(path: Datapath) -> Iterator[Group]:
     yield path, [roles.complements(), tied_widths(False)]
 
 
+def complemented(path: Datapath) -> bool:
+    """Whether a sum negates by ones' complement."""
+    return any(isinstance(node, Fused) and node.complement for node in walk(path.tree))
+
+
 def truncations(path: Datapath) -> list[Axis]:
     """How many of the lowest columns of partial products are not there, of floats."""
     a, b = formats.get(path.a), formats.get(path.b)

@@ -74,10 +74,11 @@ def ordered(instruction: Instruction, shape: Shape, path: Datapath) -> Iterator[
 
 
 def alike(instruction: Instruction, structure: Structure, path: Datapath) -> Datapath | None:
-    """Another structure with the rules of each kind of term, of the inner sums and of the root of a datapath; None
-    where the datapath has no such term."""
+    """Another structure with the rules of each kind of term, of aligned sums, of the inner sums and of the root of a
+    datapath; None where the datapath has no such term."""
     root, inner = roles.encode_of(path, "root"), roles.encode_of(path, "inner")
     assert root is not None
+    sums = {node.to is None: node for node in walk(path.tree) if isinstance(node, Fused)}
     rules = {(roles.term_role(t), n.to is None): t for n in walk(path.tree) if isinstance(n, Fused) for t in n.terms}
     built = grammar.build(instruction, structure, root)
     wanted = {(roles.term_role(t), n.to is None) for n in walk(built.tree) if isinstance(n, Fused) for t in n.terms}
@@ -89,7 +90,8 @@ def alike(instruction: Instruction, structure: Structure, path: Datapath) -> Dat
 
     def at(node: Fused) -> Fused:
         known = [(term, rules[roles.term_role(term), node.to is None]) for term in node.terms]
-        return replace(node, terms=tuple(replace(rule, of=term.of) for term, rule in known))
+        like = sums.get(node.to is None) or sums[node.to is not None]
+        return replace(like, terms=tuple(replace(rule, of=term.of) for term, rule in known), to=node.to)
 
     built = map_fused(built, at)
     if inner is not None:

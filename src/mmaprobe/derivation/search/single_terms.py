@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
-from mmaprobe.parameters.rewrite import formats_of, map_fused, map_node, with_encode
+from mmaprobe.parameters.rewrite import formats_of, map_fused, map_node, map_terms, with_encode
 
 WIDE = 60
 """Fraction bits of a sum that the engine cannot hold uncut: more than plain vectors show."""
@@ -35,12 +36,14 @@ WIDER = "f32"
 class Alone:
     """``cut``: an aligned sum that makes of single terms what the device makes of them; ``uncut``: one that only
     rounds results; None where none does.  ``precisions``: the numbers of fraction bits seen.  ``results``: formats that
-    can be the result's, a narrower one first where its bits suffice."""
+    can be the result's, a narrower one first where its bits suffice.  ``complements``: a term and its opposite never
+    cancelled, as where sums negate by ones' complement."""
 
     cut: Datapath
     uncut: Datapath | None
     precisions: Precisions
     results: tuple[str, ...]
+    complements: bool = False
 
     def with_precision(self, bits: int) -> Alone:
         """With the number of fraction bits that sums show beside those that single terms do, where they show fewer."""
@@ -58,6 +61,9 @@ class Alone:
         found = [numbered(shape(fit.tree.to), fit) for fit in fits if fit is not None] or [first]  # type: ignore[union-attr, arg-type]
         exact = [with_product(path, None) for path in found if self.cut.product.to is None]
         every = [*found, *exact]
+        if self.complements:
+            fused = [path for path in every if any(isinstance(n, Fused) for n in walk(path.tree))]
+            every += [each for path in fused for each in complemented(path)]
         every += [converted(path, WIDER) for path in every if _may_hold_more(path)]
         every += [converted(path, name) for path in every[:1] for name in self._narrower() if path.result is None]
         return list(dict.fromkeys([*(path for name in self.results[:-1] for path in _to(every, name)), *every]))
@@ -76,6 +82,19 @@ def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Gra
     if lost and loss:  # no rounding makes these products of any
         cut = _truncated(start, seen, precisions, (cut, lost))
     return Alone(cut, uncut if loss == 0 else None, precisions, tuple(_result_formats(instruction, answers[normal])))
+
+
+def complemented(path: Datapath) -> list[Datapath]:
+    """The datapath, its aligned sums negating by ones' complement and cut just below what the result shows; where that
+    is narrow, also cut below what a wider format holds, to which they are rounded first."""
+    bits, wide = (formats.get(name).fraction_bits for name in (path.d, WIDER))
+
+    def cut(bits: int, **to: Any) -> Datapath:
+        made = map_terms(path, lambda term: replace(term, fraction_bits=bits + 1))
+        made = map_fused(made, lambda node: replace(node, complement=True))
+        return roles.encodes("sums", lambda each: replace(each, **to))(made)
+
+    return [cut(bits), *([cut(wide, first=(wide, "RNE"))] if bits < wide and path.result is None else [])]
 
 
 def _truncated(start: Datapath, seen: Graded, precisions: Precisions, known: Found) -> Datapath:

@@ -36,7 +36,7 @@ from mmaprobe.derivation.vectors.below_range import faint_vectors, reaches_lower
 from mmaprobe.derivation.vectors.few import few_vectors
 from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
-from mmaprobe.derivation.vectors.plain import single_vectors, uniform_vectors
+from mmaprobe.derivation.vectors.plain import opposite_vectors, single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.derivation.vectors.stages import Pools
@@ -143,6 +143,8 @@ class Search:
         self.ranked: list[Near] = []
         """Those nearest to plain answers."""
         self.codes: list[int] = []
+        self.complements = False
+        """Whether a term and its opposite never cancelled."""
         self.places: dict[str, int] | None = None
         self.ends_asked = False
         self.contradiction = ""
@@ -328,15 +330,19 @@ class Search:
         rest = [self.pools.safe(seed + 1, times * SAFE), few_vectors(made, seed, times * FEW)]
         if adds_up(made):
             rest.append(heavy_vectors(made, seed, times * HEAVY))
-        special = self.pools.special(seed + 5, SPECIAL) if not self.codes else None
-        answers = self.session.ask(join([single, equal, *rest, *([special] if special else [])]))
-        if special is not None:
+        opposite, special = opposite_vectors(made), self.pools.special(seed + 5, SPECIAL)
+        last = [] if self.codes else [opposite, special]
+        answers = self.session.ask(join([single, equal, *rest, *last]))
+        if last:
             self.codes = nan_codes(made, special, answers[-special.size :])
+            left = answers[-special.size - opposite.size : -special.size]
+            self.complements = bool(left.size) and not formats.is_zero(formats.get(made.d), left).any()
         allowance = self.session.allowance
         alone = fit_alone(
             made, single, answers[: single.size], Graded.of(made, [(single, answers[: single.size])], allowance)
         )
         seen = self._plain_seen()
+        alone = replace(alone, complements=self.complements)
         self.alone = alone = alone.with_precision(seen.fmt.fraction_bits + seen.fmt.padding - seen.unit)
         both = join([single, equal]), answers[: single.size + equal.size]
         self.equal = Graded.of(made, [both], allowance)
@@ -364,7 +370,10 @@ class Search:
     def _rough(self, path: Datapath, name: str, seen: Graded) -> Near:
         """One width of all terms, and then one rounding of every sum or of the last result, alone."""
         ways = [[fields.rounding("sums" if path.result is None else "result")]]
-        if roles.term_roles(path):
+        if fields.complemented(path):
+            offsets = [roles.label_offsets(role) for role in roles.term_roles(path) if role[0] == "acc"]
+            ways.insert(0, [fields.tied_widths(False), *offsets])
+        elif roles.term_roles(path):
             ways.insert(0, [fields.tied_widths(field_choices.may_be_uncut(path))])
         return Near(*descend(path, seen, lambda at: [(at, way) for way in ways], 1), name)
 

@@ -15,6 +15,8 @@ from mmaprobe.operands.batch import Batch, Bits
 Ints = NDArray[np.int64]
 SCALES = 2
 """Binades from 1 at which the scales of half of the plain vectors lie at most; those of the others lie anywhere."""
+HEIGHT = 4
+"""The exponent of the operands of products that cancel, at most: what is left of them is seldom below a range."""
 
 
 def safe_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
@@ -79,6 +81,34 @@ def single_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
         shift = rng.integers(around[0], around[1] + 1, (count, instruction.k // instruction.scale_size))
         batch |= scales_of(rng, instruction.scale, np.where(rng.random((count, 1)) < 0.5, 0, shift), around)
     return Batch(**batch)
+
+
+def opposite_vectors(instruction: Instruction) -> Batch:
+    """A power of two and its opposite in the first two lanes, and in c and the first lane, in either order; all else
+    +0.  As many of the two as the instruction has."""
+    a, b = formats.get(instruction.a), formats.get(instruction.b)
+    e_a, e_b = (min(HEIGHT, fmt.max_exponent) for fmt in (a, b))
+    in_lanes, k = 2 * (instruction.k > 1), instruction.k
+    c = formats.get(instruction.c) if instruction.c else None
+    count = in_lanes + 2 * (c is not None)
+    signs = np.array([0, 1] * (count // 2), np.uint64)
+    batch: dict[str, Bits] = {"a": np.zeros((count, k), a.dtype), "b": np.full((count, k), _power(b, e_b), b.dtype)}
+    batch["a"][:, 0] = _power(a, e_a) | signs * a.sign_mask
+    if in_lanes:
+        batch["a"][:in_lanes, 1] = _power(a, e_a) | (1 - signs[:in_lanes]) * a.sign_mask
+    if c is not None:
+        batch["c"] = np.zeros(count, c.dtype)
+        batch["c"][in_lanes:] = _power(c, e_a + e_b) | (1 - signs[in_lanes:]) * c.sign_mask
+    if instruction.scale is not None:
+        one = np.full((count, k // instruction.scale_size), unit(instruction.scale))
+        batch |= {"scale_a": one, "scale_b": one.copy()}
+    return Batch(**batch)
+
+
+def _power(fmt: formats.Format, exponent: int) -> np.uint64:
+    """The code of two to this power, as near as normal numbers have it."""
+    held = min(max(exponent, fmt.min_exponent), fmt.max_exponent)
+    return np.uint64((held + fmt.bias) << fmt.fraction_bits << fmt.padding)
 
 
 def _shapes(instruction: Instruction, vectors: Batch) -> list[tuple[int, ...]]:
