@@ -394,6 +394,9 @@ class Settlement:
             self.state.session.confirm(wrong.vectors, wrong.answers)
             near = dict.fromkeys([closest, *self.search.met, *self.search.structured(closest)])
             return Ended(wrong.few, min(near, key=self.state.session.all.mismatches))
+        if is_float and self.search.mended_rarely(closest) is not None:
+            self.state.session.begin(STAGE)
+            return None
         if is_float and not isinstance(self.search.next_structure(), Ended):
             self.state.session.begin(STAGE)
             return None

@@ -86,6 +86,8 @@ def odd(path: Datapath, precisions: Precisions, cuts: bool = True) -> Iterator[G
     for first, second in combinations(terms, 2):
         yield path, [roles.widths(first, False), roles.widths(second, False)]
         yield path, [roles.modes(first), roles.modes(second)]
+    for role in (role for role in terms if role[0] == "acc" and len(terms) > 1):
+        yield path, [roles.label_offsets(role), tied_widths(False)]
     yield from _sums_cut_once_more(path, terms)
 
 
@@ -162,6 +164,8 @@ def rare(path: Datapath) -> Iterator[Group]:
     for offset in (role for role in terms if role[0] == "acc"):
         yield path, [roles.complements(), roles.label_offsets(offset)]
         yield path, [roles.complements(), roles.label_offsets(offset), tied_widths(False)]
+        yield path, [roles.label_offsets(offset), roles.cutoffs(offset)]
+        yield path, [roles.label_offsets(offset), zeros(path, offset)]
     yield path, [roles.complements(), tied_widths(False)]
 
 

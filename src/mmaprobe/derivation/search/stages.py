@@ -562,9 +562,9 @@ class Search:
             near.append(faint_vectors(made, seed + 10, FAINT))
         self._ask_finite(join([self.pools.range(seed + 11, RANGE), self.pools.low(seed + 12, LOW), *near]))
 
-    def finished(self, path: Datapath, odd_first: bool = False) -> Iterator[Datapath]:
+    def finished(self, path: Datapath, odd_first: bool = False, otherwise: bool = True) -> Iterator[Datapath]:
         """The datapath through the ends of the range and the signs of zeros, again with fresh vectors until these
-        find nothing; none where it does not come near."""
+        find nothing; where they do and no way leads further, ``otherwise``; none where it does not come near."""
         self._ask_ends(path)
         last = 0.0
         for turn in range(FINISHING):
@@ -575,6 +575,7 @@ class Search:
                 return
             path, loss = self._signed(path, seen)
             if loss and turn and loss >= last:
+                yield from self._otherwise(path, seen) if otherwise else ()
                 return
             last = loss
             if not loss:
@@ -583,6 +584,16 @@ class Search:
                 if not loss:
                     yield path
                 return
+
+    def _otherwise(self, path: Datapath, seen: Graded) -> Iterator[Datapath]:
+        """The numbers of a datapath that imitated the device in the other structures that a probe read, the nearest
+        with what few units have, taken on."""
+        others = (Near(other, seen.total(other)) for other in self.structured(path) if other != path)
+        for each in unlike(others)[:RARELY]:
+            self.session.begin(RARE.name)
+            found, loss = self._with_rare(each.path, seen)
+            if loss <= WITHIN:
+                yield from self.finished(found, otherwise=False)
 
     def _downhill(self, path: Datapath, seen: Graded, odd_first: bool = False) -> Iterator[Found]:
         """The way down at the ends of the range, then by moves that add and remove as well, or by these first; none
