@@ -325,7 +325,7 @@ std::map<std::string, std::vector<std::string>> layout() {
     return {{"kernels", {MMAPROBE_KERNELS(MMAPROBE_QUOTE)}}, {"fused", {MMAPROBE_FUSED(MMAPROBE_QUOTE)}},
             {"chain", {MMAPROBE_CHAIN(MMAPROBE_QUOTE)}},     {"two_stage", {MMAPROBE_TWO_STAGE(MMAPROBE_QUOTE)}},
             {"grouped", {MMAPROBE_GROUPED(MMAPROBE_QUOTE)}}, {"exact_sum", {MMAPROBE_EXACT_SUM(MMAPROBE_QUOTE)}},
-            {"pairs", {MMAPROBE_PAIRS(MMAPROBE_QUOTE)}},     {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}},
+            {"pairs", {MMAPROBE_PAIRS(MMAPROBE_QUOTE)}}, {"short_sums", {MMAPROBE_SHORT_SUMS(MMAPROBE_QUOTE)}},     {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}},
             {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},   {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}},
             {"encode", {MMAPROBE_ENCODE(MMAPROBE_QUOTE)}},   {"PRODUCT", {MMAPROBE_PRODUCT(MMAPROBE_QUOTE)}},
             {"LOAD_C", {MMAPROBE_LOAD_C(MMAPROBE_QUOTE)}},   {"ZERO", {MMAPROBE_ZERO(MMAPROBE_QUOTE)}},
