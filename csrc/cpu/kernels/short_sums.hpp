@@ -26,19 +26,22 @@ inline Form form_of(int bytes, i64 exponent_bits) {
     return bytes == 4 ? Form::F32 : exponent_bits == 8 ? Form::BF16 : Form::F16;
 }
 
-// How items become binary32 numbers, and their subnormals others.
+// How items become binary32 numbers, by way of binary16 where they are narrow, and their subnormals others.
 struct Reader {
     Reading reading;
-    int bytes;
-    bool ieee_half, top;
-    float power;  // of two, from the code's bits as those of a binary32
-    u32 special;  // the bits that make a number special
+    int bytes, left, right;  // how a narrow item's bits become those of a binary16
+    bool half, top, patched;
+    float power;  // of two: a narrow item's value by the binary16's
+    u32 finite, special;  // the largest finite item, and the bits that make a binary16 special
     i32 least, normal, kept;  // the lowest exponent; the least normal number; bits of a subnormal that are read
 
     explicit Reader(const OperandRow& o)
-        : reading(o), bytes(int(o[OperandRow::bytes])), ieee_half(bytes == 2 && o[OperandRow::exponent_bits] == 5),
-          top(bytes == 2 && o[OperandRow::exponent_bits] == 8), power(ldexpf(1, 127 - reading.bias)),
-          special(reading.infinity == ~u32(0) ? 0x7FC00000 : 0x7F800000), least(i32(o[OperandRow::min_exponent])),
+        : reading(o), bytes(int(o[OperandRow::bytes])), left(15 - reading.sign),
+          right(5 - int(o[OperandRow::exponent_bits])), half(bytes == 2 && right == 0),
+          top(bytes == 2 && o[OperandRow::exponent_bits] == 8), patched(right || reading.infinity == ~u32(0)),
+          power(ldexpf(1, 15 - reading.bias)),
+          finite(reading.infinity == ~u32(0) ? reading.nan_above : reading.infinity - 1),
+          special(reading.infinity == ~u32(0) ? 0x7E00 : 0x7C00), least(i32(o[OperandRow::min_exponent])),
           normal((least + 127) << 23),
           kept(o[OperandRow::flush] == KEEP      ? -1
                : o[OperandRow::flush] == TO_ZERO ? 0
@@ -51,13 +54,15 @@ struct Reader {
     }
     MMAPROBE_HD F32s read(const void* base, i64 at) const {
         if (bytes == 4) return flushed(load<F32s>(static_cast<const float*>(base) + at));
-        if (ieee_half) return flushed(from_half(static_cast<const uint16_t*>(base) + at));
+        if (half) return flushed(from_half(static_cast<const uint16_t*>(base) + at));
         const U32s code = fused::load_codes(bytes, base, at);
         if (top) return flushed(F32s(code << 16));
-        const U32s absolute = code & reading.magnitude, sign = (code >> reading.sign & 1) << 31;
-        const u32 finite = reading.infinity == ~u32(0) ? reading.nan_above : reading.infinity - 1;
-        const U32s size = U32s(F32s(absolute << (23 - reading.fraction_bits)) * splat_float(power));
-        return flushed(F32s(size | sign | (less(splat<U32s>(finite), absolute) & special)));
+        U32s bits = code << left;
+        if (right) bits = ((bits & 0x7FFF) >> right) | (bits & 0x8000);
+        if (patched) bits |= less(splat<U32s>(finite), code & reading.magnitude) & special;
+        uint16_t halves[LANES];
+        narrow(halves, bits);
+        return flushed(from_half(halves) * splat_float(power));
     }
 };
 
@@ -68,6 +73,7 @@ struct Rules {
     i32 label_offset, zero_label, cutoff;
     bool flush, by_cause;
     i32 code, factor_code;  // NaNs, as binary32 numbers
+    i32 read_on;  // the bits of a result that the next step reads
     const i64* order;
 
     Rules(const i64* program, const Header& h, const ShortRow& r)
@@ -79,7 +85,7 @@ struct Rules {
           cutoff(i32(smaller(r[ShortRow::cutoff], 1 << 20))), flush(r[ShortRow::flush]),
           by_cause(h[Header::nan] == CAUSE), code(wide_code(u32(h[Header::nan_code]))),
           factor_code(by_cause ? wide_code(u32(h[Header::factor_code])) : code),
-          order(program + r[ShortRow::order]) {}
+          read_on(form == Form::BF16 ? i32(0xFFFF0000) : -1), order(program + r[ShortRow::order]) {}
 
     i32 wide_code(u32 narrow) const {
         if (form == Form::F32) return i32(narrow);
@@ -94,42 +100,46 @@ struct Side {
     bool special;
 
     // `count` items from item `at` of base on; written up to a multiple of LANES.
-    void decode(const Reader& r, const void* base, i64 at, int count) {
-        const Labels least = all_labels(r.least), none = all_labels(NONE);
+    void decode(const Reader& r, const void* base, i64 at, i64 count) {
         Mask found = {};
-        for (int i = 0; i < count; i += LANES) {
+        i64 i = 0;
+        for (; i + LANES <= count; i += LANES) found |= put(r, i, r.read(base, at + i));
+        if (i < count) {
             char rest[4 * LANES] = {};
-            const bool whole_one = count - i >= LANES;
-            if (!whole_one) memcpy(rest, static_cast<const char*>(base) + (at + i) * r.bytes, size_t((count - i) * r.bytes));
-            const F32s x = whole_one ? r.read(base, at + i) : r.read(rest, 0);
-            const Labels exponent = larger_label(exponent_of(x), least);
-            const Mask special_one = where_special(x);
-            found |= special_one;
-            store(value + i, choose(special_one, x, significand_at(x, exponent)));
-            store(label + i, choose_label(where_some(x), exponent, none));
+            memcpy(rest, static_cast<const char*>(base) + (at + i) * r.bytes, size_t((count - i) * r.bytes));
+            found |= put(r, i, r.read(rest, 0));
         }
         special = any_lane(found);
     }
+
+private:
+    MMAPROBE_HD Mask put(const Reader& r, i64 i, F32s x) const {
+        const Labels exponent = larger_label(exponent_of(x), all_labels(r.least));
+        const Mask is_special = where_special(x);
+        store(value + i, choose(is_special, x, significand_at(x, exponent)));
+        store(label + i, choose_label(where_some(x), exponent, all_labels(NONE)));
+        return is_special;
+    }
 };
 
-// Four registers of results: item k of either side of register i.
+// Four registers of results: a lane's items of either side of register i.
 template <bool GROUPS>
 struct Pairs {
     const Side &a, &b;
-    int k;
-    int group;  // items of a group, or of a column
+    i64 column;  // where b's items begin
+    i64 items;   // of a group, or of a column
 
-    MMAPROBE_HD int at_a(int i, int lane) const {
-        return (GROUPS ? i / fused::PARTS * group : 0) + lane * ROWS + i % fused::PARTS * LANES;
+    MMAPROBE_HD i64 at_a(int i, i64 lane) const {
+        return (GROUPS ? i / fused::PARTS * items : 0) + lane * ROWS + i % fused::PARTS * LANES;
     }
-    MMAPROBE_HD int at_b(int i, int lane) const {
-        return GROUPS ? at_a(i, lane) : k + i / fused::PARTS * group + lane;
+    MMAPROBE_HD i64 at_b(int i, i64 lane) const {
+        return GROUPS ? at_a(i, lane) : column + i / fused::PARTS * items + lane;
     }
-    MMAPROBE_HD F32s a_value(int i, int lane) const { return load<F32s>(a.value + at_a(i, lane)); }
-    MMAPROBE_HD F32s b_value(int i, int lane) const {
+    MMAPROBE_HD F32s a_value(int i, i64 lane) const { return load<F32s>(a.value + at_a(i, lane)); }
+    MMAPROBE_HD F32s b_value(int i, i64 lane) const {
         return GROUPS ? load<F32s>(b.value + at_b(i, lane)) : broadcast(F32s{}, b.value[at_b(i, lane)]);
     }
-    MMAPROBE_HD Labels label(int i, int lane) const {
+    MMAPROBE_HD Labels label(int i, i64 lane) const {
         const Labels x = load<Labels>(a.label + at_a(i, lane));
         return x + (GROUPS ? load<Labels>(b.label + at_b(i, lane)) : broadcast_label(b.label[at_b(i, lane)]));
     }
@@ -137,13 +147,12 @@ struct Pairs {
 
 // C as an item of its own.
 struct Addend {
-    F32s value;
-    Labels exponent, label;
+    Parted value;
+    Labels label;
 
-    MMAPROBE_HD Addend(const Rules& r, F32s c)
-        : exponent(larger_label(exponent_of(c), all_labels(r.c.least))),
-          label(choose_label(where_some(c), exponent + all_labels(r.label_offset), all_labels(r.zero_label))) {
-        value = significand_at(c, exponent);
+    MMAPROBE_HD Addend(const Rules& r, F32s c) : value(part_of(c)) {
+        const Labels shown = larger_label(value.exponent, all_labels(r.c.least)) + all_labels(r.label_offset);
+        label = choose_label(where_some(c), shown, all_labels(r.zero_label));
     }
 };
 
@@ -153,21 +162,26 @@ MMAPROBE_HD I32s cut(F32s x, Labels n) {
     return whole<TO>(x, larger_label(n, all_labels(LEAST_POWER)));
 }
 
+// What an infinity or a NaN among C makes of a step's result d where its products are finite.
+MMAPROBE_HD F32s with_special_c(const Rules& r, F32s c, F32s d) {
+    const I32s kept = r.by_cause ? I32s(c) | 0x00400000 : splat_int(r.code);
+    return F32s(choose(where_special(c), choose(where_nan(c), kept, I32s(c)), I32s(d)));
+}
+
 // What the infinities and NaNs of a step make of its result d.
 template <class P>
 MMAPROBE_HD F32s with_specials(const Rules& r, const P& pairs, int i, const i64* lanes, F32s c, F32s d) {
     F32s sum = {};
     Mask factors = {};
     for (int k = 0; k < r.step; ++k) {
-        const F32s x = pairs.a_value(i, int(lanes[k])), y = pairs.b_value(i, int(lanes[k]));
+        const F32s x = pairs.a_value(i, lanes[k]), y = pairs.b_value(i, lanes[k]);
         sum = multiply_add(x, y, sum);
         factors |= where_nan(x) | where_nan(y);
     }
-    const F32s all = sum + c;
-    const I32s code = splat_int(r.code), kept = r.by_cause ? I32s(c) | 0x00400000 : code;
-    I32s out = choose(where_special(sum) | where_special(c), choose(where_nan(all), code, I32s(all)), I32s(d));
-    out = choose(where_nan(c), kept, out);
-    out = choose(where_nan(sum), code, out);
+    const F32s all = choose(where_nan(c), F32s{}, sum + c);  // of infinities; a NaN C is dealt with already
+    const I32s code = splat_int(r.code);
+    I32s out = choose(where_special(sum) & where_special(all), I32s(all), I32s(with_special_c(r, c, d)));
+    out = choose(where_nan(sum) | where_nan(all), code, out);
     return F32s(choose(factors, splat_int(r.factor_code), out));
 }
 
@@ -181,31 +195,29 @@ MMAPROBE_APART F32s subnormal(I32s sum, Labels n) {
 }
 
 // The sum in units of 2^(label - F), of the frame's sign where it is positive, rounded to what the next step takes.
+template <bool HALF>
 MMAPROBE_HD F32s rounded(const Rules& r, I32s sum, Labels label, I32s frame) {
     const Labels n = label - all_labels(r.fraction_bits);
-    if (r.form == Form::F16) {
+    if (HALF) {
         const F32s cut = to_float_towards_zero(sum);  // odd where bits fell out, so that the next rounding sees them
         const F32s odd = F32s(choose(where_set(truncate(cut) ^ sum), I32s(cut) | 1, I32s(cut)) ^ frame);
         uint16_t codes[LANES];
-        to_half(codes, times_power_of(odd, n));
+        to_half(codes, times_power_of(odd, larger_label(n, all_labels(LEAST_POWER)), where_set(sum)));
         return from_half(codes) + 0.0f;
     }
     const F32s value = nearest_of(sum);
-    I32s d = I32s(times_power_of(F32s(I32s(value) ^ frame), n));
-    const Mask tiny = where_below(exponent_of(value) + n, all_labels(-126));
-    if (r.flush) {
-        d = zero_where(tiny, d);
-    } else {
-        const Mask below = tiny & where_some(value);
+    const Labels exponent = exponent_of(value) + n, least = all_labels(-126);
+    F32s d = times_power_of(F32s(I32s(value) ^ frame), n, where_reached(exponent, least));
+    if (!r.flush) {
+        const Mask tiny = where_below(exponent, least) & where_set(sum);
         const I32s minus = frame >> 31;
-        if (any_lane(below)) d = choose(below, I32s(subnormal((sum ^ minus) - minus, n)), d);
-        d = I32s(F32s(d) + 0.0f);
+        if (any_lane(tiny)) d = choose(tiny, subnormal((sum ^ minus) - minus, n) + 0.0f, d);
     }
-    return F32s(r.form == Form::BF16 ? d & i32(0xFFFF0000) : d);
+    return F32s(I32s(d) & r.read_on);
 }
 
 // The sums of four registers: all products and C in the frame of C's sign.
-template <int STEP, class P>
+template <bool HALF, int STEP, class P>
 MMAPROBE_HD void framed_sums(const Rules& r, const P& pairs, const i64* lanes, F32s* c) {
     constexpr int MOST = STEP ? STEP : MOST_STEP;
     const int step = STEP ? STEP : r.step;
@@ -217,23 +229,23 @@ MMAPROBE_HD void framed_sums(const Rules& r, const P& pairs, const i64* lanes, F
         label[i] = addend.label;
 #pragma GCC unroll 4
         for (int k = 0; k < step; ++k) {
-            labels[k][i] = pairs.label(i, int(lanes[k]));
+            labels[k][i] = pairs.label(i, lanes[k]);
             label[i] = larger_label(label[i], labels[k][i]);
         }
         frame[i] = I32s(c[i]) & i32(0x80000000);
         up[i] = all_labels(r.fraction_bits) - label[i];
-        sum[i] = cut<Towards::ZERO>(F32s(I32s(addend.value) ^ frame[i]), addend.exponent + up[i]);
+        sum[i] = cut<Towards::ZERO>(F32s(I32s(addend.value.significand) ^ frame[i]), addend.value.exponent + up[i]);
     }
 #pragma GCC unroll 4
     for (int k = 0; k < step; ++k)
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) {
-            const F32s product = pairs.a_value(i, int(lanes[k])) * pairs.b_value(i, int(lanes[k]));
+            const F32s product = pairs.a_value(i, lanes[k]) * pairs.b_value(i, lanes[k]);
             const F32s x = F32s(I32s(product) ^ frame[i]);
             sum[i] += cut<Towards::ZERO>(x, labels[k][i] + up[i]) + (I32s(x) >> 31);
         }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) c[i] = rounded(r, sum[i], label[i], frame[i]);
+    for (int i = 0; i < 4; ++i) c[i] = rounded<HALF>(r, sum[i], label[i], frame[i]);
 }
 
 // A part's sum, in units of 2^(label - F).
@@ -249,20 +261,20 @@ MMAPROBE_HD Part sum_part(const Rules& r, const P& pairs, int i, const i64* lane
     Part out{I32s{}, all_labels(4 * NONE)};
 #pragma GCC unroll 4
     for (int k = 0; k < length; ++k) {
-        labels[k] = pairs.label(i, int(lanes[k]));
+        labels[k] = pairs.label(i, lanes[k]);
         out.label = larger_label(out.label, labels[k]);
     }
     const Labels up = all_labels(r.fraction_bits) - out.label;
 #pragma GCC unroll 4
     for (int k = 0; k < length; ++k) {
-        const F32s product = pairs.a_value(i, int(lanes[k])) * pairs.b_value(i, int(lanes[k]));
+        const F32s product = pairs.a_value(i, lanes[k]) * pairs.b_value(i, lanes[k]);
         out.sum += cut<Towards::DOWN>(product, labels[k] + up);
     }
     return out;
 }
 
 // The sums of four registers: those of the parts, and C, cut downward.
-template <int PARTS, int LENGTH, class P>
+template <bool HALF, int PARTS, int LENGTH, class P>
 MMAPROBE_HD void sums_of_parts(const Rules& r, const P& pairs, const i64* lanes, F32s* c) {
     constexpr int MOST = PARTS ? PARTS : MOST_STEP;
     const int parts = PARTS ? PARTS : r.parts, length = LENGTH ? LENGTH : r.step / r.parts;
@@ -276,23 +288,24 @@ MMAPROBE_HD void sums_of_parts(const Rules& r, const P& pairs, const i64* lanes,
         const Addend addend(r, c[i]);
         Labels label = addend.label;
         for (int p = 0; p < parts; ++p) label = larger_label(label, part[p][i].label);
-        const Mask dropped = where_below(addend.label, label - all_labels(r.cutoff));
-        const Labels up = addend.exponent + (all_labels(r.fraction_bits) - label);
-        I32s sum = zero_where(dropped, cut<Towards::DOWN>(addend.value, up));
+        const Mask near = where_reached(addend.label, label - all_labels(r.cutoff));
+        const Labels up = addend.value.exponent + (all_labels(r.fraction_bits) - label);
+        I32s sum = only_where(near, cut<Towards::DOWN>(addend.value.significand, up));
         for (int p = 0; p < parts; ++p) sum += floor_shift_by(part[p][i].sum, label - part[p][i].label);
-        c[i] = rounded(r, sum, label, I32s{});
+        c[i] = rounded<HALF>(r, sum, label, I32s{});
     }
 }
 
 // A step's form: PARTS parts of LENGTH lanes, or none and LENGTH lanes in one; LENGTH 0: known at run time only.
-template <bool FRAMED, int PARTS, int LENGTH>
+template <bool FRAMED, int PARTS, int LENGTH, bool HALF = false>
 struct Shape {
+    using Narrow = Shape<FRAMED, PARTS, LENGTH, true>;
     template <class P>
     MMAPROBE_HD static void sums(const Rules& r, const P& pairs, const i64* lanes, F32s* c) {
         if constexpr (FRAMED)
-            framed_sums<LENGTH>(r, pairs, lanes, c);
+            framed_sums<HALF, LENGTH>(r, pairs, lanes, c);
         else
-            sums_of_parts<PARTS, LENGTH>(r, pairs, lanes, c);
+            sums_of_parts<HALF, PARTS, LENGTH>(r, pairs, lanes, c);
     }
 };
 
@@ -320,10 +333,12 @@ struct Call {
         for (int first = 0; first < r.k; first += r.step) {
             const i64* const lanes = r.order + first;
             const F32s before[4] = {c[0], c[1], c[2], c[3]};
-            const Mask special = where_special(c[0]) | where_special(c[1]) | where_special(c[2]) | where_special(c[3]);
+            const bool special = any_special(c);
             S::sums(r, pairs, lanes, c);
-            if (a.special | b.special | any_lane(special))
+            if (a.special | b.special)
                 for (int i = 0; i < 4; ++i) c[i] = with_specials(r, pairs, i, lanes, before[i], c[i]);
+            else if (special)
+                for (int i = 0; i < 4; ++i) c[i] = with_special_c(r, before[i], c[i]);
         }
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i)
@@ -333,11 +348,11 @@ struct Call {
     void tiles() {
         const i64 strips = (call.m + STRIP - 1) / STRIP, n = call.n, items = n * r.k;
         for (i64 tile = 0; tile < call.count; ++tile) {
-            b.decode(r.b, call.b, tile * items, int(items));
+            b.decode(r.b, call.b, tile * items, items);
             for (i64 strip = tile * strips; strip < (tile + 1) * strips; ++strip) {
                 a.decode(r.a, call.a, strip * r.k * ROWS, r.k * ROWS);
                 for (i64 i = 0; i < n; i += BLOCK)
-                    block(Pairs<false>{a, b, int(i) * r.k, r.k}, (strip * n + i) * ROWS,
+                    block(Pairs<false>{a, b, i * r.k, r.k}, (strip * n + i) * ROWS,
                           int(smaller(n - i, BLOCK)) * fused::PARTS);
             }
         }
@@ -345,22 +360,27 @@ struct Call {
 
     void groups() {
         for (i64 g = 0; g < call.count; g += BLOCK) {
-            const int live = int(smaller(call.count - g, BLOCK)), items = r.k * ROWS;
+            const i64 live = smaller(call.count - g, BLOCK), items = r.k * ROWS;
             a.decode(r.a, call.a, g * items, live * items);
             b.decode(r.b, call.b, g * items, live * items);
-            block(Pairs<true>{a, b, 0, items}, g * ROWS, live * fused::PARTS);
+            block(Pairs<true>{a, b, 0, items}, g * ROWS, int(live) * fused::PARTS);
         }
     }
 };
 
 template <class S>
-bool run(const LayoutCall& call, const Rules& r) {
+bool run_with(const LayoutCall& call, const Rules& r) {
     const size_t a = size_t(BLOCK * r.k * ROWS), b = size_t((call.n + BLOCK) * r.k + LANES) + a;
     const std::unique_ptr<float[]> values(new float[a + b]());
     const std::unique_ptr<LabelItem[]> labels(new LabelItem[a + b]());
     Call<S> c{call, r, {values.get(), labels.get(), false}, {values.get() + a, labels.get() + a, false}};
     call.n ? c.tiles() : c.groups();
     return true;
+}
+
+template <class S>
+bool run(const LayoutCall& call, const Rules& r) {
+    return r.form == Form::F16 ? run_with<typename S::Narrow>(call, r) : run_with<S>(call, r);
 }
 
 // The shapes that there are instructions of have code of their own.

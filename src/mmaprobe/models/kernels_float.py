@@ -230,7 +230,7 @@ def _short_sums_fit(path: Datapath, bits: int, c: Term) -> bool:
     a, b = formats.get(path.a), formats.get(path.b)
     plain = all(
         fmt.is_float and fmt.signed and fmt.subnormal and fmt.container_bits <= 16 and not fmt.padding
-        and fmt.nan != "negative_zero" and (fmt.container_bits == 8 or fmt.name in ("f16", "bf16"))
+        and fmt.nan != "negative_zero" and ((fmt.exponent_bits <= 5 and fmt.fraction_bits <= 10) or fmt.name == "bf16")
         for fmt in (a, b)
     )  # fmt: skip
     if not plain or path.d not in ("f32", "f16", "bf16") or path.c != path.d or path.k > MOST_LANES:
