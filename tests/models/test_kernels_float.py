@@ -46,7 +46,7 @@ CASES = {
     "chain f32 RZ": chain("f32", 16, "RZ"), "chain f32": chain("f32", 1),
     **{name: DATAPATHS[name] for name in ("CDNA1 f16", "CDNA1 bf16", "CDNA3 bf16", "CDNA3 fp8", "mxf4nvf4")},
     **{f"CDNA2 {name}": datapath_for("gfx90a", instruction(form, "gfx90a")) for name, form in CDNA2.items()},
-    **{name: datapath_for(architecture, instruction(form, architecture)) for name, (form, architecture) in RDNA.items()},
+    **{name: datapath_for(where, instruction(form, where)) for name, (form, where) in RDNA.items()},
     "CDNA3 tf32": replace(DATAPATHS["CDNA3 bf16"], a="tf32", b="tf32"),
     "mxf4": replace(NVFP4, scale=Scale("ue8m0", 32, "group")),
 }  # fmt: skip

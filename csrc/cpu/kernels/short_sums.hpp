@@ -26,43 +26,56 @@ inline Form form_of(int bytes, i64 exponent_bits) {
     return bytes == 4 ? Form::F32 : exponent_bits == 8 ? Form::BF16 : Form::F16;
 }
 
+enum class Way { WORD, HALF, TOP, NARROW };  // a binary32; a binary16; the top of a binary32; less than a binary16
+
 // How items become binary32 numbers, by way of binary16 where they are narrow, and their subnormals others.
 struct Reader {
     Reading reading;
     int bytes, left, right;  // how a narrow item's bits become those of a binary16
-    bool half, top, patched;
+    Way way;
+    bool patched;
     float power;  // of two: a narrow item's value by the binary16's
     u32 finite, special;  // the largest finite item, and the bits that make a binary16 special
     i32 least, normal, kept;  // the lowest exponent; the least normal number; bits of a subnormal that are read
 
     explicit Reader(const OperandRow& o)
         : reading(o), bytes(int(o[OperandRow::bytes])), left(15 - reading.sign),
-          right(5 - int(o[OperandRow::exponent_bits])), half(bytes == 2 && right == 0),
-          top(bytes == 2 && o[OperandRow::exponent_bits] == 8), patched(right || reading.infinity == ~u32(0)),
-          power(ldexpf(1, 15 - reading.bias)),
+          right(5 - int(o[OperandRow::exponent_bits])),
+          way(bytes == 4                                        ? Way::WORD
+              : bytes == 2 && right == 0                        ? Way::HALF
+              : bytes == 2 && o[OperandRow::exponent_bits] == 8 ? Way::TOP
+                                                                : Way::NARROW),
+          patched(right || reading.infinity == ~u32(0)), power(ldexpf(1, 15 - reading.bias)),
           finite(reading.infinity == ~u32(0) ? reading.nan_above : reading.infinity - 1),
           special(reading.infinity == ~u32(0) ? 0x7E00 : 0x7C00), least(i32(o[OperandRow::min_exponent])),
-          normal((least + 127) << 23),
-          kept(o[OperandRow::flush] == KEEP      ? -1
-               : o[OperandRow::flush] == TO_ZERO ? 0
-                                                 : i32(0x80000000)) {}
+          normal((least + 127) << 23), kept(o[OperandRow::flush] == KEEP      ? -1
+                                            : o[OperandRow::flush] == TO_ZERO ? 0
+                                                                              : i32(0x80000000)) {}
 
-    MMAPROBE_HD F32s flushed(F32s x) const {
-        if (kept == -1) return x;
-        const Mask small = where_less(I32s(x) & 0x7FFFFFFF, splat_int(normal));
-        return F32s(choose(small, I32s(x) & kept, I32s(x)));
-    }
-    MMAPROBE_HD F32s read(const void* base, i64 at) const {
-        if (bytes == 4) return flushed(load<F32s>(static_cast<const float*>(base) + at));
-        if (half) return flushed(from_half(static_cast<const uint16_t*>(base) + at));
+    template <Way WAY>
+    MMAPROBE_HD F32s number(const void* base, i64 at) const {
+        if (WAY == Way::WORD) return load<F32s>(static_cast<const float*>(base) + at);
+        if (WAY == Way::HALF) return from_half(static_cast<const uint16_t*>(base) + at);
+        if (WAY == Way::TOP) return F32s(widen(static_cast<const uint16_t*>(base) + at) << 16);
         const U32s code = fused::load_codes(bytes, base, at);
-        if (top) return flushed(F32s(code << 16));
         U32s bits = code << left;
         if (right) bits = ((bits & 0x7FFF) >> right) | (bits & 0x8000);
         if (patched) bits |= less(splat<U32s>(finite), code & reading.magnitude) & special;
         uint16_t halves[LANES];
         narrow(halves, bits);
-        return flushed(from_half(halves) * splat_float(power));
+        return from_half(halves) * splat_float(power);
+    }
+    template <Way WAY>
+    MMAPROBE_HD F32s read(const void* base, i64 at) const {
+        const F32s x = number<WAY>(base, at);
+        if (kept == -1) return x;
+        const Mask small = where_less(I32s(x) & 0x7FFFFFFF, splat_int(normal));
+        return F32s(choose(small, I32s(x) & kept, I32s(x)));
+    }
+    MMAPROBE_HD F32s read_c(const void* base, i64 at) const {
+        return way == Way::WORD   ? read<Way::WORD>(base, at)
+               : way == Way::HALF ? read<Way::HALF>(base, at)
+                                  : read<Way::TOP>(base, at);
     }
 };
 
@@ -101,18 +114,27 @@ struct Side {
 
     // `count` items from item `at` of base on; written up to a multiple of LANES.
     void decode(const Reader& r, const void* base, i64 at, i64 count) {
+        switch (r.way) {
+            case Way::HALF: return decode_as<Way::HALF>(r, base, at, count);
+            case Way::TOP: return decode_as<Way::TOP>(r, base, at, count);
+            default: return decode_as<Way::NARROW>(r, base, at, count);
+        }
+    }
+
+private:
+    template <Way WAY>
+    void decode_as(const Reader r, const void* base, i64 at, i64 count) {
         Mask found = {};
         i64 i = 0;
-        for (; i + LANES <= count; i += LANES) found |= put(r, i, r.read(base, at + i));
+        for (; i + LANES <= count; i += LANES) found |= put(r, i, r.read<WAY>(base, at + i));
         if (i < count) {
             char rest[4 * LANES] = {};
             memcpy(rest, static_cast<const char*>(base) + (at + i) * r.bytes, size_t((count - i) * r.bytes));
-            found |= put(r, i, r.read(rest, 0));
+            found |= put(r, i, r.read<WAY>(rest, 0));
         }
         special = any_lane(found);
     }
 
-private:
     MMAPROBE_HD Mask put(const Reader& r, i64 i, F32s x) const {
         const Labels exponent = larger_label(exponent_of(x), all_labels(r.least));
         const Mask is_special = where_special(x);
@@ -127,7 +149,7 @@ template <bool GROUPS>
 struct Pairs {
     const Side &a, &b;
     i64 column;  // where b's items begin
-    i64 items;   // of a group, or of a column
+    i64 items;  // of a group, or of a column
 
     MMAPROBE_HD i64 at_a(int i, i64 lane) const {
         return (GROUPS ? i / fused::PARTS * items : 0) + lane * ROWS + i % fused::PARTS * LANES;
@@ -316,7 +338,7 @@ struct Call {
     const Rules& r;
     Side a, b;
 
-    MMAPROBE_HD F32s load_c(i64 at) const { return r.c.read(call.c, at); }
+    MMAPROBE_HD F32s load_c(i64 at) const { return r.c.read_c(call.c, at); }
     MMAPROBE_HD void put(i64 at, F32s d) const {
         if (r.form == Form::F32) return store(static_cast<float*>(call.d) + at, d);
         uint16_t* const to = static_cast<uint16_t*>(call.d) + at;

@@ -32,7 +32,6 @@ from mmaprobe.parameters.datapath import (
 )
 
 
-
 class OperandOf(NamedTuple):
     """An operand whose row is placed: its format, and how it is read."""
 
@@ -196,11 +195,10 @@ def short_sums_rules(path: Datapath) -> Rules | None:
     ours: Node = Fused((*sums, addend), _short_result(path, to, flush), complement=not parts)
     if narrowed:
         ours = Exact((ours,), Encode("bf16", "RZ"))
-    product, special = Product(), path.special
-    nan = "cause" if special.nan == "cause" and special.quiet else "canonical"
-    rule = Special(nan, special.code, special.priority, special.quiet, special.signalling_first, special.factor_code)
-    plain = like(path, ours, order=path.order, product=product, **_flushed(path))
-    if not _nan_is_one(path) or not _codes_are_quiet(path) or path != replace(plain, special=rule):
+    plain = like(path, ours, order=path.order, **_flushed(path))
+    if path.special.nan == "cause" and path.special.quiet:
+        plain = replace(plain, special=replace(plain.special, nan="cause"))
+    if not _nan_is_one(path) or not _codes_are_quiet(path) or path != plain:
         return None
     return {
         "step": length, "parts": parts, "fraction_bits": bits, "label_offset": c.label_offset,

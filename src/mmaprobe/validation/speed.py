@@ -38,7 +38,6 @@ SMOKE_RESULTS = 1 << 10
 """Results of one call where it is only to be seen that it runs."""
 
 
-
 class Work(NamedTuple):
     """Operations for 16 results: of a mix, so many a term; others a step, a result, and an item that one result has for
     itself (what the results of a tile share is not counted)."""
@@ -60,7 +59,8 @@ ROOFS = {
 
 Of short sums a term is two labels added, their largest, a product, its power, its scaling, a cut and a sum; a step
 takes C apart, aligns, cuts and adds it, and rounds, scales and tests the sum; an item is converted, and taken apart
-into its label and a significand.  Counted by hand; a chain of the processor's own multiply-adds is bound by memory and has none.
+into its label and a significand.  Counted by hand; a chain of the processor's own multiply-adds is bound by memory and
+has none.
 """
 WIDE_EXPONENTS = 8
 """Exponent bits from which on a fused sum's terms outgrow floating point: the mix is then that of integers."""
