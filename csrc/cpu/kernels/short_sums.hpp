@@ -6,8 +6,8 @@
 //     s_p = sum_(k in p) floor(a_k b_k, E_p - F), E_p the largest label of its products;
 //     E = largest label of the s_p and C;            d = round(sum_p floor(s_p, E - F) + floor(c, E - F))
 //
-// Items are significands, below 2 in magnitude, and labels; sums are 32-bit integers. C is a binary32 number whatever its
-// format: NaNs keep their payload on top.
+// Items are significands, below 2 in magnitude, and labels; sums are 32-bit integers. C is a binary32 number whatever
+// its format: NaNs keep their payload on top.
 #pragma once
 #include <memory>
 
