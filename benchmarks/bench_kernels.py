@@ -35,6 +35,11 @@ FORMS = (
     ("sm_90a", "HMMA.16816.F32.BF16[bf16,bf16->f32]"),
     ("sm_90a", "HMMA.1688.F32.TF32[tf32,tf32->f32]"),
     ("sm_90a", "QGMMA.F32.E4M3.E4M3[e4m3,e4m3->f32,k32]"),
+    ("gfx1100", "WMMA.F16[f16,f16->f32,k16]"),
+    ("gfx1100", "WMMA.BF16[bf16,bf16->f32,k16]"),
+    ("gfx1100", "WMMA.F16[f16,f16->f16,k16]"),
+    ("gfx1201", "WMMA.F16.W32[f16,f16->f32,k16]"),
+    ("gfx1201", "WMMA.BF16.W32[bf16,bf16->bf16,k16]"),
 )
 KERNEL = program_rows.COLUMNS["header"].index("kernel")
 

@@ -1,7 +1,8 @@
-"""Kernels that compute in binary64 and binary32: chains, sums in two stages, scaled groups; equal to the stages."""
+"""Kernels of floats: chains, sums in two stages, scaled groups, short sums; equal to the stages."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -9,18 +10,18 @@ import pytest
 
 from cases.engine import DATAPATHS, MODES, C, batch
 from cases.engine_layout import run_groups, run_tiles, tiles_of
-from mmaprobe import _native
+from mmaprobe import _native, formats
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models import stages
-from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, PAIRS, TWO_STAGE, kernel
+from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, PAIRS, SHORT_SUMS, TWO_STAGE, kernel
 from mmaprobe.models.model import evaluate_tiles
-from mmaprobe.operands.batch import Batch
-from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Fused, Scale, Special
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Fused, Operand, Scale, Special
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbours
 
 BUILDS = _native.engine_builds()
-KERNELS = (CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS)
+KERNELS = (CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS, SHORT_SUMS)
 
 
 def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
@@ -30,23 +31,35 @@ def chain(name: str, k: int, rounding: str = "RNE") -> Datapath:
 
 
 CDNA2 = {"f16": "v_mfma_f32_16x16x16f16", "bf16": "v_mfma_f32_16x16x8bf16", "bf16_1k": "v_mfma_f32_16x16x16bf16_1k"}
+RDNA = {
+    "RDNA3 f16": ("v_wmma_f32_16x16x16_f16", "gfx1100"), "RDNA3 bf16": ("v_wmma_f32_16x16x16_bf16", "gfx1100"),
+    "RDNA3 packed f16": ("v_wmma_f16_16x16x16_f16", "gfx1100"),
+    "RDNA3 packed bf16": ("v_wmma_bf16_16x16x16_bf16", "gfx1100"), "RDNA3 pair": ("v_dot2_f32_bf16", "gfx1100"),
+    "RDNA4 f16": ("v_wmma_f32_16x16x16_f16", "gfx1201"), "RDNA4 bf16": ("v_wmma_f32_16x16x16_bf16{wave=64}", "gfx1201"),
+    "RDNA4 packed f16": ("v_wmma_f16_16x16x16_f16", "gfx1201"),
+    "RDNA4 packed bf16": ("v_wmma_bf16_16x16x16_bf16", "gfx1201"), "RDNA4 pair": ("v_dot2_f32_f16", "gfx1201"),
+    "RDNA4 four": ("v_dot4_f32_fp8_bf8", "gfx1201"), "RDNA4 fp8": ("v_wmma_f32_16x16x16_fp8_bf8", "gfx1201"),
+}  # fmt: skip
 NVFP4 = DATAPATHS["mxf4nvf4"]
 CASES = {
     "chain f64": chain("f64", 4), "chain f64 RD": chain("f64", 8, "RD"), "chain f64 RU": chain("f64", 3, "RU"),
     "chain f32 RZ": chain("f32", 16, "RZ"), "chain f32": chain("f32", 1),
     **{name: DATAPATHS[name] for name in ("CDNA1 f16", "CDNA1 bf16", "CDNA3 bf16", "CDNA3 fp8", "mxf4nvf4")},
     **{f"CDNA2 {name}": datapath_for("gfx90a", instruction(form, "gfx90a")) for name, form in CDNA2.items()},
+    **{name: datapath_for(where, instruction(form, where)) for name, (form, where) in RDNA.items()},
     "CDNA3 tf32": replace(DATAPATHS["CDNA3 bf16"], a="tf32", b="tf32"),
     "mxf4": replace(NVFP4, scale=Scale("ue8m0", 32, "group")),
 }  # fmt: skip
 
 
 def check(path: Datapath, mode: str, seed: int, m: int = 16, n: int = 8) -> None:
-    """Groups and tiles of the kernel are the stages'; without fused multiply-adds a chain has no kernel."""
+    """Groups and tiles of the kernel are the stages'; without fused multiply-adds a chain has no kernel, and without
+    conversions of binary16 a short sum that ends in it."""
     vectors = batch(path, mode, seed, 2 * m * n)
     groups = run_groups(path, vectors)
     if groups is None:
-        assert kernel(path) == CHAIN
+        assert kernel(path) == CHAIN or (kernel(path), path.d) == (SHORT_SUMS, "f16")
+        assert os.environ.get("MMAPROBE_ISA") == "baseline"
         return
     assert (groups == stages.evaluate(path, vectors)).all(), f"groups, {mode}, {path}"
     tiles = tiles_of(vectors, m, n)
@@ -65,15 +78,16 @@ def test_every_build_is_the_stages(name: str, build: str, monkeypatch: pytest.Mo
         check(CASES[name], mode, seed=1)
 
 
-@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "mxf4nvf4"])
+@pytest.mark.parametrize("name", ["chain f64", "CDNA3 bf16", "mxf4nvf4", "RDNA3 f16", "RDNA4 packed bf16"])
 @pytest.mark.parametrize(("m", "n"), [(8, 8), (64, 24), (1, 1), (40, 3)])
 def test_shapes_of_tiles(name: str, m: int, n: int) -> None:
     check(CASES[name], "clustered", seed=3, m=m, n=n)
 
 
 @pytest.mark.parametrize(
-    "name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "CDNA1 f16", "CDNA1 bf16", "CDNA2 f16", "mxf4nvf4"]
-)
+    "name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "CDNA1 f16", "CDNA1 bf16", "CDNA2 f16", "mxf4nvf4",
+             *(name for name in RDNA if name not in ("RDNA3 bf16", "RDNA4 bf16", "RDNA4 four"))]
+)  # fmt: skip
 def test_one_changed_field_is_honoured_or_interpreted(name: str) -> None:
     taken = refused = 0
     for _, _, path in neighbours(CASES[name]):
@@ -144,3 +158,54 @@ def test_exact_sums_whose_terms_cancel() -> None:
         for addend in (c, c - (rng.integers(0, 60, c.shape, np.uint32) << 23), np.full_like(c, 1 << 31)):
             close = replace(vectors, a=a, b=b, c=addend)
             assert (run_groups(path, close) == stages.evaluate(path, close)).all(), name
+
+
+def near(path: Datapath, exponent: int, count: int) -> Batch:
+    """Products and C near 2^exponent, or far from each other; many zeros of either sign, some special values."""
+    rng = np.random.default_rng(exponent & 0xFFF)
+    shape = (count, path.k)
+    a_exponent = rng.integers(-60, 60, shape)
+    b_exponent = exponent - a_exponent + rng.integers(-3, 4, shape) - rng.integers(0, 40, (count, 1))
+
+    def codes(name: str, exponents: Bits) -> Bits:
+        fmt = formats.get(name)
+        fields = np.clip(exponents + fmt.bias, 0, (1 << fmt.exponent_bits) - 2)
+        found = fields << fmt.fraction_bits | rng.integers(0, 1 << fmt.fraction_bits, fields.shape)
+        kind = rng.integers(0, 300, fields.shape)
+        found = np.where(kind < 40, 0, np.where(kind == 299, fmt.infinity_code or found, found))
+        found = np.where(kind == 298, (fmt.infinity_code or found) | rng.integers(0, 1 << fmt.fraction_bits, 1), found)
+        return (found | rng.integers(0, 2, fields.shape) << fmt.bits - 1).astype(fmt.dtype)
+
+    assert path.c is not None
+    c = codes(path.c, exponent + rng.integers(-40, 4, count))
+    return Batch(codes(path.a, a_exponent), codes(path.b, b_exponent), c)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("name", RDNA)
+def test_short_sums_at_the_ends_of_their_range(name: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results that are subnormal, flushed, rounded up to the least normal number, infinite, or signed zeros."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    path = CASES[name]
+    for exponent in (-150, -127, -125, -24, -14, 0, 15, 126):
+        vectors = near(path, exponent, 3000)
+        groups = run_groups(path, vectors)
+        if groups is None:
+            assert (path.d, build) == ("f16", "baseline")
+            return
+        assert (groups == stages.evaluate(path, vectors)).all(), exponent
+
+
+def test_a_short_sum_takes_its_lanes_in_order() -> None:
+    """Orders of steps differ in what they round away; so do operands that are flushed in another way."""
+    path = CASES["RDNA4 f16"]
+    rng = np.random.default_rng(5)
+    vectors = batch(path, "clustered", 9, 4000)
+    ascending = run_groups(replace(path, order=None), vectors)
+    for some in (None, tuple(map(int, rng.permutation(path.k))), path.order):
+        other = replace(path, order=some, operand_a=Operand("zero"), operand_c=Operand("zero"))
+        assert kernel(other) == SHORT_SUMS
+        found = run_groups(other, vectors)
+        assert (found == stages.evaluate(other, vectors)).all(), some
+        assert found is not None
+        assert some is None or (found != ascending).any()

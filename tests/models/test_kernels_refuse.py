@@ -21,6 +21,7 @@ from mmaprobe.models.kernels import (
     INTERPRETER,
     KERNELS,
     PAIRS,
+    SHORT_SUMS,
     TWO_STAGE,
     kernel,
 )
@@ -46,6 +47,8 @@ CASES = [
     (TWO_STAGE, DATAPATHS["CDNA3 bf16"]), (TWO_STAGE, DATAPATHS["CDNA3 fp8"]), (GROUPED, DATAPATHS["mxf4nvf4"]),
     (EXACT_SUM, DATAPATHS["CDNA1 f16"]),
     (PAIRS, datapath_for("gfx90a", instruction("v_mfma_f32_16x16x16f16", "gfx90a"))),
+    (SHORT_SUMS, datapath_for("gfx1100", instruction("v_wmma_f32_16x16x16_f16", "gfx1100"))),
+    (SHORT_SUMS, datapath_for("gfx1201", instruction("v_wmma_bf16_16x16x16_bf16", "gfx1201"))),
     (INTEGER_WRAPS, DATAPATHS["s8"]), (INTEGER_WRAPS, DATAPATHS["b1 xor"]),
     (INTEGER_SATURATES, DATAPATHS["s16 saturating"]),
 ]  # fmt: skip

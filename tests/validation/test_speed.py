@@ -25,7 +25,7 @@ def test_forms_have_distinct_datapaths() -> None:
 @pytest.mark.parametrize("number", sorted(ROOFS))
 def test_each_kernel_with_a_roof(number: int) -> None:
     """Every rate is there; a share is the engine's; two threads are asked for two roofs."""
-    for architecture in ("sm_90a", "sm_120a", "gfx942", "gfx908"):
+    for architecture in ("sm_90a", "sm_120a", "gfx942", "gfx908", "gfx1201"):
         found = next(((made, path) for made, path in forms(architecture) if kernel(path) == number), None)
         if found:
             break
@@ -39,7 +39,13 @@ def test_each_kernel_with_a_roof(number: int) -> None:
     assert speed.share == speed.engine / speed.roof
     double = measure(made, path, threads=2, smoke=True)
     assert double.roof == 2 * speed.roof
-    assert roof_rate(path) == speed.roof
+    assert roof_rate(path, made.m * made.n > 1) == speed.roof
+
+
+def test_items_of_vectors_are_work_of_their_own() -> None:
+    made, path = next(forms("gfx1100", "v_dot2_f32_f16"))
+    assert measure(made, path, smoke=True).roof == roof_rate(path, tiled=False)
+    assert (roof_rate(path, tiled=False) or 0) < 0.7 * (roof_rate(path) or 0)
 
 
 def test_where_no_kernel_is_there_is_no_native_figure() -> None:

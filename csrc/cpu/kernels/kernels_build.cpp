@@ -12,6 +12,7 @@ namespace MMAPROBE_BUILD {
 
 bool fused_sums(const LayoutCall& call);    // fused_build.cpp
 bool grouped_sums(const LayoutCall& call);  // grouped_build.cpp
+bool short_sums(const LayoutCall& call);    // short_build.cpp
 
 struct LayoutKernel {
     Kernel number;
@@ -28,6 +29,7 @@ static const LayoutKernel KERNELS[] = {
     {INTEGER_SATURATES, integers::saturates},
     {EXACT_SUM, exact_sum::evaluate},
     {PAIRS, pairs::evaluate},
+    {SHORT_SUMS, short_sums},
 };
 
 bool has_layout_kernel(const i64* program) {

@@ -91,8 +91,18 @@ class ProgramCheck {
             case baseline::PAIRS:
                 within(at, baseline::PairsRow::SIZE);
                 return divides(baseline::PairsRow{words + at}[baseline::PairsRow::step]);
+            case baseline::SHORT_SUMS: return short_sums(at);
             default: return;
         }
+    }
+    void short_sums(int64_t at) const {
+        using Row = baseline::ShortRow;
+        within(at, Row::SIZE);
+        const Row row{words + at};
+        divides(row[Row::step]);
+        need(row[Row::parts] >= 0 && (row[Row::parts] == 0 || row[Row::step] % row[Row::parts] == 0));
+        within(row[Row::order], (*this)[baseline::Header::k]);
+        for (int64_t i = 0; i < (*this)[baseline::Header::k]; ++i) lane(words[row[Row::order] + i]);
     }
     void divides(int64_t step) const { need(step >= 1 && (*this)[baseline::Header::k] % step == 0); }
 

@@ -16,6 +16,7 @@ from mmaprobe.models.kernels_float import (
     grouped_rules,
     like,
     pairs_rules,
+    short_sums_rules,
     two_stage_rules,
 )
 from mmaprobe.models.program_rows import COLUMNS, encode_row
@@ -33,12 +34,14 @@ from mmaprobe.parameters.datapath import (
 
 KERNELS = (
     "INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED", "CHAIN", "TWO_STAGE", "GROUPED", "EXACT_SUM",
-    "PAIRS",
+    "PAIRS", "SHORT_SUMS",
 )  # fmt: skip
-INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS = range(len(KERNELS))
+(
+    INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS, SHORT_SUMS,
+) = range(len(KERNELS))  # fmt: skip
 FLOAT_RULES = {
     CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules, EXACT_SUM: exact_sum_rules,
-    PAIRS: pairs_rules,
+    PAIRS: pairs_rules, SHORT_SUMS: short_sums_rules,
 }  # fmt: skip
 
 MOST_FRACTION_BITS = 28

@@ -9,10 +9,11 @@ any other value of it is refused.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from mmaprobe import formats
-from mmaprobe.models.program_rows import NEVER
+from mmaprobe.models.program_rows import NEVER, NO_LABEL
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -30,19 +31,33 @@ from mmaprobe.parameters.datapath import (
     Term,
 )
 
-Rules = dict[str, int | tuple[str, Operand]]
-"""Values of a row by column; an operand to be placed by its format and policy."""
+
+class OperandOf(NamedTuple):
+    """An operand whose row is placed: its format, and how it is read."""
+
+    format: str
+    operand: Operand = Operand()
+
+
+RuleValue = int | OperandOf | tuple[int, ...]
+"""A number, an operand, or lanes in order."""
+Rules = dict[str, RuleValue]
+"""Values of a row by column."""
 
 MOST_LANES = 256
 """Lanes of a vector at most (``MOST_K`` of ``csrc/cpu/kernels/fused_exact.hpp``)."""
 _MODES = ("RNE", "RZ", "RD", "RU")
+_STEP = 16
+"""Lanes of a short sum's step at most (``MOST_STEP`` of ``csrc/cpu/kernels/short_sums.hpp``)."""
 _GROUP = 16
 """Products of a group: the fewest that share a scale of NVIDIA's 4-bit formats."""
 _DOUBLE = 53
 """Bits of a binary64 significand."""
 _BELOW = 8
 """Fraction bits that a sum of products keeps more than C (CDNA3)."""
-_CARRY = ("f32", Operand())
+_CARRY = OperandOf("f32")
+_INTEGER = 30
+"""Bits of a magnitude that a sum of 32 bits always holds."""
 
 
 def like(path: Datapath, tree: Node, **fields: Any) -> Datapath:
@@ -160,6 +175,82 @@ def pairs_rules(path: Datapath) -> Rules | None:
     tree = Add(Accumulator(), _pairs(range(length), to), to)
     ours = like(path, tree, product=Product(to), operand_a=zeros, operand_b=zeros, operand_c=zeros)
     return {"step": length} if _nan_is_one(path) and path == ours else None
+
+
+def short_sums_rules(path: Datapath) -> Rules | None:
+    """Few products a step and C, in C's frame or floored in parts, rounded once (``kernels/short_sums.hpp``)."""
+    tree = path.tree
+    narrowed = isinstance(tree, Exact) and path.d == "bf16"
+    total = tree.terms[0] if isinstance(tree, Exact) and narrowed else tree
+    if not isinstance(total, Fused) or total.to is None or not isinstance(total.terms[-1].of, Accumulator):
+        return None
+    to, c, length = total.to, total.terms[-1], path.step_length
+    parts, bits = 0 if total.complement else len(total.terms) - 1, c.fraction_bits
+    if bits is None or length > _STEP or (parts and length % parts) or not _short_sums_fit(path, bits, c):
+        return None
+    sums = _downward(length, parts, bits) if parts else (Term(Products(tuple(range(length))), bits),)
+    rounding, cutoff = ("RD", c.cutoff) if parts else ("RZ", None)
+    addend = Term(Accumulator(), bits, rounding, c.zero_exponent, cutoff, c.label_offset)
+    flush = to.subnormals == "zero" and path.d != "f16"
+    ours: Node = Fused((*sums, addend), _short_result(path, to, flush), complement=not parts)
+    if narrowed:
+        ours = Exact((ours,), Encode("bf16", "RZ"))
+    plain = like(path, ours, order=path.order, **_flushed(path))
+    if path.special.nan == "cause" and path.special.quiet:
+        plain = replace(plain, special=replace(plain.special, nan="cause"))
+    if not _nan_is_one(path) or not _codes_are_quiet(path) or path != plain:
+        return None
+    return {
+        "step": length, "parts": parts, "fraction_bits": bits, "label_offset": c.label_offset,
+        "zero_exponent": NO_LABEL if c.zero_exponent is None else c.zero_exponent,
+        "cutoff": NEVER if cutoff is None else cutoff, "flush": int(flush),
+        "order": tuple(lane for lanes in path.steps for lane in lanes),
+    }  # fmt: skip
+
+
+def _downward(length: int, parts: int, bits: int) -> tuple[Term, ...]:
+    """The sums of the parts of a step, floored, each a term that is floored."""
+    size = length // parts
+    return tuple(
+        Term(Fused.alike((Products(tuple(range(first, first + size))),), bits, "RD"), bits, "RD")
+        for first in range(0, length, size)
+    )
+
+
+def _short_result(path: Datapath, to: Encode, flush: bool) -> Encode:
+    """How a step's sum is rounded: to d, or to binary32 of which bf16 takes the upper half."""
+    ends: dict[str, Any] = {"subnormals": "zero"} if flush else {"tininess": to.tininess}
+    return Encode("f32" if path.d == "bf16" else path.d, zero="positive", underflow="positive", **ends)
+
+
+def _short_sums_fit(path: Datapath, bits: int, c: Term) -> bool:
+    """Formats that the kernel reads, products that are binary32 numbers, sums of 32 bits."""
+    a, b = formats.get(path.a), formats.get(path.b)
+    plain = all(
+        fmt.is_float and fmt.signed and fmt.subnormal and fmt.container_bits <= 16 and not fmt.padding
+        and fmt.nan != "negative_zero" and ((fmt.exponent_bits <= 5 and fmt.fraction_bits <= 10) or fmt.name == "bf16")
+        for fmt in (a, b)
+    )  # fmt: skip
+    if not plain or path.d not in ("f32", "f16", "bf16") or path.c != path.d or path.k > MOST_LANES:
+        return False
+    if a.fraction_bits + b.fraction_bits + 2 > 24 or not -400 <= (c.zero_exponent or 0) <= 200:
+        return False
+    return -8 <= c.label_offset <= 8 and (path.step_length << bits + 2) + (1 << bits + 1 - min(c.label_offset, 0)) < (
+        1 << _INTEGER
+    )
+
+
+def _flushed(path: Datapath) -> dict[str, Operand]:
+    """The operands with what is done to their subnormals."""
+    return {name: Operand(getattr(path, name).subnormals) for name in ("operand_a", "operand_b", "operand_c")}
+
+
+def _codes_are_quiet(path: Datapath) -> bool:
+    """Whether the NaN codes of a datapath are quiet ones: conversions keep those."""
+    quiet, special = formats.get(path.d).quiet_bit, path.special
+    codes = (special.code, special.factor_code) if special.nan == "cause" else (special.code,)
+    infinity = formats.get(path.d).infinity_code or 0
+    return all(code & infinity == infinity and code & quiet for code in codes)
 
 
 def _pairs(lanes: range, to: Encode) -> Node:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mmaprobe.errors import UsageError
 from mmaprobe.models.bit_budget import addends, measured_budget
 from mmaprobe.models.kernels import FLOAT_RULES, FUSED, INTERPRETER, KERNELS, LEAST_ZERO_EXPONENT, kernel
+from mmaprobe.models.kernels_float import OperandOf, RuleValue
 from mmaprobe.models.nodes import lanes_below
 from mmaprobe.models.program_rows import (
     ABSENT,
@@ -384,15 +385,18 @@ class _Builder:
             "missing_columns": product.missing_columns,
         }
 
+    def _placed(self, value: RuleValue) -> int:
+        """What a column of rules says: a number, or where an operand's row or a list of lanes lies."""
+        if isinstance(value, int):
+            return value
+        return self.place(operand_row(*value) if isinstance(value, OperandOf) else value)
+
     def _kernel(self) -> dict[str, int]:
         """Who evaluates the program, and the row of rules that it asks for."""
         number, tree = kernel(self.datapath) if self.shared else INTERPRETER, self.datapath.tree
         if number in FLOAT_RULES:
             found = FLOAT_RULES[number](self.datapath) or {}
-            placed = {
-                name: value if isinstance(value, int) else self.place(operand_row(*value))
-                for name, value in found.items()
-            }
+            placed = {name: self._placed(value) for name, value in found.items()}
             return {"kernel": number, "rules": self.place(row(KERNELS[number].lower(), placed))}
         if number != FUSED or not isinstance(tree, Fused) or tree.to is None:
             return {"kernel": number, "rules": ABSENT}

@@ -40,6 +40,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "grouped": ("fraction_bits", "zero_exponent", "group", "underflow_positive"),
     "exact_sum": ("step", "grid", "carry"),
     "pairs": ("step",),
+    "short_sums": (
+        "step", "parts", "fraction_bits", "label_offset", "zero_exponent", "cutoff", "flush", "order",
+    ),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
     "ZERO": ("to",),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
 from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, TWO_STAGE, kernel
+from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, SHORT_SUMS, TWO_STAGE, kernel
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.models.program import Program, program
 from mmaprobe.parameters.datapath import Datapath
@@ -36,14 +37,30 @@ RESULTS = 1 << 17
 SMOKE_RESULTS = 1 << 10
 """Results of one call where it is only to be seen that it runs."""
 
-ROOFS: dict[int, tuple[str, float, float]] = {
-    FUSED: ("fused", 1, 45),
-    GROUPED: ("dots", 0.25, 115),
-    TWO_STAGE: ("other", 9, 55),
-}
-"""Operations for 16 results by kernel: the mix, how many of it a term, and other operations a result.
 
-Counted by hand; a chain of the processor's own multiply-adds is bound by memory and has none.
+class Work(NamedTuple):
+    """Operations for 16 results: of a mix, so many a term; others a step, a result, and an item that one result has for
+    itself (what the results of a tile share is not counted)."""
+
+    mix: str
+    term: float
+    result: float
+    step: float = 0
+    item: float = 0
+
+
+ROOFS = {
+    FUSED: Work("fused", 1, 45),
+    GROUPED: Work("dots", 0.25, 115),
+    TWO_STAGE: Work("other", 9, 55),
+    SHORT_SUMS: Work("other", 7, 0, step=18, item=8),
+}
+"""What a kernel cannot do without.
+
+Of short sums a term is two labels added, their largest, a product, its power, its scaling, a cut and a sum; a step
+takes C apart, aligns, cuts and adds it, and rounds, scales and tests the sum; an item is converted, and taken apart
+into its label and a significand.  Counted by hand; a chain of the processor's own multiply-adds is bound by memory and
+has none.
 """
 WIDE_EXPONENTS = 8
 """Exponent bits from which on a fused sum's terms outgrow floating point: the mix is then that of integers."""
@@ -92,7 +109,7 @@ def measure(made: Instruction, path: Datapath, threads: int = 1, smoke: bool = F
     form = TimedForm(made, path, "clustered" if "clustered" in families_for(made) else "uniform")
     clock = Stopwatch(threads, 0.0 if smoke else SECONDS)
     results = SMOKE_RESULTS if smoke else RESULTS
-    roof, names = roof_rate(path), (made.a, made.b, made.c, made.d, made.scale)
+    roof, names = roof_rate(path, made.m * made.n > 1), (made.a, made.b, made.c, made.d, made.scale)
     engine = compared = None
     if form.words is not None and has_kernel(form.words):
         engine = clock.rate(*form.engine_call(SMOKE_RESULTS if smoke else LAYOUT_RESULTS))
@@ -198,16 +215,16 @@ class Stopwatch:
         return time.perf_counter() - start
 
 
-def roof_rate(path: Datapath) -> float | None:
-    """Million dot products a second of one thread at the roof: 16 / (K terms + what 16 results take otherwise)."""
-    found = ROOFS.get(kernel(path))
-    if found is None:
+def roof_rate(path: Datapath, tiled: bool = True) -> float | None:
+    """Million dot products a second of one thread at the roof; ``tiled``: the results of a tile share their items."""
+    work = ROOFS.get(kernel(path))
+    if work is None:
         return None
-    mix, terms, others = found
-    if mix == "fused" and min(formats.get(name).exponent_bits for name in (path.a, path.b)) >= WIDE_EXPONENTS:
-        mix = "lane"
+    wide = min(formats.get(name).exponent_bits for name in (path.a, path.b)) >= WIDE_EXPONENTS
     times = _roof(isa())
-    return 16 / (path.k * terms * times[mix] + others * times["other"]) / 1e6
+    of_terms = times["lane" if work.mix == "fused" and wide else work.mix]
+    others = len(path.steps) * work.step + work.result + (0 if tiled else 2 * path.k * work.item)
+    return 16 / (path.k * work.term * of_terms + others * times["other"]) / 1e6
 
 
 @lru_cache(maxsize=4)
