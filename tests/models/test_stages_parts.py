@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -107,23 +106,21 @@ def test_infinities_and_nans(infinities: str, a: int, b: int, d: int) -> None:
     assert raw(one(replace(split, added="apart")), [a], [b], 0) == d
 
 
-def test_a_library_takes_the_smallest_first() -> None:
-    """Each product of parts in an instruction of its own, rounded: the order decides."""
-    split = Split("bf16", ("10", "00"), "RZ", "apart")
-    to = Encode(rounding="RNE")
-    chain = Datapath("f32", "f32", "f32", "f32", 2, Fma(Accumulator(), (0, 1), to), product=Product(split=split))
-    a, b, c = [f32(1 + 2**-8), f32(1 + 2**-8)], [f32(2**-16)] * 2, f32(1)
-    assert raw(chain, a, b, c) == f32(1 + 2**-15)  # 2^-24 is a tie with an even 1, twice
-    last = replace(chain, product=Product(split=replace(split, pairs=("00", "10"))))
-    assert raw(last, a, b, c) == f32(1 + 2**-15)
-    odd = f32(1 + 2**-23)
-    assert raw(chain, a, b, odd) == f32(1 + 2**-22 + 2**-15)  # 1 + 2^-23 + 2^-24 is a tie with an odd last place
-    beside = replace(chain, product=Product(split=replace(split, added="together")))
-    values = [Fraction(2) ** -24, Fraction(2) ** -16] * 2
-    total = Fraction(1) + Fraction(2) ** -23
-    for value in values:
-        total = Fraction(np.float32(float(total + value)).item())
-    assert raw(beside, a, b, odd) == f32(float(total))
+@pytest.mark.parametrize(
+    ("pairs", "added", "d"),
+    [
+        ("10 00", "apart", 1 + 2**-15 + 2**-22),  # 2^-24 is a tie with an even 1, twice
+        ("10 00", "together", 1 + 2**-15 + 2**-22 + 2**-23),  # the second with an odd 1 + 2^-16 + 2^-23
+        ("00 10", "apart", 1 + 2**-15 + 2**-22),  # two ties with an even sum
+        ("00 10", "together", 1 + 2**-15 + 2**-21),  # two ties with odd sums
+    ],
+)
+def test_a_chain_rounds_after_each_in_order(pairs: str, added: str, d: float) -> None:
+    """Two lanes of (1 + 2^-7) 2^-16 and 2^-24 onto 1: lane after lane, or all first ones first, as a library does."""
+    split = Split("bf16", tuple(pairs.split()), "RZ", added)  # type: ignore[arg-type]
+    chain = Fma(Accumulator(), (0, 1), Encode(rounding="RNE"))
+    path = Datapath("f32", "f32", "f32", "f32", 2, chain, product=Product(split=split))
+    assert raw(path, [f32(1 + 2**-7 + 2**-8)] * 2, [f32(2**-16)] * 2, f32(1)) == f32(d)
 
 
 PATHS = {
@@ -201,7 +198,7 @@ def test_the_neighbours_of_the_fields_are_other_functions_and_no_argument_claims
         if not any((engine.evaluate(each.datapath, v) != engine.evaluate(path, v)).any() for v in some)
     ]
     assert same == []
-    assert not any(argument(path, each) for each in neighbours(path))
+    assert not any(argument(path, each) for path in PATHS.values() for each in neighbours(path))
 
 
 def test_products_are_shared_by_datapaths_that_form_them_alike_alone() -> None:

@@ -63,14 +63,15 @@ def _columns(draw: Draw, path: Datapath) -> Change:
 
 
 def _parts(draw: Draw, path: Datapath) -> Change:
-    """Operands in parts of a narrower format of their range, where there is one."""
+    """Operands in parts of a narrower format of their range, where two or three hold one."""
     of = [formats.get(name) for name in (path.a, path.b)]
     some = [fmt for fmt in formats.FORMATS.values() if fmt.nan == "ieee" and all(same_range(each, fmt) for each in of)]
-    names = [fmt.name for fmt in some if fmt.fraction_bits < max(each.fraction_bits for each in of)]
+    wide = 1 + max(each.fraction_bits for each in of)
+    names = [fmt.name for fmt in some if fmt.fraction_bits + 1 < wide <= 3 * (fmt.fraction_bits + 1)]
     if not names or path.scale is not None:
         return lambda path: path
     count = draw.of(2, 2, 3)
-    reach = draw.whole(2, 2 * count - 1)
+    reach = draw.of(count, 2 * count - 1)
     pairs = [f"{i}{j}" for i in range(count) for j in range(count) if i + j < reach]
     ordered = tuple(sorted(pairs, key=lambda pair: sum(map(int, pair)), reverse=draw.of(True, False)))
     made = Split(draw.of(*names), ordered, draw.of("RNE", "RNE", "RZ", "RNA"), draw.of("together", "apart"))
