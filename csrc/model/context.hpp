@@ -14,12 +14,13 @@ struct Context {
     Register<W, V>* registers;
     i64 first;  // vector
     int count;
-    Register<W, V>* products = nullptr;  // of lanes, for programs that form them alike; null: each forms its own
+    Register<W, V>* products = nullptr;  // by number, for programs that form them alike; null: each forms its own
     bool* formed = nullptr;              // those of products that are there
 
     MMAPROBE_HD OperandRow operand(i64 at) const { return {program + at}; }
     MMAPROBE_HD EncodeRow encode_row(i64 at) const { return {program + at}; }
     MMAPROBE_HD EncodeRow d() const { return encode_row(header[Header::d]); }
+    MMAPROBE_HD i64 lane_of(i64 product) const { return product / header[Header::products]; }
     MMAPROBE_HD bool local() const { return header[Header::nan] == LOCAL; }
     MMAPROBE_HD bool carries_codes() const { return header[Header::nan] >= LOCAL; }
     MMAPROBE_HD NanChoice choice() const { return {header[Header::signalling_first] != 0}; }

@@ -36,7 +36,7 @@ MMAPROBE_CALL void zero(const Context<W, V>& x, Register<W, V>& to) {
 
 // NaNs of a chain's link under the local rule: those of a, b and acc in the rule's order.
 template <class W, int V>
-MMAPROBE_CALL void settle_chain(const Context<W, V>& x, i64 lane, const Register<W, V>& acc, const Register<W, V>& p,
+MMAPROBE_CALL void settle_chain(const Context<W, V>& x, i64 number, const Register<W, V>& acc, const Register<W, V>& p,
                                 Register<W, V>& to) {
     const u64 quiet = x.header[Header::quiet] ? u64(x.d()[EncodeRow::quiet_bit]) : 0;
     const u64 kept = x.header[Header::quiet] ? 0 : u64(SIGNALLING);
@@ -48,7 +48,7 @@ MMAPROBE_CALL void settle_chain(const Context<W, V>& x, i64 lane, const Register
         if (!(to.flags[i] & NOT_NUMBER) || !((p.flags[i] & NOT_NUMBER) || !(acc.flags[i] & NOT_NUMBER))) continue;
         NanChoice c = x.choice();
         for (i64 order = x.header[Header::fma_order]; order; order /= 4)
-            c.offer(order % 4 == 3 ? x.nan_of(acc, i) : x.factor_nan(i, lane, order % 4 == 2));
+            c.offer(order % 4 == 3 ? x.nan_of(acc, i) : x.factor_nan(i, x.lane_of(number), order % 4 == 2));
         x.settle(to, i, c);
     }
 }
@@ -113,8 +113,9 @@ MMAPROBE_CALL const i64* settle(const Context<W, V>& x, const SettleRow& r, cons
         product(x, {row});
         for (int i = 0; i < x.count; ++i) {
             seen[i] |= p.flags[i] & ANY_SPECIAL;
+            const i64 lane = x.lane_of(lanes[k]);
             if (p.flags[i] & NOT_NUMBER)
-                factors[i] |= x.factor_nan(i, lanes[k], false).present || x.factor_nan(i, lanes[k], true).present;
+                factors[i] |= x.factor_nan(i, lane, false).present || x.factor_nan(i, lane, true).present;
         }
     }
     const u64 quiet = x.header[Header::quiet] ? u64(x.d()[EncodeRow::quiet_bit]) : 0;

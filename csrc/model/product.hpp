@@ -1,6 +1,7 @@
 // Products (docs/datapath.md section 2): exact, labelled, scaled, limited, rounded.
 #pragma once
 #include "context.hpp"
+#include "parts.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -32,9 +33,10 @@ MMAPROBE_CALL void scale(const Context<W, V>& x, Register<W, V>& p, i64 block, b
 template <class W, int V>
 MMAPROBE_HD void label_products(const Context<W, V>& x, Register<W, V>& p, const Decoded<V>& a, const Decoded<V>& b) {
     const OperandRow oa = x.operand(x.header[Header::a]), ob = x.operand(x.header[Header::b]);
-    const i64 kind = x.header[Header::label];
-    const i64 offset = oa[OperandRow::fraction_bits] * (oa[OperandRow::kind] == FLOAT) +
-                       ob[OperandRow::fraction_bits] * (ob[OperandRow::kind] == FLOAT);
+    const i64 kind = x.header[Header::label], split = x.header[Header::split];
+    const i64 whole = oa[OperandRow::fraction_bits] * (oa[OperandRow::kind] == FLOAT) +
+                      ob[OperandRow::fraction_bits] * (ob[OperandRow::kind] == FLOAT);
+    const i64 offset = split == ABSENT ? whole : 2 * SplitRow{x.program + split}[SplitRow::fraction_bits];
     i64 of_a[V], of_b[V];
     MMAPROBE_EACH(i, x.count) of_a[i] = offset;
     if (kind == OPERANDS) {
@@ -100,10 +102,12 @@ MMAPROBE_HD void truncate_products(i64 columns, const Decoded<V>& a, const Decod
 }
 
 template <class W, int V>
-MMAPROBE_CALL void form_product(const Context<W, V>& x, i64 lane, Register<W, V>& p) {
+MMAPROBE_CALL void form_product(const Context<W, V>& x, i64 number, Register<W, V>& p) {
+    const i64 lane = x.lane_of(number), split = x.header[Header::split];
     Decoded<V> a, b;
     decode<V>(x.operand(x.header[Header::a]), x.sources.a, x.first, lane, x.count, a);
     decode<V>(x.operand(x.header[Header::b]), x.sources.b, x.first, lane, x.count, b);
+    if (split != ABSENT) take_parts({x.program + split}, number % x.header[Header::products], a, b, x.count);
     multiply<W, V>(x.header[Header::multiply], a, b, p, x.count);
     if (x.header[Header::missing_columns]) truncate_products<W, V>(x.header[Header::missing_columns], a, b, p, x.count);
     label_products(x, p, a, b);

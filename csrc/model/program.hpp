@@ -19,7 +19,8 @@
     X(a) X(b) X(c) X(scale) X(scale_size) X(scale_where) X(d)                                     \
     X(label) X(overflow_exponent) X(multiply) X(product_encode)                                   \
     X(nan) X(nan_code) X(factor_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
-    X(priority) X(priority_count) X(kernel) X(rules) X(missing_columns)
+    X(priority) X(priority_count) X(kernel) X(rules) X(missing_columns)                        \
+    X(products) X(split)
 
 // How an operand is read: (code & mask) ^ flip is decoded. Codes in nan_above, infinity and nan_exact are without sign and padding.
 #define MMAPROBE_OPERAND(X)                                                                       \
@@ -32,6 +33,9 @@
     X(first_table) X(beyond_positive) X(beyond_negative) X(flush) X(tiny_before) X(tiny_encoded)  \
     X(underflow_positive) X(zero_positive) X(ieee)
 
+// Parts of operands; after these columns the parts of a and b that each of a lane's products multiplies.
+#define MMAPROBE_SPLIT(X) X(fraction_bits) X(min_exponent) X(max_exponent) X(table) X(whole)
+
 // What a kernel needs beside the header, in a row of its own: the kernel of fused sums.
 // of chains (rounding: nearest, towards zero, down, up), of two stages (cutoff of C), and of scaled groups.
 #define MMAPROBE_CHAIN(X) X(rounding)
@@ -42,7 +46,7 @@
 #define MMAPROBE_GROUPED(X) X(fraction_bits) X(zero_exponent) X(group) X(underflow_positive)
 #define MMAPROBE_FUSED(X) X(fraction_bits) X(zero_exponent) X(step) X(encode) X(carry)
 
-// Columns after the opcode.
+// Columns after the opcode; `lane` is the number of a product: header.products times its lane, and which of the lane's.
 #define MMAPROBE_PRODUCT(X) X(to) X(lane)
 #define MMAPROBE_LOAD_C(X) X(to)
 #define MMAPROBE_ZERO(X) X(to)
@@ -70,6 +74,7 @@ enum class Opcode : i64 { MMAPROBE_OPCODES(MMAPROBE_NAME) };
 MMAPROBE_ROW(Header, MMAPROBE_HEADER)
 MMAPROBE_ROW(OperandRow, MMAPROBE_OPERAND)
 MMAPROBE_ROW(EncodeRow, MMAPROBE_ENCODE)
+MMAPROBE_ROW(SplitRow, MMAPROBE_SPLIT)
 MMAPROBE_ROW(FusedRow, MMAPROBE_FUSED)
 MMAPROBE_ROW(ChainRow, MMAPROBE_CHAIN)
 MMAPROBE_ROW(TwoStageRow, MMAPROBE_TWO_STAGE)

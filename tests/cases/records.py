@@ -199,7 +199,23 @@ def _product(rng: random.Random, a: str, b: str) -> Table:
         table["overflow_exponent"] = rng.choice([128, 16, 4, -4, 600])
     if rng.random() < 0.2 and formats.get(a).is_float and formats.get(b).is_float:
         table["missing_columns"] = rng.choice([1, 2, 5, 10, 30, 106])
+    if a in PARTS and b in PARTS and rng.random() < 0.4:
+        table["split"] = _split(rng, rng.choice(PARTS[a]))
     return table
+
+
+PARTS = {"f32": ["bf16", "tf32", "e8m13"], "tf32": ["bf16"], "bf16": ["bf16", "tf32"], "f16": ["e5m2"], "e5m2": ["f16"]}
+"""Formats of the range of others, for their parts."""
+
+
+def _split(rng: random.Random, name: str) -> Table:
+    pairs = [f"{i}{j}" for i in range(3) for j in range(3) if i or j]
+    some = ["00", *rng.sample(pairs, rng.choice([1, 2, 5, 8]))]
+    return {
+        "format": name, "rounding": rng.choice(["RNE", "RZ", "RNA", "RND", "RU"]),
+        "infinities": rng.choice(["whole", "parts"]),
+        "added": rng.choice(["together", "together", "apart"]), "pairs": " ".join(rng.sample(some, len(some))),
+    }  # fmt: skip
 
 
 def _special(rng: random.Random, table: Table) -> Table:
@@ -255,6 +271,8 @@ ADDED = [
     "sticky_bits",
     "shift_limit",
     "missing_columns",
+    "split",
+    "pairs",
     "factor_code",
     "extra",
     "k",

@@ -13,6 +13,7 @@ from mmaprobe import formats
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     OVERFLOWS,
+    PART_ROUNDINGS,
     Accumulator,
     Add,
     Datapath,
@@ -26,8 +27,10 @@ from mmaprobe.parameters.datapath import (
     Products,
     Scale,
     Special,
+    Split,
     Term,
     Zero,
+    same_range,
 )
 from mmaprobe.parameters.described import descriptions
 
@@ -151,6 +154,21 @@ def operands(draw: st.DrawFn, name: str) -> Operand:
     return Operand(draw(subnormals), mask, sign)
 
 
+def splits(a: str, b: str) -> st.SearchStrategy[Split | None]:
+    """Parts of operands of these formats, where they have formats of their range."""
+    ranges = [{fmt for fmt in formats.FORMATS if same_range(formats.get(name), formats.get(fmt))} for name in (a, b)]
+    names = sorted(name for name in ranges[0] & ranges[1] if formats.get(name).nan == "ieee")
+    if not names:
+        return st.none()
+    others = st.lists(st.sampled_from([f"{i}{j}" for i in range(3) for j in range(3) if i or j]), unique=True)
+    pairs = others.flatmap(lambda some: st.permutations(["00", *some])).map(tuple)
+    some = st.builds(
+        Split, st.sampled_from(names), pairs, st.sampled_from(PART_ROUNDINGS), st.sampled_from(["together", "apart"]),
+        st.sampled_from(["whole", "parts"]),
+    )  # fmt: skip
+    return st.none() | some
+
+
 @st.composite
 def datapaths(draw: st.DrawFn) -> Datapath:
     """Any datapath on floats: chains, sums, fused and exact nodes nested up to three deep, steps, orders, NaN rules."""
@@ -168,6 +186,7 @@ def datapaths(draw: st.DrawFn) -> Datapath:
         draw(st.sampled_from(["encoded", "encoded", "operands", "normalised"])),
         draw(st.none() | st.none() | st.sampled_from([128, 16, 4])),
         missing_columns=draw(st.just(0) | st.just(0) | st.integers(1, 60)),
+        split=draw(splits(a, b)),
     )
     return Datapath(
         a, b, c, d, k, tree, size, None if order is None else tuple(order), draw(operands(a)), draw(operands(b)),

@@ -19,7 +19,7 @@ from mmaprobe.models.program import program
 from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.parameters.datapath import Accumulator, Fused, Products
+from mmaprobe.parameters.datapath import Accumulator, Fused, Products, Split
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.compiled import compiled_model
 from mmaprobe.toolchain.nvidia import nvrtc
@@ -120,6 +120,21 @@ def test_a_shape_that_the_fast_way_does_not_fit_is_interpreted(folder: Path) -> 
     vectors = generate(whole, "clustered", 11, 0, COUNT)
     vectors = replace(vectors, a=np.ascontiguousarray(vectors.a[:, :6]), b=np.ascontiguousarray(vectors.b[:, :6]))
     assert (outputs(built, vectors)[0] == evaluate(path, vectors)).all()
+
+
+def test_operands_in_parts_are_interpreted(folder: Path) -> None:
+    """An f32 sum of four lanes, each of six products of bf16 parts."""
+    made = instruction("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32", "sm_90a")
+    path = datapath_for("sm_90a", made)
+    pairs = ("02", "11", "20", "01", "10", "00")
+    for split in (Split("bf16", pairs), Split("bf16", pairs[3:], "RZ", "apart", "parts")):
+        whole = replace(path, product=replace(path.product, split=split))
+        words = program(whole)
+        assert words is not None
+        built = library(compiled_model(words.tolist()), "g++", folder)
+        vectors = generate(made, "clustered", 11, 0, COUNT)
+        assert (outputs(built, vectors)[0] == evaluate(whole, vectors)).all()
+        assert (evaluate(whole, vectors) != evaluate(path, vectors)).any()
 
 
 KERNEL = """

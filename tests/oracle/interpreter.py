@@ -9,10 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from oracle.numbers import Inf, Nan, Num, power, round_to_multiple
-from oracle.rules import NanRule, Table, Value, code_in, conditioned, encode, multiply, option, product, read
+from oracle.rules import (
+    NanRule,
+    Table,
+    Value,
+    code_in,
+    conditioned,
+    encode,
+    multiply,
+    option,
+    pairs_in,
+    parts_of,
+    product,
+    read,
+)
 
 
 def lanes_in(text: str | Sequence[int]) -> list[int]:
@@ -30,11 +44,11 @@ def lanes_in(text: str | Sequence[int]) -> list[int]:
 
 @dataclass
 class Step:
-    """The operands and products of one step by lane of the step, and the accumulator."""
+    """The factors of the products of one step, and these, each a list for every lane of the step; the accumulator."""
 
-    a: list[Value]
-    b: list[Value]
-    products: list[Value]
+    a: list[list[Value]]
+    b: list[list[Value]]
+    products: list[list[Value]]
     accumulator: Value
     scale_of: list[tuple[Value, Value]]
     rule: NanRule
@@ -62,28 +76,28 @@ def evaluate(
     order = option(datapath, "order", None)
     lanes = list(range(k)) if order is None else lanes_in(order)
     size = datapath.get("step", 0) or k
-    for start in range(0, k, size):
-        chosen = lanes[start : start + size]
+    policy = datapath.get("product", {})
+    split = option(policy, "split", None)
+    pairs = pairs_in(split)
+    rounds = [[pair] for pair in pairs] if split and split.get("added", "together") == "apart" else [pairs]
+    formats = (datapath["a"], datapath["b"]) if split is None else (split["format"],) * 2
+    in_product = bool(scale_of) and datapath["scale"].get("where", "product") == "product"
+    for chosen, some in [(lanes[start : start + size], some) for start in range(0, k, size) for some in rounds]:
+        factors = [[parts_of(values_a[lane], values_b[lane], pair, split, rule) for pair in some] for lane in chosen]
         step = Step(
-            [values_a[lane] for lane in chosen], [values_b[lane] for lane in chosen], [], accumulator,
+            [[x for x, _ in lane] for lane in factors], [[y for _, y in lane] for lane in factors], [], accumulator,
             [scale_of[lane] for lane in chosen] if scale_of else [], rule,
         )  # fmt: skip
-        in_product = bool(scale_of) and datapath["scale"].get("where", "product") == "product"
         step.products = [
-            product(
-                x,
-                y,
-                list(step.scale_of[i]) if in_product else [],
-                datapath.get("product", {}),
-                rule,
-                (datapath["a"], datapath["b"]),
-            )
-            for i, (x, y) in enumerate(zip(step.a, step.b, strict=True))
+            [product(x, y, list(step.scale_of[i]) if in_product else [], policy, rule, formats) for x, y in lane]
+            for i, lane in enumerate(factors)
         ]
         before = accumulator
         accumulator = run(datapath["tree"], step, datapath["tree"]["to"])
         if isinstance(accumulator, Nan) and rule.kind == "cause":
-            accumulator = rule.caused(step.a + step.b, step.products, before)
+            accumulator = rule.caused(
+                list(chain.from_iterable(step.a + step.b)), list(chain.from_iterable(step.products)), before
+            )
     last = option(datapath, "result", None) or {"format": datapath["d"]}
     value = encode(accumulator, last, rule)
     if isinstance(value, Nan):
@@ -115,14 +129,15 @@ def run(node: Any, step: Step, outer: Table) -> Value:
         return Num(Fraction(0), False)
     if not isinstance(node, dict):
         (lane,) = lanes_in(node)
-        return step.products[lane]
+        values = step.products[lane]
+        return values[0] if len(values) == 1 else run_exact({"terms": [node]}, step, outer)
     return {"fma": run_fma, "add": run_add, "exact": run_exact, "fused": run_fused}[node["node"]](node, step, outer)
 
 
 def values_of(node: Any, step: Step, outer: Table) -> list[Value]:
     """The terms that a node contributes: its products one by one, or its one value."""
     leaf = not isinstance(node, dict) and node not in ("c", "zero")
-    return [step.products[lane] for lane in lanes_in(node)] if leaf else [run(node, step, outer)]
+    return [value for lane in lanes_in(node) for value in step.products[lane]] if leaf else [run(node, step, outer)]
 
 
 def specials(terms: Sequence[Value], rule: NanRule, order: list[Nan] | None = None) -> Value | None:
@@ -152,9 +167,10 @@ def numbers_in(terms: Sequence[Value]) -> list[Num]:
 
 def run_fma(node: Table, step: Step, outer: Table) -> Value:
     acc = run(node["acc"], step, node["to"])
-    for lane in lanes_in(node["lanes"]):
-        terms = [step.products[lane], acc]
-        order = step.rule.operands(a=step.a[lane], b=step.b[lane], acc=acc)
+    lanes = [zip(step.a[lane], step.b[lane], step.products[lane], strict=True) for lane in lanes_in(node["lanes"])]
+    for a, b, p in chain.from_iterable(lanes):
+        terms = [p, acc]
+        order = step.rule.operands(a=a, b=b, acc=acc)
         special = specials(terms, step.rule, order)
         acc = encode(special or exact_sum(numbers_in(terms), node["to"]), node["to"], step.rule)
     return acc

@@ -161,6 +161,33 @@ def read(fmt: str, code: int, policy: Table, rule: NanRule) -> Value:
 # --- products (section 2)
 
 
+def pairs_in(split: Table | None) -> list[tuple[int, int]]:
+    """The parts of a and b that each product of a lane multiplies."""
+    return [(int(pair[0]), int(pair[1])) for pair in ("00" if split is None else split["pairs"]).split()]
+
+
+def parts_of(a: Value, b: Value, pair: tuple[int, int], split: Table | None, rule: NanRule) -> tuple[Value, Value]:
+    """The two factors of one product of a lane."""
+    if split is None:
+        return a, b
+    whole = split.get("infinities", "whole") == "whole"
+    if whole and pair != (0, 0) and not all(isinstance(part_of(x, 0, split, rule), Num) for x in (a, b)):
+        return Num(Fraction(0), False), Num(Fraction(0), False)
+    return part_of(a, pair[0], split, rule), part_of(b, pair[1], split, rule)
+
+
+def part_of(x: Value, number: int, split: Table, rule: NanRule) -> Value:
+    """Part ``number`` of x: the first is x rounded, the next the same of what that leaves."""
+    part = encode(x, {"format": split["format"], "rounding": split.get("rounding", "RNE")}, rule)
+    if number == 0 or isinstance(part, Nan):
+        return part
+    if isinstance(part, Inf):
+        return part_of(Inf(not part.negative), number - 1, split, rule)
+    assert isinstance(x, Num)
+    rest = x.value - part.value
+    return part_of(Num(rest, rest < 0), number - 1, split, rule)
+
+
 def multiply(x: Value, y: Value) -> Value:
     """x * y exactly; the label is the sum of the labels.  NaN without payload where invalid."""
     if isinstance(x, Nan) or isinstance(y, Nan):

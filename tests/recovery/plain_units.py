@@ -90,7 +90,7 @@ def _cut(size: int, places: int, mode: str, negative: bool) -> int:
     return kept + up
 
 
-F16, BF16, F32 = Layout(5, 10), Layout(8, 7), Layout(8, 23)
+F16, BF16, TF32, F32 = Layout(5, 10), Layout(8, 7), Layout(8, 10), Layout(8, 23)
 E5M2 = Layout(5, 2)
 FINITE_F16, FINITE_E5M2 = Layout(5, 10, True), Layout(5, 2, True)
 
@@ -296,6 +296,45 @@ def small_multiplier(a: Lanes, b: Lanes, c: int) -> int:
     return F32.write(*aligned([*parts, of_c(F32, c)], 27), "RNE")
 
 
+def in_parts(of: Layout, code: int, count: int, mode: str) -> list[int]:
+    """The parts of an f32 as codes of a narrower float, each what is left, rounded; one part of what is no number."""
+    kind, value, last, _ = F32.read(code)
+    if kind:
+        return [of.infinity | of.minus * (value < 0) | (kind == NAN)]
+    found = [of.write(value, last, mode) | of.minus * (code >> 31)]
+    while len(found) < count and not of.read(found[-1])[0]:
+        _, part, at, _ = of.read(found[-1])
+        low = min(at, last)
+        value, last = (value << last - low) - (part << at - low), low
+        found.append(of.write(value, last, mode))
+    return found
+
+
+def bf16_thrice(a: Lanes, b: Lanes, c: int) -> int:
+    """f32, K = 4: each operand as three bf16, the six largest products of a lane terms of one sum cut at 26 bits."""
+    first, second = ([in_parts(BF16, code, 3, "RNE") for code in side] for side in (a, b))
+    found = special(BF16, F32, [x[0] for x in first], [y[0] for y in second], c, 0x7FFF_FFFF, F32)
+    if found is not None:
+        return found
+    pairs = [(x[i], y[j]) for x, y in zip(first, second, strict=True) for i in range(3) for j in range(3 - i)]
+    return F32.write(*aligned([*terms(BF16, [x for x, _ in pairs], [y for _, y in pairs]), of_c(F32, c)], 26), "RNE")
+
+
+def tf32_library(a: Lanes, b: Lanes, c: int) -> int:
+    """f32, K = 4, by three instructions of tf32: what is left of a, then of b, then both without it, each a sum cut at
+    24 bits and truncated; an infinity leaves one of the other sign."""
+    first, second = ([in_parts(TF32, code, 2, "RNA") for code in side] for side in (a, b))
+    for side in (first, second):
+        for parts in side:
+            if len(parts) == 1:
+                parts.append(parts[0] if TF32.read(parts[0])[0] == NAN else parts[0] ^ TF32.minus)
+    for i, j in ((1, 0), (0, 1), (0, 0)):
+        x, y = [parts[i] for parts in first], [parts[j] for parts in second]
+        found = special(TF32, F32, x, y, c, 0x7FFF_FFFF, F32)
+        c = F32.write(*aligned([*terms(TF32, x, y), of_c(F32, c)], 24), "RZ") if found is None else found
+    return c
+
+
 def saturating(a: Lanes, b: Lanes, c: int) -> int:
     """u8 times s8 into s32, K = 8, held within s32 at the end."""
     value = (c - (1 << 32) if c >> 31 else c) + sum(x * (y - 256 if y >> 7 else y) for x, y in zip(a, b, strict=True))
@@ -350,6 +389,8 @@ INSIDE: dict[str, tuple[Unit, tuple[str, str, int]]] = {
     "short_sticky": (short_sticky, ("f16", "f32", 4)),
     "stuck_shift": (stuck_shift, ("f16", "f32", 4)),
     "small_multiplier": (small_multiplier, ("f16", "f32", 4)),
+    "bf16_thrice": (bf16_thrice, ("f32", "f32", 4)),
+    "tf32_library": (tf32_library, ("f32", "f32", 4)),
     "saturating": (saturating, ("u8", "s32", 8)),
 }
 OUTSIDE: dict[str, tuple[Unit, tuple[str, str, int]]] = {

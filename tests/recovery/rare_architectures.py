@@ -24,7 +24,7 @@ from mmaprobe import formats
 from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.models.bit_budget import bit_budget
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Term, walk
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Split, Term, same_range, walk
 from mmaprobe.parameters.rewrite import map_fused, map_terms
 
 TELLING = 20
@@ -62,12 +62,31 @@ def _columns(draw: Draw, path: Datapath) -> Change:
     return lambda path: replace(path, product=replace(path.product, missing_columns=draw.whole(1, max(most, 1))))
 
 
+def _parts(draw: Draw, path: Datapath) -> Change:
+    """Operands in parts of a narrower format of their range, where two or three hold one."""
+    of = [formats.get(name) for name in (path.a, path.b)]
+    some = [fmt for fmt in formats.FORMATS.values() if fmt.nan == "ieee" and all(same_range(each, fmt) for each in of)]
+    wide = 1 + max(each.fraction_bits for each in of)
+    names = [fmt.name for fmt in some if fmt.fraction_bits + 1 < wide <= 3 * (fmt.fraction_bits + 1)]
+    if not names or path.scale is not None:
+        return lambda path: path
+    count = draw.of(2, 2, 3)
+    reach = draw.of(count, 2 * count - 1)
+    pairs = [f"{i}{j}" for i in range(count) for j in range(count) if i + j < reach]
+    ordered = tuple(sorted(pairs, key=lambda pair: sum(map(int, pair)), reverse=draw.of(True, False)))
+    made = Split(draw.of(*names), ordered, draw.of("RNE", "RNE", "RZ", "RNA"), draw.of("together", "apart"))
+    return lambda path: replace(path, product=replace(path.product, split=made))
+
+
 FEATURES = {"sticky": _sticky, "carry": _carry, "shift": _shift, "columns": _columns}
+LATER = {"parts": _parts}
+"""What seeds from ``FROM`` on have, so that those before it stay what they were."""
+FROM = 10_000
 
 
 def without(path: Datapath) -> Datapath:
     """The datapath without what few units have; the roundings that were drawn with it stay."""
-    path = replace(path, product=replace(path.product, missing_columns=0))
+    path = replace(path, product=replace(path.product, missing_columns=0, split=None))
     path = map_terms(path, lambda term: replace(term, sticky_bits=None, shift_limit=None))
     return map_fused(path, lambda node: replace(node, carry_bits=None, carry="wrap"))
 
@@ -76,13 +95,14 @@ def rare_case(seed: int) -> Case:
     """The random architecture of a seed, with a feature."""
     source = random.Random(f"rare {seed}")
     draw = Draw(source)
-    name = draw.of(*FEATURES)
+    features = FEATURES if seed < FROM else LATER
+    name = draw.of(*features)
     while True:
         plain = draw_case(source, seed)
         fused = any(isinstance(node, Fused) for node in walk(plain.datapath.tree))
-        if plain.kind == "integer" or (name != "columns" and not fused):
+        if plain.kind == "integer" or (name not in ("columns", "parts") and not fused):
             continue
-        path = FEATURES[name](draw, plain.datapath)(plain.datapath)
+        path = features[name](draw, plain.datapath)(plain.datapath)
         if bit_budget(path).width is None or path == plain.datapath:
             continue
         made = replace(plain, kind=name, datapath=path)
@@ -112,7 +132,7 @@ def main() -> int:
     for each in spread(judge, given.seeds, given.jobs):
         print(each.line, flush=True)
         found.append(each)
-    print(table(found, tuple(FEATURES)))
+    print(table(found, (*FEATURES, *LATER)))
     counts = Counter(each.verdict for each in found)
     return any(map(counts.get, BAD))
 

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from outcomes import judged
-from rare_architectures import FEATURES, TELLING, outcome, rare_case, without
+from rare_architectures import FEATURES, FROM, LATER, TELLING, outcome, rare_case, without
 
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.parameters.datapath import Fused, walk
@@ -39,3 +39,11 @@ def test_every_feature_is_drawn_and_shows() -> None:
         assert made.kind == "columns" or any(isinstance(node, Fused) for node in walk(made.datapath.tree))
         kinds[made.kind] += 1
     assert set(kinds) == set(FEATURES)
+
+
+def test_later_features_are_drawn_from_their_seeds_on() -> None:
+    made = [rare_case(FROM + seed) for seed in range(4)]
+    assert {each.kind for each in made} == set(LATER)
+    for each in made:
+        d, plain = evaluate_many([each.datapath, without(each.datapath)], judged(each.instruction, each.datapath))
+        assert np.count_nonzero(d != plain) >= TELLING

@@ -322,17 +322,29 @@ std::vector<std::string> build_names() {
 // Columns of every kind of row, and the opcodes, by name: what models/program.py must agree with.
 std::map<std::string, std::vector<std::string>> layout() {
 #define MMAPROBE_QUOTE(name) #name,
-    return {{"kernels", {MMAPROBE_KERNELS(MMAPROBE_QUOTE)}}, {"fused", {MMAPROBE_FUSED(MMAPROBE_QUOTE)}},
-            {"chain", {MMAPROBE_CHAIN(MMAPROBE_QUOTE)}},     {"two_stage", {MMAPROBE_TWO_STAGE(MMAPROBE_QUOTE)}},
-            {"grouped", {MMAPROBE_GROUPED(MMAPROBE_QUOTE)}}, {"exact_sum", {MMAPROBE_EXACT_SUM(MMAPROBE_QUOTE)}},
-            {"pairs", {MMAPROBE_PAIRS(MMAPROBE_QUOTE)}},     {"short_sums", {MMAPROBE_SHORT_SUMS(MMAPROBE_QUOTE)}},
-            {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}}, {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},
-            {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}}, {"encode", {MMAPROBE_ENCODE(MMAPROBE_QUOTE)}},
-            {"PRODUCT", {MMAPROBE_PRODUCT(MMAPROBE_QUOTE)}}, {"LOAD_C", {MMAPROBE_LOAD_C(MMAPROBE_QUOTE)}},
-            {"ZERO", {MMAPROBE_ZERO(MMAPROBE_QUOTE)}},       {"FMA", {MMAPROBE_FMA(MMAPROBE_QUOTE)}},
-            {"ADD", {MMAPROBE_ADD(MMAPROBE_QUOTE)}},         {"SUM", {MMAPROBE_SUM(MMAPROBE_QUOTE)}},
-            {"term", {MMAPROBE_TERM(MMAPROBE_QUOTE)}},       {"CONVERT", {MMAPROBE_CONVERT(MMAPROBE_QUOTE)}},
-            {"SETTLE", {MMAPROBE_SETTLE(MMAPROBE_QUOTE)}},   {"STORE", {MMAPROBE_STORE(MMAPROBE_QUOTE)}}};
+    return {{"kernels", {MMAPROBE_KERNELS(MMAPROBE_QUOTE)}},
+            {"split", {MMAPROBE_SPLIT(MMAPROBE_QUOTE)}},
+            {"fused", {MMAPROBE_FUSED(MMAPROBE_QUOTE)}},
+            {"chain", {MMAPROBE_CHAIN(MMAPROBE_QUOTE)}},
+            {"two_stage", {MMAPROBE_TWO_STAGE(MMAPROBE_QUOTE)}},
+            {"grouped", {MMAPROBE_GROUPED(MMAPROBE_QUOTE)}},
+            {"exact_sum", {MMAPROBE_EXACT_SUM(MMAPROBE_QUOTE)}},
+            {"pairs", {MMAPROBE_PAIRS(MMAPROBE_QUOTE)}},
+            {"short_sums", {MMAPROBE_SHORT_SUMS(MMAPROBE_QUOTE)}},
+            {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}},
+            {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},
+            {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}},
+            {"encode", {MMAPROBE_ENCODE(MMAPROBE_QUOTE)}},
+            {"PRODUCT", {MMAPROBE_PRODUCT(MMAPROBE_QUOTE)}},
+            {"LOAD_C", {MMAPROBE_LOAD_C(MMAPROBE_QUOTE)}},
+            {"ZERO", {MMAPROBE_ZERO(MMAPROBE_QUOTE)}},
+            {"FMA", {MMAPROBE_FMA(MMAPROBE_QUOTE)}},
+            {"ADD", {MMAPROBE_ADD(MMAPROBE_QUOTE)}},
+            {"SUM", {MMAPROBE_SUM(MMAPROBE_QUOTE)}},
+            {"term", {MMAPROBE_TERM(MMAPROBE_QUOTE)}},
+            {"CONVERT", {MMAPROBE_CONVERT(MMAPROBE_QUOTE)}},
+            {"SETTLE", {MMAPROBE_SETTLE(MMAPROBE_QUOTE)}},
+            {"STORE", {MMAPROBE_STORE(MMAPROBE_QUOTE)}}};
 #undef MMAPROBE_QUOTE
 }
 

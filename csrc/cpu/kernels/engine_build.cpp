@@ -30,27 +30,33 @@ static bool products_alike(const i64* x, const i64* y) {
                                           Header::signalling_first,
                                           Header::product_order,
                                           Header::multiply,
-                                          Header::missing_columns};
+                                          Header::missing_columns,
+                                          Header::products};
     for (const Header::Column number : numbers)
         if (Header{x}[number] != Header{y}[number]) return false;
     return same_row(x, y, Header::a, OperandRow::SIZE) && same_row(x, y, Header::b, OperandRow::SIZE) &&
+           same_row(x, y, Header::split, SplitRow::SIZE + 2 * int(Header{x}[Header::products])) &&
            same_row(x, y, Header::scale, OperandRow::SIZE) && same_row(x, y, Header::d, EncodeRow::SIZE) &&
            same_row(x, y, Header::product_encode, EncodeRow::SIZE);
 }
 
-constexpr i64 MOST_SHARED = 512;  // lanes whose products are kept between programs
+constexpr i64 MOST_SHARED = 512;  // products that are kept between programs
 
 // Programs begin .. end - 1, all of one width.
 template <class W, int V>
 static bool evaluate_as(const EngineCall& call, i64 begin, i64 end) {
     using Values = Register<W, V>;
-    i64 registers = 0;
-    for (i64 n = begin; n < end; ++n) registers = larger(registers, Header{call.programs[n]}[Header::registers]);
-    const i64 k = Header{call.programs[begin]}[Header::k], kept = end - begin > 1 && k <= MOST_SHARED ? k : 0;
+    i64 registers = 0, products = 0;
+    for (i64 n = begin; n < end; ++n) {
+        const Header h{call.programs[n]};
+        registers = larger(registers, h[Header::registers]);
+        products = larger(products, h[Header::k] * h[Header::products]);
+    }
+    const i64 kept = end - begin > 1 && products <= MOST_SHARED ? products : 0;
     const i64 bytes = (registers + kept) * i64(sizeof(Values)) + kept * i64(sizeof(bool));
     auto* values = static_cast<Values*>(aligned_alloc(64, size_t((bytes + 63) / 64 * 64)));
     if (!values) return false;
-    Values* const products = kept ? values + registers : nullptr;
+    Values* const shared = kept ? values + registers : nullptr;
     bool* const formed = reinterpret_cast<bool*>(values + registers + kept);
     const Sources sources{{call.base[0], call.row[0]},
                           {call.base[1], call.row[1]},
@@ -62,8 +68,8 @@ static bool evaluate_as(const EngineCall& call, i64 begin, i64 end) {
         for (i64 n = begin; n < end; ++n) {
             const i64* const program = call.programs[n];
             if (n == begin || !products_alike(call.programs[n - 1], program))
-                for (i64 lane = 0; lane < kept; ++lane) formed[lane] = false;
-            run(Context<W, V>{program, {program}, sources, values, first, count, products, formed}, call.outs[n],
+                for (i64 number = 0; number < kept; ++number) formed[number] = false;
+            run(Context<W, V>{program, {program}, sources, values, first, count, shared, formed}, call.outs[n],
                 call.out_bytes);
         }
     }

@@ -39,8 +39,20 @@ class ProgramCheck {
         need(row[Row::bits] >= 1 && row[Row::padding] >= 0 && row[Row::bits] + row[Row::padding] <= 8 * bytes);
         need(row[Row::fraction_bits] >= 0 && row[Row::fraction_bits] < 63);
     }
+    // Parts of floats that are no wider than a significand, few of each operand.
+    void split(int64_t at) const {
+        using Row = baseline::SplitRow;
+        within(at, Row::SIZE + 2 * (*this)[baseline::Header::products]);
+        need(words[at + Row::fraction_bits] >= 1 && words[at + Row::fraction_bits] < 62);
+        for (int64_t i = 0; i < 2 * (*this)[baseline::Header::products]; ++i)
+            need(words[at + Row::SIZE + i] >= 0 && words[at + Row::SIZE + i] < 4);
+    }
     void a_register(int64_t number) const { need(number >= 0 && number < (*this)[baseline::Header::registers]); }
     void lane(int64_t number) const { need(number >= 0 && number < (*this)[baseline::Header::k]); }
+    void product(int64_t number) const {
+        need(number >= 0);
+        lane(number / (*this)[baseline::Header::products]);
+    }
 
     void rows() const {
         using H = baseline::Header;
@@ -54,6 +66,11 @@ class ProgramCheck {
         need((*this)[H::k] >= 1 && (*this)[H::k] <= 1 << 24);
         need(scaled ? (*this)[H::scale_size] >= 1 && (*this)[H::k] % (*this)[H::scale_size] == 0
                     : (*this)[H::scale_where] == baseline::UNSCALED);
+        need((*this)[H::products] >= 1 && (*this)[H::products] <= 64);
+        if ((*this)[H::split] == baseline::ABSENT)
+            need((*this)[H::products] == 1);
+        else
+            split((*this)[H::split]);
         need((*this)[H::registers] >= 0 && (*this)[H::registers] <= size);
         within((*this)[H::priority], (*this)[H::priority_count]);
         for (int64_t i = 0; i < (*this)[H::priority_count]; ++i) {
@@ -120,7 +137,7 @@ class ProgramCheck {
                 case Opcode::PRODUCT: {
                     row(baseline::ProductRow::SIZE);
                     a_register(baseline::ProductRow{words + at}[baseline::ProductRow::to]);
-                    lane(baseline::ProductRow{words + at}[baseline::ProductRow::lane]);
+                    product(baseline::ProductRow{words + at}[baseline::ProductRow::lane]);
                     at += baseline::ProductRow::SIZE;
                     break;
                 }
@@ -135,7 +152,7 @@ class ProgramCheck {
                     row(Row::SIZE);
                     const Row r{words + at};
                     for (const auto column : {Row::to, Row::x, Row::y}) a_register(r[column]);
-                    lane(r[Row::lane]);
+                    product(r[Row::lane]);
                     encode(r[Row::encode]);
                     at += Row::SIZE;
                     break;
@@ -193,7 +210,7 @@ class ProgramCheck {
         for (const auto column : {Row::x, Row::acc, Row::scratch}) a_register(r[column]);
         at += Row::SIZE;
         need(r[Row::count] >= 0 && r[Row::count] <= end - at);
-        for (int64_t i = 0; i < r[Row::count]; ++i) lane(words[at + i]);
+        for (int64_t i = 0; i < r[Row::count]; ++i) product(words[at + i]);
         return at + r[Row::count];
     }
 

@@ -43,7 +43,7 @@ class Argument:
 def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
     """Why an argument does not show that two datapaths are the same function; empty where it does."""
     if any(map(_is_rare, (datapath, other))):
-        return "no rule reckons with sums of so many bits, limited shifts and stickies, or truncated multipliers"
+        return "no rule reckons with sums of so many bits, limited shifts and stickies, truncated multipliers, or parts"
     if argument.rule in record_rules.IDENTITIES:
         holds = record_rules.IDENTITIES[argument.rule][0](datapath, other, argument.place)
         return "" if holds else f"{argument.rule} does not hold"
@@ -68,7 +68,8 @@ def _is_rare(path: Datapath) -> bool:
     """Whether a datapath has what the rules, and the spans that they rest on, say nothing about."""
     sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
     rare = any((term.sticky_bits, term.shift_limit) != (None, None) for node in sums for term in node.terms)
-    return rare or any(node.carry_bits is not None for node in sums) or path.product.missing_columns > 0
+    product = path.product.missing_columns > 0 or path.product.split is not None
+    return rare or product or any(node.carry_bits is not None for node in sums)
 
 
 @lru_cache(maxsize=8)

@@ -23,11 +23,13 @@ from mmaprobe.parameters.datapath import (
     Fma,
     Fused,
     Node,
+    Product,
     Products,
     Term,
     Zero,
     walk,
 )
+from mmaprobe.parameters.rewrite import explicit
 
 WIDTHS = (64, 128, 320, 640)
 """Widths of the integers that the native engine computes in."""
@@ -64,7 +66,7 @@ class BitBudget:
         return next((width for width in WIDTHS if self.bits <= width), None)
 
 
-def addends(node: Fused | Exact) -> tuple[Node, ...]:
+def addends(node: Fused | Exact, product: Product) -> tuple[Node, ...]:
     """The terms of a sum that an exact value (one product) or a rounded sum of two stands for; else nothing.
 
     That is so where nothing is cut and labels do not matter: they are handed on
@@ -73,7 +75,7 @@ def addends(node: Fused | Exact) -> tuple[Node, ...]:
     if len(node.terms) > 2 or (len(node.terms) == 2 and node.to is None):
         return ()
     nodes = tuple(term.of if isinstance(term, Term) else term for term in node.terms)
-    if any(isinstance(of, Products) and len(of.lanes) > 1 for of in nodes):
+    if any(_count(of, product) > 1 for of in nodes):
         return ()
     if len(nodes) == 1 and not isinstance(nodes[0], Products):
         return ()
@@ -108,6 +110,7 @@ class _Walk:
     def __init__(self, datapath: Datapath) -> None:
         self.bits = 2
         self.anchors: dict[int, int] = {}
+        self.rule = datapath.product
         self.scale = bounds_of(datapath.scale.format) if datapath.scale else None
         root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
         result = self.encoded(root)
@@ -128,7 +131,8 @@ class _Walk:
 
     def _product(self, datapath: Datapath) -> Bounds:
         rule = datapath.product
-        p = _times(bounds_of(datapath.a), bounds_of(datapath.b))
+        names = [rule.split.format] * 2 if rule.split else [datapath.a, datapath.b]
+        p = _times(*map(bounds_of, names))
         if rule.label != "encoded":
             p = p._replace(labels=(p.low, p.high), over=2 if rule.label == "operands" else 1)
         if datapath.scale is not None and datapath.scale.where == "product":
@@ -158,7 +162,7 @@ class _Walk:
             return self._two((self.node(node.acc), self.product), node.to)
         if isinstance(node, Add):
             return self._two((self.node(node.x), self.node(node.y)), node.to)
-        parts = addends(node)
+        parts = addends(node, self.rule)
         if len(parts) == 1:
             return self.encoded(node.to, self.product) if node.to else self.product
         if parts and node.to:
@@ -174,7 +178,7 @@ class _Walk:
         return self.encoded(to, x._replace(high=max(x.high, y.high) + 1))
 
     def _exact(self, node: Exact) -> Bounds:
-        parts = tuple([(self.node(term), _count(term), None, None) for term in node.terms])
+        parts = tuple([(self.node(term), _count(term, self.rule), None, None) for term in node.terms])
         sum_ = self._sum(node, parts)
         if not node.scaled:
             return sum_
@@ -192,7 +196,7 @@ class _Walk:
             if offset or complemented:  # seen from the label shown; a cut term may be one last place larger
                 labels = (part.labels[0] + offset, part.labels[1] + offset)
                 part = part._replace(labels=labels, over=max(part.over - offset, -(bits or 0)) + complemented)
-            parts.append((part, _count(of), bits, zero))
+            parts.append((part, _count(of, self.rule), bits, zero))
         return self._sum(node, tuple(parts))
 
     def _sum(self, node: Fused | Exact, parts: Parts) -> Bounds:
@@ -207,8 +211,8 @@ _RULES = attrgetter("of", "fraction_bits", "zero_exponent", "label_offset")
 _UNREAD = attrgetter("fraction_bits", "zero_exponent", "cutoff", "label_offset", "shift_limit")
 
 
-def _count(node: Node) -> int:
-    return len(node.lanes) if isinstance(node, Products) else 1
+def _count(node: Node, product: Product) -> int:
+    return len(product.places(node.lanes)) if isinstance(node, Products) else 1
 
 
 @lru_cache(maxsize=4096)
@@ -236,7 +240,7 @@ def _encodes(datapath: Datapath) -> list[Encode]:
 @lru_cache(maxsize=4096)
 def bit_budget(datapath: Datapath) -> BitBudget:
     """What ``measured_budget`` finds, remembered."""
-    return measured_budget(datapath)
+    return measured_budget(explicit(datapath))
 
 
 def measured_budget(datapath: Datapath) -> BitBudget:

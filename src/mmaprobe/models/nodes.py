@@ -34,12 +34,12 @@ from mmaprobe.parameters.datapath import (
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What the tree sees of one step: its lanes' operands and products, and the accumulator."""
+    """What the tree sees of one step: its products with their factors, and the accumulator."""
 
     datapath: Datapath
     rule: NanRule
-    lanes: tuple[int, ...]
-    a: Numbers  # (n, lanes of the step)
+    numbers: tuple[int, ...]  # of the products: ``Datapath.products``
+    a: Numbers  # (n, products of the step)
     b: Numbers
     products: Numbers
     accumulator: Numbers  # (n,)
@@ -116,7 +116,8 @@ def run(node: Node, step: Step, outer: Encode) -> Numbers:
     if isinstance(node, Zero):
         return zeros(step.count, step.rule)
     if isinstance(node, Products):
-        return step.products.take(node.lanes) if len(node.lanes) > 1 else step.products.column(node.lanes[0])
+        places = step.datapath.product.places(node.lanes)
+        return step.products.take(places) if len(places) > 1 else step.products.column(places[0])
     if isinstance(node, Fma):
         return _fma(node, step)
     if isinstance(node, Add):
@@ -144,15 +145,15 @@ def _two(terms: Numbers, to: Encode, step: Step) -> Numbers:
 
 def _fma(node: Fma, step: Step) -> Numbers:
     acc = run(node.acc, step, node.to)
-    for lane in node.lanes:
-        product = step.products.column(lane)
+    for place in step.datapath.product.places(node.lanes):
+        product = step.products.column(place)
         terms = beside([product, acc])
         value = _two(terms, node.to, step)
-        by_name = {"a": step.a.column(lane).nan, "b": step.b.column(lane).nan, "acc": acc.nan}
+        by_name = {"a": step.a.column(place).nan, "b": step.b.column(place).nan, "acc": acc.nan}
         operands = _stack([by_name[name] for name in step.rule.order])
         value = replace(value, nan=step.rule.choose(operands, value.nan.flag))
         if step.trace is not None:
-            step.trace.record("fma", node, lane=step.lanes[lane], terms=terms, sum=value)
+            step.trace.record("fma", node, number=step.numbers[place], terms=terms, sum=value)
         acc = _finish(node, value, step)
     return acc
 
@@ -179,7 +180,7 @@ def _exact(node: Exact, step: Step, outer: Encode) -> Numbers:
 def _scaled(value: Numbers, terms: Numbers, node: Exact, step: Step) -> Numbers:
     """The sum of a scale block times its two scales, labelled with the scales' exponents alone."""
     assert step.datapath.scale is not None
-    block = step.lanes[next(lanes_below(node))] // step.datapath.scale.size
+    block = step.numbers[next(lanes_below(node))] // step.datapath.scale.size
     scale_a, scale_b = (scale.column(block) for scale in step.scales)
     scale = multiply(scale_a, scale_b)
     scaled = multiply(value, scale)

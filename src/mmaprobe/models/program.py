@@ -39,6 +39,7 @@ from mmaprobe.models.program_rows import (
     operand_row,
     rounding_table,
     row,
+    split_row,
 )
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -55,6 +56,7 @@ from mmaprobe.parameters.datapath import (
     Term,
     Zero,
 )
+from mmaprobe.parameters.rewrite import explicit
 
 Program = NDArray[np.int64]
 Indices = NDArray[np.int64]
@@ -123,9 +125,9 @@ class _Builder:
     """One program in the making; ``shared``: equal rows lie in one place."""
 
     def __init__(self, datapath: Datapath, shared: bool = True) -> None:
-        self.datapath = datapath
+        self.datapath = explicit(datapath)
         self.shared = shared
-        self.budget = measured_budget(datapath)
+        self.budget = measured_budget(self.datapath)
         self.words: list[int] = [0] * len(COLUMNS["header"])
         self.offsets: dict[tuple[int, ...], int] = {}
         self.free: list[int] = []
@@ -174,8 +176,8 @@ class _Builder:
         root: Encode = path.tree.to  # type: ignore[union-attr, assignment]
         acc = self.take()
         self.code += [ZERO if path.c is None else LOAD_C, acc]
-        for lanes in path.steps:
-            result = self._step(lanes, acc, root)
+        for numbers in path.products:
+            result = self._step(numbers, acc, root)
             if result != acc:
                 self.free.append(acc)
                 acc = result
@@ -185,7 +187,9 @@ class _Builder:
         self.code += [STORE, acc, self.encode(last or root)]
 
     def _step(self, lanes: tuple[int, ...], acc: int, root: Encode) -> int:
-        """The tree of one step: that of an earlier one in other lanes, where it began with the same registers."""
+        """The tree of one step: that of an earlier one in other lanes, where it began with the same registers.
+
+        A lane is, here and below, the number of a product, which is a lane's where each has one alone."""
         self.free.sort(reverse=True)
         key = acc, tuple(self.free), self.registers
         if key in self.known:
@@ -246,7 +250,7 @@ class _Builder:
             if len(node.lanes) != 1:
                 raise UsageError("several products stand where one value is asked for; they are terms of a sum")
             return self.product(lanes, node.lanes[0])
-        parts = addends(node)
+        parts = addends(node, self.datapath.product)
         if len(parts) == 2 and node.to:
             return self._add(*parts, node.to, lanes, acc)
         if len(parts) == 1:
@@ -267,7 +271,7 @@ class _Builder:
     def _fma(self, node: Fma, lanes: tuple[int, ...], acc: int) -> int:
         x = self.node(node.acc, lanes, acc, node.to)
         encode = self.encode(node.to)
-        for lane in node.lanes:
+        for lane in self.datapath.product.places(node.lanes):
             y, to = self.product(lanes, lane), self.take()
             self.code += [FMA, to, x, y, self.lane(lanes, lane, 4), encode, self.down(node.to, 6)]
             self.drop(x, acc)
@@ -282,7 +286,7 @@ class _Builder:
         for term in node.terms:
             of = term.of if isinstance(term, Term) else term
             if isinstance(of, Products):
-                registers = [self.product(lanes, place) for place in of.lanes]
+                registers = [self.product(lanes, place) for place in self.datapath.product.places(of.lanes)]
             else:
                 registers = [self.node(of, lanes, acc, nearest)]
             rules = _WHOLE if of is term else Rules(*_RULES(term))
@@ -383,6 +387,8 @@ class _Builder:
             "priority": at,
             "priority_count": len(names),
             "missing_columns": product.missing_columns,
+            "products": product.count,
+            "split": ABSENT if product.split is None else self.place(split_row(product.split)),
         }
 
     def _placed(self, value: RuleValue) -> int:

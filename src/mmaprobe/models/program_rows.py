@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.parameters.datapath import Encode, Operand
+from mmaprobe.parameters.datapath import Encode, Operand, Split
 
 VERSION = 5
 """The version of programs, which ``csrc/model/program.hpp`` states too."""
@@ -22,7 +23,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "version", "words", "width", "k", "registers", "code", "code_end", "a", "b", "c", "scale", "scale_size",
         "scale_where", "d", "label", "overflow_exponent", "multiply", "product_encode", "nan", "nan_code",
         "factor_code", "quiet", "signalling_first", "product_order", "fma_order", "priority", "priority_count",
-        "kernel", "rules", "missing_columns",
+        "kernel", "rules", "missing_columns", "products", "split",
     ),
     "operand": (
         "bytes", "kind", "mask", "flip", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
@@ -34,6 +35,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "beyond_positive", "beyond_negative", "flush", "tiny_before", "tiny_encoded", "underflow_positive",
         "zero_positive", "ieee",
     ),
+    "split": ("fraction_bits", "min_exponent", "max_exponent", "table", "whole"),
     "fused": ("fraction_bits", "zero_exponent", "step", "encode", "carry"),
     "chain": ("rounding",),
     "two_stage": ("step", "parts", "fraction_bits", "c_zero_exponent", "cutoff", "first_bits", "carry"),
@@ -110,6 +112,16 @@ def operand_row(name: str, operand: Operand) -> tuple[int, ...]:
         "ieee": fmt.nan == "ieee",
     }  # fmt: skip
     return tuple(row("operand", values))
+
+
+def split_row(split: Split) -> tuple[int, ...]:
+    """How parts of operands are made, then the parts of a and b of every product."""
+    fmt = formats.get(split.format)
+    values = {
+        "fraction_bits": fmt.fraction_bits, "min_exponent": fmt.min_exponent, "max_exponent": fmt.max_exponent,
+        "table": rounding_table(split.rounding), "whole": split.infinities == "whole",
+    }  # fmt: skip
+    return (*row("split", values), *chain.from_iterable(split.parts))
 
 
 @lru_cache(maxsize=4096)

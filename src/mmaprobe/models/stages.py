@@ -15,11 +15,13 @@ from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.models.nodes import Step, form_products, run
 from mmaprobe.models.numbers import Numbers, conditioned, read_operands, zeros
+from mmaprobe.models.parts import parts_of
 from mmaprobe.models.rounding import encode
 from mmaprobe.models.special import Bools, NanRule, Nans
 from mmaprobe.models.trace import Trace
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Operand
+from mmaprobe.parameters.rewrite import explicit
 
 CHUNK = 1 << 16
 """Lanes evaluated at a time: few enough for the arrays to stay in the cache."""
@@ -33,6 +35,7 @@ def evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None = None) -> 
     wrong shape.
     """
     _check(datapath, vectors, trace)
+    datapath = explicit(datapath)
     d = np.empty(vectors.size, formats.get(datapath.d).dtype)
     chunk = max(1, min(1 << 13, CHUNK // datapath.k))
     for start in range(0, vectors.size, chunk):
@@ -70,12 +73,13 @@ def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
     codes = rule.start_codes(
         formats.get(datapath.c) if datapath.c else None, _conditioned_c(datapath, vectors), vectors.size
     )
-    for index, lanes in enumerate(datapath.steps):
-        step = _step(datapath, rule, lanes, (a, b), scales, accumulator, trace)
+    factors = (a, b) if datapath.product.split is None else parts_of(a, b, datapath.product.split, rule)
+    for index, products in enumerate(datapath.products):
+        step = _step(datapath, rule, products, factors, scales, accumulator, trace)
         if trace is not None:
             trace.step = index
             trace.record(
-                "operands", lanes=lanes, a=step.a, b=step.b, scales=scales, accumulator=accumulator,
+                "operands", numbers=products, a=step.a, b=step.b, scales=scales, accumulator=accumulator,
                 products=step.products,
             )  # fmt: skip
         accumulator = run(datapath.tree, step, root)
@@ -117,20 +121,20 @@ def _scales(datapath: Datapath, vectors: Batch, rule: NanRule) -> tuple[Numbers,
 def _step(
     datapath: Datapath,
     rule: NanRule,
-    lanes: tuple[int, ...],
-    operands: tuple[Numbers, Numbers],
+    numbers: tuple[int, ...],
+    factors: tuple[Numbers, Numbers],
     scales: tuple[Numbers, ...],
     accumulator: Numbers,
     trace: Trace | None,
 ) -> Step:
-    """The lanes of one step, multiplied."""
-    a, b = (operand.take(lanes) for operand in operands)
+    """The products of these numbers, formed."""
+    a, b = (factor.take(numbers) for factor in factors)
     per_lane: tuple[Numbers, ...] = ()
     if datapath.scale is not None and datapath.scale.where == "product":
         size = datapath.scale.size
-        per_lane = tuple(scale.take([lane // size for lane in lanes]) for scale in scales)
+        per_lane = tuple(scale.take([lane // size for lane in numbers]) for scale in scales)
     products = form_products(a, b, per_lane, datapath.product, rule)
-    return Step(datapath, rule, lanes, a, b, products, accumulator, scales, trace)
+    return Step(datapath, rule, numbers, a, b, products, accumulator, scales, trace)
 
 
 def _operands(datapath: Datapath, vectors: Batch) -> dict[str, tuple[Format, Bits]]:

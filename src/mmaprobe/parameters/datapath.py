@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args
 
 from mmaprobe import formats
@@ -27,6 +28,7 @@ OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)[:3]
 _OF_SUBNORMALS = {"keep": "kept", "signed_zero": "flushed, sign kept", "zero": "flushed to +0"}
 _OF_OVERFLOW = {"infinity": "overflow to infinity", "largest": "saturates", "wrap": "wraps"}
 _OF_CARRY = {"wrap": "wraps", "saturate": "saturates"}
+_OF_SPECIALS = {"whole": "not split", "parts": "split"}
 _SIGNED = {"keep": "{}", "flip": "-{}", "clear": "|{}|", "set": "-|{}|"}
 
 
@@ -36,6 +38,10 @@ MOST_BITS = 1 << 13
 """Bounds every number that counts bits or names an exponent: an exact product of two f64 spans 4,196."""
 MOST_COLUMNS = 106
 """Columns of the partial products of two f64."""
+MOST_PARTS = 4
+"""Parts of an operand at most: three of bf16 hold an f32."""
+PART_ROUNDINGS = ("RZ", "RNE", "RNO", "RNA", "RNZ", "RNU", "RND")
+"""What may round a part: what it leaves is no larger than what it is a part of, so that it needs no more bits."""
 
 
 Kind = TypeVar("Kind", bound=type)
@@ -306,6 +312,52 @@ NODES = (Accumulator, Zero, Products, Fma, Add, Fused, Exact)
 
 
 @dataclass(frozen=True)
+class Split:
+    """Operands of a and b as sums of parts in a narrower format of the same range, and the products of parts that are
+    added: x is x_0 + x_1 + ..., x_i being what the parts before it leave of x, rounded to the format.
+
+    ``pairs`` are these products in order: ``12`` is a_1 b_2; ``00`` is one of them.  ``added``: ``together``, each is a
+    term of its own where the tree has the lane's product (a link of its own in a chain, one after the other; where one
+    value stands, an operand of an addition, it is their exact sum); ``apart``:
+    the tree of a step is evaluated once a pair, from the second on with the result so far as the accumulator.
+    ``infinities``: a lane one of whose x_0 is a NaN or an infinity has the product a_0 b_0 alone, its others are +0
+    (``whole``); or what an infinity leaves is one of the other sign (``parts``), so that the sum is invalid, as is
+    infinity - infinity.
+
+    So a unit that multiplies f32 in three bf16 passes a lane is ``together``; a library that issues a bf16 instruction
+    once for every product of parts, smallest first (BF16x9; 3xTF32), is ``apart``.  A lane stays one lane of the tree,
+    so that every shape and order of sums goes with every split.
+    """
+
+    format: str = field(metadata=says("format"))
+    pairs: tuple[str, ...] = field(metadata=says("products of parts", "pairs"))
+    rounding: str = field(default="RNE", metadata=says("rounding", "rounding", "cut"))
+    added: Literal["together", "apart"] = field(default="together", metadata=says("how they are added", "word"))
+    infinities: Literal["whole", "parts"] = field(
+        default="whole", metadata=says("infinities and NaNs", "word", ends=True, values=_OF_SPECIALS)
+    )
+
+    def __post_init__(self) -> None:
+        fmt = checks.result_format("format of split", self.format)
+        if not fmt.is_float or fmt.nan != "ieee":
+            raise UsageError(f"format of split is {fmt.name}; it must be a float with infinities and NaNs")
+        checks.words("split", self)
+        checks.one_of("rounding of split", self.rounding, PART_ROUNDINGS)
+        legal = [f"{i}{j}" for i in range(MOST_PARTS) for j in range(MOST_PARTS)]
+        if not isinstance(self.pairs, tuple):
+            raise UsageError(f"pairs are {brief(self.pairs)}; they must be a tuple such as ('01', '10', '00')")
+        for pair in self.pairs:
+            checks.one_of("a pair", pair, legal)
+        if "00" not in self.pairs or len(set(self.pairs)) != len(self.pairs):
+            raise UsageError(f"pairs are {' '.join(self.pairs) or 'none'}; 00 must be one of them, none may be twice")
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """The parts of a and of b that each pair multiplies."""
+        return tuple((int(pair[0]), int(pair[1])) for pair in self.pairs)
+
+
+@dataclass(frozen=True)
 class Product:
     """How a product is formed.
 
@@ -315,7 +367,8 @@ class Product:
     ``normalised`` (of the product's own leading bit).  ``overflow_exponent``:
     a product of magnitude >= 2**that is an infinity.  ``missing_columns``: of the partial products of the significands,
     a_i b_j 2**(i + j) in units of the last places that the formats have, those below 2**that are not added
-    (a truncated multiplier); a product of which nothing is left is a zero.
+    (a truncated multiplier); a product of which nothing is left is a zero.  ``split``: products of parts of the
+    operands in place of their own; all that is said here of a product holds of each of these.
     """
 
     to: Encode | None = field(default=None, metadata=says("rounding to a format", place="the result"))
@@ -327,12 +380,29 @@ class Product:
     )
     multiply: Literal["exact", "and", "xor"] = field(default="exact", metadata=says("multiplication", "multiply"))
     missing_columns: int = field(default=0, metadata=says("columns of partial products left out", "offset", "float"))
+    split: Split | None = field(default=None, metadata=says("operands in parts", place="the parts of operands"))
 
     def __post_init__(self) -> None:
         checks.a(Encode, "to of product", self.to, optional=True)
         checks.words("product", self)
         checks.whole("missing_columns", self.missing_columns, 0, MOST_COLUMNS)
         checks.whole("overflow_exponent", self.overflow_exponent, -MOST_BITS, MOST_BITS, optional=True)
+        checks.a(Split, "split", self.split, optional=True)
+
+    @property
+    def count(self) -> int:
+        """How many products a lane has."""
+        return 1 if self.split is None else len(self.split.pairs)
+
+    @property
+    def together(self) -> int:
+        """How many of them are terms of one step."""
+        return 1 if self.split is None or self.split.added == "apart" else self.count
+
+    def places(self, lanes: Iterable[int]) -> tuple[int, ...]:
+        """Where the products of these lanes of a step stand among all of it (``Datapath.products``)."""
+        each = self.together
+        return tuple(lanes) if each == 1 else tuple(lane * each + i for lane in lanes for i in range(each))
 
 
 @dataclass(frozen=True)
@@ -434,8 +504,18 @@ class Datapath:
         size = self.step_length
         return tuple(order[i : i + size] for i in range(0, self.k, size))
 
+    @property
+    def products(self) -> tuple[tuple[int, ...], ...]:
+        """The products of each evaluation of the tree, in order: ``n * lane + i`` is number i of the n of a lane."""
+        every, count = self.steps, self.product.count
+        if count == 1:
+            return every
+        if self.product.together == 1:
+            return tuple(tuple(count * lane + i for lane in lanes) for lanes in every for i in range(count))
+        return tuple(tuple(count * lane + i for lane in lanes for i in range(count)) for lanes in every)
 
-RECORDS = (Datapath, Operand, Encode, Product, Scale, Special, Fma, Add, Fused, Term, Exact, Products)
+
+RECORDS = (Datapath, Operand, Encode, Split, Product, Scale, Special, Fma, Add, Fused, Term, Exact, Products)
 """Every record that has fields."""
 FIELDS = {name: each for record in RECORDS for name, each in descriptions(record).items()}
 """The description of a field by its name, which means the same in every record (a test)."""
@@ -483,11 +563,30 @@ def _check_operands(path: Datapath) -> None:
         raise UsageError(f"multiply is {path.product.multiply}, which is for b1; {path.a} times {path.b} must be exact")
     if path.product.missing_columns and not (formats.get(path.a).is_float and formats.get(path.b).is_float):
         raise UsageError(f"missing_columns is {path.product.missing_columns}; products of integers must have 0")
+    _check_split(path)
     checks.a(Encode, "result", path.result, optional=True)
     if path.result is not None and not holds(formats.get(path.d), formats.get(path.result.format)):
         raise UsageError(
             f"format of result is {path.result.format}; it must be that of d, {path.d}, or laid out as it is"
         )
+
+
+def _check_split(path: Datapath) -> None:
+    """The parts have the operands' range; no block scales beside them."""
+    if path.product.split is None:
+        return
+    part = formats.get(path.product.split.format)
+    for name in (path.a, path.b):
+        if not same_range(formats.get(name), part):
+            raise UsageError(f"format of split is {part.name}, which has not the range of {name}")
+    if path.scale is not None:
+        raise UsageError("operands are split; that goes with no block scales")
+
+
+def same_range(fmt: formats.Format, part: formats.Format) -> bool:
+    """Whether two float formats have the same exponents, and signs, subnormals and infinities alike."""
+    read = attrgetter("is_float", "exponent_bits", "bias", "nan", "signed", "subnormal", "infinity")
+    return fmt.is_float and read(fmt) == read(part)
 
 
 def holds(d: formats.Format, narrow: formats.Format) -> bool:

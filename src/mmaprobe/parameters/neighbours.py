@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from mmaprobe import formats
 from mmaprobe.catalog.lanes import format_lanes, parse_lanes
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.datapath import FIELDS, OVERFLOWS, Datapath, Fused, walk
+from mmaprobe.parameters.datapath import FIELDS, MOST_PARTS, OVERFLOWS, Datapath, Fused, same_range, walk
 from mmaprobe.parameters.described import Described, Kind, Where
 from mmaprobe.parameters.moves import moves
 from mmaprobe.parameters.mutate import mutate
@@ -33,7 +33,7 @@ def neighbours(datapath: Datapath) -> tuple[Neighbour, ...]:
     one and vanish; each rounding becomes each other one; every choice becomes
     each other choice where it can matter in the formats; the NaN code changes
     sign, a payload bit, or becomes the format's plain one; a label that is shown elsewhere moves by one, or not
-    at all, and a sum that complements does not; steps halve and
+    at all, and a sum that complements does not; operands in parts are whole, or have other parts; steps halve and
     double; lanes, steps and operands change places.
     """
     found: dict[Datapath, Neighbour] = {}
@@ -102,6 +102,10 @@ def _changes(datapath: Datapath) -> Iterator[FieldChange]:
     yield from _steps(datapath)
     if datapath.product.to is None and _products_are_wider(datapath):
         yield "product.to", f'{{ format = "{datapath.d}" }}'
+    if datapath.product.split is not None:
+        part = formats.get(datapath.product.split.format)
+        yield "product.split", "none"
+        yield from (("product.split.format", name) for name, fmt in formats.FORMATS.items() if same_range(fmt, part))
 
 
 def _tables(table: Table, path: str) -> Iterator[tuple[str, Table]]:
@@ -290,6 +294,20 @@ def _rare(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield "false"
 
 
+def _pairs(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    """One product of parts less, one more of those whose parts are the next and not always zero; neighbours in order
+    exchanged."""
+    pairs, held = value.split(), formats.get(holder["format"]).fraction_bits + 1
+    last = [formats.get(name).fraction_bits // held for name in (datapath.a, datapath.b)]
+    yield from (" ".join(pair for pair in pairs if pair != less) for less in pairs)
+    for pair in [f"{i}{j}" for i, j in product(range(MOST_PARTS), repeat=2) if i <= last[0] and j <= last[1]]:
+        before = [f"{int(pair[0]) - 1}{pair[1]}", f"{pair[0]}{int(pair[1]) - 1}"]
+        if pair not in pairs and any(each in pairs for each in before):
+            yield " ".join((pair, *pairs))
+    for i in range(len(pairs) - 1):
+        yield " ".join((*pairs[:i], pairs[i + 1], pairs[i], *pairs[i + 2 :]))
+
+
 _RULES: dict[Kind, Rule] = {
     "number": _by_one,
     "fraction_bits": _fraction_bits,
@@ -304,5 +322,6 @@ _RULES: dict[Kind, Rule] = {
     "flag": _flip,
     "offset": _offset,
     "rare": _rare,
+    "pairs": _pairs,
 }
 """By kind of field: its other values."""

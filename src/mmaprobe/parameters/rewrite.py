@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations, product
 from typing import Any
 
@@ -96,6 +97,24 @@ def encodes(datapath: Datapath) -> list[Encode]:
     """Every Encode of the datapath: of products, of the result, of the tree's nodes, the root's last."""
     nodes = [getattr(node, "to", None) for node in walk(datapath.tree)]
     return [to for to in (datapath.product.to, datapath.result, *reversed(nodes)) if to is not None]
+
+
+@lru_cache(maxsize=256)
+def explicit(datapath: Datapath) -> Datapath:
+    """The same datapath in which one value is never a lane of several products: it is their exact sum."""
+    if datapath.product.together == 1:
+        return datapath
+    return replace(datapath, tree=map_node(datapath.tree, _one_value))
+
+
+def _one_value(node: Node) -> Node:
+    """A node whose operands are single values as such."""
+    if isinstance(node, Fma) and isinstance(node.acc, Products):
+        return replace(node, acc=Exact((node.acc,)))
+    if isinstance(node, Add):
+        x, y = (Exact((of,)) if isinstance(of, Products) else of for of in (node.x, node.y))
+        return replace(node, x=x, y=y)
+    return node
 
 
 def simpler(datapath: Datapath) -> list[Datapath]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -18,14 +18,17 @@ from mmaprobe.derivation.hypotheses import field_choices
 from mmaprobe.models.combinations import Axis, Edit, NumberAxis, ValueAxis
 from mmaprobe.parameters.datapath import (
     OVERFLOWS,
+    PART_ROUNDINGS,
     Accumulator,
     Datapath,
     Encode,
     Fused,
     Product,
     Products,
+    Split,
     Term,
     Zero,
+    same_range,
     walk,
 )
 from mmaprobe.parameters.described import choices
@@ -136,6 +139,53 @@ def missing_columns(most: int) -> Axis:
         return lambda path: replace(path, product=replace(path.product, missing_columns=columns or 0))
 
     return NumberAxis(lru_cache(maxsize=None)(without), tuple(range(most + 1)))
+
+
+REACHES = ((1, 1), (2, 2), (2, 3), (3, 3), (3, 5))
+"""How many parts, and below what those of a product add up to, in emulations: 3xTF32, BF16x3, BF16x6, BF16x9."""
+SPLIT_PARTS = 3
+"""Parts at most that are to hold an operand."""
+
+
+@lru_cache(maxsize=1)
+def pair_orders() -> tuple[tuple[str, ...], ...]:
+    """The products of parts that emulations add, the smallest or the largest first, those of a size by either part."""
+    found = []
+    for parts, reach in REACHES:
+        pairs = [(i, j) for i, j in product(range(parts), repeat=2) if i + j < reach]
+        for size, first in product((-1, 1), (-1, 1)):
+            ordered = sorted(pairs, key=lambda pair: (size * sum(pair), first * pair[0]))
+            found.append(tuple(f"{i}{j}" for i, j in ordered))
+    return tuple(dict.fromkeys(found))
+
+
+def part_formats(path: Datapath) -> tuple[str, ...]:
+    """Formats of so many bits that some parts hold the operands, and not one part."""
+    a, b = formats.get(path.a), formats.get(path.b)
+    wide = max(a.fraction_bits, b.fraction_bits) + 1
+    some = [fmt for fmt in formats.FORMATS.values() if same_range(a, fmt) and same_range(b, fmt) and fmt.nan == "ieee"]
+    bits = {fmt.name: fmt.fraction_bits + 1 for fmt in some}
+    return tuple(name for name, held in bits.items() if held < wide <= SPLIT_PARTS * held)
+
+
+def split(path: Datapath, **fields: Any) -> Datapath:
+    """The datapath whose operands are in parts, by these fields and those that it has."""
+    known = path.product.split
+    made = replace(known, **fields) if known is not None else Split(**fields)
+    return replace(path, product=replace(path.product, split=made))
+
+
+@lru_cache(maxsize=8)
+def parts(names: tuple[str, ...]) -> Axis:
+    """In which of these formats the parts are, and how they are rounded."""
+    every = product(names, PART_ROUNDINGS)
+    return tuple(partial(split, format=name, rounding=mode) for name, mode in every)
+
+
+@lru_cache(maxsize=1)
+def split_infinities() -> Axis:
+    """What becomes of infinities and NaNs in parts."""
+    return tuple(partial(split, infinities=how) for how in choices(Split, "infinities"))
 
 
 # --- results

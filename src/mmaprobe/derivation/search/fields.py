@@ -26,7 +26,9 @@ from mmaprobe.parameters.datapath import (
     SUBNORMALS,
     Datapath,
     Encode,
+    Fma,
     Fused,
+    Split,
     Term,
     Zero,
     holds,
@@ -67,6 +69,8 @@ def simple(path: Datapath) -> Iterator[Group]:
     if terms:
         yield path, [roles.products(path)[0], tied_widths(uncut)]
         yield path, [tied_zeros(path)]
+    if path.product.split is not None:
+        yield from splits(path)
 
 
 def tied(path: Datapath) -> Iterator[Group]:
@@ -107,6 +111,8 @@ def ends(path: Datapath) -> Iterator[Group]:
     )
     yield path, [*operands, field_choices.flush()]
     yield path, [roles.products(path)[1]]
+    if path.product.split is not None:
+        yield path, [roles.split_infinities()]
     if len(terms) > 1:
         yield from ((path, [zeros(path, role)]) for role in terms)
     if terms:
@@ -178,6 +184,21 @@ def truncations(path: Datapath) -> list[Axis]:
     """How many of the lowest columns of partial products are not there, of floats."""
     a, b = formats.get(path.a), formats.get(path.b)
     return [roles.missing_columns(a.fraction_bits + b.fraction_bits + 1)] if a.is_float and b.is_float else []
+
+
+def splits(path: Datapath) -> Iterator[Group]:
+    """Operands in parts of every format that few of hold them, and the products of these that emulations add: side by
+    side, and each in a step of its own, the order of which shows then."""
+    names = roles.part_formats(path)
+    if not names or path.scale is not None:
+        return
+    sizes: set[frozenset[str]] = set()
+    for pairs, added in product(roles.pair_orders(), choices(Split, "added")):
+        alike = added == "together" and not any(isinstance(node, Fma) for node in walk(path.tree))
+        if len(pairs) > 1 or added == "together":
+            if not (alike and frozenset(pairs) in sizes):
+                yield roles.split(path, format=names[0], pairs=pairs, added=added), [roles.parts(names)]
+            sizes |= {frozenset(pairs)} if alike else set()
 
 
 def _held_otherwise(path: Datapath) -> Iterator[Group]:

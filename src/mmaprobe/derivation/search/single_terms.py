@@ -6,8 +6,9 @@ the cuts of products and of C at a single term, the rounding of the sum and of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,19 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
 from mmaprobe.derivation.hypotheses.structures import fused_structures
-from mmaprobe.derivation.search.descent import descend
-from mmaprobe.derivation.search.fields import Precisions, converted, odd, truncations, with_product
+from mmaprobe.derivation.search.descent import Group, descend
+from mmaprobe.derivation.search.fields import (
+    Precisions,
+    converted,
+    odd,
+    splits,
+    tied_widths,
+    truncations,
+    with_product,
+)
 from mmaprobe.derivation.search.loss import Found, Graded, unused
 from mmaprobe.errors import UsageError
+from mmaprobe.models.combinations import Axis
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
@@ -82,7 +92,7 @@ def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Gra
     cut, lost = descend(start, seen, lambda path: odd(path, precisions), best=True)
     uncut, loss = descend(start, seen, lambda path: odd(path, precisions, False), best=True)
     if lost and loss:  # no rounding makes these products of any
-        cut = _truncated(start, seen, precisions, (cut, lost))
+        cut = _of_other_products(start, seen, precisions, (cut, lost))
     return Alone(cut, uncut if loss == 0 else None, precisions, tuple(_result_formats(instruction, answers[normal])))
 
 
@@ -99,12 +109,28 @@ def complemented(path: Datapath) -> list[Datapath]:
     return [cut(bits), *([cut(wide, first=(wide, "RNE"))] if bits < wide and path.result is None else [])]
 
 
-def _truncated(start: Datapath, seen: Graded, precisions: Precisions, known: Found) -> Datapath:
-    """The fit whose products lack their lowest columns, where that is nearer than the one known."""
+def _of_other_products(start: Datapath, seen: Graded, precisions: Precisions, known: Found) -> Datapath:
+    """The fit whose products lack their lowest columns, or are those of parts, where that is nearer than the one known.
+    What products of parts lose shows beside what each of them is cut at."""
     columns = truncations(start)
-    first = seen.nearest(start, columns) if columns else None
-    found = first and descend(first[0], seen, lambda path: [(path, columns), *odd(path, precisions)], best=True)
-    return min(known, found or known, key=lambda each: each[1])[0]
+    lacking: list[Group] = [(start, columns)] if columns else []
+    in_parts: list[Group] = [(base, [*axes, tied_widths(False)]) for base, axes in splits(start)]
+    for ways, again in ((lacking, lacking), (in_parts, [])):
+        found = [first for group in ways if (first := seen.nearest(*group)) is not None]
+        if found:
+            base = min(found, key=_lost)[0]
+            groups = partial(_beside, precisions, [axes for _, axes in again])
+            known = min(known, descend(base, seen, groups, best=True), key=_lost)
+    return known[0]
+
+
+def _beside(precisions: Precisions, axes: list[list[Axis]], path: Datapath) -> Iterator[Group]:
+    yield from ((path, each) for each in axes)
+    yield from odd(path, precisions)
+
+
+def _lost(found: Found) -> float:
+    return found[1]
 
 
 def _to(paths: list[Datapath], name: str) -> list[Datapath]:

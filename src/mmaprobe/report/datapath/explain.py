@@ -27,7 +27,7 @@ from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.console import PlainConsole
-from mmaprobe.report.datapath.naming import alike, encoding, headline, node_line, term_names, term_notes
+from mmaprobe.report.datapath.naming import alike, encoding, headline, node_line, product_name, term_names, term_notes
 from mmaprobe.report.hexfloat import difference, shown
 
 
@@ -46,12 +46,13 @@ def render(datapath: Datapath, vector: Batch) -> Group:
     trace = Trace()
     evaluate(datapath, vector, trace)
     parts: list[RenderableType] = [Text(headline(datapath), style="bold")]
-    steps = datapath.steps
+    steps, count = datapath.products, datapath.product.count
     for number, events in groupby(trace.events, key=lambda event: event.step):
-        lanes = steps[number]
+        products = steps[number]
         if len(steps) > 1:
+            lanes = tuple(product // count for product in products[:: datapath.product.together])
             parts.append(Rule(f"step {number + 1} of {len(steps)}: lanes {format_lanes(lanes)}", align="left"))
-        parts += _step(datapath, vector, lanes, number, list(events))
+        parts += _step(datapath, vector, products, number, list(events))
     same = "; ".join(f"{in_words(field)}: {text}" for field, text in classes_of(datapath).items())
     return Group(*parts, *([Text(f"the same function with {same}", style="dim")] if same else []))
 
@@ -69,21 +70,21 @@ def selection(instruction: Instruction, metadata: Bits) -> Table:
 
 
 def _step(
-    datapath: Datapath, vector: Batch, lanes: tuple[int, ...], number: int, events: Sequence[Event]
+    datapath: Datapath, vector: Batch, products: tuple[int, ...], number: int, events: Sequence[Event]
 ) -> Iterator[RenderableType]:
     accumulator = "c" if number == 0 else f"step {number}"
     for what, run in groupby(events, key=lambda e: "chain" if e.what in ("fma", "encode") and _chained(e) else e.what):
         group = list(run)
         if what == "chain":
-            yield _chain(group)
+            yield _chain(datapath, group)
             continue
         for event in group:
             if what == "operands":
                 yield _operands(datapath, vector, event, accumulator)
             elif what == "fused":
-                yield from _fused(event, lanes, accumulator)
+                yield from _fused(datapath, event, products, accumulator)
             elif what in ("add", "exact"):
-                yield from _sum(event, lanes, accumulator, _decimal(datapath))
+                yield from _sum(datapath, event, products, accumulator)
             elif what == "encode":
                 yield _encode(event, _decimal(datapath))
             else:
@@ -139,15 +140,15 @@ def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str)
         "operands and products", "lane", "a", "", "b", "", *(["scales"] if scaled else []), "a·b", "exponent"
     )
     rows = []
-    for column, lane in enumerate(values["lanes"]):
-        at = (0, column)
+    for column, number in enumerate(values["numbers"]):
+        at, lane = (0, column), number // datapath.product.count
         row = [_code(vector.a[0, lane], widths[0]), shown(a, at, decimal)]
         row += [_code(vector.b[0, lane], widths[1]), shown(b, at, decimal)]
         if datapath.scale is not None:
             block = (0, lane // datapath.scale.size)
             row.append(" ".join(shown(scale, block) for scale in values["scales"]))
         rows.append((*row, shown(products, at, decimal), _label(products, products.label, at)))
-    _rows(table, [str(lane) for lane in values["lanes"]], rows)
+    _rows(table, [_which(datapath, number) for number in values["numbers"]], rows)
     c: Numbers = values["accumulator"]
     if datapath.c is not None or accumulator != "c":
         width = formats.get(datapath.c).container_bits if datapath.c else 0
@@ -157,7 +158,12 @@ def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str)
     return table
 
 
-def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[RenderableType]:
+def _which(datapath: Datapath, number: int) -> str:
+    """The lane of a product, where it has one."""
+    return str(number) if datapath.product.split is None else product_name(datapath, number)
+
+
+def _fused(datapath: Datapath, event: Event, products: tuple[int, ...], accumulator: str) -> Iterator[RenderableType]:
     """Alignment to the largest exponent: what is kept of each term and what is cut off."""
     node = event.node
     assert isinstance(node, Fused)
@@ -172,7 +178,7 @@ def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[R
             (shown(value, at), _label(value, labels, at), shown(kept, at), difference(value, kept, at), note)
             for at in np.ndindex(value.negative.shape)
         ]
-        _rows(table, term_names(term.of, lanes, accumulator), rows if own else [row[:-1] for row in rows])
+        _rows(table, term_names(datapath, term.of, products, accumulator), rows if own else [row[:-1] for row in rows])
     yield table
     if top == ABSENT:
         yield Text("only zeros: nothing is aligned")
@@ -188,19 +194,19 @@ def _fused(event: Event, lanes: tuple[int, ...], accumulator: str) -> Iterator[R
     )
 
 
-def _sum(event: Event, lanes: tuple[int, ...], accumulator: str, decimal: bool) -> Iterator[RenderableType]:
+def _sum(datapath: Datapath, event: Event, products: tuple[int, ...], accumulator: str) -> Iterator[RenderableType]:
     """The terms of an exact or binary sum."""
-    node, terms = event.node, event.values["terms"]
+    node, terms, decimal = event.node, event.values["terms"], _decimal(datapath)
     assert node is not None
     of = getattr(node, "terms", None) or (node.x, node.y)  # type: ignore[union-attr]
-    names = [name for term in of for name in term_names(term, lanes, accumulator)]
+    names = [name for term in of for name in term_names(datapath, term, products, accumulator)]
     table = _table(node_line(node), "term", "value")
     _rows(table, names, [(shown(terms, at, decimal),) for at in np.ndindex(terms.negative.shape)])
     yield table
     yield Text.assemble("exact sum  ", (shown(event.values["sum"], (0,), decimal), "bold"))
 
 
-def _chain(events: Sequence[Event]) -> Table:
+def _chain(datapath: Datapath, events: Sequence[Event]) -> Table:
     """Fused multiply-adds, one a row."""
     node = events[0].node
     assert node is not None
@@ -210,7 +216,7 @@ def _chain(events: Sequence[Event]) -> Table:
         bits = _code(rounding.values["bits"][0], formats.get(to.format).container_bits)
         before, after = rounding.values["exact"], rounding.values["rounded"]
         row = [shown(terms, (0, 0)), shown(terms, (0, 1)), shown(before), shown(after), bits]
-        table.add_row(str(fma.values["lane"]), *row, _what_happened(rounding))
+        table.add_row(_which(datapath, fma.values["number"]), *row, _what_happened(rounding))
     return table
 
 

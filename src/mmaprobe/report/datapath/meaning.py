@@ -16,12 +16,13 @@ from mmaprobe.parameters.datapath import (
     Fused,
     Node,
     Products,
+    Split,
     Term,
     Zero,
 )
 from mmaprobe.parameters.described import value_in_words
 from mmaprobe.parameters.shorthand import written
-from mmaprobe.report.datapath.naming import overflow
+from mmaprobe.report.datapath.naming import overflow, part_product
 from mmaprobe.report.datapath.phrases import describe, lanes_text
 
 ROUNDINGS = {
@@ -51,6 +52,8 @@ def _clauses(path: Datapath) -> Iterator[str]:
     if product.missing_columns:
         columns = f"{product.missing_columns} lowest columns" if product.missing_columns > 1 else "lowest column"
         yield f"a product lacks the partial products of its {columns}"
+    if product.split is not None:
+        yield _split(product.split)
     if product.overflow_exponent is not None:
         yield f"a product from 2^{product.overflow_exponent} on is an infinity"
     if scale is not None and scale.where == "product":
@@ -65,6 +68,14 @@ def _clauses(path: Datapath) -> Iterator[str]:
     words = describe(path)
     if words["specials"] != "-":
         yield words["specials"]
+
+
+def _split(split: Split) -> str:
+    """Which products of parts stand for a lane's product, and how they are added."""
+    products = ", ".join(part_product("a", "b", *parts) for parts in split.parts)
+    how = "terms of their own" if split.added == "together" else "a step each"
+    specials = "what is no number is not split" if split.infinities == "whole" else "infinities are split"
+    return f"a and b in parts in {split.format}, {ROUNDINGS[split.rounding]}: {products}, {how}; {specials}"
 
 
 def _operands(path: Datapath) -> Iterator[str]:

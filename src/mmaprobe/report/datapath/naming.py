@@ -29,19 +29,42 @@ def product(lane: int) -> str:
     return f"a{lane}·b{lane}"
 
 
+def part_product(a: str, b: str, i: int, j: int) -> str:
+    """The product of part i of a and part j of b."""
+    return f"{a}.{i}·{b}.{j}"
+
+
+def product_name(datapath: Datapath, number: int) -> str:
+    """The product of a number (``Datapath.products``): of a lane, or of parts there."""
+    lane, which = divmod(number, datapath.product.count)
+    split = datapath.product.split
+    return product(lane) if split is None else part_product(f"a{lane}", f"b{lane}", *split.parts[which])
+
+
+def splitting(datapath: Datapath) -> str:
+    """``parts in bf16 RNE: 10 01 00``; nothing where operands are whole."""
+    split = datapath.product.split
+    if split is None:
+        return ""
+    return (
+        f"parts in {split.format} {split.rounding}: {' '.join(split.pairs)}{', a step each' * (split.added == 'apart')}"
+    )
+
+
 def lanes_below(node: Node, lanes: tuple[int, ...]) -> tuple[int, ...]:
     """The vector's lanes that a node multiplies; ``lanes`` are those of the step."""
     return tuple(sorted(lanes[k] for part in walk(node) for k in lanes_of(part)))
 
 
-def term_names(node: Node, lanes: tuple[int, ...], accumulator: str = "c") -> list[str]:
-    """What each column of a term is called."""
+def term_names(datapath: Datapath, node: Node, numbers: tuple[int, ...], accumulator: str = "c") -> list[str]:
+    """What each column of a term is called; ``numbers`` are those of the step's products."""
     if isinstance(node, Products):
-        return [product(lanes[k]) for k in node.lanes]
+        return [product_name(datapath, numbers[k]) for k in datapath.product.places(node.lanes)]
     if isinstance(node, Accumulator):
         return [accumulator]
     if isinstance(node, Zero):
         return ["0"]
+    lanes = tuple(number // datapath.product.count for number in numbers[:: datapath.product.together])
     return [f"{kind(node)}({format_lanes(lanes_below(node, lanes))})"]
 
 

@@ -99,7 +99,9 @@ def _distinct(items: Iterable[str]) -> str:
 
 
 def _precision(datapath: Datapath) -> str:
-    parts = [f"products {datapath.product.to.format}"] if datapath.product.to else []
+    split = datapath.product.split
+    parts = [f"{len(split.pairs)} products of parts in {split.format}"] if split else []
+    parts += [f"products {datapath.product.to.format}"] if datapath.product.to else []
     for node in walk(datapath.tree):
         if isinstance(node, Fused):
             cuts = dict.fromkeys(term.fraction_bits for term in node.terms)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.parameters.datapath import Accumulator, Add, Datapath, Exact, Fma, Fused, Node, Products, Zero
-from mmaprobe.report.datapath.naming import alike, encoding, headline, kind, negation, product, term_notes
+from mmaprobe.report.datapath.naming import alike, encoding, headline, kind, negation, product, splitting, term_notes
 
 LINKS = 4
 """Chains of more fused multiply-adds are drawn as one node."""
@@ -63,7 +63,8 @@ def _branch(node: Node, lanes: tuple[int, ...], accumulator: Branch, datapath: D
     def below(child: Node) -> Branch:
         return _branch(child, lanes, accumulator, datapath)
 
-    rounded = "" if datapath.product.to is None else f"→ {encoding(datapath.product.to)}"
+    to = "" if datapath.product.to is None else f"→ {encoding(datapath.product.to)}"
+    rounded = ", ".join(part for part in (splitting(datapath), to) if part)
     if isinstance(node, Accumulator):
         return accumulator
     if isinstance(node, Zero):
