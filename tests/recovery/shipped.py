@@ -106,11 +106,10 @@ def shape(node: Node) -> Any:
 
 
 def is_searched(path: Datapath) -> bool:
-    """Whether the search varies every field with which a datapath is written: not yet the exponent that a term shows
-    beside its own, nor ones' complement; and causes of NaNs only where all else is found."""
+    """Whether the search finds it: not always sums that show another exponent of c where narrow results hide that."""
     sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
-    shown = any(node.complement or any(term.label_offset for term in node.terms) for node in sums)
-    return not shown and path.special.nan != "cause"
+    shown = any(term.label_offset for node in sums for term in node.terms)
+    return not shown or formats.get(path.d).fraction_bits >= formats.get("f32").fraction_bits
 
 
 def representatives() -> tuple[Shipped, ...]:
