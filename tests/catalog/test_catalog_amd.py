@@ -77,14 +77,14 @@ RDNA_DOTS = (
 FP8_DOTS = tuple(f"v_dot4_f32_{x}_{y}" for x in ("fp8", "bf8") for y in ("fp8", "bf8"))
 CDNA_DOTS = (
     "v_dot2_i32_i16", "v_dot2_u32_u16", "v_dot4_i32_i8", "v_dot4_u32_u8", "v_dot8_i32_i4", "v_dot8_u32_u4",
-    "v_dot2c_i32_i16", "v_dot4c_i32_i8", "v_dot8c_i32_i4",
+    "v_dot2c_i32_i16", "v_dot4c_i32_i8", "v_dot8c_i32_i4", "v_dot2_f32_f16", "v_dot2c_f32_f16",
 )  # fmt: skip
 
 
 def dots(arch: str) -> list[str]:
-    """The V_DOT that an architecture has: FP8 on RDNA4 alone, in both waves on RDNA, integers alone elsewhere."""
+    """The V_DOT that an architecture has: of FP8 on RDNA4 alone, of bf16 on CDNA4, on RDNA in both waves."""
     if arch.startswith("gfx9"):
-        return list(CDNA_DOTS)
+        return [*CDNA_DOTS, *(f"v_dot2{way}_f32_bf16" for way in ("", "c") if arch == "gfx950")]
     if arch.startswith("gfx125"):
         return ["v_dot4_i32_iu8", "v_dot8_i32_iu4", "v_dot4_u32_u8", "v_dot8_u32_u4"]
     names = RDNA_DOTS + FP8_DOTS * arch.startswith("gfx12")
@@ -129,7 +129,7 @@ def test_dots_of_integers(arch: str, text: str, a: int, b: int, c: int, d: int) 
 COMPILED_DOTS = [
     *((name, "gfx1100") for name in RDNA_DOTS),
     *((f"{name}{{wave=64}}", "gfx1201") for name in (*RDNA_DOTS, *FP8_DOTS)),
-    *((name, arch) for arch in ("gfx908", "gfx90a", "gfx950") for name in CDNA_DOTS),
+    *((name, arch) for arch in ("gfx908", "gfx90a", "gfx950") for name in dots(arch)),
     *((f"{name}{{clamp}}", "gfx942") for name in CDNA_DOTS[:6]),
     *((name, "gfx1250") for name in dots("gfx1250")),
     ("v_dot4_i32_iu8{clamp,neg_lo=110}", "gfx1150"),
