@@ -14,13 +14,18 @@ import runpy
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mmaprobe import formats
 from mmaprobe.catalog import layouts
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lookup import architectures, instruction, instructions, lowering, match
 from mmaprobe.catalog.modifiers import legal
 from mmaprobe.errors import UsageError
+from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.batch import Batch
+from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.toolchain.amd.builtins import call
 from mmaprobe.toolchain.build import build_all
 
@@ -65,33 +70,79 @@ def test_rows_are_what_the_compiler_made(arch: str) -> None:
     assert len(found) == COUNTS.get(arch, 16 if arch.startswith("gfx11") else 44)
 
 
-DOTS = ("v_dot2_f32_f16", "v_dot2_f32_bf16", "v_dot2_f16_f16", "v_dot2_bf16_bf16", "v_dot4_i32_iu8", "v_dot8_i32_iu4")
+RDNA_DOTS = (
+    "v_dot2_f32_f16", "v_dot2_f32_bf16", "v_dot2_f16_f16", "v_dot2_bf16_bf16", "v_dot4_i32_iu8", "v_dot8_i32_iu4",
+    "v_dot4_u32_u8", "v_dot8_u32_u4",
+)  # fmt: skip
 FP8_DOTS = tuple(f"v_dot4_f32_{x}_{y}" for x in ("fp8", "bf8") for y in ("fp8", "bf8"))
+CDNA_DOTS = (
+    "v_dot2_i32_i16", "v_dot2_u32_u16", "v_dot4_i32_i8", "v_dot4_u32_u8", "v_dot8_i32_i4", "v_dot8_u32_u4",
+    "v_dot2c_i32_i16", "v_dot4c_i32_i8", "v_dot8c_i32_i4", "v_dot2_f32_f16", "v_dot2c_f32_f16",
+)  # fmt: skip
+
+
+def dots(arch: str) -> list[str]:
+    """The V_DOT that an architecture has: of FP8 on RDNA4 alone, of bf16 on CDNA4, on RDNA in both waves."""
+    if arch.startswith("gfx9"):
+        return [*CDNA_DOTS, *(f"v_dot2{way}_f32_bf16" for way in ("", "c") if arch == "gfx950")]
+    if arch.startswith("gfx125"):
+        return ["v_dot4_i32_iu8", "v_dot8_i32_iu4", "v_dot4_u32_u8", "v_dot8_u32_u4"]
+    names = RDNA_DOTS + FP8_DOTS * arch.startswith("gfx12")
+    return [*names, *(f"{name}{{wave=64}}" for name in names)]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_dots_of_the_vector_units(arch: str) -> None:
-    """Of RDNA3 and RDNA4, in both waves, a block a lane; FP8 on RDNA4 alone."""
+    """A block a lane, each operand in one register."""
     found = [made for made in instructions(arch) if made.opcode.startswith("v_dot")]
-    names = DOTS * arch.startswith(("gfx11", "gfx120", "gfx12-")) + FP8_DOTS * arch.startswith(("gfx120", "gfx12-"))
-    assert sorted(made.id for made in found) == sorted([*names, *(f"{name}{{wave=64}}" for name in names)])
+    assert sorted(made.id for made in found) == sorted(dots(arch))
     for made in found:
-        lanes = int(made.modifier.get("wave", "32"))
+        lanes = 64 if arch.startswith("gfx9") else int(made.modifier.get("wave", "32"))
         assert (made.m, made.n, made.blocks) == (1, 1, lanes)
         assert {layouts.layout(made, arch, name).registers for name in layouts.operands(made)} == {1}
 
 
+@pytest.mark.parametrize(
+    ("arch", "text", "a", "b", "c", "d"),
+    [
+        ("gfx90a", "v_dot4_i32_i8", -128, -128, 2**31 - 1, 4 * 2**14 - 2**31 - 1),
+        ("gfx90a", "v_dot4_i32_i8{clamp}", -128, -128, 2**31 - 1, 2**31 - 1),
+        ("gfx942", "v_dot4c_i32_i8", -128, 127, 5, 5 - 4 * 128 * 127),
+        ("gfx908", "v_dot2_i32_i16{clamp}", -(2**15), 2**15 - 1, -(2**31), -(2**31)),
+        ("gfx950", "v_dot2_u32_u16", 2**16 - 1, 2**16 - 1, 7, (2 * (2**16 - 1) ** 2 + 7) % 2**32),
+        ("gfx950", "v_dot2_u32_u16{clamp}", 2**16 - 1, 2**16 - 1, 7, 2**32 - 1),
+        ("gfx1100", "v_dot4_u32_u8{clamp,wave=64}", 255, 255, 2**31, 2**31 + 4 * 255**2),
+        ("gfx1250", "v_dot8_u32_u4{clamp}", 15, 15, 2**32 - 1, 2**32 - 1),
+        ("gfx1250", "v_dot8_i32_iu4{neg_lo=100}", -8, 15, 0, -8 * 8 * 15),
+        ("gfx1201", "v_dot4_i32_iu8{neg_lo=010}", 255, -128, 1, 1 - 4 * 255 * 128),
+    ],
+)
+def test_dots_of_integers(arch: str, text: str, a: int, b: int, c: int, d: int) -> None:
+    """All lanes alike: exact sums of 32 bits, signed or not, that wrap or are limited at the end."""
+    made = instruction(text, arch)
+    of = [formats.get(name) for name in (made.a, made.b)]
+    held = [np.full((1, made.k), x % 2**fmt.bits, fmt.dtype) for x, fmt in zip((a, b), of, strict=True)]
+    batch = Batch(*held, np.array([c % 2**32], np.uint32))
+    assert evaluate(datapath_for(arch, made), batch).tolist() == [d % 2**32]
+
+
 COMPILED_DOTS = [
-    *((name, "gfx1100") for name in DOTS),
-    *((f"{name}{{wave=64}}", "gfx1201") for name in (*DOTS, *FP8_DOTS)),
+    *((name, "gfx1100") for name in RDNA_DOTS),
+    *((f"{name}{{wave=64}}", "gfx1201") for name in (*RDNA_DOTS, *FP8_DOTS)),
+    *((name, arch) for arch in ("gfx908", "gfx90a", "gfx950") for name in dots(arch)),
+    *((f"{name}{{clamp}}", "gfx942") for name in CDNA_DOTS[:6]),
+    *((name, "gfx1250") for name in dots("gfx1250")),
     ("v_dot4_i32_iu8{clamp,neg_lo=110}", "gfx1150"),
     ("v_dot8_i32_iu4{neg_lo=010,wave=64}", "gfx1200"),
+    ("v_dot4_u32_u8{clamp}", "gfx1200"),
+    ("v_dot2_f32_bf16{neg_hi=101,neg_lo=011}", "gfx1150"),
+    ("v_dot2_f32_f16{neg_hi=010,neg_lo=101,wave=64}", "gfx1201"),
 ]
 
 
 @pytest.mark.needs("clang")
 def test_a_dot_is_what_the_compiler_made() -> None:
-    """That opcode, and no V_DOT2ACC, which clang makes of the builtin on gfx11."""
+    """That opcode, and not the one that clang makes of the builtin: V_DOT2ACC on gfx11, V_DOT4C and others on CDNA."""
     for built, (name, _) in zip(build_all(COMPILED_DOTS), COMPILED_DOTS, strict=True):
         assert (built.status, built.reason, built.opcodes) == ("compiled", "", {name.partition("{")[0]: 1}), name
 

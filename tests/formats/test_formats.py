@@ -44,7 +44,7 @@ def test_unknown_format_lists_near_names() -> None:
 
 def test_every_format_of_the_plan_is_there() -> None:
     names = "f64 f32 tf32 f16 bf16 e5m2 e4m3 e5m2fnuz e4m3fnuz e3m2 e2m3 e2m1 ue8m0 ue4m3 ue5m3 e8m13"
-    integers = "s8 u8 s16 u16 s4 u4 b1 s32 ti16"
+    integers = "s8 u8 s16 u16 s4 u4 b1 s32 u32 ti16"
     assert sorted(formats.FORMATS) == sorted(f"{names} {integers}".split())
     assert all(fmt.name == name for name, fmt in formats.FORMATS.items())
 

@@ -44,7 +44,7 @@ FLOATS = {
     ue4m4f   0  4  4    7 finite    0  yes
     """.strip().splitlines()
 }
-INTEGERS = {"s4": 4, "s8": 8, "s16": 16, "s32": 32, "u4": 4, "u8": 8, "u16": 16, "b1": 1}
+INTEGERS = {"s4": 4, "s8": 8, "s16": 16, "s32": 32, "u4": 4, "u8": 8, "u16": 16, "u32": 32, "b1": 1}
 
 
 @dataclass(frozen=True)

@@ -284,6 +284,55 @@ def fmopa_f16(a, b, c, rounding="rn"):
         return default_nan(fma(one, c, dot, rounding))
 
 
+# --- Arm FP8: FP8Unpack, FP8DotAddFP of FPMR.LSCALE = 0; every NaN is the default one
+
+
+def fp8_unpack(code, e4m3):
+    """(value in units of 2**-16, whether NaN, whether infinite, sign) of an FP8 code."""
+    fraction_bits = 3 if e4m3 else 2
+    sign, rest = code >> 7, code & 0x7F
+    field, fraction = rest >> fraction_bits, rest & ((1 << fraction_bits) - 1)
+    nan = rest == 0x7F if e4m3 else rest > 0x7C
+    size = (fraction | bool(field) << fraction_bits) << (max(field, 1) - 1 + (7 if e4m3 else 0))
+    return (-size if sign else size), nan, not e4m3 and rest == 0x7C, sign
+
+
+FP8 = {name: [fp8_unpack(code, name == "e4m3") for code in range(256)] for name in ("e4m3", "e5m2")}
+FP8_ADDENDS = {"f16": Exact(5, 10), "f32": Exact(8, 23)}
+
+
+def fp8_dot_add(addend, pairs, unit, most):
+    """The code of addend + sum of products of unpacked pairs, rounded once; ``most``: FPMR.OSM."""
+    default = unit.infinity | unit.quiet
+    if unit.is_nan(addend) or any(x[1] or y[1] for x, y in pairs):
+        return default
+    negative = bool(addend & unit.sign)
+    signs = [bool(x[3] ^ y[3]) for x, y in pairs]
+    infinities = {sign for sign, (x, y) in zip(signs, pairs, strict=True) if x[2] or y[2]}
+    if addend & ~unit.sign == unit.infinity:
+        infinities.add(negative)
+    if len(infinities) == 2 or any((x[2] and not y[0]) or (y[2] and not x[0]) for x, y in pairs):
+        return default
+    if infinities:
+        return unit.sign * infinities.pop() | unit.infinity
+    value, lowest = unit.parts(addend)
+    low = min(lowest, -32)
+    total = (value << lowest - low) + (sum(x[0] * y[0] for x, y in pairs) << -32 - low)
+    if total == 0:
+        zeros = not value and not any(x[0] * y[0] for x, y in pairs)
+        return unit.sign if zeros and negative and all(signs) else 0
+    code = unit.round(total, low)
+    return code - (most and code & ~unit.sign == unit.infinity)
+
+
+def fp8_dot(a, b, c, formats, most):
+    """FP8DotAddFP of vectors a, b (n, K) and c (n,); ``formats``: of A, B and D."""
+    first, second, unit = FP8[formats[0]], FP8[formats[1]], FP8_ADDENDS[formats[2]]
+    rows = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+    found = [fp8_dot_add(z, [(first[i], second[j]) for i, j in zip(x, y, strict=True)], unit, most) for x, y, z in rows]
+    return np.array(found, c.dtype)
+
+
 # --- every instruction by its opcode, on separate vectors
 
 
@@ -296,7 +345,7 @@ def integer_dot(a, b, c, types, bits=32, saturate=False):
     return (total & (2**bits - 1)).astype(f"u{bits // 8}")
 
 
-S8, U8, S16 = np.int8, np.uint8, np.int16
+S8, U8, S16, U16 = np.int8, np.uint8, np.int16, np.uint16
 INTEGER = {
     "x86.vpdpbusd": ((U8, S8), 32, False), "x86.vpdpbusds": ((U8, S8), 32, True),
     "x86.vpdpwssd": ((S16, S16), 32, False), "x86.vpdpwssds": ((S16, S16), 32, True),
@@ -307,20 +356,15 @@ INTEGER = {
     "arm.ummla": ((U8, U8), 32, False), "arm.usmmla": ((U8, S8), 32, False),
     "arm.smopa": ((S8, S8), 32, False), "arm.umopa": ((U8, U8), 32, False), "arm.sumopa": ((S8, U8), 32, False),
     "arm.usmopa": ((U8, S8), 32, False),
+    "arm.sdot.za.s8": ((S8, S8), 32, False), "arm.udot.za.u8": ((U8, U8), 32, False),
+    "arm.sudot.za.s8": ((S8, U8), 32, False), "arm.usdot.za.u8": ((U8, S8), 32, False),
+    "arm.sdot.za.s16": ((S16, S16), 32, False), "arm.udot.za.u16": ((U16, U16), 32, False),
+    "arm.svdot.s8": ((S8, S8), 32, False), "arm.uvdot.u8": ((U8, U8), 32, False),
+    "arm.suvdot.s8": ((S8, U8), 32, False), "arm.usvdot.u8": ((U8, S8), 32, False),
+    "arm.svdot.s16": ((S16, S16), 32, False), "arm.uvdot.u16": ((U16, U16), 32, False),
 }  # fmt: skip
-PAYLOAD = (
-    "x86.vdpbf16ps",
-    "x86.vfmadd.f16",
-    "x86.vfmadd.f32",
-    "x86.vfmadd.f64",
-    "arm.bfdot",
-    "arm.bfmmla",
-    "arm.fmmla",
-    "arm.fmopa.f16",
-    "arm.fmopa.f32",
-    "arm.fmopa.f64",
-    "arm.bfmopa",
-)
+PAYLOAD = ("x86.vdpbf16ps", "x86.vfmadd.", "arm.")
+"""How the opcodes begin of which a text fixes the payload of a NaN result."""
 
 
 def evaluate(opcode, state, a, b, c):
@@ -345,7 +389,9 @@ def evaluate(opcode, state, a, b, c):
         return fmmla(a, b, c, control[0])
     if "neg_a" in state:  # FMOPS, BFMOPS
         a = a ^ a.dtype.type(1 << (8 * a.itemsize - 1))
-    if opcode.startswith("arm.fmopa."):
-        return {"f16": fmopa_f16, "f32": fmopa_f32, "f64": fmopa_f64}[opcode.split(".")[2]](a, b, c, control[0])
-    bf16 = ("arm.bfdot", "arm.bfmmla", "arm.bfmopa")
-    return {"x86.vdpbf16ps": vdpbf16ps, **dict.fromkeys(bf16, bfdot)}[opcode](a, b, c)
+    formats = tuple(opcode.split(".")[-3:])
+    if set(formats[:2]) <= FP8.keys():
+        return fp8_dot(a, b, c, formats, "osm" in state)
+    if opcode.startswith("arm.f"):
+        return {"f16": fmopa_f16, "f32": fmopa_f32, "f64": fmopa_f64}[formats[-1]](a, b, c, control[0])
+    return (vdpbf16ps if opcode == "x86.vdpbf16ps" else bfdot)(a, b, c)

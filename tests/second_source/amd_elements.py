@@ -15,7 +15,8 @@ from second_source import amd_claims
 
 Place = tuple[int, int, int]
 WIDTHS = {
-    "f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4,
+    "f64": 64, "f32": 32, "tf32": 32, "f16": 16, "bf16": 16,
+    "s32": 32, "u32": 32, "s16": 16, "u16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4,
     "e4m3": 8, "e5m2": 8, "e4m3fnuz": 8, "e5m2fnuz": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4,
     "ue8m0": 8, "ue5m3": 8, "ue4m3": 8,
 }  # fmt: skip

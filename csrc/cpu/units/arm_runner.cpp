@@ -17,17 +17,27 @@ struct Entry {
     std::uint32_t control;
 };
 
-// Everything that runs here, by id; FMMLA, FMOPA and FMOPS in each rounding mode.
+// Whether a unit obeys FPCR.RMode: of the floating-point ones all but those of FP8, and bf16's (arm.bf*).
+bool rounds(const std::string& id) { return id.rfind("arm.f", 0) == 0 && id.find(".e") == std::string::npos; }
+
+// The id with one more modifier: those of an id stand in the order of the alphabet, and vgx is the last.
+std::string with(const std::string& id, const std::string& modifier) {
+    const std::size_t last = id.find("vgx");
+    if (last != std::string::npos) return id.substr(0, last) + modifier + "," + id.substr(last);
+    return id.back() == '}' ? id.substr(0, id.size() - 1) + "," + modifier + "}" : id + "{" + modifier + "}";
+}
+
+// Everything that runs here, by id; those that round by FPCR in each of its modes.
 std::map<std::string, Entry> entries() {
     const std::uint32_t state = mmaprobe::cpu::default_control;
     std::map<std::string, Entry> all;
     for (const Unit& unit : mmaprobe::cpu::units()) {
         if (!missing(unit).empty()) continue;
         all[unit.id] = {&unit, state};
-        if (std::string(unit.id).rfind("arm.fm", 0) != 0) continue;
+        if (!rounds(unit.id)) continue;
         const std::pair<const char*, std::uint32_t> modes[] = {{"ru", 1}, {"rd", 2}, {"rz", 3}};
-        const std::string id = unit.id, begin = id.back() == '}' ? id.substr(0, id.size() - 1) + "," : id + "{";
-        for (const auto& [name, mode] : modes) all[begin + "rounding=" + name + "}"] = {&unit, state | mode << 22};
+        for (const auto& [name, mode] : modes)
+            all[with(unit.id, std::string("rounding=") + name)] = {&unit, state | mode << 22};
     }
     return all;
 }

@@ -22,6 +22,8 @@ constexpr Feature table[] = {
     {"i8mm", AT_HWCAP2, 13},       {"bf16", AT_HWCAP2, 14},       {"ebf16", AT_HWCAP2, 32},
     {"sme", AT_HWCAP2, 23},        {"sme-f64f64", AT_HWCAP2, 25}, {"sme-i8i32", AT_HWCAP2, 26},
     {"sme-f16f32", AT_HWCAP2, 27}, {"sme-b16f32", AT_HWCAP2, 28}, {"sme-f32f32", AT_HWCAP2, 29},
+    {"sme2", AT_HWCAP2, 37},       {"fp8dot4", AT_HWCAP2, 53},    {"fp8dot2", AT_HWCAP2, 54},
+    {"sme-f8f16", AT_HWCAP2, 58},  {"sme-f8f32", AT_HWCAP2, 59},
 };
 
 }  // namespace

@@ -3,8 +3,13 @@
 // The matrix instructions multiply A (2, K) by the transpose of their second source, so B (K, 2) is
 // transposed on the way in.  FMMLA is an SVE instruction that works on each 128 bits apart; the low
 // 128 bits are used, at any vector length.  So it is of the outer products of SME: 4 x 4 words of ZA
-// (2 x 2 doublewords), K items beside one another in each of both sources.
+// (2 x 2 doublewords, 8 x 8 halves), K items beside one another in each of both sources.
+// Of SME2's dot products the first vector of several is used, of its vertical ones all of them.
 // Source: Arm Architecture Reference Manual, A64.
+#include <list>
+#include <string>
+#include <utility>
+
 #include "cpu/units/unit.hpp"
 
 namespace mmaprobe::cpu {
@@ -16,8 +21,8 @@ namespace {
 #define STREAMING_CLOBBERS \
     "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", \
         "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "p0", \
-        "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "x12", \
-        "memory"
+        "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "x8", "x9", \
+        "x12", "memory"
 
 typedef unsigned char Register __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -63,6 +68,12 @@ void matrix(const void* a, const void* b, const void* c, void* d) {
 // What ZA is made of in an outer product: a predicate of a row, p0; a load into its first row, x2 of p0; a store of
 // that, x3 of p0; how many rows.  The numbers are the words of the instructions beside them, for assemblers that do not
 // know SME; the row is their last places.
+struct Halves {
+    static constexpr unsigned row = 0x2558e100;  // ptrue p0.h, vl8
+    static constexpr unsigned load = 0xe05f0040;  // ld1h {za0h.h[w12, 0]}, p0/z, [x2]
+    static constexpr unsigned store = 0xe07f0060;  // st1h {za0h.h[w12, 0]}, p0, [x3]
+    static constexpr int rows = 8;
+};
 struct Words {
     static constexpr unsigned row = 0x2598e080;  // ptrue p0.s, vl4
     static constexpr unsigned load = 0xe09f0040;  // ld1w {za0h.s[w12, 0]}, p0/z, [x2]
@@ -76,47 +87,126 @@ struct Doublewords {
     static constexpr int rows = 2;
 };
 
+constexpr unsigned no_fp8 = ~0u;  // FPMR stays as it is: machines without FP8 have none
+
+// FPMR = fpmr, of code that knows x9; entering streaming mode makes it 0.
+#define SET_FPMR \
+    ".if %c[fpmr] != -1\n\t" \
+    "mov w9, %c[fpmr]\n\t" \
+    ".inst 0xd51b4449\n\t" /* msr fpmr, x9 */ \
+    ".endif\n\t"
+
+// Rows 0 to 7 of ZA, as far as there are, each from the next 16 bytes or to them.
+#define ZA_ROW(WORD, POINTER, ROW) \
+    ".if %c[rows] > " #ROW \
+    "\n\t" \
+    ".inst %c[" WORD "] + " #ROW "\n\tadd " POINTER ", " POINTER \
+    ", #16\n\t" \
+    ".endif\n\t"
+#define ZA_ROWS(WORD, POINTER) \
+    ZA_ROW(WORD, POINTER, 0) \
+    ZA_ROW(WORD, POINTER, 1) \
+    ZA_ROW(WORD, POINTER, 2) \
+    ZA_ROW(WORD, POINTER, 3) \
+    ZA_ROW(WORD, POINTER, 4) ZA_ROW(WORD, POINTER, 5) ZA_ROW(WORD, POINTER, 6) ZA_ROW(WORD, POINTER, 7)
+
 // An outer product into ZA, in streaming mode, which ends with the step: nothing but this text may run in it.
-template <class Of, unsigned INSTRUCTION>
+template <class Of, unsigned INSTRUCTION, unsigned FPMR = no_fp8>
 __attribute__((target("arch=armv8.2-a+sve"))) void outer(const void* a, const void* b, const void* c, void* d) {
     register const void* x0 asm("x0") = a;
     register const void* x1 asm("x1") = b;
     register const void* x2 asm("x2") = c;
     register void* x3 asm("x3") = d;
-    asm volatile(
-        ".inst 0xd503477f\n\t"  // smstart
-        ".inst %c[row]\n\t"
-        ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
-        ".inst 0xa400a400\n\t"  // ld1b {z0.b}, p1/z, [x0]
-        ".inst 0xa400a421\n\t"  // ld1b {z1.b}, p1/z, [x1]
-        "mov w12, wzr\n\t"
-        ".inst %c[load]\n\tadd x2, x2, #16\n\t"
-        ".inst %c[load] + 1\n\tadd x2, x2, #16\n\t"
-        ".if %c[rows] > 2\n\t"
-        ".inst %c[load] + 2\n\tadd x2, x2, #16\n\t"
-        ".inst %c[load] + 3\n\t"
-        ".endif\n\t"
-        ".inst %c[instruction]\n\t"  // za0, p1/m, p1/m, z0, z1
-        ".inst %c[store]\n\tadd x3, x3, #16\n\t"
-        ".inst %c[store] + 1\n\tadd x3, x3, #16\n\t"
-        ".if %c[rows] > 2\n\t"
-        ".inst %c[store] + 2\n\tadd x3, x3, #16\n\t"
-        ".inst %c[store] + 3\n\t"
-        ".endif\n\t"
-        ".inst 0xd503467f"  // smstop
-        : "+r"(x2), "+r"(x3)
-        : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION), [row] "i"(Of::row), [load] "i"(Of::load),
-          [store] "i"(Of::store), [rows] "i"(Of::rows)
-        : STREAMING_CLOBBERS);
+    asm volatile(".inst 0xd503477f\n\t"  // smstart
+                 SET_FPMR
+                 ".inst %c[row]\n\t"
+                 ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
+                 ".inst 0xa400a400\n\t"  // ld1b {z0.b}, p1/z, [x0]
+                 ".inst 0xa400a421\n\t"  // ld1b {z1.b}, p1/z, [x1]
+                 "mov w12, wzr\n\t" ZA_ROWS("load", "x2") ".inst %c[instruction]\n\t"  // za0, p1/m, p1/m, z0, z1
+                 ZA_ROWS("store", "x3") ".inst 0xd503467f"  // smstop
+                 : "+r"(x2), "+r"(x3)
+                 : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION), [row] "i"(Of::row), [load] "i"(Of::load),
+                   [store] "i"(Of::store), [rows] "i"(Of::rows), [fpmr] "i"(static_cast<int>(FPMR))
+                 : STREAMING_CLOBBERS);
 }
 
-// A step of 4 x 4 results of items T, with B (K, 4) transposed to (4, K).
-template <class T, decltype(Unit::step) Step>
+// What the registers of a dot product into vectors of ZA are filled with: A into z0 on, x0 of p1; B into z4, x1 of p1;
+// C into z24 on, x2 of p1; to ZA's vectors; from them; D from z24 on, x3 of p1.
+struct OneVector {
+    static constexpr unsigned a = 0xa400a400;  // ld1b {z0.b}, p1/z, [x0]
+    static constexpr unsigned b = 0xa400a424;  // ld1b {z4.b}, p1/z, [x1]
+    static constexpr unsigned c = 0xa400a458;  // ld1b {z24.b}, p1/z, [x2]
+    static constexpr unsigned to = 0xc0040b00;  // mova za.d[w8, 0, vgx2], {z24.d-z25.d}
+    static constexpr unsigned from = 0xc0060818;  // mova {z24.d-z25.d}, za.d[w8, 0, vgx2]
+    static constexpr unsigned d = 0xe400e478;  // st1b {z24.b}, p1, [x3]
+};
+// Vertical: row m is element m of each of the registers of A.
+struct PairsOfHalves : OneVector {
+    static constexpr unsigned a = 0xa4a0e400;  // ld2h {z0.h-z1.h}, p1/z, [x0]
+    static constexpr unsigned b = 0x8540c424;  // ld1rw {z4.s}, p1/z, [x1]
+    static constexpr unsigned c = 0xa520e458;  // ld2w {z24.s-z25.s}, p1/z, [x2]
+    static constexpr unsigned d = 0xe530e478;  // st2w {z24.s-z25.s}, p1, [x3]
+};
+struct PairsOfBytes : OneVector {
+    static constexpr unsigned a = 0xa420e400;  // ld2b {z0.b-z1.b}, p1/z, [x0]
+    static constexpr unsigned b = 0x84c0a424;  // ld1rh {z4.h}, p1/z, [x1]
+    static constexpr unsigned c = 0xa4a0e458;  // ld2h {z24.h-z25.h}, p1/z, [x2]
+    static constexpr unsigned d = 0xe4b0e478;  // st2h {z24.h-z25.h}, p1, [x3]
+};
+struct FoursOfBytes {
+    static constexpr unsigned a = 0xa460e400;  // ld4b {z0.b-z3.b}, p1/z, [x0]
+    static constexpr unsigned b = 0x8540c424;  // ld1rw {z4.s}, p1/z, [x1]
+    static constexpr unsigned c = 0xa560e458;  // ld4w {z24.s-z27.s}, p1/z, [x2]
+    static constexpr unsigned to = 0xc0040f00;  // mova za.d[w8, 0, vgx4], {z24.d-z27.d}
+    static constexpr unsigned from = 0xc0060c18;  // mova {z24.d-z27.d}, za.d[w8, 0, vgx4]
+    static constexpr unsigned d = 0xe570e478;  // st4w {z24.s-z27.s}, p1, [x3]
+};
+
+// Dot products into vectors of ZA, in streaming mode: za[w8, 0], registers from z0 on, z4.
+template <class Of, unsigned INSTRUCTION, unsigned FPMR = no_fp8>
+__attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const void* b, const void* c, void* d) {
+    register const void* x0 asm("x0") = a;
+    register const void* x1 asm("x1") = b;
+    register const void* x2 asm("x2") = c;
+    register void* x3 asm("x3") = d;
+    asm volatile(".inst 0xd503477f\n\t"  // smstart
+                 SET_FPMR
+                 ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
+                 "mov w8, wzr\n\t"
+                 ".inst %c[load_a]\n\t"
+                 ".inst %c[load_b]\n\t"
+                 ".inst %c[load_c]\n\t"
+                 ".inst %c[to]\n\t"
+                 ".inst %c[instruction]\n\t"
+                 ".inst %c[from]\n\t"
+                 ".inst %c[store]\n\t"
+                 ".inst 0xd503467f"  // smstop
+                 ::"r"(x0),
+                 "r"(x1), "r"(x2),
+                 "r"(x3), [instruction] "i"(INSTRUCTION), [load_a] "i"(Of::a), [load_b] "i"(Of::b), [load_c] "i"(Of::c),
+                 [to] "i"(Of::to), [from] "i"(Of::from), [store] "i"(Of::d), [fpmr] "i"(static_cast<int>(FPMR))
+                 : STREAMING_CLOBBERS);
+}
+
+// A dot product of vector registers: d in v0, a in v1, b in v2.
+template <unsigned INSTRUCTION, unsigned FPMR>
+void fp8_dots(const void* a, const void* b, const void* c, void* d) {
+    asm volatile(SET_FPMR
+                 "ldr q0, [%2]\n\tldr q1, [%0]\n\tldr q2, [%1]\n\t"
+                 ".inst %c[instruction]\n\t"
+                 "str q0, [%3]" ::"r"(a),
+                 "r"(b), "r"(c), "r"(d), [instruction] "i"(INSTRUCTION), [fpmr] "i"(static_cast<int>(FPMR))
+                 : "v0", "v1", "v2", "x9", "memory");
+}
+
+// A step of N x N results of items T, with B (K, N) transposed to (N, K).
+template <class T, decltype(Unit::step) Step, int N = 4>
 void outer_of(const void* a, const void* b, const void* c, void* d) {
-    constexpr int k = 4 / sizeof(T);
-    T columns[4 * k];
+    constexpr int k = 16 / N / sizeof(T);
+    T columns[N * k];
     for (int i = 0; i < k; ++i)
-        for (int j = 0; j < 4; ++j) columns[j * k + i] = static_cast<const T*>(b)[i * 4 + j];
+        for (int j = 0; j < N; ++j) columns[j * k + i] = static_cast<const T*>(b)[i * N + j];
     Step(a, columns, c, d);
 }
 
@@ -133,10 +223,67 @@ constexpr Unit tile(const char* id, const char* features, decltype(Unit::step) s
     return {id, features, 1, 16, 16, 16, 16, step};
 }
 
+constexpr unsigned four_registers = 1u << 20;
+
+// SME2: two forms of four words a step, of two registers and of four, whose words differ in one bit.
+template <unsigned INSTRUCTION>
+void two_and_four(std::vector<Unit>& all, const char* id, const char* of_four) {
+    all.push_back({id, "sme2", 4, 4, 4, 4, 4, dots<OneVector, INSTRUCTION>});
+    all.push_back({of_four, "sme2", 4, 4, 4, 4, 4, dots<OneVector, INSTRUCTION | four_registers>});
+}
+
+void sme2_units(std::vector<Unit>& all) {
+    two_and_four<0xc1241000>(all, "arm.fdot.za.f16", "arm.fdot.za.f16{vgx=4}");
+    two_and_four<0xc1241010>(all, "arm.bfdot.za.bf16", "arm.bfdot.za.bf16{vgx=4}");
+    two_and_four<0xc1241400>(all, "arm.sdot.za.s8", "arm.sdot.za.s8{vgx=4}");
+    two_and_four<0xc1241410>(all, "arm.udot.za.u8", "arm.udot.za.u8{vgx=4}");
+    two_and_four<0xc1241418>(all, "arm.sudot.za.s8", "arm.sudot.za.s8{vgx=4}");
+    two_and_four<0xc1241408>(all, "arm.usdot.za.u8", "arm.usdot.za.u8{vgx=4}");
+    two_and_four<0xc1641408>(all, "arm.sdot.za.s16", "arm.sdot.za.s16{vgx=4}");
+    two_and_four<0xc1641418>(all, "arm.udot.za.u16", "arm.udot.za.u16{vgx=4}");
+    all.insert(all.end(), {
+                              {"arm.fvdot.f16", "sme2", 1, 32, 4, 32, 32, dots<PairsOfHalves, 0xc1540008>},
+                              {"arm.bfvdot.bf16", "sme2", 1, 32, 4, 32, 32, dots<PairsOfHalves, 0xc1540018>},
+                              {"arm.svdot.s16", "sme2", 1, 32, 4, 32, 32, dots<PairsOfHalves, 0xc1540020>},
+                              {"arm.uvdot.u16", "sme2", 1, 32, 4, 32, 32, dots<PairsOfHalves, 0xc1540030>},
+                              {"arm.svdot.s8", "sme2", 1, 64, 4, 64, 64, dots<FoursOfBytes, 0xc1548020>},
+                              {"arm.uvdot.u8", "sme2", 1, 64, 4, 64, 64, dots<FoursOfBytes, 0xc1548030>},
+                              {"arm.suvdot.s8", "sme2", 1, 64, 4, 64, 64, dots<FoursOfBytes, 0xc1548038>},
+                              {"arm.usvdot.u8", "sme2", 1, 64, 4, 64, 64, dots<FoursOfBytes, 0xc1548028>},
+                          });
+}
+
+// FP8 of one state of FPMR: its bits 0 and 3 are the formats of A and B, 0 for e5m2; bit 14 is OSM.
+template <unsigned A, unsigned B, unsigned OSM>
+void fp8_units(std::vector<Unit>& all) {
+    constexpr unsigned fpmr = A | B << 3 | OSM << 14;
+    constexpr const char* names[] = {"e5m2", "e4m3"};
+    static std::list<std::string> ids;
+    const auto id = [&](const std::string& name, const char* d, const std::string& registers = "") {
+        const std::string state = (OSM ? "osm" : "") + std::string(OSM && !registers.empty() ? "," : "") + registers;
+        ids.push_back("arm." + name + "." + names[A] + "." + names[B] + "." + d);
+        if (!state.empty()) ids.back() += "{" + state + "}";
+        return ids.back().c_str();
+    };
+    const Unit more[] = {
+        {id("fdot", "f16"), "fp8dot2", 8, 2, 2, 2, 2, fp8_dots<0x4e42fc20, fpmr>},
+        {id("fdot", "f32"), "fp8dot4", 4, 4, 4, 4, 4, fp8_dots<0x4e02fc20, fpmr>},
+        {id("fdot.za", "f16"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008, fpmr>},
+        {id("fdot.za", "f16", "vgx=4"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008 | four_registers, fpmr>},
+        {id("fdot.za", "f32"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018, fpmr>},
+        {id("fdot.za", "f32", "vgx=4"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018 | four_registers, fpmr>},
+        {id("fvdot", "f16"), "sme-f8f16", 1, 32, 2, 32, 32, dots<PairsOfBytes, 0xc1d41020, fpmr>},
+        {id("fmopa", "f16"), "sme-f8f16", 1, 16, 16, 128, 128,
+         outer_of<std::uint8_t, outer<Halves, 0x80a12408, fpmr>, 8>},
+        {id("fmopa", "f32"), "sme-f8f32", 1, 16, 16, 64, 64, outer_of<std::uint8_t, outer<Words, 0x80a12400, fpmr>>},
+    };
+    all.insert(all.end(), std::begin(more), std::end(more));
+}
+
 }  // namespace
 
 std::vector<Unit> arm_units() {
-    return {
+    std::vector<Unit> all = {
         words("arm.bfdot", "bf16", bfdot),
         tile("arm.bfmmla", "bf16", matrix<std::uint16_t, bfmmla>),
         tile("arm.fmmla", "sve f32mm", matrix<std::uint32_t, fmmla>),
@@ -158,6 +305,10 @@ std::vector<Unit> arm_units() {
         outer_tile("arm.sumopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa0a12400>>),
         outer_tile("arm.usmopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa1812400>>),
     };
+    sme2_units(all);
+    fp8_units<0, 0, 0>(all), fp8_units<0, 1, 0>(all), fp8_units<1, 0, 0>(all), fp8_units<1, 1, 0>(all);
+    fp8_units<0, 0, 1>(all), fp8_units<0, 1, 1>(all), fp8_units<1, 0, 1>(all), fp8_units<1, 1, 1>(all);
+    return all;
 }
 
 #else

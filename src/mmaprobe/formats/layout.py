@@ -166,6 +166,7 @@ _ALL = (
     Format("s4", "integer", 4),
     Format("u4", "integer", 4, signed=False),
     Format("s32", "integer", 32),
+    Format("u32", "integer", 32, signed=False),
     Format("b1", "bits", 1, signed=False),
     Format("ti16", "magnitude", 16, fraction_bits=11),
 )

@@ -81,10 +81,20 @@ def call(made: Instruction, architecture: str, fragments: dict[str, Fragment]) -
     if "metadata" in fragments and fragments["metadata"].registers > 1:
         return ""  # the builtin takes one register of indices, the instruction two
     given = Arguments(made, fragments)
-    if made.opcode == "v_dot2_f32_f16":
-        return ""  # gfx11's compiler makes v_dot2acc_f32_f16 of the builtin, another instruction
+    if _becomes_another(made, architecture):
+        return ""
     name = (_dot if made.opcode.startswith("v_dot") else _generation(architecture))(given)
     return f"__builtin_amdgcn_{name}({', '.join(given.texts)})" if given.complete() else ""
+
+
+def _becomes_another(made: Instruction, architecture: str) -> bool:
+    """Whether clang makes of a V_DOT's builtin one that adds to what D holds, or has no other builtin for that one.
+
+    On CDNA of all but the unsigned ones (V_DOT2C and its like), on gfx11 of f16 (V_DOT2ACC).
+    """
+    if made.opcode.startswith("v_dot") and every().among(architecture, ["cdna"]):
+        return made.d != "u32"
+    return made.opcode == "v_dot2_f32_f16"
 
 
 def _generation(architecture: str) -> Callable[[Arguments], str]:
@@ -143,12 +153,12 @@ def _factors(given: Arguments) -> None:
 
 
 def _dot(given: Arguments) -> str:
-    """V_DOT: a, b, c[, clamp]; of integers signs before A and B, clamp last."""
+    """V_DOT: a, b, c[, clamp]; of integers that may be signed signs before A and B, clamp last."""
     made = given.made
     _factors(given)
-    if made.d == "s32":
+    if made.d in ("s32", "u32"):
         given.numbers(given.number("clamp"))
-        return f"sudot{made.k}"
+        return f"{'sudot' if made.d == 's32' else 'udot'}{made.k}"
     if made.k == 2 and made.d == "f32":
         given.numbers(0)
     return made.opcode.removeprefix("v_").replace("dot2", "fdot2")

@@ -15,7 +15,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layouts import layout, operands
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.toolchain.amd.clang import INSTALL
-from mmaprobe.toolchain.amd.inline import UNPRINTED
+from mmaprobe.toolchain.amd.inline import UNPRINTED, names_no_c
 from mmaprobe.toolchain.compiler import run_tool
 
 OVERRIDE = "MMAPROBE_LLVM_OBJDUMP"
@@ -25,7 +25,7 @@ ORDER = ("d", "a", "b", "c", "metadata", "scale_a", "scale_b")
 
 _AMDHSA = b"\x40"
 _MATRIX = re.compile(r"^\s*(v_(?:mfma|smfmac|wmma|swmmac)\w*)\s+(.*)$")
-_DOT = re.compile(r"^\s*(v_dot\d\w*)\s+(.*)$")
+_DOT = re.compile(r"^\s*(v_dot\d\w*?)(?:_e32)?\s+(.*)$")
 _REGISTERS = re.compile(r"^[avs](?:\d+(?:\.[lh])?|\[(\d+):(\d+)\])$")
 _TARGET = re.compile(rb"amdgcn-amd-amdhsa--(gfx[0-9a-f]+(?:-[0-9a-z]+)*)")
 
@@ -141,7 +141,7 @@ def stated(made: Instruction, architecture: str) -> Matrix:
     """The matrix instruction that the catalog says: opcode, registers of the layouts, modifiers of the id."""
     has = operands(made)
     counts = tuple(layout(made, architecture, name).registers for name in ORDER if name in has)
-    if made.chunk:
+    if names_no_c(made):
         counts = (counts[0], *counts[1:3], *counts[4:])  # D holds C
     written = tuple(pair for pair in made.modifiers if pair[0] not in UNPRINTED)
     return Matrix(made.opcode, counts, written)

@@ -1,12 +1,15 @@
 """AMD's matrix instructions as inline assembly: for modifiers that no argument of a builtin says.
 
 The compiler knows nothing of what stands inside: idle instructions behind it
-cover whatever the results of a matrix instruction must be waited for, which nothing of V_DOT must.  Source:
-AMD RDNA3 and RDNA4 ISA, WMMA (one, before a matrix instruction that reads D);
-LLVM 22, GCNHazardRecognizer (gfx1250: at most nine).
+cover whatever the results of a matrix instruction, or of CDNA's V_DOT, must be
+waited for.  Source: AMD RDNA3 and RDNA4 ISA, WMMA (one, before a matrix
+instruction that reads D); LLVM 22, GCNHazardRecognizer (gfx1250: at most nine;
+V_DOT on gfx90a and later CDNA: three).
 """
 
 from __future__ import annotations
+
+import re
 
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
@@ -19,6 +22,19 @@ UNPRINTED = frozenset({"wave", "tied", KEY})
 
 ORDER = ("op_sel", "index_key", "matrix_a_reuse", "matrix_b_reuse", "neg_lo", "neg_hi", "clamp")
 """The order in which the assembler takes modifiers."""
+
+
+_ACCUMULATES = re.compile(r"v_dot\dc_")
+
+
+def in_place(made: Instruction) -> bool:
+    """Whether D's registers are those of C: of sparse forms, of ``tied`` ones, and of V_DOT2C and its like."""
+    return bool(made.chunk) or "tied" in made.modifier or names_no_c(made)
+
+
+def names_no_c(made: Instruction) -> bool:
+    """Whether the assembler writes D alone, which holds C."""
+    return bool(made.chunk) or bool(_ACCUMULATES.match(made.opcode))
 
 
 def printed(made: Instruction) -> str:
@@ -36,23 +52,23 @@ def _printed(key: str, text: str) -> str:
 
 
 def statement(made: Instruction, fragments: dict[str, Fragment]) -> str:
-    """C++ that multiplies the registers ``of``: D of its own, or what held C (sparse forms, ``tied``)."""
+    """C++ that multiplies the registers ``of``: D of its own, or what held C (``in_place``)."""
 
     def vector(name: str) -> str:
         return f"Vector<{fragments[name].registers}>"
 
-    in_place = bool(made.chunk) or "tied" in made.modifier
-    inputs = ["a", "b"] if in_place else ["a", "b", "c"]
+    tied = in_place(made)
+    inputs = ["a", "b"] if tied else ["a", "b", "c"]
     inputs += [name for name in ("metadata", "scale_a", "scale_b") if name in fragments]
     places = [f"%{number}" for number in range(1 + len(inputs))]
-    if in_place and not made.chunk:
+    if tied and not names_no_c(made):
         places.insert(3, "%0")
-    start = f" = bits<{fragments['c'].registers}>(of.c)" if in_place else ""
+    start = f" = bits<{fragments['c'].registers}>(of.c)" if tied else ""
     given = ", ".join(f'"v"({vector(name)}(bits<{fragments[name].registers}>(of.{name})))' for name in inputs)
-    idle = "" if made.opcode.startswith("v_dot") else r"\n\tv_nop" * IDLE
+    idle = r"\n\tv_nop" * IDLE
     return (
         f"  {vector('d')} d{start};\n"
         f'  asm volatile("{made.opcode} {", ".join(places)} {printed(made)}{idle}"\n'
-        f'               : "{"+v" if in_place else "=&v"}"(d) : {given});\n'
+        f'               : "{"+v" if tied else "=&v"}"(d) : {given});\n'
         "  keep(of.d, d);"
     )
