@@ -187,9 +187,9 @@ def test_in_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_blocks_always_fit() -> None:
-    """In stages a tile is an item, which of several blocks it is not."""
+    """In stages a tile is an item, which of several blocks it is not; those of V_DOT have no rows to take in pairs."""
     made = {form.first.id: (form.first, home) for home in ("gfx90a", "gfx942") for form in forms(home)}
-    blocks = [pair for pair in made.values() if pair[0].blocks > 1]
+    blocks = [pair for pair in made.values() if pair[0].blocks > 1 and pair[0].m > 1]
     assert len(blocks) > 20
     for instruction_, home in blocks:
         source = source_of(instruction_, home, datapath_for(home, instruction_))

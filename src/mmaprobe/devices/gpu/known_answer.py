@@ -65,7 +65,7 @@ def _integers(
     if name == "c":
         if "scale_input_d" in instruction.modifier:
             return np.zeros(shape, np.int64)
-        return rng.integers(-8, 9, shape)
+        return rng.integers(-8 if fmt.signed else 0, 9, shape)
     if fmt.kind == "bits":
         return rng.integers(0, 2, shape)
     return rng.integers(-2 if fmt.signed else 0, 3, shape)
