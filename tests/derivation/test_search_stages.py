@@ -7,11 +7,15 @@ from dataclasses import replace
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.derivation import derive
+from mmaprobe.derivation.search.fields import complemented
+from mmaprobe.derivation.search.lane_orders import alike
+from mmaprobe.derivation.search.skeletons import all_structures
 from mmaprobe.derivation.search.stages import ENDS, Near, Search
 from mmaprobe.derivation.session import Session, State
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
-from mmaprobe.parameters.datapath import Encode
+from mmaprobe.parameters.datapath import Datapath, Encode, Fused, walk
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.table import from_table
@@ -77,3 +81,57 @@ def test_products_that_are_exact_by_magnitudes_are_tried_rounded() -> None:
     found = list(search._rounded(exact, search._seen(ENDS)))
     assert {path.product.to and path.product.to.format for path in found} >= {"f16", "bf16", "f32"}
     assert ("f16", "RZ") in {(to.format, to.rounding) for path in found if (to := path.product.to)}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [
+        ("sm_80", FORM.id),
+        ("sm_80", "mma.m8n8k4.f64.f64.f64.f64"),
+        ("sm_120a", "mma.m16n8k64.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"),
+        ("gfx1200", "v_wmma_f32_16x16x16_f16"),
+        ("gfx1100", "v_wmma_f32_16x16x16_bf16"),
+    ],
+)
+def test_opposites_leave_something_in_a_sign_frame_alone(architecture: str, name: str) -> None:
+    """A power of two and its opposite cancel, unless a sum negates by ones' complement."""
+    form = instruction(name, architecture)
+    search = Search(State(Session(open_device(f"model:{architecture}"), form, 0)))
+    search._ask_plain(1)
+    assert search.complements == (architecture == "gfx1100")
+    search._ask_plain(2)
+    assert search.complements == (architecture == "gfx1100")
+
+
+def test_a_sum_in_a_sign_frame_is_found_among_all_structures() -> None:
+    """Without what few units have, which is looked at last."""
+    form = instruction("v_dot2_f32_f16", "gfx1100")
+    found = derive(open_device("model:gfx1100"), form)
+    assert found.datapath is not None
+    assert complemented(found.datapath)
+    assert "what few units have" not in {name for name, _ in found.spent.stages}
+
+
+def test_another_structure_keeps_how_sums_negate_and_carry() -> None:
+    form = instruction("v_wmma_f32_16x16x16_f16", "gfx1100")
+    path = mutate(datapath_for("gfx1100", form), "tree.carry_bits", "5")
+    every = all_structures(form)
+    moved = [made for each in every if (made := alike(form, each, path)) is not None and complemented(made)]
+    assert len(moved) > 32
+    assert all(node.carry_bits == 5 for made in moved for node in walk(made.tree) if isinstance(node, Fused))
+
+
+def test_what_imitated_hands_its_numbers_to_other_structures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where fresh vectors refute it and no way leads further: with what few units have, and once."""
+    search = Search(State(Session(DEVICE, FORM, 0)))
+    search._ask_plain(1)
+    asked: list[Datapath] = []
+    monkeypatch.setattr(search, "_down", lambda path, seen, odd_first: (path, 0.0 if path == RIGHT else 1.5))
+    monkeypatch.setattr(search, "_signed", lambda path, seen: (path, 0.0 if path == RIGHT else 1.5))
+    monkeypatch.setattr(search, "_fresh", lambda paths: int(paths[0] != RIGHT))
+    monkeypatch.setattr(search, "_with_rare", lambda path, seen: asked.append(path) or (path, 0.0))
+    monkeypatch.setattr(search, "_simplest", lambda path, seen: path)
+    monkeypatch.setattr(search, "structured", lambda path: iter([IMITATION, START, RIGHT]))
+    assert list(search.finished(IMITATION)) == [RIGHT]
+    assert set(asked) == {START, RIGHT}
+    assert not list(search.finished(IMITATION, otherwise=False))
