@@ -40,7 +40,7 @@ from mmaprobe.parameters.datapath import (
 
 T = TypeVar("T")
 
-ALIKE = ("f16", "bf16", "tf32", "f32", "f64", "s16", "b1", "ti16")
+ALIKE = ("f16", "bf16", "tf32", "f32", "f64", "s16", "u16", "b1", "ti16")
 MIXED = (("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"), ("e4m3fnuz", "e5m2fnuz"), ("s8", "u8"), ("s4", "u4"))
 PAIRS = (*((name, name) for name in ALIKE), *((a, b) for group in MIXED for a in group for b in group))
 FLOATS = tuple(pair for pair in PAIRS if formats.get(pair[0]).is_float)

@@ -393,7 +393,7 @@ class Settlement:
         if wrong is not None and wrong.few:
             self.state.session.confirm(wrong.vectors, wrong.answers)
             near = dict.fromkeys([closest, *self.search.met, *self.search.structured(closest)])
-            return Ended(wrong.few, min(near, key=self.state.session.all.mismatches))
+            return Ended(wrong.few, min(near, key=self.state.session.all.mismatches), fault=True)
         if is_float and self.search.mended_rarely(closest) is not None:
             self.state.session.begin(STAGE)
             return None

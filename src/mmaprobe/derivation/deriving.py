@@ -265,8 +265,8 @@ def _settled(search: Search, start: Datapath | None, fresh: int) -> Certificate 
 
 
 def _again(search: Search, ended: Ended, fresh: int) -> Certificate | Ended:
-    """From the closest datapath once more, where changes of single fields mend all that it got wrong."""
-    if ended.closest is None:
+    """From the closest datapath once more, where changes of single fields mend all that it got wrong, and may."""
+    if ended.closest is None or ended.fault:
         return ended
     search.session.begin(MENDED)
     vectors, answers = search.session.all.seen()

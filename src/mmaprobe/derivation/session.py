@@ -38,10 +38,12 @@ the time one in 32 passes."""
 
 @dataclass(frozen=True)
 class Ended:
-    """No hypothesis of the grammar agrees with everything asked: where that showed, and the nearest one."""
+    """No hypothesis of the grammar agrees with everything asked: where that showed, and the nearest one.  ``fault``:
+    what is left is a fault of few operands, which no change of a field mends."""
 
     stage: str
     closest: Datapath | None
+    fault: bool = False
 
 
 class ContradictedError(Exception):

@@ -85,9 +85,7 @@ def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Gra
     of_c = vectors.c != 0 if vectors.c is not None else np.zeros(len(answers), bool)
     normal = formats.decode(fmt, answers).kind == formats.NORMAL
     counts = {fmt.fraction_bits + fmt.padding - unused(fmt, answers[normal & part]) for part in (of_c, ~of_c)}
-    wide = formats.get(WIDER).fraction_bits
-    between = {wide} if fmt.fraction_bits < wide else set()  # what a step may be rounded to before its narrow result
-    precisions = tuple(sorted({count for count in counts if 0 < count < fmt.fraction_bits} | between))
+    precisions = tuple(sorted(count for count in counts if 0 < count < fmt.fraction_bits))
     start = held(_reference(instruction))
     cut, lost = descend(start, seen, lambda path: odd(path, precisions), best=True)
     uncut, loss = descend(start, seen, lambda path: odd(path, precisions, False), best=True)
