@@ -12,7 +12,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation import derive as _derive
 from mmaprobe.derivation.deriving import OPTIONS as DERIVE
-from mmaprobe.devices.base import Device, ReadsGpuMemory, Support, open_device, run_tiles, run_vectors
+from mmaprobe.devices.base import Device, Support, is_device, open_device, reads_gpu_memory, run_tiles, run_vectors
 from mmaprobe.errors import NotHereError, UsageError, brief
 from mmaprobe.evidence.records import Finding
 from mmaprobe.generators.seeds import seed_of
@@ -80,7 +80,7 @@ class OpenDevice:
         if not support:
             raise NotHereError(f"{wanted.id} does not run on {self.name}: {support.reason}")
         on_gpu: dict[str, Any] = {}
-        if isinstance(self._device, ReadsGpuMemory):
+        if reads_gpu_memory(self._device):
             on_gpu = {"run_operands": partial(self._device.run_operands, wanted), "resident": self._device.resident}
         return BoundInstruction(
             wanted,
@@ -191,7 +191,7 @@ def _seed(options: dict[str, Any]) -> None:
 def _opened(device: str | Device) -> Device:
     if isinstance(device, OpenDevice):
         return device._device
-    return device if isinstance(device, Device) else open_device(device)
+    return device if is_device(device) else open_device(device)
 
 
 def _named(device: Device, wanted: str | Instruction) -> Instruction:

@@ -84,7 +84,7 @@ class FakeNvml:
         return 1, 1
 
     def device_get_clock_info(self, device: int, type: int) -> int:
-        return self.clocks[self.ClockType(type).name]
+        return self.clocks[{1: "SM", 2: "MEM"}[type]]  # nvmlClockType_t
 
     def device_get_total_ecc_errors(self, device: int, error_type: int, counter_type: int) -> int:
         assert counter_type == self.EccCounterType.VOLATILE_ECC

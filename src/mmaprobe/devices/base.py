@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, brief, near
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.resident import Resident
 from mmaprobe.vendors import every
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 GROUP = "mmaprobe.devices"
 
@@ -34,7 +37,6 @@ class Support:
         return self.ok
 
 
-@runtime_checkable
 class Device(Protocol):
     """Anything that runs an instruction on a batch.
 
@@ -64,8 +66,7 @@ class Device(Protocol):
         ...
 
 
-@runtime_checkable
-class VectorDevice(Protocol):
+class VectorDevice(Device, Protocol):
     """A device that answers separate vectors without tiles (a recording, a function)."""
 
     def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
@@ -73,8 +74,7 @@ class VectorDevice(Protocol):
         ...
 
 
-@runtime_checkable
-class ReadsGpuMemory(Protocol):
+class ReadsGpuMemory(Device, Protocol):
     """A device that takes operands where they lie, in GPU memory of the kinds ``resident`` (DLPack's device types)."""
 
     resident: tuple[int, ...]
@@ -82,6 +82,28 @@ class ReadsGpuMemory(Protocol):
     def run_operands(self, instruction: Instruction, given: Mapping[str, Bits | Resident]) -> Bits:
         """D of checked operands (``check_operands``)."""
         ...
+
+
+def has(device: object, *names: str) -> bool:
+    """Whether a device has attributes, its own or what it hands on by ``__getattr__``.
+
+    ``isinstance`` of a protocol asks for no other than its own from Python 3.12 on.
+    """
+    return all(hasattr(device, name) for name in names)
+
+
+def is_device(it: object) -> TypeIs[Device]:
+    """Whether it has what every device has."""
+    return has(it, "name", "info", "instructions", "supports", "run")
+
+
+def reads_gpu_memory(device: Device) -> TypeIs[ReadsGpuMemory]:
+    """Whether it takes operands where they lie in GPU memory."""
+    return has(device, "resident", "run_operands")
+
+
+def _needs_no_tiles(device: Device) -> TypeIs[VectorDevice]:
+    return has(device, "run_vectors")
 
 
 def pad_lanes(instruction: Instruction, vectors: Batch) -> Batch:
@@ -120,7 +142,7 @@ def run_vectors(device: Device, instruction: Instruction, vectors: Batch) -> Bit
     if missing:
         raise UsageError(f"{instruction.id}: operand {', '.join(sorted(missing))} is missing")
     vectors = pad_lanes(instruction, vectors)
-    if isinstance(device, VectorDevice):
+    if _needs_no_tiles(device):
         return _answer(device, instruction, vectors.copy(), device.run_vectors, (vectors.size,))
     if instruction.lane_wise and instruction.blocks == 1:
         return run_tiles(device, instruction, _as_lanes(instruction, vectors)).reshape(-1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import mmaprobe
-from mmaprobe.devices.base import Device, ReadsGpuMemory, open_device, schemes
+from mmaprobe.devices.base import Device, is_device, open_device, reads_gpu_memory, schemes
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.files import Lock, sweep
 from mmaprobe.evidence.store import Header, Store, execution
@@ -35,8 +35,9 @@ from mmaprobe.vendors import every
 
 A_YEAR = 525_600
 """The minutes of a year: no budget is larger."""
+_DEVICE = Rule("a device or its name", lambda value: isinstance(value, str) or is_device(value))
 OPTIONS: dict[str, Rule] = {
-    "device": or_none(of_type("a device or its name", str, Device)), "instruction": TEXT, "budget": or_none(NUMBER),
+    "device": or_none(_DEVICE), "instruction": TEXT, "budget": or_none(NUMBER),
     "out": or_none(of_type("a path", str, Path)), "resume": FLAG, "check": FLAG, "least": ANY_WHOLE,
     "steps": NAMES, "clock": FUNCTION,
     "listener": or_none(with_methods("begin", "step", "at", "derived", "compared")),
@@ -94,7 +95,7 @@ def best_device() -> Device:
 
 def goes_by_steps(device: Device) -> bool:
     """Whether a device is brought up step by step: a GPU, whose minutes are few and whose instructions are many."""
-    return isinstance(device, ReadsGpuMemory)
+    return reads_gpu_memory(device)
 
 
 def begun(device: Device, options: Options, settings: Mapping[str, Any]) -> Store:

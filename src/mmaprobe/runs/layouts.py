@@ -13,7 +13,7 @@ from mmaprobe.evidence.records_json import finding_to_json
 from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE
 from mmaprobe.probing.suite import probe_layout_alone
 from mmaprobe.runs.run_state import RunState, Work
-from mmaprobe.survey.layouts import Settles, settle, unsettled
+from mmaprobe.survey.layouts import settle, settles, unsettled
 
 
 def find_layouts(run: RunState) -> Work:
@@ -37,7 +37,7 @@ def find_layouts(run: RunState) -> Work:
 
 def recall(run: RunState) -> None:
     """Take in what earlier slices, or runs, of the step ``layouts`` settled."""
-    if not isinstance(run.device, Settles):
+    if not settles(run.device):
         return
     known = {made.id: made for made in run.plan.asked}
     for name, finding in _findings(run).items():

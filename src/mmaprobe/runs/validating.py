@@ -14,7 +14,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
 from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.fused import LEAST, CampaignDevice, UnsteadyLaunchError, fused, instead
+from mmaprobe.validation.fused import LEAST, UnsteadyLaunchError, fused, instead, runs_campaigns
 
 EACH = 10**6
 """Vectors of each form."""
@@ -54,7 +54,7 @@ def validate_all(run: RunState) -> Work:
         for made in those:
             if made not in run.surveyor.rows and made in plan.bases and "survey" in run.open_steps:
                 waits = True
-            elif not at_once or not isinstance(run.device, CampaignDevice) or _is_quick(run, made, weight):
+            elif not at_once or not runs_campaigns(run.device) or _is_quick(run, made, weight):
                 yield from validate_up_to(run, made, weight, "validation")
     if waits:
         yield None

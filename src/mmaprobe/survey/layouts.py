@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.layout_claims import KEY
 from mmaprobe.catalog.layouts import layout, operands
-from mmaprobe.devices.base import Device
+from mmaprobe.devices.base import Device, has
 from mmaprobe.devices.gpu.known_answer import WrongAnswerError
 from mmaprobe.devices.gpu.open_layouts import OpenLayouts
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.suite import QUESTIONS, probe, probe_layout_alone, probe_one_hot_alone
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
-@runtime_checkable
+
 class Settles(Device, Protocol):
     """A GPU, which knows what is open on it, and can run without known answers."""
 
@@ -30,9 +32,14 @@ class Settles(Device, Protocol):
         ...
 
 
+def settles(device: Device) -> TypeIs[Settles]:
+    """Whether it knows what is open on it."""
+    return has(device, "layouts", "unproven")
+
+
 def unsettled(device: Device, made: Instruction) -> bool:
     """Whether a device would run an instruction once its open layout is settled."""
-    return isinstance(device, Settles) and bool(device.layouts.claims(made))
+    return settles(device) and bool(device.layouts.claims(made))
 
 
 def settle(device: Device, made: Instruction, seed: int = 0) -> Finding:
@@ -44,7 +51,7 @@ def settle(device: Device, made: Instruction, seed: int = 0) -> Finding:
     ``claim``.  ``contradictory``: none is, and the text says where values go.
     ``inconclusive``: several are.
     """
-    assert isinstance(device, Settles)
+    assert settles(device)
     claims = device.layouts.claims(made)
     architecture = device.info()["architecture"]
     whole = {each.modifier[KEY]: _wrong(device, each, seed) for each in claims}

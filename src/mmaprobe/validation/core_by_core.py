@@ -11,7 +11,7 @@ from dataclasses import replace
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError
-from mmaprobe.validation.fused import KEPT, CampaignDevice
+from mmaprobe.validation.fused import KEPT, runs_campaigns
 from mmaprobe.validation.stream import EXAMPLES, validate
 from mmaprobe.validation.summary import Batches, FamilyCount, Screening, Summary
 
@@ -37,7 +37,7 @@ def validate_cores(
 
     Raises NotHereError where threads cannot be pinned, and what ``validate`` raises.
     """
-    if isinstance(dut, CampaignDevice):
+    if runs_campaigns(dut):
         return validate(dut, ref, instruction, vectors, seed, generators, nan=nan)
     cores = allowed_cores()
     begin, share = time.monotonic(), max(vectors // len(cores), min(vectors, EACH))

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.catalog.modifiers import changes_batch
-from mmaprobe.devices.base import Device
+from mmaprobe.devices.base import Device, has
 from mmaprobe.devices.gpu.campaign import MULTIPROCESSORS, LaunchOrder, LaunchResult, MismatchPlace
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.generators import Recipe, generate_tiles
@@ -35,6 +35,9 @@ from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation.native import datapath_of
 from mmaprobe.validation.summary import Screening
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 LEAST = 1 << 21
 """Vectors of a validation from which on a fused kernel is worth compiling and proving."""
@@ -61,8 +64,7 @@ class UnsteadyLaunchError(DeviceError):
     """Launches of one order differ: no other way of comparing would fare better."""
 
 
-@runtime_checkable
-class CampaignDevice(Protocol):
+class CampaignDevice(Device, Protocol):
     """A GPU that runs fused campaigns; ``multiprocessor`` is what its vendor calls one."""
 
     architecture: str
@@ -84,6 +86,13 @@ class CampaignDevice(Protocol):
     def run_campaign(self, source: Source, order: LaunchOrder) -> LaunchResult:
         """What one launch found."""
         ...
+
+
+def runs_campaigns(device: Device) -> TypeIs[CampaignDevice]:
+    """Whether it runs fused campaigns."""
+    return has(
+        device, "architecture", "multiprocessor", "multiprocessors", "settled", "prepare_campaign", "run_campaign"
+    )
 
 
 def instead(why: str) -> str:
@@ -121,7 +130,7 @@ def fused(
     ``refused`` is told what the compiler says against it.
     """
     path = datapath_of(ref, instruction)
-    if not isinstance(dut, CampaignDevice) or path is None:
+    if not runs_campaigns(dut) or path is None:
         return None
     source = source_of(dut.settled(instruction), dut.architecture, path)
     if source is None:

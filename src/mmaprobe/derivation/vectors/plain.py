@@ -38,7 +38,8 @@ def zeroed_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     zero[np.arange(count), rng.integers(0, instruction.k, count)] = False
     for name in ("a", "b"):
         fmt = formats.get(getattr(instruction, name))
-        signs = np.where(rng.integers(0, 2, zero.shape) & fmt.has_sign_bit, fmt.sign_mask, 0)
+        signed = rng.integers(0, 2, zero.shape) & fmt.has_sign_bit
+        signs = np.where(signed, fmt.dtype.type(fmt.sign_mask), fmt.dtype.type(0))
         mine = zero & (rng.integers(0, 2, zero.shape) == (name == "a"))
         operands[name][mine] = signs[mine]
     if instruction.c is not None:

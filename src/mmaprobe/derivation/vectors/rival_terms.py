@@ -324,8 +324,8 @@ class Terms:
             fraction[self.flags((count,))] = (1 << fmt.fraction_bits) - 1
         fraction[self.rng.integers(0, 3, count) == 0] = 0
         code = np.where(self.rng.integers(0, 5, count) == 0, 0, ones | fraction) << fmt.padding
-        signs = np.where(self.flags((count,)), fmt.sign_mask, 0)
-        found: Bits = (code.astype(np.uint64) | signs.astype(np.uint64)).astype(fmt.dtype)
+        signs = np.where(self.flags((count,)), np.uint64(fmt.sign_mask), np.uint64(0))
+        found: Bits = (code.astype(np.uint64) | signs).astype(fmt.dtype)
         return found
 
     def ties_into(self, batch: Batch, place: Ints) -> Batch:

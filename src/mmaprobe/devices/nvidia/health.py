@@ -8,11 +8,13 @@ from typing import Any
 
 from mmaprobe.devices.gpu.driver import LostError
 from mmaprobe.devices.gpu.health import GpuProcess, Health, HealthChange, is_ours
-from mmaprobe.devices.nvidia.identity import handle_of, read_or
+from mmaprobe.devices.nvidia.identity import CLOCK_MEMORY, CLOCK_SM, handle_of, read_or
 from mmaprobe.devices.nvidia.machine import Machine
 
 _NOT_TOLD = 1 << 63
 """NVML's memory of a process whose memory it does not tell is all ones."""
+_TEMPERATURE = 0
+"""Of nvmlTemperatureSensors_t, by number: the GPU's own."""
 _VOID_XIDS = {
     48: "double-bit ECC error",
     79: "the GPU has fallen off the bus",
@@ -51,11 +53,11 @@ class Readings:
         return Health(
             uncorrected=self._get(lambda: _errors(nvml, handle, nvml.MemoryErrorType.UNCORRECTED)),
             corrected=self._get(lambda: _errors(nvml, handle, nvml.MemoryErrorType.CORRECTED)),
-            clock_core_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.SM))),
-            clock_memory_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, nvml.ClockType.MEM))),
+            clock_core_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, CLOCK_SM))),
+            clock_memory_mhz=self._get(lambda: int(nvml.device_get_clock_info(handle, CLOCK_MEMORY))),
             reports=None if self._events is None else self._reported(),
             reasons=self._get(lambda: _reasons(nvml, handle)),
-            temperature_c=self._get(lambda: int(nvml.device_get_temperature_v(handle, nvml.TemperatureSensors.GPU))),
+            temperature_c=self._get(lambda: int(nvml.device_get_temperature_v(handle, _TEMPERATURE))),
             power_w=None if power is None else int(power) / 1000,
             processes=None if listed is None else tuple(p for p in listed if not is_ours(p.pid, self._machine.text)),
             own_unseen=bool(listed) and computing and all(p.pid != os.getpid() for p in listed),

@@ -12,6 +12,8 @@ from mmaprobe.errors import NotHereError
 from mmaprobe.vendors import NVIDIA
 
 UNREAD = "not read"
+CLOCK_SM, CLOCK_MEMORY = 1, 2
+"""Of nvmlClockType_t, by number: releases of the bindings differ in how they spell the names."""
 
 
 def architecture(name: str, major: int, minor: int) -> str:
@@ -35,8 +37,8 @@ def identity(nvml: Any, name: str, uuid: bytes) -> dict[str, str]:
         "driver": lambda: nvml.system_get_driver_version(),
         "vbios": lambda: nvml.device_get_vbios_version(handle),
         "ecc": lambda: ("off", "on")[int(nvml.device_get_ecc_mode(handle)[0])],
-        "clock_sm_mhz": lambda: nvml.device_get_clock_info(handle, nvml.ClockType.SM),
-        "clock_memory_mhz": lambda: nvml.device_get_clock_info(handle, nvml.ClockType.MEM),
+        "clock_sm_mhz": lambda: nvml.device_get_clock_info(handle, CLOCK_SM),
+        "clock_memory_mhz": lambda: nvml.device_get_clock_info(handle, CLOCK_MEMORY),
     }
     read = {field: UNREAD if handle is None else read_or(get, UNREAD) for field, get in fields.items()}
     return {"uuid": text, "mig": mig[1] if mig else "no", **{field: str(value) for field, value in read.items()}}
