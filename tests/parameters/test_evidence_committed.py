@@ -1,4 +1,4 @@
-"""Every measured parameter names a run whose evidence is in the checkout and derives exactly that parameter."""
+"""Every measured parameter names a run whose evidence is in the checkout and derives that parameter."""
 
 from __future__ import annotations
 
@@ -6,23 +6,45 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.evidence.store import Store
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.lookup import instruction
+from mmaprobe.derivation.primitive_view import bare_primitive
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.store import Part, Store
 from mmaprobe.parameters.files import to_text
-from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.lookup import known_parameters, load
+from mmaprobe.parameters.measured import MeasuredRun, measured_runs, parse_runs, with_measured
+from mmaprobe.parameters.table import from_table
+from mmaprobe.survey.comparison import alike
 from mmaprobe.survey.parameter_entries import parameter_file
 
 EVIDENCE = Path(__file__).parents[2] / "validation" / "evidence"
 FOLDERS = sorted(path.parent for path in EVIDENCE.glob("*/manifest.json"))
+WHOLE = [folder for folder in FOLDERS if Store.open(folder).finished]
+ROWS = """
+schema = 1
+
+[[run]]
+architecture = "sm_90a"
+run = "0123456789ab"
+device = "a GPU"
+primitives = ["HMMA.1688.F32[f16,f16->f32]"]
+
+[end]
+rows = 1
+"""
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
-def test_a_run_is_finished_and_without_mismatch(folder: Path) -> None:
+def test_a_run_has_no_mismatch(folder: Path) -> None:
+    """What was validated agrees; of a run that was not ended by its budget that is everything."""
     store = Store.open(folder)
-    assert store.finished
-    assert all(part.status == "finished" and part.vectors and not part.mismatch_count for part in store.parts.values())
+    assert not any(part.mismatch_count for part in store.parts.values())
+    assert not store.finished or all(map(_settled, store.parts.values()))
+    assert any(map(_settled, store.parts.values()))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", WHOLE, ids=lambda path: path.name)
 def test_the_shipped_file_is_what_the_run_derived(folder: Path) -> None:
     derived = parameter_file(Store.open(folder))
     shipped = load(derived.architecture)
@@ -32,8 +54,59 @@ def test_the_shipped_file_is_what_the_run_derived(folder: Path) -> None:
     assert to_text(derived) == to_text(parameter_file(Store.open(folder)))
 
 
+@pytest.mark.parametrize("row", measured_runs(), ids=lambda row: row.run)
+def test_what_a_run_measured_is_what_ships(row: MeasuredRun) -> None:
+    """Each primitive of a row: derived, validated, and the same function as the entry that says so."""
+    store = Store.open(EVIDENCE / f"{row.architecture}-{row.run}")
+    assert (store.header.run, store.header.identity["model_name"]) == (row.run, row.device)
+    assert "parameters" not in store.header.identity, "a model measures nothing"
+    found, shipped = _by_primitive(store, row.architecture), load(row.architecture).entries
+    assert set(row.primitives) == found.keys(), "all that it settled, and nothing else"
+    for name, parts in found.items():
+        assert (shipped[name].basis, shipped[name].evidence) == ("measured", row.run)
+        for made, part in parts:
+            assert part.datapath is not None
+            derived = from_table(part.datapath["datapath"], made.id)
+            assert alike(made, shipped[name].datapath, derived, store.header.seed), made.id
+
+
+def _settled(part: Part) -> bool:
+    return part.status == "finished" and part.vectors > 0 and not part.mismatch_count
+
+
+def _by_primitive(store: Store, architecture: str) -> dict[str, list[tuple[Instruction, Part]]]:
+    found: dict[str, list[tuple[Instruction, Part]]] = {}
+    for part in filter(_settled, store.parts.values()):
+        made = instruction(part.instruction, architecture)
+        if (name := bare_primitive(architecture, made)) is not None:
+            found.setdefault(name, []).append((made, part))
+    return found
+
+
 def test_every_measured_entry_has_its_run() -> None:
     runs = {Store.open(folder).header.run for folder in FOLDERS}
-    measured = [entry for entry in load("x86-64+intel").entries.values() if entry.basis == "measured"]
-    assert measured
-    assert {entry.evidence for entry in measured} <= runs
+    for architecture in ("x86-64+amd", "x86-64+intel", *known_parameters()):
+        measured = [entry for entry in load(architecture).entries.values() if entry.basis == "measured"]
+        assert measured or architecture not in ("x86-64+amd", "x86-64+intel", "sm_90a")
+        assert {entry.evidence for entry in measured} <= runs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rows = 1", "rows = 2", "truncated: it holds 1 rows"),
+        ("device =", "divice =", "row 1: its keys are architecture, divice, primitives, run"),
+        ("schema = 1", "schema = 2", "schema is 2"),
+    ],
+)
+def test_rows_that_are_wrong(old: str, new: str, said: str) -> None:
+    assert parse_runs(ROWS, "rows.toml")[0].run == "0123456789ab"
+    with pytest.raises(UsageError, match=said):
+        parse_runs(ROWS.replace(old, new), "rows.toml")
+
+
+def test_a_row_of_nothing_that_ships(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = parse_runs(ROWS.replace("HMMA.1688", "HMMA.1699"), "rows.toml")
+    monkeypatch.setattr("mmaprobe.parameters.measured.measured_runs", lambda: rows)
+    with pytest.raises(UsageError, match=r"run 0123456789ab measured HMMA\.1699.*, of which no parameters ship"):
+        with_measured("sm_90a", load("sm_90a").entries)

@@ -33,7 +33,15 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["catalog/data", "catalog/data/layouts", "parameters/data", "parameters/data/shared", "evidence/data"]
+    "folder",
+    [
+        "catalog/data",
+        "catalog/data/layouts",
+        "parameters/data",
+        "parameters/data/shared",
+        "parameters/data/measured",
+        "evidence/data",
+    ],
 )
 def test_data_files_are_installed(folder: str) -> None:
     shipped = {file.name for file in (CHECKOUT / "src" / "mmaprobe" / folder).iterdir()}

@@ -25,6 +25,7 @@ from mmaprobe.parameters.composition import compose
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.parameters.exact_sums import compose_exact, is_exact_sum
 from mmaprobe.parameters.files import BASES, Basis, Entry, ParameterFile, alike, from_text, read_parameter_file
+from mmaprobe.parameters.measured import with_measured
 from mmaprobe.parameters.modified import changes, modified
 from mmaprobe.parameters.shared import shared_entries
 
@@ -256,7 +257,8 @@ def parameters_of(name: str) -> ParameterFile:
 @cache
 def _shipped(architecture: str) -> ParameterFile:
     own = _own(architecture)
-    return replace(own, entries={**shared_entries(architecture, own.entries), **own.entries})
+    entries = {**shared_entries(architecture, own.entries), **own.entries}
+    return replace(own, entries=with_measured(architecture, entries))
 
 
 @cache
