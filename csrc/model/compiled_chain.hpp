@@ -1,5 +1,6 @@
 // Chains of fused multiply-adds, d = fma(a_K-1, b_K-1, .. fma(a_0, b_0, c)): the processor's own operation is the rule.
 #pragma once
+#include "chain_nans.hpp"
 #include "compiled_rounding.hpp"
 
 namespace mmaprobe {
@@ -31,7 +32,13 @@ struct Chain : OneByOne<Chain<Float, Code>> {
         for (int k = 0; k < LIVE; ++k)
             sum = multiply_add<ROUNDING>(__builtin_bit_cast(Float, row.code[k]),
                                          __builtin_bit_cast(Float, column.code[row.meets[k]]), sum);
-        return sum == sum ? __builtin_bit_cast(Code, sum) : Code(header(Header::nan_code));
+        if (sum == sum) return __builtin_bit_cast(Code, sum);
+        if (header(Header::nan) != LOCAL) return Code(header(Header::nan_code));
+        return nan_of_chain<Float, Code>(
+            HEADER, LIVE, [&](int k) { return __builtin_bit_cast(Float, row.code[k]); },
+            [&](int k) { return __builtin_bit_cast(Float, column.code[row.meets[k]]); },
+            HAS_C ? __builtin_bit_cast(Float, Code(c)) : Float(0),
+            [](Float x, Float y, Float z) { return multiply_add<ROUNDING>(x, y, z); });
     }
 };
 

@@ -136,7 +136,7 @@ def test_filters_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
     emulated = listed(capsys, "sm_90a", "--kind", "emulated")
     assert {row["kind"] for row in emulated["forms"]} == {"emulated"}
     assert emulated["counts"][-1]["forms"] == total["emulated"]
-    for basis in ("recorded", "published"):
+    for basis in ("measured", "published"):
         assert listed(capsys, "sm_90a", "--basis", basis)["counts"][-1][basis] == total[basis]
     unknown = listed(capsys, "sm_103a", "--basis", "none")
     assert {row["basis"] for row in unknown["forms"]} == {"none"}

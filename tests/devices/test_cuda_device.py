@@ -252,6 +252,8 @@ def test_the_bindings_take_what_the_device_gives_them() -> None:
     """Every call of a run, made to the real bindings: no driver is there, and nothing but that is wrong."""
     if Machine().library():
         pytest.skip("there is a driver here, which would obey")
+    if Machine().library():
+        pytest.skip("there is a driver here, which would be called with what is a stand-in's")
     calls: list[tuple[str, tuple[Any, ...]]] = []
 
     class Recorded(FakeCuda):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.base import Device, open_device, run_vectors
+from mmaprobe.devices.base import is_device, open_device, run_vectors
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch
 
@@ -78,7 +78,7 @@ def test_results(program, text, count):
 
 def test_is_a_device(program):
     device = program(example())
-    assert isinstance(device, Device)
+    assert is_device(device)
     assert device.info()["architecture"] == "x86-64"
     assert device.info()["protocol"] == "1 text"
     assert device.supports(KNOWN)

@@ -24,7 +24,7 @@ from mmaprobe.report.datapath.phrases import describe
          "to f32 truncated, overflow to infinity, never -0, in 2 steps of 8 lanes; subnormals kept; NaN 0x7fffffff"),
         ("sm_90a", "DMMA.16x8x4.RM[f64,f64->f64]",
          "fused multiply-adds of lanes 0, 1, 2, 3 onto c, each to f64 rounded down; subnormals kept; "
-         "NaN 0x7ff8000000000000"),
+         "local NaN, b acc a; 0xfff8000000000000"),
         ("sm_120a", "OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X[e2m1,e2m1,ue4m3->f32]",
          "4 times (the exact sum of 16 products times its scales) + c, aligned to the largest exponent, truncated 35 "
          "bits below it, a zero as 2^-139 there, to f32 truncated, overflow to infinity, never -0; "

@@ -73,13 +73,19 @@ def like(path: Datapath, tree: Node, **fields: Any) -> Datapath:
 
 
 def chain_rules(path: Datapath) -> Rules | None:
-    """Fused multiply-adds of binary32 or binary64 in ascending k from C, under IEEE rules, with a canonical NaN."""
+    """Fused multiply-adds of binary32 or binary64 in ascending k from C, under IEEE rules.
+
+    NaNs are one code, or those that each link hands on, quieted.
+    """
     tree = path.tree
     same = {path.a, path.b, path.c or path.d, path.d}
     if not isinstance(tree, Fma) or tree.to.rounding not in _MODES or same not in ({"f32"}, {"f64"}):
         return None
     ours = Fma(Accumulator(), tuple(range(path.step_length)), Encode(path.d, tree.to.rounding))
-    if path.k > MOST_LANES or not _nan_is_one(path) or path != like(path, ours):
+    plain, given = like(path, ours), path.special
+    if given.nan == "local" and given.quiet and not given.signalling_first:
+        plain = replace(plain, special=replace(plain.special, nan="local"))
+    if path.k > MOST_LANES or not _nan_is_one(path) or path != plain:
         return None
     return {"rounding": _MODES.index(tree.to.rounding)}
 

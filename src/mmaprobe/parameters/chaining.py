@@ -41,7 +41,8 @@ def chain(primitives: Mapping[str, Datapath], way: Lowering) -> Datapath:
     if len(way.applications) == 1 and way.applications[0].lanes == tuple(range(first.k)):
         return first
     for later in {primitives[step.primitive] for step in way.applications[1:]} or {first}:
-        own = later.result or later.c != later.d or later.operand_c != Operand() or later.special.priority
+        by_lane = later.special.priority and later.special.nan != "local"
+        own = later.result or later.c != later.d or later.operand_c != Operand() or by_lane
         if own or replace(later, c=first.c, operand_c=first.operand_c) != first:
             raise UsageError(f"{way.instruction}: results of {way.primitives[0]} cannot be chained into its next use")
     order = tuple(step.lanes[lane] for step in way.applications for piece in first.steps for lane in piece)

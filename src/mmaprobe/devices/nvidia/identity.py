@@ -12,8 +12,10 @@ from mmaprobe.errors import NotHereError
 from mmaprobe.vendors import NVIDIA
 
 UNREAD = "not read"
-CLOCK_SM, CLOCK_MEMORY = 1, 2
+CLOCK_SM = 1
 """Of nvmlClockType_t, by number: releases of the bindings differ in how they spell the names."""
+CLOCK_MEMORY = 2
+"""Of the same."""
 
 
 def architecture(name: str, major: int, minor: int) -> str:
