@@ -73,14 +73,17 @@ def _integers(
 
 def _encoded(fmt: formats.Format, numbers: Integers) -> Bits:
     """Integers in a format, each exactly: they are few, so that each is encoded once."""
-    least = int(numbers.min(initial=0))
-    every = np.arange(least, int(numbers.max(initial=0)) + 1)
+    places = numbers - numbers.min(initial=0)
+    used = np.flatnonzero(np.bincount(places.ravel()))
+    every = used + numbers.min(initial=0)
     overflow = "ieee" if fmt.is_float else "largest"
     codes = formats.encode(fmt, every < 0, np.abs(every), np.zeros_like(every), overflow=overflow)
-    found = np.bincount((numbers - least).ravel(), minlength=every.size) > 0
-    if (_decoded(fmt, codes) != every)[found].any():
+    if (_decoded(fmt, codes) != every).any():
         raise UsageError(f"{fmt.name} does not hold every integer of the known answer")
-    return codes[numbers - least]
+    table: Bits = np.zeros(used.max(initial=0) + 1, codes.dtype)
+    table[used] = codes
+    found: Bits = table[places]
+    return found
 
 
 def _decoded(fmt: formats.Format, codes: Bits) -> Integers:
