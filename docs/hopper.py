@@ -53,11 +53,12 @@ claims is a finding.
   parameter file notes about this field;
 - *recorded*: how many of the 2,500 vectors that were recorded on an H200 (C = 0 for FP8 `wgmma`) each claim gets
   wrong, where the same primitive was recorded;
-- *measured*: what a GPU said: an H100 80GB HBM3, in the run `beafa0e45cde` ([evidence](../validation/evidence/README.md)).
+- *measured*: what a GPU said: an H100 80GB HBM3, in the run `beafa0e45cde`
+  ([evidence](../validation/evidence/README.md)).
 
-One answer was nobody's claim in full: f64 `mma.sync` has no NaN code of its own. Every link of its chain of multiply-adds
-hands on the first NaN of b, the sum so far and a, quieted, with sign and payload; an invalid operation makes
-fff8000000000000. The shipped parameters say so since.
+One answer was nobody's claim in full: f64 `mma.sync` has no NaN code of its own. Every link of its chain of
+multiply-adds hands on the first NaN of b, the sum so far and a, quieted, with sign and payload; an invalid operation
+makes fff8000000000000. The shipped parameters say so since.
 
 Vectors are written as `mmaprobe explain sm_90a INSTRUCTION` reads them, lanes that are not written being zero; beside
 them stands d, as each claim has it.

@@ -297,7 +297,7 @@ def addends(rng: np.random.Generator, fmt: formats.Format, count: int, centre: i
     if not fmt.is_float or rng.random() < 0.5:
         return made
     near = (1 << (fmt.fraction_bits + fmt.padding)) + rng.integers(-2, 3, count).astype(np.int64)
-    signs = np.where(rng.random(count) < 0.5, fmt.sign_mask, 0).astype(np.uint64)
+    signs = np.where(rng.random(count) < 0.5, np.uint64(fmt.sign_mask), np.uint64(0))
     return np.where(rng.random(count) < 0.3, near.astype(np.uint64) | signs, made).astype(fmt.dtype)
 
 

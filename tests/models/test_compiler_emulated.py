@@ -36,9 +36,9 @@ def widened(name: str, codes: Bits) -> Bits:
     fmt, f16 = formats.get(name), formats.get("f16")
     parts = formats.decode(fmt, codes)
     wide = formats.encode(f16, parts.negative, parts.significand, parts.exponent)
-    sign = np.where(parts.negative, f16.sign_mask, 0)
-    wide = np.where(parts.kind == formats.INFINITE, f16.infinity_code | sign, wide)
-    return np.where(parts.kind == formats.NAN, f16.nan_code, wide).astype(np.uint16)
+    sign = np.where(parts.negative, np.uint64(f16.sign_mask), np.uint64(0))
+    wide = np.where(parts.kind == formats.INFINITE, np.uint64(f16.infinity_code) | sign, wide)
+    return np.where(parts.kind == formats.NAN, np.uint64(f16.nan_code or 0), wide).astype(np.uint16)
 
 
 def by_parts(made: Instruction, vectors: Batch) -> Bits:

@@ -103,7 +103,7 @@ def code_at(
 
 def zero_code(fmt: Format, negative: Array) -> Array:
     """A zero of either sign, where the format has both."""
-    return np.where(negative & fmt.has_sign_bit, fmt.sign_mask, 0).astype(fmt.dtype)
+    return np.where(negative & fmt.has_sign_bit, fmt.dtype.type(fmt.sign_mask), fmt.dtype.type(0))
 
 
 def negated(fmt: Format, code: Array) -> Array:
@@ -159,9 +159,9 @@ def _zeros(datapath: Datapath, rng: np.random.Generator, n: int) -> Batch:
 
     def small(fmt: Format, shape: Any) -> Array:
         unit = 1 << fmt.padding
-        code = rng.choice([0, 0, 0, unit, fmt.one], shape)
-        sign = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), fmt.sign_mask, 0)
-        made = code | (sign if fmt.has_sign_bit else 0)
+        code = rng.choice(np.array([0, 0, 0, unit, fmt.one], np.uint64), shape)
+        sign = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.uint64(fmt.sign_mask), np.uint64(0))
+        made = code | (sign if fmt.has_sign_bit else np.uint64(0))
         return made.astype(fmt.dtype)
 
     return _drawn(datapath, rng, n, small, np.ones(n))
