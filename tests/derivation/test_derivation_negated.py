@@ -52,6 +52,7 @@ def answered(made: Instruction, architecture: str, found: Derivation) -> None:
         assert computed(made, rival, as_vectors(made, [entry.witness])) != entry.witness.d
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "architecture", "signs"), FORMS, ids=str)
 def test_what_negates_operands_is_derived(name: str, architecture: str, signs: dict[str, str]) -> None:
     made = instruction(name, architecture)

@@ -64,6 +64,7 @@ def test_plain_vectors_settle_the_precision_and_leave_the_ends_open(plain: Readi
     assert plain.derivation.launches == 0
 
 
+@pytest.mark.long
 def test_nothing_wrong_is_claimed(plain: Reading) -> None:
     check(plain, "sm_80")
 

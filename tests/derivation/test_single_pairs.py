@@ -105,6 +105,7 @@ class OneScalePairWrong(OnePairWrong):
         return np.where(hit, self.inner.run(made, replace(batch, scale_a=other)), true) if hit.any() else true
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("made", "pair", "block"),
     [(MXF8, (0x21, 0xC4), 0), (NVF4, (0x4B, 0x07), 3)],

@@ -74,6 +74,7 @@ def shows_two_answers(derivation: Derivation, form: Instruction, model: Device, 
         assert np.count_nonzero(shown.a) + (shown.c != 0) <= 2, "a sum of two terms is rounded"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", ["history?", "flaky?p=0.01&", "flaky?p=0.0001&"])
 def test_a_sparse_form_that_does_not_repeat_is_never_derived(fault: str) -> None:
     asked = instruction("mma.sp.m16n8k16.f32.f16.f16.f32", "sm_80")
@@ -84,6 +85,7 @@ def test_a_sparse_form_that_does_not_repeat_is_never_derived(fault: str) -> None
     assert derivation.counterexample.metadata
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", ["history?", "flaky?p=0.0001&"])
 def test_an_integer_form_that_does_not_repeat_is_never_derived(fault: str) -> None:
     asked = instruction("mma.m16n8k32.s32.s8.s8.s32", "sm_80")

@@ -30,6 +30,7 @@ def test_what_is_not_found_is_not_answered(seed: int) -> None:
     assert found.verdict in ("recovered", "inconclusive"), found.line
 
 
+@pytest.mark.long
 def test_every_feature_is_drawn_and_shows() -> None:
     kinds: Counter[str] = Counter()
     for seed in range(16):
@@ -41,6 +42,7 @@ def test_every_feature_is_drawn_and_shows() -> None:
     assert set(kinds) == set(FEATURES)
 
 
+@pytest.mark.long
 def test_later_features_are_drawn_from_their_seeds_on() -> None:
     made = [rare_case(FROM + seed) for seed in range(4)]
     assert {each.kind for each in made} == set(LATER)

@@ -107,7 +107,7 @@ def ended(words: list[str], device: Slow, number: signal.Signals) -> tuple[int, 
     return process.returncode, out, err
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda each: each.name)
 def test_a_run_keeps_what_it_found(tmp_path: Path, slow: Slow, number: signal.Signals) -> None:
     words = ["run", "-d", slow.name, "--seed", "1", "-n", "10000000", "--out", str(tmp_path / "e")]
