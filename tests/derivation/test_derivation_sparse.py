@@ -170,6 +170,7 @@ def test_a_sparse_form_is_derived_with_sparse_witnesses(name: str) -> None:
         assert entry.witness is None or entry.witness.metadata
 
 
+@pytest.mark.long
 def test_open_fields_of_a_sparse_form_name_the_vectors_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certify, "argument", lambda *_: None)  # what is the same function stays open
     found = derive(open_device("model:sm_89"), instruction("mma.sp.m16n8k64.f32.e4m3.e4m3.f32", "sm_89"))

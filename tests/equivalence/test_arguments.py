@@ -94,6 +94,7 @@ def argued_rightly(path: Datapath) -> None:
         assert (evaluate(neighbour.datapath, some) == answers).all(), (neighbour.field, neighbour.value)
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(path=any_datapath())
 def test_arguments_hold_of_random_datapaths(path: Datapath) -> None:

@@ -167,6 +167,7 @@ def test_a_suite_ends_too(tmp_path: Path, stuck: Slow) -> None:
     assert (tmp_path / "junit.xml").exists()
 
 
+@pytest.mark.long
 def test_a_terminal_that_hangs_up(tmp_path: Path, slow: Slow) -> None:
     """What is printed has nowhere to go; evidence and JUnit are written all the same."""
     master, terminal = os.openpty()

@@ -68,6 +68,7 @@ class OneOff:
         return run_tiles(instruction, path, batch)
 
 
+@pytest.mark.long
 def test_a_datapath_is_derived_once_and_the_others_are_shown_equal() -> None:
     found = surveyed("*m*k16*f32.f16.f16*")
     assert {row.outcome for row in found.rows} == {"derived", "equal"}

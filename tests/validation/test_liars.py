@@ -179,6 +179,7 @@ def test_a_broken_layout_step_by_step(tmp_path: Path) -> None:
     assert not report.ended
 
 
+@pytest.mark.long
 def test_nothing_is_derived_from_a_broken_layout() -> None:
     device = liar("rows?", "sm_80")
     with pytest.raises(DeviceError, match="summation_tree: a sum that every unit gets right, 1, came out as 0"):
