@@ -108,5 +108,5 @@ def test_rows_that_are_wrong(old: str, new: str, said: str) -> None:
 def test_a_row_of_nothing_that_ships(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = parse_runs(ROWS.replace("HMMA.1688", "HMMA.1699"), "rows.toml")
     monkeypatch.setattr("mmaprobe.parameters.measured.measured_runs", lambda: rows)
-    with pytest.raises(UsageError, match=r"run 0123456789ab measured HMMA\.1699.*, of which no parameters ship"):
+    with pytest.raises(UsageError, match=r"run 0123456789ab measured HMMA\.1699.*, of which no parameters of sm_90a"):
         with_measured("sm_90a", load("sm_90a").entries)

@@ -65,3 +65,13 @@ def parsed(file: str, text: str, schema: int) -> dict[str, Any]:
     if data.get("schema") != schema:
         raise UsageError(f"{file}: schema is {brief(data.get('schema'))}; this version of mmaprobe reads {schema}")
     return data
+
+
+def counted(file: str, text: str, schema: int, key: str) -> dict[str, Any]:
+    """``parsed`` of a file whose last table, ``[end]``, counts the rows of ``key``: a truncated one lacks it, and is a
+    UsageError."""
+    data = parsed(file, text, schema)
+    rows = len(data.get(key, []))
+    if data.get("end") != {"rows": rows}:
+        raise UsageError(f"{file}: truncated: it holds {rows} rows and its [end] says {data.get('end')}")
+    return data

@@ -1,4 +1,4 @@
-"""Which shipped primitives a run on the hardware measured: the rows of ``data/measured.toml``.
+"""Which shipped primitives a run on the hardware measured: the rows of ``data/measured/*.toml``.
 
 A row says which run, on what, and which primitives of an architecture it derived as the function that ships and
 validated without a mismatch.  Such an entry keeps its datapath and its witnesses; its basis is ``measured``, its
@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 
-from mmaprobe.catalog.toml import parsed
+from mmaprobe.catalog.toml import counted, shipped
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.files import SCHEMA, Entry
 from mmaprobe.parameters.table import Table
-
-NAME = "measured.toml"
 
 
 @dataclass(frozen=True)
@@ -35,23 +32,16 @@ class MeasuredRun:
         return replace(entry, basis="measured", evidence=self.run, source=f"{said}; before it: {entry.source}")
 
 
+@cache
 def measured_runs() -> tuple[MeasuredRun, ...]:
     """The rows that ship."""
-    return _shipped()
-
-
-@cache
-def _shipped() -> tuple[MeasuredRun, ...]:
-    text = (resources.files("mmaprobe.parameters") / "data" / "measured" / NAME).read_text("utf-8")
-    return parse_runs(text, NAME)
+    files = shipped("mmaprobe.parameters", "data", "measured")
+    return tuple(row for name, text in files.items() for row in parse_runs(text, name))
 
 
 def parse_runs(text: str, name: str) -> tuple[MeasuredRun, ...]:
     """The rows of a text; UsageError naming file, row and key of anything wrong, or where it is truncated."""
-    data = parsed(name, text, SCHEMA)
-    rows = data.get("run", [])
-    if data.get("end") != {"rows": len(rows)}:
-        raise UsageError(f"{name}: truncated: it holds {len(rows)} rows and its [end] says {data.get('end')}")
+    rows = counted(name, text, SCHEMA, "run").get("run", [])
     return tuple(_row(row, f"{name}, row {number}") for number, row in enumerate(rows, 1))
 
 
@@ -70,6 +60,6 @@ def with_measured(architecture: str, entries: Mapping[str, Entry]) -> dict[str, 
             continue
         for name in each.primitives:
             if name not in found:
-                raise UsageError(f"{NAME}: run {each.run} measured {name}, of which no parameters ship")
+                raise UsageError(f"run {each.run} measured {name}, of which no parameters of {architecture} ship")
             found[name] = each.of(found[name])
     return found

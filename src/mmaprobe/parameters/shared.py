@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from mmaprobe.catalog.architectures import Architectures, every
-from mmaprobe.catalog.toml import parsed, shipped
+from mmaprobe.catalog.toml import counted, shipped
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.files import SCHEMA, Entry, read_entry
@@ -30,11 +30,7 @@ def shared_entries(architecture: str, own: Mapping[str, Entry]) -> dict[str, Ent
 
 def parse_shared(text: str, name: str) -> Table:
     """The rows of a file's text; UsageError for one that is broken, truncated or newer than this version."""
-    data = parsed(name, text, SCHEMA)
-    rows = len(data.get("primitive", []))
-    if data.get("end") != {"rows": rows}:
-        raise UsageError(f"{name}: truncated: it holds {rows} rows and its [end] says {data.get('end')}")
-    return data
+    return counted(name, text, SCHEMA, "primitive")
 
 
 def entries_of(
