@@ -124,7 +124,7 @@ def one_item(made: Instruction, vectors: Batch) -> Batch:
 def leaking(made: Instruction, vectors: Batch) -> Batch:
     """A NaN in lane 5 of B reaches the sum, named or not."""
     spoiled = formats.decode(formats.get(made.b), vectors.b[:, 5]).kind == formats.NAN
-    c = np.where(spoiled, formats.get(str(made.c)).nan_code, vectors.c)
+    c = np.where(spoiled, vectors.c.dtype.type(formats.get(str(made.c)).nan_code), vectors.c)
     return replace(vectors, c=c.astype(formats.get(str(made.c)).dtype))
 
 
