@@ -24,28 +24,31 @@ ALLOWANCE = 470_000_000
 """Units of work of one derivation, each 20 to 28 ns of a core, so ten to thirteen seconds, and with what is said of a
 miss a quarter of a minute at most; a third more on a busy machine.  Tuned by ``tests/recovery``: what ships and random
 architectures are derived within it."""
-LANES = dict(zip(WIDTHS, (0.25, 0.5, 0.7, 1.0), strict=True))
+LANES = dict(zip(WIDTHS, (0.15, 0.4, 0.9, 2.0), strict=True))
 """Units of work of a lane of one vector, by the bits of the program's sums: rounded up, as are those of a call and a
 combination, from a fit to the seconds of some 290 stages of derivations, of which it leaves a fifth unexplained."""
 STRIP = 64
 """Vectors that the engine takes at a time."""
-OPERATION = 2.5
+OPERATION = 1
 """Units of work of a lane of a program for each such strip, however few of its vectors there are; fitted."""
 REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
 CALL = 70_000
 """Units of work of a call where the engine cannot hold the sum; measured."""
-LOOK = 18_000
+LOOK = 8_000
 """Units of work of a look at a group of fields, whatever it holds; measured."""
-RECORD = 18
-"""Units of work of a change to a datapath and of making its program, for each word of that; measured."""
-COMBINATION = 40
-"""Units of work of patching the program of a combination; fitted."""
+RECORD = 6_000, 9
+"""Units of work of a change to a datapath and of making its program, and for each word of that; measured."""
+COMBINATION = 40, 0.1
+"""Units of work of patching the program of a combination, and for each word of it; fitted."""
 CALLED = 7_000
 """Units of work of evaluating some of these, however few; fitted."""
-DATAPATH = 2_500, 14
-"""Units of work of a datapath that is evaluated, about every other one having been made before, and for each word of
-its program; measured."""
+DATAPATH = 150, 0.25
+"""Units of work of a datapath that is evaluated, and for each word of its program; measured."""
+MADE = 4_000, 8
+"""Units of work of making a program that the derivation has not made yet, and for each word of it; measured."""
+REMEMBERED = 16_384
+"""Datapaths whose programs a derivation need not make again, the latest."""
 NEIGHBOUR = 5_000, 80
 """Units of work of changing a datapath's field, and for each node of the tree; measured."""
 ARGUMENT = 40_000, 600
@@ -93,6 +96,8 @@ class Allowance:
     stages: dict[str, int] = field(default_factory=dict)
     kept: int = 0
     ended: bool = False
+    made: dict[Datapath, None] = field(default_factory=dict, repr=False)
+    """Datapaths whose programs were paid for, the latest last."""
     left: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -134,8 +139,16 @@ class Allowance:
 
     def evaluate(self, datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
         """d (datapaths, n), for what it costs."""
-        self.spend(cost(datapaths, vectors))
+        self.spend_on_programs(datapaths, vectors)
         return evaluate_many(datapaths, vectors)
+
+    def spend_on_programs(self, datapaths: Sequence[Datapath], vectors: Batch) -> None:
+        """What it takes to make the programs of datapaths of one form, where they were not made, and to run them."""
+        new = [path for path in dict.fromkeys(datapaths) if path not in self.made]
+        self.spend(cost(datapaths, vectors) + making(new))
+        self.made |= dict.fromkeys(new)
+        while len(self.made) > REMEMBERED:
+            del self.made[next(iter(self.made))]
 
 
 def price(words: NDArray[Any] | None) -> float:
@@ -150,9 +163,14 @@ def work(words: NDArray[Any] | None, k: int, vectors: int) -> float:
 
 
 def cost(datapaths: Sequence[Datapath], vectors: Batch) -> int:
-    """Units of work that it takes to evaluate datapaths of one form on vectors."""
+    """Units of work that it takes to evaluate datapaths of one form on vectors, their programs made."""
     programs = [program(path) for path in datapaths]
     lanes = sum(work(words, datapaths[0].k, vectors.size) for words in programs)
     each, word = DATAPATH
-    made = sum(CALL if words is None else word * len(words) for words in programs)
-    return int(lanes) + each * len(programs) + made
+    return int(lanes + sum(CALL if words is None else each + word * len(words) for words in programs))
+
+
+def making(datapaths: Sequence[Datapath]) -> int:
+    """Units of work that it takes to make the programs of datapaths."""
+    each, word = MADE
+    return int(sum(each + word * (0 if words is None else len(words)) for words in map(program, datapaths)))

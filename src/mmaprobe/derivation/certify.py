@@ -91,6 +91,8 @@ OTHERS = 16
 that still agree in the end it is only said that they do."""
 MOST_STEPS = 6
 """Fields in which one of them may differ where it is asked whether it is the same function."""
+PROOF = 1 / 16
+"""The part of the units of work that are left that may go to such a proof."""
 LEAST = 256
 """Vectors of a pool that every neighbour meets, whatever it costs; the first part of a pool."""
 PAIRS = 4.5
@@ -225,12 +227,15 @@ class Settlement:
 
     def _same(self, path: Datapath) -> bool:
         """Whether another datapath is shown to be the same function: where few fields differ, since a proof may take a
-        step for each, and every other one for every step."""
-        few = len(changed_fields(self.state.current, path))
-        if few > MOST_STEPS:
+        step for each, and for a part of what is left."""
+        if len(changed_fields(self.state.current, path)) > MOST_STEPS:
             return False
-        self.state.allowance.spend_on(self.state.current, few * few, ARGUMENT)
-        return same_function(self.state.current, path) is not None
+        with self.state.allowance.part(PROOF):
+            return same_function(self.state.current, path, self._argue) is not None
+        return False
+
+    def _argue(self, path: Datapath) -> None:
+        self.state.allowance.spend_on(path, 1, ARGUMENT)
 
     def _refuted(self, turn: int, attempts: range) -> bool | Ended:
         """Try pools on the neighbours left, until another one is believed: whether it is."""

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.derivation.budget import CALLED, COMBINATION, Allowance, cost, work
+from mmaprobe.derivation.budget import CALLED, COMBINATION, Allowance, work
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.datapath import Datapath
@@ -86,10 +86,11 @@ class Living:
         """d (hypotheses, n)."""
         for space, indices in self.parts:
             if space.words is None:
-                self.allowance.spend(cost([space.datapath(int(i)) for i in indices], vectors))
+                self.allowance.spend_on_programs([space.datapath(int(i)) for i in indices], vectors)
             else:
                 lanes = work(space.words, vectors.a.shape[1], vectors.size)
-                self.allowance.spend(CALLED + int(len(indices) * (COMBINATION + lanes)))
+                each, word = COMBINATION
+                self.allowance.spend(CALLED + int(len(indices) * (each + word * len(space.words) + lanes)))
         return np.concatenate([space.evaluate(indices, vectors) for space, indices in self.parts])
 
     def kept(self, mask: NDArray[np.bool_]) -> Living:

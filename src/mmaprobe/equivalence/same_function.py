@@ -6,7 +6,7 @@ the other part by part. The checker accepts every step, or there is no proof; wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,32 +35,40 @@ class ProofStep:
         return not refute(self.old, self.new, self.argument)
 
 
-def same_function(one: Datapath, other: Datapath) -> tuple[ProofStep, ...] | None:
+Looking = Callable[[Datapath], None]
+"""Told of every datapath for which an argument is looked for; it may raise, and so end the search for a proof."""
+
+
+def _unpaid(path: Datapath) -> None:
+    """Nothing is kept of what is looked for."""
+
+
+def same_function(one: Datapath, other: Datapath, looking: Looking = _unpaid) -> tuple[ProofStep, ...] | None:
     """The steps of a proof that two datapaths are the same function; () for one record, None where none is found."""
     if one == other:
         return ()
-    direct = _step(one, other)
+    direct = _step(one, other, looking)
     if direct is not None:
         return (direct,)
-    first, last = (_to_canonical(path) for path in (one, other))
+    first, last = (_to_canonical(path, looking) for path in (one, other))
     if first is None or last is None:
         return None
-    between = _walk(canonical(one), canonical(other))
+    between = _walk(canonical(one), canonical(other), looking)
     return None if between is None else (*first, *between, *last)
 
 
-def _to_canonical(path: Datapath) -> tuple[ProofStep, ...] | None:
+def _to_canonical(path: Datapath, looking: Looking) -> tuple[ProofStep, ...] | None:
     if canonical(path) == path:
         return ()
-    found = _step(path, canonical(path))
+    found = _step(path, canonical(path), looking)
     return None if found is None else (found,)
 
 
-def _walk(here: Datapath, there: Datapath) -> tuple[ProofStep, ...] | None:
+def _walk(here: Datapath, there: Datapath, looking: Looking) -> tuple[ProofStep, ...] | None:
     """Steps of which each leaves less that differs; None where no such one has an argument."""
     steps: list[ProofStep] = []
     while here != there:
-        found = next(filter(None, (_step(here, nearer) for nearer in _nearer(here, there))), None)
+        found = next(filter(None, (_step(here, nearer, looking) for nearer in _nearer(here, there))), None)
         if found is None:
             return None
         steps.append(found)
@@ -68,10 +76,11 @@ def _walk(here: Datapath, there: Datapath) -> tuple[ProofStep, ...] | None:
     return tuple(steps)
 
 
-def _step(here: Datapath, nearer: Datapath) -> ProofStep | None:
+def _step(here: Datapath, nearer: Datapath, looking: Looking) -> ProofStep | None:
     """The change with an argument, which may be one from there to here."""
     for old, new in ((here, nearer), (nearer, here)):
         for field in sorted(changed_fields(old, new)):
+            looking(old)
             found = argument(old, Neighbour(field, "", new))
             if found is not None:
                 return ProofStep(old, new, found)

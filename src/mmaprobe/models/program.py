@@ -5,8 +5,8 @@ It is unrolled over the steps: every product, sum and Encode is one row, its ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
-from mmaprobe.models.bit_budget import addends, measured_budget
+from mmaprobe.models.bit_budget import BitBudget, addends, measured_budget
 from mmaprobe.models.kernels import FLOAT_RULES, FUSED, INTERPRETER, KERNELS, LEAST_ZERO_EXPONENT, kernel
 from mmaprobe.models.kernels_float import OperandOf, RuleValue
 from mmaprobe.models.nodes import lanes_below
@@ -51,17 +51,22 @@ from mmaprobe.parameters.datapath import (
     Fused,
     Node,
     Operand,
+    Product,
     Products,
     Special,
     Term,
     Zero,
+    lanes_of,
+    walk,
 )
 from mmaprobe.parameters.rewrite import explicit
 
 Program = NDArray[np.int64]
 Indices = NDArray[np.int64]
 
-_CODE = COLUMNS["header"].index("code")
+_CODE, _WIDTH = COLUMNS["header"].index("code"), COLUMNS["header"].index("width")
+_GRIDS = 1 + COLUMNS["SUM"].index("anchored"), 1 + COLUMNS["SUM"].index("grid")
+_ANY = Encode()
 _LABELS = {"encoded": 0, "operands": 1, "normalised": 2}
 _MULTIPLY = {"exact": 0, "and": 1, "xor": 2}
 _NAN_RULES = {"canonical": 0, "global": 1, "local": 2, "cause": 3}
@@ -96,8 +101,14 @@ class Ruled(NamedTuple):
     by: Encode | Rules
 
 
-Saying = tuple[range, Callable[[Any], tuple[int, ...]], "Encode | Rules"]
-"""Places, and what says the words from each of them on, as ``Ruled``."""
+Source = tuple[int, int]
+"""Where a datapath has an Encode or the rules of a term: the number of a node as ``walk`` yields them, and that of the
+term, ``OWN`` for what the node itself is rounded to; or ``PRODUCTS``, ``LAST``, ``FORMAT``."""
+OWN = -1
+PRODUCTS, LAST, FORMAT = (-1, OWN), (-2, OWN), (-3, OWN)
+"""What products are rounded to; the last conversion; that to the format of d, which no field says."""
+Saying = tuple[range, Callable[[Any], tuple[int, ...]], "Encode | Rules", Source]
+"""Places, what says the words from each of them on, as ``Ruled``, and whose that is."""
 OfLane = tuple[int, int, int]
 """A word of the code that is the lane which a step takes in some place, or its scale block: where it stands, that
 place, and how many lanes a block has (1: the lane itself)."""
@@ -126,6 +137,7 @@ class _Builder:
 
     def __init__(self, datapath: Datapath, shared: bool = True) -> None:
         self.datapath = explicit(datapath)
+        self.numbers = {id(node): i for i, node in enumerate(walk(self.datapath.tree))}
         self.shared = shared
         self.budget = measured_budget(self.datapath)
         self.words: list[int] = [0] * len(COLUMNS["header"])
@@ -134,6 +146,7 @@ class _Builder:
         self.registers = 0
         self.code: list[int] = []
         self.sums: list[int] = []
+        self.summed: list[int] = []
         self.beside: list[Saying] = []
         self.inside: list[Saying] = []
         self.of_lanes: list[OfLane] = []
@@ -147,17 +160,22 @@ class _Builder:
             self.words += key
         return self.offsets[key]
 
-    def encode(self, to: Encode | None) -> int:
+    def encode(self, to: Encode | None, source: Source) -> int:
         if to is None:
             return ABSENT
         at = self.place(encode_row(to))
-        self.beside.append((range(at, at + 1), encode_row, to))
+        self.beside.append((range(at, at + 1), encode_row, to, source))
         return at
 
-    def down(self, to: Encode, ahead: int) -> bool:
-        """Whether a zero sum that meets this Encode is negative: a word of the code, so many ahead."""
-        at = len(self.code) + ahead
-        self.inside.append((range(at, at + 1), _is_down, to))
+    def rounded(self, node: Node) -> int:
+        """The Encode of a node."""
+        return self.encode(_to(node), (self.numbers[id(node)], OWN))
+
+    def down(self, node: Node, ahead: int) -> bool:
+        """Whether a zero sum that meets the Encode of a node is negative: a word of the code, so many ahead."""
+        at, to = len(self.code) + ahead, _to(node)
+        assert to is not None
+        self.inside.append((range(at, at + 1), _is_down, to, (self.numbers[id(node)], OWN)))
         return to.rounding == "RD"
 
     def take(self) -> int:
@@ -173,20 +191,22 @@ class _Builder:
     def steps(self) -> None:
         """The code: the tree once a step, then the conversion and the store."""
         path = self.datapath
-        root: Encode = path.tree.to  # type: ignore[union-attr, assignment]
         acc = self.take()
         self.code += [ZERO if path.c is None else LOAD_C, acc]
         for numbers in path.products:
-            result = self._step(numbers, acc, root)
+            result = self._step(numbers, acc)
             if result != acc:
                 self.free.append(acc)
                 acc = result
-        last = path.result or (Encode(path.d) if path.d != root.format else None)
+        last, source = path.result, LAST
+        if last is None and path.d != path.root.format:
+            last, source = Encode(path.d), FORMAT
         if last is not None:
-            self.code += [CONVERT, acc, self.encode(last)]
-        self.code += [STORE, acc, self.encode(last or root)]
+            self.code += [CONVERT, acc, self.encode(last, source)]
+        stored = self.rounded(path.tree) if last is None else self.encode(last, source)
+        self.code += [STORE, acc, stored]
 
-    def _step(self, lanes: tuple[int, ...], acc: int, root: Encode) -> int:
+    def _step(self, lanes: tuple[int, ...], acc: int) -> int:
         """The tree of one step: that of an earlier one in other lanes, where it began with the same registers.
 
         A lane is, here and below, the number of a product, which is a lane's where each has one alone."""
@@ -196,7 +216,7 @@ class _Builder:
             return self._again(self.known[key], lanes)
         lists: tuple[list[Any], ...] = (self.code, self.sums, self.inside, self.of_lanes)
         begin = [len(each) for each in lists]
-        result = self.node(self.datapath.tree, lanes, acc, root)
+        result = self.node(self.datapath.tree, lanes, acc, self.datapath.tree)
         if self.datapath.special.nan == "cause":
             self._settle(lanes, result, acc)
         code, sums, inside, of_lanes = (slice(at, len(each)) for at, each in zip(begin, lists, strict=True))
@@ -234,8 +254,9 @@ class _Builder:
         self.code += [PRODUCT, to, self.lane(lanes, place, 2)]
         return to
 
-    def node(self, node: Node, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
-        """Code for a node; the register that holds its value. ``acc`` outlives the tree."""
+    def node(self, node: Node, lanes: tuple[int, ...], acc: int, outer: Node) -> int:
+        """Code for a node, which meets the Encode of ``outer`` where it has none; the register that holds its value.
+        ``acc`` outlives the tree."""
         if isinstance(node, Accumulator):
             return acc
         if isinstance(node, Zero):
@@ -245,72 +266,69 @@ class _Builder:
         if isinstance(node, Fma):
             return self._fma(node, lanes, acc)
         if isinstance(node, Add):
-            return self._add(node.x, node.y, node.to, lanes, acc)
+            return self._add(node.x, node.y, node, lanes, acc)
         if isinstance(node, Products):
             if len(node.lanes) != 1:
                 raise UsageError("several products stand where one value is asked for; they are terms of a sum")
             return self.product(lanes, node.lanes[0])
         parts = addends(node, self.datapath.product)
         if len(parts) == 2 and node.to:
-            return self._add(*parts, node.to, lanes, acc)
+            return self._add(*parts, node, lanes, acc)
         if len(parts) == 1:
             value = self.node(parts[0], lanes, acc, outer)
             if node.to:
-                self.code += [CONVERT, value, self.encode(node.to)]
+                self.code += [CONVERT, value, self.rounded(node)]
             return value
         return self._sum(node, lanes, acc, outer)
 
-    def _add(self, left: Node, right: Node, to: Encode, lanes: tuple[int, ...], acc: int) -> int:
-        x, y = self.node(left, lanes, acc, to), self.node(right, lanes, acc, to)
+    def _add(self, left: Node, right: Node, node: Node, lanes: tuple[int, ...], acc: int) -> int:
+        x, y = self.node(left, lanes, acc, node), self.node(right, lanes, acc, node)
         result = self.take()
-        self.code += [ADD, result, x, y, self.encode(to), self.down(to, 5)]
+        self.code += [ADD, result, x, y, self.rounded(node), self.down(node, 5)]
         self.drop(x, acc)
         self.drop(y, acc)
         return result
 
     def _fma(self, node: Fma, lanes: tuple[int, ...], acc: int) -> int:
-        x = self.node(node.acc, lanes, acc, node.to)
-        encode = self.encode(node.to)
+        x = self.node(node.acc, lanes, acc, node)
+        encode = self.rounded(node)
         for lane in self.datapath.product.places(node.lanes):
             y, to = self.product(lanes, lane), self.take()
-            self.code += [FMA, to, x, y, self.lane(lanes, lane, 4), encode, self.down(node.to, 6)]
+            self.code += [FMA, to, x, y, self.lane(lanes, lane, 4), encode, self.down(node, 6)]
             self.drop(x, acc)
             self.drop(y, acc)
             x = to
         return x
 
-    def _sum(self, node: Fused | Exact, lanes: tuple[int, ...], acc: int, outer: Encode) -> int:
-        nearest = node.to or outer
+    def _sum(self, node: Fused | Exact, lanes: tuple[int, ...], acc: int, outer: Node) -> int:
+        nearest = node if node.to else outer
         terms: list[tuple[list[int], Rules]] = []
-        finest = count = 0
+        count = 0
         for term in node.terms:
             of = term.of if isinstance(term, Term) else term
             if isinstance(of, Products):
                 registers = [self.product(lanes, place) for place in self.datapath.product.places(of.lanes)]
             else:
                 registers = [self.node(of, lanes, acc, nearest)]
-            rules = _WHOLE if of is term else Rules(*_RULES(term))
-            finest = max(finest, UNCUT if rules.fraction_bits is None else rules.fraction_bits)
-            terms.append((registers, rules))
+            terms.append((registers, _rules(term)))
             count += len(registers)
-        anchor = self.budget.anchors.get(id(node))
         group = self._group(node, lanes, 6) if isinstance(node, Exact) and node.scaled else ABSENT
         to = self.take()
-        grid = finest if anchor is None else anchor
         self.sums.append(len(self.code))
+        self.summed.append(self.numbers[id(node)])
         self.code += [
-            SUM, to, self.encode(node.to), self.down(nearest, 3), anchor is not None, grid, group,
+            SUM, to, self.rounded(node), self.down(nearest, 3), *_grid(node, self.budget), group,
             acc if isinstance(node, Fused) and node.complement else ABSENT, *_carry(node), count,
         ]  # fmt: skip
-        for registers, rules in terms:
-            self._terms(registers, rules, acc)
+        for i, (registers, rules) in enumerate(terms):
+            self._terms(registers, rules, acc, (self.numbers[id(node)], i))
         return to
 
-    def _terms(self, registers: list[int], rules: Rules, acc: int) -> None:
+    def _terms(self, registers: list[int], rules: Rules, acc: int, source: Source) -> None:
         """Terms of a sum that are cut alike."""
         columns = _term_columns(rules)
         begin, each = len(self.code) + 1, 1 + len(columns)
-        self.inside.append((range(begin, begin + each * len(registers), each), _term_columns, rules))
+        self.inside.append((range(begin, begin + each * len(registers), each), _term_columns, rules, source))
         for register in registers:
             self.code += (register, *columns)
             self.drop(register, acc)
@@ -337,20 +355,23 @@ class _Builder:
             words[code + np.add.outer(shifts, at)] = np.array(step.lanes, np.int64)[:, place] // size
         return words
 
-    def plain(self) -> Plain:
+    def layout(self) -> Layout:
         """The program, and what says its words in every step."""
         words = self.finish()
         code = int(words[_CODE])
-        sums = [np.array(self.sums, np.int64)]
-        inside = [np.array(at, np.int64) + code for at, _, _ in self.inside]
+        sums, summed = [np.array(self.sums, np.int64)], [np.array(self.summed, np.int64)]
+        inside = [_numbers(at) + code for at, *_ in self.inside]
         for step, shifts in self._repeated():
             sums.append(np.add.outer(shifts, sums[0][step.sums]).reshape(-1))
+            summed.append(np.tile(summed[0][step.sums], len(shifts)))
             every = np.concatenate([[0], shifts])
             inside[step.inside] = [np.add.outer(at, every).reshape(-1) for at in inside[step.inside]]
-        places = [*(np.array(at, np.int64) for at, _, _ in self.beside), *inside]
-        says = [(said, by) for _, said, by in (*self.beside, *self.inside)]
-        return Plain(
-            words, code + np.concatenate(sums), [Ruled(at, *each) for at, each in zip(places, says, strict=True)]
+        places = [*(_numbers(at) for at, *_ in self.beside), *inside]
+        says = [*self.beside, *self.inside]
+        ruled = [Ruled(at, said, by) for at, (_, said, by, _) in zip(places, says, strict=True)]
+        words.flags.writeable = False
+        return Layout(
+            words, code + np.concatenate(sums), np.concatenate(summed), ruled, [source for *_, source in says]
         )
 
     def _operands(self) -> dict[str, int]:
@@ -363,7 +384,7 @@ class _Builder:
             "scale": self.place(operand_row(scale.format, Operand())) if scale else ABSENT,
             "scale_size": scale.size if scale else 0,
             "scale_where": _WHERE[scale.where] if scale else 0,
-            "d": self.encode(Encode(path.d)),
+            "d": self.encode(Encode(path.d), FORMAT),
         }
 
     def _rules(self) -> dict[str, int]:
@@ -376,7 +397,7 @@ class _Builder:
             "label": _LABELS[product.label],
             "overflow_exponent": NEVER if product.overflow_exponent is None else product.overflow_exponent,
             "multiply": _MULTIPLY[product.multiply],
-            "product_encode": self.encode(product.to),
+            "product_encode": self.encode(product.to, PRODUCTS),
             "nan": _NAN_RULES[special.nan],
             "nan_code": special.code,
             "factor_code": special.factor_code,
@@ -412,7 +433,7 @@ class _Builder:
             "fraction_bits": fraction_bits,
             "zero_exponent": LEAST_ZERO_EXPONENT if zero_exponent is None else zero_exponent,
             "step": self.datapath.step_length,
-            "encode": self.encode(tree.to),
+            "encode": self.rounded(tree),
             "carry": self.place(operand_row(tree.to.format, Operand())),
         }
         return {"kernel": number, "rules": self.place(row("fused", rules))}
@@ -430,6 +451,26 @@ def _term_columns(rules: Rules) -> tuple[int, ...]:
         UNCUT if rules.sticky_bits is None else rules.sticky_bits,
         NEVER if rules.shift_limit is None else rules.shift_limit,
     )
+
+
+def _to(node: Node) -> Encode | None:
+    """What a node is rounded to, if it is."""
+    return None if isinstance(node, (Accumulator, Zero, Products)) else node.to
+
+
+def _rules(term: Term | Node) -> Rules:
+    """How a term of a sum is cut; one of an exact sum is not."""
+    return Rules(*_RULES(term)) if isinstance(term, Term) else _WHOLE
+
+
+def _grid(node: Node, budget: BitBudget) -> tuple[int, int]:
+    """Whether the grid of a sum is anchored, and where, or else the most fraction bits of its terms."""
+    assert isinstance(node, (Fused, Exact))
+    anchor = budget.anchors.get(id(node))
+    if anchor is not None:
+        return 1, anchor
+    kept = [UNCUT if bits is None else bits for bits in (_rules(term).fraction_bits for term in node.terms)]
+    return 0, max(0, *kept)
 
 
 def _carry(node: Fused | Exact) -> tuple[int, int]:
@@ -459,6 +500,10 @@ def _names(special: Special) -> list[int]:
     return [2 if name == "c" else 3 * int(name[1:]) + "ab".index(name[0]) for name in special.priority]
 
 
+def _numbers(some: range) -> Indices:
+    return np.arange(some.start, some.stop, some.step, dtype=np.int64)
+
+
 class Plain(NamedTuple):
     """A program, where its sums begin, and its words that an Encode or the rules of a term say."""
 
@@ -467,13 +512,88 @@ class Plain(NamedTuple):
     ruled: list[Ruled]
 
 
+class Layout(NamedTuple):
+    """The program of one of the datapaths that are written alike but for their Encodes and the rules of their terms:
+    ``Plain``, the nodes that its sums are, and whose what is ``ruled`` is."""
+
+    words: Program
+    sums: Indices
+    summed: Indices
+    ruled: list[Ruled]
+    sources: list[Source]
+
+    def filled(self, path: Datapath, nodes: Sequence[Node], budget: BitBudget) -> Plain:
+        """The program of another one of them."""
+        words = self.words.copy()
+        words[_WIDTH] = budget.width or 0
+        ruled = [
+            each if by is each.by or by == each.by else _put(words, each, by)
+            for each, source in zip(self.ruled, self.sources, strict=True)
+            for by in (_said(source, path, nodes) or each.by,)
+        ]
+        if len(self.sums):
+            grids = {i: _grid(nodes[i], budget) for i in dict.fromkeys(self.summed.tolist())}
+            words[np.add.outer(self.sums, _GRIDS)] = [grids[i] for i in self.summed.tolist()]
+        return Plain(words, self.sums, ruled)
+
+
+def _put(words: Program, ruled: Ruled, by: Encode | Rules) -> Ruled:
+    """The words that another Encode, or other rules, say."""
+    said, at = ruled.said(by), ruled.at
+    if len(at) == 1:
+        words[at[0] : at[0] + len(said)] = said
+    else:
+        words[np.add.outer(at, np.arange(len(said)))] = said
+    return Ruled(at, ruled.said, by)
+
+
+def _said(source: Source, path: Datapath, nodes: Sequence[Node]) -> Encode | Rules | None:
+    """What a datapath has there; None where no field says it."""
+    number, term = source
+    if number >= 0:
+        return _to(nodes[number]) if term == OWN else _rules(nodes[number].terms[term])  # type: ignore[union-attr]
+    return {PRODUCTS: path.product.to, LAST: path.result, FORMAT: None}[source]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What datapaths share whose programs differ in what Encodes and terms say alone; one of them."""
+
+    said: tuple[Any, ...]
+    path: Datapath = field(compare=False)
+
+    @classmethod
+    def of(cls, path: Datapath, nodes: Sequence[Node]) -> _Shape:
+        product = replace(path.product, to=_ANY if path.product.to else None)
+        whole = (path.a, path.b, path.c, path.d, path.k, path.step, path.order, path.scale, path.special, product)
+        operands = path.operand_a, path.operand_b, path.operand_c
+        last = path.result is None, path.d == path.root.format
+        return cls((whole, operands, last, *(_shape(node, path.product) for node in nodes)), path)
+
+
+def _shape(node: Node, product: Product) -> Hashable:
+    """What decides the code of a node, beside its Encode and the rules of its terms."""
+    if isinstance(node, (Fused, Exact)):
+        own = (*_carry(node), node.complement) if isinstance(node, Fused) else node.scaled
+        alone = len(addends(node, product)) if len(node.terms) <= 2 else 0
+        return type(node), len(node.terms), node.to is None, own, alone
+    return type(node), lanes_of(node)
+
+
+@lru_cache(maxsize=512)
+def _layout(shape: _Shape) -> Layout:
+    return _Builder(shape.path, shared=False).layout()
+
+
 def plain_program(datapath: Datapath) -> Plain | None:
     """The interpreter's program, every row in a place of its own: datapaths of one shape differ in words, not in
     places.  None where the budget refuses the datapath."""
-    builder = _Builder(datapath, shared=False)
-    if builder.budget.reason is not None:
+    path = explicit(datapath)
+    budget = measured_budget(path)
+    if budget.reason is not None:
         return None
-    return builder.plain()
+    nodes = tuple(walk(path.tree))
+    return _layout(_Shape.of(path, nodes)).filled(path, nodes, budget)
 
 
 @lru_cache(maxsize=16384)

@@ -123,7 +123,8 @@ class Graded:
         before = len(known)
         every = combined(base, axes, known)
         words = 0 if every is None or every.words is None else len(every.words)
-        self.allowance.spend(LOOK + RECORD * words * (len(known) - before))
+        each, word = RECORD
+        self.allowance.spend(LOOK + (each + word * words) * (len(known) - before))
         if every is None or not len(every.valid):
             return None
         valid = np.zeros(int(np.prod(every.shape)), bool)

@@ -16,7 +16,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.derivation.budget import DATAPATH, Allowance
+from mmaprobe.derivation.budget import Allowance
 from mmaprobe.derivation.discriminate import Pool, eliminate, telling
 from mmaprobe.derivation.hypotheses import field_choices, roles
 from mmaprobe.derivation.hypotheses import grammar as grammar
@@ -539,7 +539,6 @@ class Search:
     def _foremost(self, paths: Iterable[Datapath], seen: Graded) -> list[Found]:
         """Of the datapaths that the engine holds those nearest to the answers, the nearest first."""
         held = [path for path in paths if program(path) is not None]
-        self.session.allowance.spend(DATAPATH[0] * len(held))
         return seen.foremost(several(held, self.session.allowance))
 
     def _by_ends(self, near: Iterable[Near], seen: Graded) -> Iterator[Near]:
