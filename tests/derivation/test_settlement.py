@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.derivation import certify
 from mmaprobe.derivation.certificate import OTHERWISE, Certificate
 from mmaprobe.derivation.certify import OTHERS, Settlement
 from mmaprobe.derivation.hypotheses.structures import fused_structures
@@ -107,6 +110,24 @@ def test_another_way_to_write_the_same_function_is_no_entry() -> None:
     assert asked == [same]
     settlement._argued()
     assert not [near for near in settlement.near if near.field == OTHERWISE]
+
+
+def test_a_proof_is_looked_for_with_a_part_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof may take every step for each field; what it took is not missing from the rest."""
+    settlement, asked = settling(TRUE), []
+
+    def endless(one: Datapath, other: Datapath, looking: Callable[[Datapath], None]) -> None:
+        while len(asked) < 10_000:
+            asked.append(one)
+            looking(one)
+
+    monkeypatch.setattr(certify, "same_function", endless)
+    allowance = settlement.state.allowance
+    before = allowance.left
+    assert not settlement._same(mutate(TRUE, "tree.to.first", "none"))
+    assert 0 < len(asked) < 10_000
+    assert allowance.left == pytest.approx(before * (1 - certify.PROOF))
+    assert not allowance.ended
 
 
 def test_of_many_that_agreed_as_well_all_are_named() -> None:

@@ -147,6 +147,19 @@ def test_changes_that_are_argued_one_by_one() -> None:
     assert same_function(path, path) == ()
 
 
+def test_who_pays_for_a_proof_can_end_it() -> None:
+    """Every datapath of which an argument is looked for is told, those without one too."""
+    path, told = PATHS["cdna3"], list[Datapath]()
+    assert same_function(path, other_words(path), told.append) is not None
+    assert len(told) > 3 and path in told
+
+    def enough(path: Datapath) -> None:
+        raise EOFError
+
+    with pytest.raises(EOFError):
+        same_function(path, other_words(path), enough)
+
+
 @pytest.mark.parametrize(
     "change", [("tree.terms.0.fraction_bits", "23"), ("tree.to.first", "30 RD"), ("tree.to.subnormals", "zero")]
 )

@@ -17,7 +17,7 @@ from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine, kernels, program_rows, stages
 from mmaprobe.models.bit_budget import WIDTHS, bit_budget
-from mmaprobe.models.program import program
+from mmaprobe.models.program import _Builder, _template, plain_program, program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -34,6 +34,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import neighbourhood
 
 BUILDS = _native.engine_builds()
 FMA64 = DATAPATHS["fma f64"]
@@ -44,6 +45,25 @@ def test_layout_is_that_of_the_header() -> None:
     assert tuple(layout.pop("opcodes")) == program_rows.OPCODES
     assert tuple(layout.pop("kernels")) == kernels.KERNELS
     assert {name: tuple(columns) for name, columns in layout.items()} == program_rows.COLUMNS
+
+
+@pytest.mark.parametrize("name", DATAPATHS)
+def test_a_program_filled_in_is_the_one_that_is_made(name: str) -> None:
+    """Of what is written alike but for Encodes and terms one program is made, whichever comes first."""
+    every = [DATAPATHS[name], *(near.datapath for near in neighbourhood(DATAPATHS[name]))]
+    for paths in (every, every[::-1]):
+        _template.cache_clear()
+        for path in paths:
+            builder, found = _Builder(path, shared=False), plain_program(path)
+            assert (found is None) == (builder.budget.reason is not None)
+            if found is None:
+                continue
+            made = builder.template()
+            assert found.words.tolist() == made.words.tolist(), path
+            assert [(each.at.tolist(), each.by) for each in found.ruled] == [
+                (each.at.tolist(), each.by) for each in made.ruled
+            ]
+    assert not every or _template.cache_info().misses < len(every)
 
 
 @pytest.mark.parametrize("rounding", formats.ROUNDINGS)

@@ -9,11 +9,12 @@ import pytest
 from outcomes import BlackBox, compared
 from random_architectures import case
 
-from mmaprobe.derivation import Derivation, derive
-from mmaprobe.derivation.budget import Allowance, SpentError
+from mmaprobe.derivation import Derivation, budget, derive
+from mmaprobe.derivation.budget import Allowance, SpentError, making
 from mmaprobe.derivation.deriving import KEPT
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import Ended
+from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.mutate import mutate
 
@@ -63,6 +64,27 @@ def test_an_allowance_ends_with_what_each_stage_took() -> None:
         allowance.spend(1)
     assert ended.value.spent.stages == (("the first vectors", 4), ("structures", 7))
     assert str(ended.value.spent) == "11 units of work, most of them (7) for structures"
+
+
+def test_a_program_is_paid_for_when_it_is_made_and_when_it_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other derivations have made: these programs are known before the first is paid for."""
+    drawn, allowance = case(ANSWERED), Allowance(None)
+    vectors = mixed_vectors(drawn.instruction, 1, 8)
+    paths = [drawn.datapath, mutate(drawn.datapath, "operand_a.subnormals", "zero")]
+    assert paths[0] != paths[1]
+
+    def units(*some: Datapath) -> int:
+        before = allowance.spent.total
+        allowance.evaluate(some, vectors)
+        return allowance.spent.total - before
+
+    first = units(paths[0])
+    again = units(paths[0])
+    assert first - again == making(paths[:1]) > 0
+    assert units(*paths, *paths) == units(*paths, *paths) + making(paths[1:])
+    monkeypatch.setattr(budget, "REMEMBERED", 1)
+    units(paths[1])
+    assert units(paths[0]) == first
 
 
 def test_a_part_that_is_kept_is_for_what_comes_after() -> None:

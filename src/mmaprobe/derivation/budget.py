@@ -51,7 +51,7 @@ REMEMBERED = 16_384
 """Datapaths whose programs a derivation need not make again, the latest."""
 NEIGHBOUR = 5_000, 80
 """Units of work of changing a datapath's field, and for each node of the tree; measured."""
-ARGUMENT = 40_000, 600
+ARGUMENT = 40_000, 1_500
 """Units of work of asking whether a neighbour is the same function, and for each node of the tree; measured."""
 _WIDTH = COLUMNS["header"].index("width")
 

@@ -105,6 +105,7 @@ Source = tuple[int, int]
 """Where a datapath has an Encode or the rules of a term: the number of a node as ``walk`` yields them, and that of the
 term, ``OWN`` for what the node itself is rounded to; or ``PRODUCTS``, ``LAST``, ``FORMAT``."""
 OWN = -1
+"""In place of a term: the node's own."""
 PRODUCTS, LAST, FORMAT = (-1, OWN), (-2, OWN), (-3, OWN)
 """What products are rounded to; the last conversion; that to the format of d, which no field says."""
 Saying = tuple[range, Callable[[Any], tuple[int, ...]], "Encode | Rules", Source]
@@ -355,7 +356,7 @@ class _Builder:
             words[code + np.add.outer(shifts, at)] = np.array(step.lanes, np.int64)[:, place] // size
         return words
 
-    def layout(self) -> Layout:
+    def template(self) -> Template:
         """The program, and what says its words in every step."""
         words = self.finish()
         code = int(words[_CODE])
@@ -370,7 +371,7 @@ class _Builder:
         says = [*self.beside, *self.inside]
         ruled = [Ruled(at, said, by) for at, (_, said, by, _) in zip(places, says, strict=True)]
         words.flags.writeable = False
-        return Layout(
+        return Template(
             words, code + np.concatenate(sums), np.concatenate(summed), ruled, [source for *_, source in says]
         )
 
@@ -512,7 +513,7 @@ class Plain(NamedTuple):
     ruled: list[Ruled]
 
 
-class Layout(NamedTuple):
+class Template(NamedTuple):
     """The program of one of the datapaths that are written alike but for their Encodes and the rules of their terms:
     ``Plain``, the nodes that its sums are, and whose what is ``ruled`` is."""
 
@@ -581,8 +582,8 @@ def _shape(node: Node, product: Product) -> Hashable:
 
 
 @lru_cache(maxsize=512)
-def _layout(shape: _Shape) -> Layout:
-    return _Builder(shape.path, shared=False).layout()
+def _template(shape: _Shape) -> Template:
+    return _Builder(shape.path, shared=False).template()
 
 
 def plain_program(datapath: Datapath) -> Plain | None:
@@ -593,7 +594,7 @@ def plain_program(datapath: Datapath) -> Plain | None:
     if budget.reason is not None:
         return None
     nodes = tuple(walk(path.tree))
-    return _layout(_Shape.of(path, nodes)).filled(path, nodes, budget)
+    return _template(_Shape.of(path, nodes)).filled(path, nodes, budget)
 
 
 @lru_cache(maxsize=16384)
