@@ -96,4 +96,4 @@ def test_losses_end_with_the_allowance() -> None:
     vectors = single_vectors(FORM, 3, 100)
     seen = Graded.of(FORM, [(vectors, evaluate(CHAIN, vectors))], Allowance(20_000))
     with pytest.raises(SpentError, match="allowance of 20,000"):
-        [seen.total(CHAIN) for _ in range(30)]
+        [seen.total(CHAIN) for _ in range(100)]
