@@ -28,9 +28,11 @@ LANES = dict(zip(WIDTHS, (0.15, 0.4, 0.9, 2.0), strict=True))
 """Units of work of a lane of one vector, by the bits of the program's sums: rounded up, as are those of a call and a
 combination, from a fit to the seconds of some 290 stages of derivations, of which it leaves a fifth unexplained."""
 STRIP = 64
-"""Vectors that the engine takes at a time."""
+"""Vectors of which the engine runs a whole program at a time."""
+REGISTER = 8
+"""Vectors that it takes at a time: fewer cost as much."""
 OPERATION = 1
-"""Units of work of a lane of a program for each such strip, however few of its vectors there are; fitted."""
+"""Units of work of a lane of a program for each strip, however few of its vectors there are; fitted."""
 REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
 CALL = 70_000
@@ -158,7 +160,7 @@ def price(words: NDArray[Any] | None) -> float:
 
 def work(words: NDArray[Any] | None, k: int, vectors: int) -> float:
     """Units of work of a program of ``k`` lanes on so many vectors."""
-    strips = -(-vectors // STRIP)
+    strips, vectors = -(-vectors // STRIP), -(-vectors // REGISTER) * REGISTER
     return k * (price(words) * vectors + (0 if words is None else OPERATION * strips))
 
 

@@ -20,7 +20,7 @@ Loss = Callable[[Bits, Indices], Losses]
 """Of rows of answers to some of the vectors, by number, the loss of each row."""
 Keep = Callable[[Losses], NDArray[np.bool_]]
 """Which are kept, from their losses so far."""
-FIRST = 4
+FIRST = 8
 """Vectors that meet all hypotheses where one wrong answer tells: few are left for the others."""
 
 

@@ -28,8 +28,9 @@ from mmaprobe.parameters.datapath import Datapath
 Found = tuple[Datapath, float]
 Reach = tuple[int, ...] | None
 """How far about the best of the level before each axis is looked at."""
-FIRST = 12
-"""Vectors that meet all hypotheses before the first are dropped; tuned by ``tests/recovery``."""
+FIRST = 16
+"""Vectors that meet all hypotheses before the first are dropped, a multiple of what the engine takes at a time; tuned
+by ``tests/recovery``."""
 KEPT = 6
 """One in so many of the hypotheses stays each time, and all that have no loss; tuned by ``tests/recovery``."""
 FEWEST = 4
