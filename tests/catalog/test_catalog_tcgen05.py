@@ -185,6 +185,7 @@ def test_golden_rows_both_ways(architecture: str) -> None:
         assert entry.ways == {("native", opcode, count, targets, "ptxas 13.5.37")}, name
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_scale_types(architecture: str) -> None:
     """A scale for 32 lanes is ue8m0; one for 16 is ue8m0 or ue4m3, on sm_107a also ue5m3."""

@@ -154,6 +154,7 @@ def test_an_element_that_shows_nowhere_is_inconclusive() -> None:
     assert "stored element 3 of A shows in no answer" in found.reason
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", list(FORMS)[:3])
 def test_a_sparse_form_is_derived_with_sparse_witnesses(name: str) -> None:
     architecture = FORMS[name]

@@ -88,6 +88,7 @@ def a_lost_bit(vectors: Batch, down: Bits, up: Bits, near: Bits, rng: np.random.
     return np.where(rng.random(len(near)) < 0.01, near ^ flips, near)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("choose", [stochastic, eight_bits])
 def test_stochastic_rounding_is_recognised(choose: Callable[..., Bits]) -> None:
     found = derive(Chance(choose), MADE)

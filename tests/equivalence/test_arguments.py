@@ -56,7 +56,7 @@ def distinct(architecture: str) -> dict[Datapath, Instruction]:
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "architecture", [pytest.param(name, marks=pytest.mark.long if name in WIDE else ()) for name in ARCHITECTURES]
 )

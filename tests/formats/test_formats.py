@@ -144,7 +144,7 @@ def test_decode_every_code_as_gfloat(name: str) -> None:
     assert same_values(values_of(formats.decode(formats.get(name), codes)), theirs)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [*SHORT, *(n for n in INTEGERS if formats.get(n).bits <= 16)])
 def test_decode_every_code_as_oracle(name: str) -> None:
     fmt = formats.get(name)

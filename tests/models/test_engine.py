@@ -50,7 +50,7 @@ def test_layout_is_that_of_the_header() -> None:
 @pytest.mark.parametrize("name", DATAPATHS)
 def test_a_program_filled_in_is_the_one_that_is_made(name: str) -> None:
     """Of what is written alike but for Encodes and terms one program is made, whichever comes first."""
-    every = [DATAPATHS[name], *(near.datapath for near in neighbourhood(DATAPATHS[name]))]
+    every = [DATAPATHS[name], *(near.datapath for near in neighbourhood(DATAPATHS[name])[::3])]
     for paths in (every, every[::-1]):
         _template.cache_clear()
         for path in paths:

@@ -84,6 +84,7 @@ def test_shapes_of_tiles(name: str, m: int, n: int) -> None:
     check(CASES[name], "clustered", seed=3, m=m, n=n)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "name", ["chain f64", "CDNA3 bf16", "CDNA3 fp8", "CDNA1 f16", "CDNA1 bf16", "CDNA2 f16", "mxf4nvf4",
              *(name for name in RDNA if name not in ("RDNA3 bf16", "RDNA4 bf16", "RDNA4 four"))]

@@ -17,7 +17,7 @@ ONCE_WRONG = (34099, 40177, 40598, 41843, 43355, 50473)
 the truth."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_what_was_once_claimed_wrongly_is_not_claimed(seed: int) -> None:
     assert claims.claim(seed).verdict == "recovered"

@@ -248,7 +248,7 @@ def signs_alike(each: Shipped, found: Datapath) -> bool:
     return alike(each, moved, [each.datapath])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("each", CHOSEN, ids=NAMES)
 def test_derived_back(each: Shipped) -> None:
     derivation = answered(each)

@@ -172,6 +172,7 @@ class Killed(BaseException):
     """As SIGKILL: nothing catches it."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_resumed_run_gives_the_evidence_of_an_undisturbed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, Any], after: int

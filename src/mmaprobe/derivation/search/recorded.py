@@ -38,7 +38,7 @@ from mmaprobe.parameters.diff import outline
 from mmaprobe.parameters.rewrite import encodes, rounded_once
 from mmaprobe.parameters.table import fields_said
 
-UNITS = 490_000_000
+UNITS = 420_000_000
 """Units of work of reading one recording: about a quarter of a minute."""
 LEAST_PLAIN = 64
 """With fewer plain vectors than these, all finite ones decide the structure."""
