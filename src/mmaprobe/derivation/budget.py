@@ -21,18 +21,18 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, walk
 
 ALLOWANCE = 470_000_000
-"""Units of work of one derivation, each 20 to 28 ns of a core, so ten to thirteen seconds, and with what is said of a
-miss a quarter of a minute at most; a third more on a busy machine.  Tuned by ``tests/recovery``: what ships and random
-architectures are derived within it."""
+"""Units of work of one derivation, each some 25 ns of a core, so twelve seconds, and with what is said of a miss a
+quarter of a minute at most; up to twice as long on a slow or busy machine.  Tuned by ``tests/recovery``: what ships and
+random architectures are derived within it."""
 LANES = dict(zip(WIDTHS, (0.15, 0.4, 0.9, 2.0), strict=True))
-"""Units of work of a lane of one vector, by the bits of the program's sums: rounded up, as are those of a call and a
-combination, from a fit to the seconds of some 290 stages of derivations, of which it leaves a fifth unexplained."""
+"""Units of work of a lane of one vector, by the bits of the program's sums: a fit to the evaluations of some thirty
+derivations, timed one by one, as are the other prices of evaluations here."""
 STRIP = 64
 """Vectors of which the engine runs a whole program at a time."""
 REGISTER = 8
 """Vectors that it takes at a time: fewer cost as much."""
 OPERATION = 1
-"""Units of work of a lane of a program for each strip, however few of its vectors there are; fitted."""
+"""Units of work of a lane of a program for each strip, however few of its vectors there are."""
 REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
 CALL = 70_000
