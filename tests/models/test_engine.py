@@ -63,7 +63,7 @@ def test_a_program_filled_in_is_the_one_that_is_made(name: str) -> None:
             assert [(each.at.tolist(), each.by) for each in found.ruled] == [
                 (each.at.tolist(), each.by) for each in made.ruled
             ]
-    assert not every or _template.cache_info().misses < len(every)
+        assert _template.cache_info().misses < len(every)
 
 
 @pytest.mark.parametrize("rounding", formats.ROUNDINGS)

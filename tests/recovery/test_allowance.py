@@ -113,6 +113,13 @@ def test_a_part_ends_what_is_inside_and_nothing_else() -> None:
         allowance.spend(71)
 
 
+def test_a_part_of_an_allowance_without_end_has_none() -> None:
+    allowance = Allowance(None)
+    with allowance.part(0.25):
+        allowance.spend(10**12)
+    assert allowance.left == float("inf")
+
+
 def test_where_the_search_ends_the_closest_is_mended_and_settled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -38,6 +38,15 @@ def test_finished_hundreds_are_not_run_again(tmp_path: Path) -> None:
     assert [row["name"] for each in whole.read(record) for row in each.bad] == ["seed_203", "seed_204"]
 
 
+def test_the_record_that_is_kept_is_of_one_search_and_holds_nothing_wrong() -> None:
+    hundreds = whole.read(whole.ROOT / "validation" / "recorded" / "random_units.jsonl")
+    assert [each.first for each in hundreds] == [100 * i for i in range(len(hundreds))]
+    assert len({each.search for each in hundreds}) == 1
+    assert all(len(each.ends) == whole.HUNDRED and set(each.ends) <= set(whole.ENDS) for each in hundreds)
+    assert not [row for each in hundreds for row in each.bad]
+    assert not set("".join(each.ends for each in hundreds)) & set("OWX")
+
+
 def test_time_that_is_up_begins_nothing(tmp_path: Path) -> None:
     assert list(whole.sit(tmp_path / "all.jsonl", 250, "abc", derive, time.monotonic())) == []
 

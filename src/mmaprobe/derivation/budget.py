@@ -26,21 +26,22 @@ quarter of a minute at most; up to twice as long on a slow or busy machine.  Tun
 random architectures are derived within it."""
 LANES = dict(zip(WIDTHS, (0.15, 0.4, 0.9, 2.0), strict=True))
 """Units of work of a lane of one vector, by the bits of the program's sums: a fit to the evaluations of some thirty
-derivations, timed one by one, as are the other prices of evaluations here."""
+derivations, timed one by one."""
 STRIP = 64
 """Vectors of which the engine runs a whole program at a time."""
 REGISTER = 8
 """Vectors that it takes at a time: fewer cost as much."""
 OPERATION = 1
-"""Units of work of a lane of a program for each strip, however few of its vectors there are."""
+"""Units of work of a lane of a program for each strip, however few of its vectors there are: no fit tells it from 0."""
 REFUSED = 20
 """Units of work of a lane where the engine cannot hold the sum; measured."""
 CALL = 70_000
 """Units of work of a call where the engine cannot hold the sum; measured."""
 LOOK = 8_000
-"""Units of work of a look at a group of fields, whatever it holds; measured."""
+"""Units of work of a look at a group of fields, whatever it holds; fitted."""
 RECORD = 6_000, 9
-"""Units of work of a change to a datapath and of making its program, and for each word of that; measured."""
+"""Units of work of a change to a datapath and of making its program, and for each word of that: fitted, and some two
+thirds of what it takes where trees have many nodes."""
 COMBINATION = 40, 0.1
 """Units of work of patching the program of a combination, and for each word of it; fitted."""
 CALLED = 7_000
@@ -49,8 +50,8 @@ DATAPATH = 150, 0.25
 """Units of work of a datapath that is evaluated, and for each word of its program; measured."""
 MADE = 4_000, 8
 """Units of work of making a program that the derivation has not made yet, and for each word of it; measured."""
-REMEMBERED = 16_384
-"""Datapaths whose programs a derivation need not make again, the latest."""
+REMEMBERED = program.cache_parameters()["maxsize"] or 0
+"""Datapaths whose programs a derivation need not pay for again, those made last: as many as ``program`` keeps."""
 NEIGHBOUR = 5_000, 80
 """Units of work of changing a datapath's field, and for each node of the tree; measured."""
 ARGUMENT = 40_000, 1_500
@@ -99,7 +100,7 @@ class Allowance:
     kept: int = 0
     ended: bool = False
     made: dict[Datapath, None] = field(default_factory=dict, repr=False)
-    """Datapaths whose programs were paid for, the latest last."""
+    """Datapaths whose programs were paid for, in that order."""
     left: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,7 +113,7 @@ class Allowance:
     @contextmanager
     def part(self, share: float) -> Iterator[None]:
         """Let what is inside take this share of what is left, and end it there; the rest goes on."""
-        ended, rest = self.ended, self.left * (1 - share)
+        ended, rest = self.ended, 0.0 if self.most is None else self.left * (1 - share)
         self.left -= rest
         try:
             yield
