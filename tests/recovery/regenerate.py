@@ -28,9 +28,12 @@ PLAN = ("--steps", "survey,validation", "--vectors", "100000", "--seed", "1")
 
 
 def without(architecture: str, folder: Path) -> Path:
-    """A folder for ``PYTHONPATH`` with the package, but for the parameter file of an architecture."""
-    package = linked(folder, "parameters", "data")
-    (package / "parameters" / "data" / f"{architecture}.toml").unlink()
+    """A folder for ``PYTHONPATH`` with the package, but for what ships of an architecture: its parameter file, and
+    which of its primitives a run measured."""
+    package = linked(folder, "parameters", "data", "measured")
+    data = package / "parameters" / "data"
+    (data / f"{architecture}.toml").unlink()
+    (data / "measured" / f"{architecture}.toml").unlink(missing_ok=True)
     return package.parent
 
 
