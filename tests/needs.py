@@ -48,6 +48,11 @@ def _cuda() -> str:
     return _reason(nvrtc.version) or _reason(nvdisasm.nvdisasm)
 
 
+def _newest_cuda() -> str:
+    """The same, of a version that knows the newest architecture of the catalog."""
+    return _cuda() or _reason(lambda: nvrtc.check_architecture("sm_107a"))
+
+
 def _clang() -> str:
     """A clang that knows all of the catalog's AMD architectures, and llvm-objdump."""
     return _reason(lambda: Clang().check_architecture("gfx1251")) or _reason(code_object.objdump)
@@ -97,6 +102,7 @@ class Need:
 CUDA, ARM = ("the CUDA wheels", "pip install '.[test,cuda13]'"), ("Arm's runners", "nox -s arm")
 NEEDS = {
     "cuda": Need(*CUDA, _cuda),
+    "sm_107a": Need("a newer NVRTC", "pip install -U nvidia-cuda-nvrtc", _newest_cuda),
     "cuda.bindings": Need(*CUDA, lambda: _module("cuda.bindings")),
     "cupy": Need("CuPy", "pip install '.[test,cuda13]'", lambda: _module("cupy")),
     "clang": Need("clang 22", "apt install clang-22 lld-22 llvm-22", _clang),

@@ -13,6 +13,8 @@ from stand_ins.bringup_run import Run
 from stand_ins.fake_cuda import FakeCuda, device
 from stand_ins.vendors import NVIDIA
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 CASES = [  # opcode, shape, modifiers; what N must be a multiple of, 0 where CUTLASS takes the shape
     ("tcgen05.mma.cta_group::1.kind::f16.m128n8k16.f32.f16.f16{a=tmem}", 16),
     ("tcgen05.mma.cta_group::1.kind::f16.m128n248k16.f32.bf16.bf16{a=tmem,trans_b}", 16),

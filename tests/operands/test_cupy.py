@@ -35,6 +35,8 @@ from mmaprobe.operands.resident import Resident
 from mmaprobe.vendors import NVIDIA
 from stand_ins.fake_cuda import FakeCuda, device, model
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 MADE = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 BATCH = random_batch(MADE, 40, 1)
 

@@ -16,6 +16,7 @@ from mmaprobe.parameters.lookup import known_parameters, load
 from mmaprobe.parameters.measured import MeasuredRun, measured_runs, parse_runs, with_measured
 from mmaprobe.parameters.table import from_table
 from mmaprobe.survey.comparison import alike
+from mmaprobe.survey.file_comparison import compared
 from mmaprobe.survey.parameter_entries import parameter_file
 
 EVIDENCE = Path(__file__).parents[2] / "validation" / "evidence"
@@ -56,18 +57,43 @@ def test_the_shipped_file_is_what_the_run_derived(folder: Path) -> None:
 
 @pytest.mark.parametrize("row", measured_runs(), ids=lambda row: row.run)
 def test_what_a_run_measured_is_what_ships(row: MeasuredRun) -> None:
-    """Each primitive of a row: derived, validated, and the same function as the entry that says so."""
+    """Each primitive of a row: derived, validated, and the same function as the entry that says so; where several runs
+    measured it the entry names the last one first."""
     store = Store.open(EVIDENCE / f"{row.architecture}-{row.run}")
     assert (store.header.run, store.header.identity["model_name"]) == (row.run, row.device)
     assert "parameters" not in store.header.identity, "a model measures nothing"
     found, shipped = _by_primitive(store, row.architecture), load(row.architecture).entries
     assert set(row.primitives) == found.keys(), "all that it settled, and nothing else"
+    assert all(any(part.datapath for _, part in parts) for parts in found.values())
+    rows = [each for each in measured_runs() if each.architecture == row.architecture]
+    last = {name: each.run for each in rows for name in each.primitives}
     for name, parts in found.items():
-        assert (shipped[name].basis, shipped[name].evidence) == ("measured", row.run)
+        assert (shipped[name].basis, shipped[name].evidence) == ("measured", last[name])
+        assert f"run {row.run} on {row.device} derived this function" in shipped[name].source
         for made, part in parts:
-            assert part.datapath is not None
+            if part.datapath is None:  # another size or modifier, held against what its form was derived to be
+                continue
             derived = from_table(part.datapath["datapath"], made.id)
             assert alike(made, shipped[name].datapath, derived, store.header.seed), made.id
+
+
+def test_a_run_that_did_not_know_the_file_writes_it() -> None:
+    """An H100 was asked by a package without ``sm_90a.toml``: what it derived is that file, function by function."""
+    derived = parameter_file(Store.open(EVIDENCE / "sm_90a-13d5bab1442d"))
+    beside = dict(compared(load("sm_90a"), derived))
+    assert {each.verdict for each in beside.values()} == {"same", "written otherwise"}
+    absent = load("sm_90a").entries.keys() - derived.entries.keys()
+    assert absent == {"FFMA[f32,f32->f32]", "FMUL[f32,f32->f32]"}, "two that no instruction runs alone"
+
+
+def test_what_was_held_against_nothing_derived_is_not_settled(tmp_path: Path) -> None:
+    """Of a form one size is left, which was held against what another size was derived to be."""
+    store = Store.open(EVIDENCE / "sm_90a-13d5bab1442d")
+    held = next(part for part in store.parts.values() if part.datapath is None)
+    alone = Store.create(tmp_path / "alone", store.header)
+    alone.save(held)
+    with pytest.raises(UsageError, match=r"is not settled \(nothing derived .*\); nothing is written"):
+        parameter_file(alone)
 
 
 def _settled(part: Part) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -134,3 +136,30 @@ def test_a_sample_is_spread(count: int, kept: int, numbers: set[int]) -> None:
 @pytest.mark.parametrize("name", NEEDS)
 def test_every_need_names_the_command_that_gets_it(name: str) -> None:
     assert NEEDS[name].command.split()[0] in ("pip", "apt", "nox", "MMAPROBE_CORPUS=FOLDER", "MMAPROBE_ROWS=FOLDER")
+
+
+def test_a_file_that_is_skipped_whole_says_what_it_needs() -> None:
+    """CI runs what the stranger lacked the tools for by its mark: a file that cannot be imported without a module, and
+    does not say so itself, would run nowhere."""
+    tests = CHECKOUT / "tests"
+    needy = {
+        path for path in tests.rglob("*.py") if re.search(r"^(\w+ = )?pytest\.importorskip", path.read_text(), re.M)
+    }
+    assert needy, "nothing is skipped whole: this test can go"
+    for path in sorted(tests.rglob("test_*.py")):
+        if needy & reached(path, tests):
+            assert re.search(r"^pytestmark = .*needs\(", path.read_text(), re.M), f"{path} lacks its pytestmark"
+
+
+def reached(path: Path, tests: Path) -> set[Path]:
+    """The files of the tests that a file imports, and those that they import."""
+    found, waiting = set[Path](), [path]
+    while waiting:
+        for node in ast.walk(ast.parse(waiting.pop().read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            new = {file for name in names if (file := tests / f"{name.replace('.', '/')}.py").exists()} - found
+            found |= new
+            waiting += new
+    return found

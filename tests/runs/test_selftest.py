@@ -31,6 +31,8 @@ from stand_ins.bringup_run import Run
 from stand_ins.stepping import F16, MODEL, ONE, Changed, Heard
 from stand_ins.vendors import VENDORS, Vendor
 
+pytestmark = pytest.mark.needs("cuda.bindings")
+
 TWO = {
     "cuda": ("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8"),
     "hip": ("v_mfma_i32_32x32x16_i8", "v_smfmac_i32_16x16x64_i8"),
@@ -75,9 +77,11 @@ KERNELS = {
                "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16{a=regs}"],
     "sm_100a": [F16, "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16",
                 "tcgen05.mma.cta_group::1.kind::f16.m64n8k16.f32.f16.f16{a=tmem}"],
-    "gfx90a": ["v_mfma_f32_16x16x16f16"],
-    "gfx942": ["v_mfma_f32_16x16x16_f16", "v_smfmac_f32_16x16x32_f16"],
-    "gfx1200": ["v_wmma_f32_16x16x16_f16", "v_swmmac_f32_16x16x32_f16"],
+    "gfx90a": ["v_mfma_f32_16x16x16f16", "v_dot2_f32_f16", "v_dot4_i32_i8", "v_dot8_i32_i4"],
+    "gfx942": ["v_mfma_f32_16x16x16_f16", "v_dot2_f32_f16", "v_dot4_i32_i8", "v_dot8_i32_i4",
+               "v_smfmac_f32_16x16x32_f16"],
+    "gfx1200": ["v_wmma_f32_16x16x16_f16", "v_dot2_f32_f16", "v_dot4_f32_fp8_fp8", "v_dot8_i32_iu4",
+                "v_swmmac_f32_16x16x32_f16"],
 }  # fmt: skip
 
 

@@ -35,7 +35,19 @@ SUITE = suite()
 
 
 def pytest_says(*words: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--seed", "1", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+        "--seed",
+        "1",
+        *words,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     return done.returncode, done.stdout + done.stderr
 

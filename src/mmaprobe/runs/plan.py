@@ -48,7 +48,8 @@ class Plan:
 
     @cached_property
     def main(self) -> tuple[Instruction, ...]:
-        """Of each kind of instruction and each main format the dense one of the widest result, then of most lanes."""
+        """Of each kind of instruction and each main format the dense one of the widest result, then of most lanes;
+        those of whole matrices first."""
         best: dict[Hashable, Instruction] = {}
         for made in (group[0] for group in self.groups):
             fmt = next((name for name in MAIN_FORMATS if made.a.startswith(name)), None)
@@ -57,7 +58,7 @@ class Plan:
             key = kind(made), fmt
             if key not in best or _weight(made) > _weight(best[key]):
                 best[key] = made
-        return tuple(best.values())
+        return tuple(sorted(best.values(), key=lambda made: made.m * made.n == 1))
 
     @cached_property
     def distinct(self) -> tuple[Instruction, ...]:

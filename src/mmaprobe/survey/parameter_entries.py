@@ -6,7 +6,7 @@ What was derived is read from a survey or from the evidence of a run; how it bec
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 
@@ -65,11 +65,18 @@ def refuse_other(file: ParameterFile, architecture: str, name: str = "the file")
 def parameter_file(store: Store) -> ParameterFile:
     """The parameters of the architecture that a run was on, on the basis that its device is (``basis_of``).
 
-    An emulated instruction has no primitive of its own and is passed over.  UsageError as in ``updated``, where nothing
-    else was run, and naming the part that stands in the way where one is not finished, not derived or has mismatches.
+    An emulated instruction has no primitive of its own and is passed over, and so is what was only held against what
+    another one's primitive was derived to be (another size, placement or modifier of a form).  UsageError as in
+    ``updated``, where nothing else was run, and naming the part that stands in the way where one is not finished, has
+    mismatches, or has a primitive that was derived of none.
     """
     architecture = store.header.identity.get("architecture", "")
-    found, _ = _entries(_recorded(store, architecture), store.header.seed)
+    held = {name for name, part in store.parts.items() if _is_held(part)}
+    found, _ = _entries(_recorded(store, architecture, held), store.header.seed)
+    for name in sorted(held):
+        primitive = bare_primitive(architecture, default_state(instruction(name, architecture)))
+        if primitive is not None and primitive not in found:
+            raise UsageError(f"{store.path}: {name} is not settled (nothing derived {primitive}); nothing is written")
     if not found:
         raise UsageError(f"{store.path}: nothing that was run is a primitive of {architecture} as it is")
     source = f"run {store.header.run} on {store.header.identity.get('model_name', store.header.device)}"
@@ -193,10 +200,16 @@ def _notes(certificate: Certificate) -> Iterable[tuple[str, str]]:
 # --- what a run derived, from its evidence
 
 
-def _recorded(store: Store, architecture: str) -> Iterator[Derived]:
+def _is_held(part: Part) -> bool:
+    """Whether a part's vectors were held against what another instruction was derived to compute, and all agreed."""
+    return part.datapath is None and part.status == "finished" and part.vectors > 0 and not part.mismatch_count
+
+
+def _recorded(store: Store, architecture: str, held: Collection[str]) -> Iterator[Derived]:
     groups: dict[str, list[Part]] = {}
-    for part in store.parts.values():
-        groups.setdefault(default_state(instruction(part.instruction, architecture)).id, []).append(part)
+    for name, part in store.parts.items():
+        if name not in held:
+            groups.setdefault(default_state(instruction(name, architecture)).id, []).append(part)
     for name, parts in groups.items():
         base = instruction(name, architecture)
         primitive = bare_primitive(architecture, base)
