@@ -265,7 +265,7 @@ def test_derived_back(each: Shipped) -> None:
     assert comparison.outcome in ("same", "equivalent")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("each", CHOSEN, ids=NAMES)
 def test_its_certificate_holds(each: Shipped) -> None:
     """Every witness separates by the oracle; every equivalent neighbour is the same function on judged vectors."""

@@ -10,11 +10,12 @@ from regenerate import regenerate
 from mmaprobe.cli import main
 
 ONE = {
-    "gfx942": "v_mfma_i32_16x16x32_i8",
     "sm_90a": "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32",  # of an architecture that a run measured
+    "gfx942": "v_mfma_i32_16x16x32_i8",
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("architecture", ONE)
 def test_one_instruction(architecture: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What is written is the function that ships, of the one primitive that was asked; the file lacks the others."""

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.needs("cuda.bindings")
 
 FORMS = (
     "v_mfma_f32_16x16x16_f16",
-    "v_mfma_f32_16x16x32_fp8_fp8",
     "v_mfma_f32_16x16x8_xf32",
     "v_mfma_f64_4x4x4_4b_f64",
     "v_mfma_i32_16x16x32_i8",

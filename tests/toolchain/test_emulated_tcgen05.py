@@ -40,7 +40,7 @@ def outcome(source: Source, made: Instruction) -> list[str]:
     return wrong + [name for name, codes in batch.items() if (np.array([step[name] for step in steps]) != codes).any()]
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("name", FORMS)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B, C, scales and metadata arrive where CuTe says, in every copy, D comes from there; the descriptor fits."""

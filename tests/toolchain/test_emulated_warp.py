@@ -15,7 +15,7 @@ NVIDIA = [name for name in architectures() if name.startswith("sm_")]
 WARP = {form.first.id: (form.first, name) for name in NVIDIA for form in forms(name, "mma.*")}
 
 
-@pytest.mark.sampled(100)
+@pytest.mark.sampled(50)
 @pytest.mark.parametrize("name", WARP)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B, C, scales and metadata arrive where CuTe says, D comes from there, of the last, partial group too."""

@@ -15,7 +15,7 @@ NVIDIA = [name for name in architectures() if name.startswith("sm_")]
 WMMA = {form.first.id: (form.first, name) for name in reversed(NVIDIA) for form in forms(name, "wmma.*")}
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("name", WMMA)
 def test_operands_are_rebuilt(name: str) -> None:
     """A, B and C arrive where the PTX text says, D comes from there, of two items."""
