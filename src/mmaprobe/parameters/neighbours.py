@@ -181,6 +181,11 @@ def _propagates(holder: Table, datapath: Datapath) -> bool:
     return holder["nan"] != "canonical" and formats.get(datapath.d).is_float
 
 
+def held_bits(datapath: Datapath) -> int:
+    """Bits of the random operand: where a rounding takes all of them, they are its lowest and its highest."""
+    return 0 if datapath.random is None else formats.get(datapath.random).bits
+
+
 def _chooses(holder: Table, datapath: Datapath) -> bool:
     """Where one NaN payload of several is chosen by an order."""
     return holder["nan"] in ("global", "local") and formats.get(datapath.d).is_float
@@ -197,6 +202,7 @@ _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "causes": lambda holder, datapath: bool(holder["nan"] == "cause"),
     "looked": lambda holder, datapath: bool(holder["looks"]),
     "carried": lambda holder, datapath: holder["carry_bits"] != "none" and bool(holder["cut"]),
+    "drawn": lambda holder, datapath: 0 < holder["random_bits"] < held_bits(datapath),
 }
 
 
