@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.formats import Format
 from mmaprobe.generators import philox
 from mmaprobe.generators.operands import pick
-from mmaprobe.operands.batch import Bits
+from mmaprobe.operands.batch import Batch, Bits
+
+OTHERS = 0xFFFF
+"""The stream of those of vectors that no family made; no answer depends on it."""
 
 
 def random_bits(fmt: Format, seed: int, stream: int, start: int, count: int) -> Bits:
@@ -23,3 +30,12 @@ def random_bits(fmt: Format, seed: int, stream: int, start: int, count: int) -> 
     corners = [np.zeros_like(one), np.full_like(one, every), one, every - one]
     bits: Bits = np.choose(np.minimum(kind & 7, 4), [*corners, word >> (32 - fmt.bits)]).astype(fmt.dtype)
     return bits
+
+
+def with_random_bits(instruction: Instruction, vectors: Batch, seed: int) -> Batch:
+    """Vectors that were made without, with the random bits that the instruction takes; as they are where it takes
+    none."""
+    if instruction.random is None:
+        return vectors
+    bits = random_bits(formats.get(instruction.random), seed, OTHERS, 0, vectors.size)
+    return replace(vectors, random=bits)

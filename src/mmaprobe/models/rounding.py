@@ -31,8 +31,8 @@ class RandomBits(NamedTuple):
 
     @classmethod
     def of(cls, datapath: Datapath, vectors: Batch) -> RandomBits | None:
-        """Those of vectors, where a rounding of the datapath takes some."""
-        if datapath.random is None or vectors.random is None or not datapath.draws:
+        """Those of vectors, where the datapath has such an operand."""
+        if datapath.random is None or vectors.random is None:
             return None
         return cls(vectors.random.astype(np.int64), formats.get(datapath.random).bits)
 

@@ -131,7 +131,7 @@ class Encode:
         default="signed", metadata=says("sign of an underflow", "word", "float", ends=True)
     )
     first: tuple[int, str] | None = field(default=None, metadata=says("first cut", "first"))
-    random_bits: int = field(default=0, metadata=says("random bits added below the last place", "offset"))
+    random_bits: int = field(default=0, metadata=says("random bits added below the last place", "drawn"))
     random_from: Literal["lowest", "highest"] = field(
         default="lowest", metadata=says("which bits of the random operand", "word", "drawn")
     )
@@ -511,15 +511,10 @@ class Datapath:
         return self.step or self.k
 
     @property
-    def encodes(self) -> Iterator[Encode]:
-        """Every Encode: of the tree's nodes, the root's first, of products, of the result."""
+    def drawn(self) -> int:
+        """The most random bits that a rounding takes."""
         nodes = (getattr(node, "to", None) for node in walk(self.tree))
-        yield from (to for to in (*nodes, self.product.to, self.result) if to is not None)
-
-    @property
-    def draws(self) -> bool:
-        """Whether a rounding takes random bits."""
-        return self.random is not None and any(to.random_bits for to in self.encodes)
+        return max(to.random_bits for to in (*nodes, self.product.to, self.result) if to is not None)
 
     @property
     def steps(self) -> tuple[tuple[int, ...], ...]:
@@ -711,10 +706,9 @@ def _check_random(path: Datapath) -> None:
     if path.random is not None:
         checks.one_of("random", path.random, RANDOM_FORMATS)
         held = formats.get(path.random).bits
-    most = max(to.random_bits for to in path.encodes)
-    if most > held:
+    if path.drawn > held:
         there = f"{path.random} holds {held}" if path.random else "the datapath has no operand of random bits: random"
-        raise UsageError(f"random_bits is {most}; {there}")
+        raise UsageError(f"random_bits is {path.drawn}; {there}")
 
 
 @cache

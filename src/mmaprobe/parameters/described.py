@@ -18,7 +18,7 @@ from mmaprobe import formats
 
 Kind = Literal[
     "word", "flag", "number", "rounding", "first", "overflow", "sign", "zero_exponent", "fraction_bits", "multiply",
-    "lanes", "code", "priority", "offset", "rare", "pairs", "fixed",
+    "lanes", "code", "priority", "offset", "rare", "pairs", "drawn", "fixed",
 ]  # fmt: skip
 """How the values beside its own are found: other words, one more and one less, ...; ``rare``: as where nothing is
 said; ``fixed``: by a change of the structure alone."""

@@ -34,7 +34,8 @@ def neighbours(datapath: Datapath) -> tuple[Neighbour, ...]:
     each other choice where it can matter in the formats; the NaN code changes
     sign, a payload bit, or becomes the format's plain one; a label that is shown elsewhere moves by one, or not
     at all, and a sum that complements does not; operands in parts are whole, or have other parts; steps halve and
-    double; lanes, steps and operands change places.
+    double; lanes, steps and operands change places; a rounding takes a random bit more or less, none, or where it
+    takes none as many as others.
     """
     found: dict[Datapath, Neighbour] = {}
     for field, value in _changes(datapath):
@@ -314,6 +315,14 @@ def _pairs(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield " ".join((*pairs[:i], pairs[i + 1], pairs[i], *pairs[i + 2 :]))
 
 
+def _drawn(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    """One random bit more, one less, none; where none is taken of those that there are, as many as elsewhere."""
+    if value:
+        yield from (str(other) for other in dict.fromkeys((value - 1, value + 1, 0)))
+    elif datapath.random is not None:
+        yield str(datapath.drawn or held_bits(datapath))
+
+
 _RULES: dict[Kind, Rule] = {
     "number": _by_one,
     "fraction_bits": _fraction_bits,
@@ -329,5 +338,6 @@ _RULES: dict[Kind, Rule] = {
     "offset": _offset,
     "rare": _rare,
     "pairs": _pairs,
+    "drawn": _drawn,
 }
 """By kind of field: its other values."""
