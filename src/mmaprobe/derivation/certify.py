@@ -42,7 +42,6 @@ from mmaprobe.equivalence.record_rules import changed_fields
 from mmaprobe.equivalence.same_function import same_function
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for
-from mmaprobe.generators.random_bits import with_random_bits
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.models import engine
 from mmaprobe.models.model import evaluate_tiles
@@ -144,8 +143,6 @@ class Settlement:
         self.search, self.others = search, others
         self.state = search.state
         self.instruction = search.instruction
-        self.plain = replace(self.instruction, random=None)
-        """What vectors are made for: random bits come last."""
         self.near: list[Neighbour] = []
         self.left: list[Neighbour] = []
         self.more: list[Neighbour] = []
@@ -304,26 +301,22 @@ class Settlement:
     def _pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
         """Vectors of every kind, at last very many; for floats, in between, vectors aimed at the neighbours left; of
         floats half of them are a few changes away from the others, or from what was asked."""
-        made, names = self._plain_pool(left, seed, attempt)
-        return with_random_bits(self.instruction, made, seed), names
-
-    def _plain_pool(self, left: list[Neighbour], seed: int, attempt: int) -> tuple[Batch, tuple[str, ...]]:
-        every, last = (*rule_families(self.plain), *OWN_KINDS), attempt == ATTEMPTS - 1
-        if not can_attack(self.plain):
-            return mixed_vectors(self.plain, seed, LAST_POOL if last else POOL << attempt), every
+        every, last = (*rule_families(self.instruction), *OWN_KINDS), attempt == ATTEMPTS - 1
+        if not can_attack(self.instruction):
+            return mixed_vectors(self.instruction, seed, LAST_POOL if last else POOL << attempt), every
         if last or not attempt:
             count = max(min(LAST_POOL, self._share(left)), POOL) if last else POOL
-            made = mixed_vectors(self.plain, seed, count // 2)
+            made = mixed_vectors(self.instruction, seed, count // 2)
             return join([made, self._changed([made], seed, made.size)]), (*every, CHANGED)
         rivals = [n.datapath for n in left]
         count = max(min(POOL << (2 * attempt - 1), self._share(left)), POOL)
-        made = attack_vectors(self.plain, self.state.current, rivals, seed, count // 2)
+        made = attack_vectors(self.instruction, self.state.current, rivals, seed, count // 2)
         return join([made, self._changed([made], seed, made.size)]), (*SHAPES, CHANGED)
 
     def _changed(self, sources: Sequence[Batch], seed: int, count: int) -> Batch:
         """About so many that are a few changes away from these, or from what was asked so far."""
-        asked = [replace(self.state.session.all.seen()[0], random=None)] if self.state.session.all.count else []
-        return changed_vectors(self.plain, [*sources, *asked], seed, count)
+        asked = [self.state.session.all.seen()[0]] if self.state.session.all.count else []
+        return changed_vectors(self.instruction, [*sources, *asked], seed, count)
 
     def _share(self, left: list[Neighbour]) -> int:
         """Vectors that the cheapest of so many neighbours may meet."""
@@ -464,9 +457,9 @@ class Settlement:
         view, current = self.state.session.all, self.state.current
 
         def pool(seed: int, count: int) -> Batch:
-            if not can_attack(self.plain):
-                return mixed_vectors(self.plain, seed, max(count, POOL))
-            return attack_vectors(self.plain, current, datapaths, seed, max(AIMED * count, POOL))
+            if not can_attack(self.instruction):
+                return mixed_vectors(self.instruction, seed, max(count, POOL))
+            return attack_vectors(self.instruction, current, datapaths, seed, max(AIMED * count, POOL))
 
         every = several(datapaths, self.state.allowance)
         return eliminate(view, every, pool, seed=self.state.seed + view.count, patience=DRY)
@@ -550,21 +543,21 @@ class Settlement:
         of these and a twelfth aimed at the datapath's numbers and those of the neighbours left, and a third a few
         changes away from all those, or from what was asked; and beside them products that cancel over a subnormal c,
         of which other families have hardly any."""
-        seed, aims = self.state.seed ^ 0x5EED0000 + turn, can_attack(self.plain)
+        seed, aims = self.state.seed ^ 0x5EED0000 + turn, can_attack(self.instruction)
         own = fresh // (12 if aims else 4)
         aimed, changed = (own, fresh // 3) if aims else (0, 0)
-        mixed = mixed_vectors(self.plain, seed, own)
+        mixed = mixed_vectors(self.instruction, seed, own)
         parts = [
-            hard_vectors(self.plain, families_for(self.plain), seed, fresh - own - aimed - changed),
+            hard_vectors(self.instruction, families_for(self.instruction), seed, fresh - own - aimed - changed),
             mixed.slice(mixed.size - own, mixed.size),
         ]
         if aimed:
             rivals = [n.datapath for n in self.left]
-            parts.append(attack_vectors(self.plain, self.state.current, rivals, seed, aimed).slice(0, aimed))
+            parts.append(attack_vectors(self.instruction, self.state.current, rivals, seed, aimed).slice(0, aimed))
             parts.append(self._changed([join(parts[:2]), parts[2]], seed, changed))
         if count := self._cancelled(fresh):
-            parts.append(cancelled_vectors(self.plain, seed, count))
-        return with_random_bits(self.instruction, join(parts), seed)
+            parts.append(cancelled_vectors(self.instruction, seed, count))
+        return join(parts)
 
     def _validate(self, fresh: int, turn: int) -> Wrong | None:
         """Some fresh vectors on which device and datapath differ, with the device's answers, if any."""

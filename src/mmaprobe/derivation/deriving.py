@@ -185,9 +185,8 @@ def _of_lanes(
     begin = time.monotonic()
     view = KeptLanes.of(device, instruction)
     try:
-        rule = prove_selection(
-            view if instruction.random is None else KeptLanes.of(*_without_bits(device, instruction))
-        )
+        bare = NoRandomBits.of(device, instruction)
+        rule = prove_selection(view if bare is None else KeptLanes.of(bare, bare.plain))
     except UnstableError as error:
         return _unsearched(instruction, findings, _unstable(device, instruction, error, seed))
     if rule.reason:
@@ -205,23 +204,18 @@ def _of_lanes(
     )
 
 
-def _without_bits(device: Device, instruction: Instruction) -> tuple[NoRandomBits, Instruction]:
-    view = NoRandomBits(device, instruction)
-    return view, view.plain
-
-
 def _of_bits(
     device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int | None,
     findings: dict[str, Finding], allowance: int, say: Say | None,
 ) -> Derivation:  # fmt: skip
     """The derivation of an instruction; of one with random bits first of none of them set, then of the roundings that
     take some."""
-    if instruction.random is None:
+    view = NoRandomBits.of(device, instruction)
+    if view is None:
         return _derived(device, instruction, seed, start, fresh, findings, allowance, say)
-    view, plain = _without_bits(device, instruction)
     bare = start and map_encodes(start, lambda to: replace(to, random_bits=0))
     known = with_witnesses(findings, lambda witness: replace(witness, random=None))
-    first = _derived(view, plain, seed, bare and replace(bare, random=None), fresh, known, allowance, say)
+    first = _derived(view, view.plain, seed, bare and replace(bare, random=None), fresh, known, allowance, say)
     found = _with_vectors(first, view.witness, view.witness)
     found = replace(found, findings=with_witnesses(first.findings, view.witness))
     if first.datapath is None:
@@ -241,7 +235,8 @@ def _drawn(
     """What was found without random bits, with those that its roundings take; ``fresh`` vectors hold it once more."""
     begin = time.monotonic()
     assert found.datapath is not None
-    own = Allowance(max(allowance - found.spent.total, 0))
+    own = Allowance(allowance, stages=dict(found.spent.stages))
+    own.left -= found.spent.total
     session = Session(device, instruction, seed, say or (lambda _: None), own)
     state = State(session, dict(found.findings))
     bases = [found.datapath, *(from_table(table) for _, table in found.certificate.otherwise)]
@@ -272,7 +267,7 @@ def _drawn(
         vectors=found.vectors + session.run,
         fresh=found.fresh + fresh if outcome["datapath"] is not None else 0,
         seconds=found.seconds + time.monotonic() - begin,
-        spent=Spent((*found.spent.stages, *own.spent.stages), allowance, own.spent.ended),
+        spent=own.spent,
         **outcome,
     )
 

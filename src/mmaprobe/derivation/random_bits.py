@@ -23,11 +23,10 @@ from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.derivation.vectors.near_carries import near_carries
 from mmaprobe.derivation.vectors.pairs import EveryPair
 from mmaprobe.generators.families import MIX
-from mmaprobe.generators.random_bits import with_random_bits
 from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath, Encode
 from mmaprobe.parameters.described import choices
-from mmaprobe.parameters.neighbours import Neighbour, neighbours
+from mmaprobe.parameters.neighbours import Neighbour
 from mmaprobe.parameters.rewrite import encodes, map_encodes
 
 STAGE = "random bits"
@@ -72,13 +71,15 @@ def settled(state: State, bases: Sequence[Datapath], fresh: int) -> Certificate 
     leaves any; the nearest of those about the very first where none does."""
     session, instruction = state.session, state.instruction
     assert instruction.random is not None
-    session.begin(STAGE)
     for base in bases:
+        session.begin(STAGE)
         every = list(hypotheses(base, instruction.random))
         pool = _Pool(instruction, base)
         alive = eliminate(session.all, several(every, session.allowance), pool, seed=state.seed, patience=DRY)
         if len(alive):
-            return DrawnSettlement(Search(state), every).run(state.choose(alive), fresh)
+            found = DrawnSettlement(Search(state), every).run(state.choose(alive), fresh)
+            if not isinstance(found, Ended):
+                return found
     return Ended(WHOLE, min(hypotheses(bases[0], instruction.random), key=session.all.mismatches))
 
 
@@ -86,21 +87,21 @@ class _Pool:
     """Vectors whose roundings a few bits decide, with random bits: half of them of the families, half near carries."""
 
     def __init__(self, instruction: Instruction, base: Datapath) -> None:
-        self.instruction, self.plain = instruction, replace(instruction, random=None)
+        self.instruction = instruction
         self.precisions = sorted({formats.get(to.format).fraction_bits for to in encodes(base)})
 
     def __call__(self, seed: int, size: int) -> Batch:
-        made = hard_vectors(self.plain, tuple(MIX), seed, size)
-        if formats.get(self.instruction.d).is_float:
-            assert self.instruction.random is not None
-            depth = formats.get(self.instruction.random).bits + 1
-            made = join([made, near_carries(self.plain, self.precisions, depth, seed, size)])
-        return with_random_bits(self.instruction, made, seed)
+        made = hard_vectors(self.instruction, tuple(MIX), seed, size)
+        if not formats.get(self.instruction.d).is_float:
+            return made
+        assert self.instruction.random is not None
+        depth = formats.get(self.instruction.random).bits + 1
+        return join([made, near_carries(self.instruction, self.precisions, depth, seed, size)])
 
 
 class DrawnSettlement(Settlement):
     """The settlement of a datapath that holds without random bits; where the device is otherwise with them, another of
-    the hypotheses takes its place, or a neighbour, and else it ends."""
+    the hypotheses takes its place, or a neighbour that nothing refuted, and else it ends."""
 
     def __init__(self, search: Search, every: Sequence[Datapath]) -> None:
         super().__init__(search)
@@ -123,5 +124,4 @@ class DrawnSettlement(Settlement):
     def _repair(self, more: Sequence[Datapath] = (), pairs: EveryPair | None = None) -> Ended | None:
         self.state.proofs.clear()
         current = self.state.current
-        near = (n.datapath for n in neighbours(current))
-        return None if self.state.move([*more, *self.every, *near]) else Ended(WHOLE, current)
+        return None if self.state.move([*self.every, *more]) else Ended(WHOLE, current)

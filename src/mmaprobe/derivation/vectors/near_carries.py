@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.vectors.plain import Ints, code, powers, split, unit
+from mmaprobe.generators.random_bits import with_random_bits
 from mmaprobe.operands.batch import Batch, Bits
 
 Mask = NDArray[np.bool_]
@@ -43,7 +44,7 @@ def near_carries(instruction: Instruction, precisions: Sequence[int], depth: int
     signs = ((second, high - apart, negative ^ (rng.integers(0, 3, count) > 0)), (first, high, negative))
     for place, exponent, sign in signs:
         _put(rng, instruction, operands, place, exponent, sign)
-    return Batch(**operands)
+    return with_random_bits(instruction, Batch(**operands), seed)
 
 
 def _put(
