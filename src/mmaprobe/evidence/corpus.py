@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.instruction import RANDOM_FORMATS, Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence import files
 from mmaprobe.operands.batch import Batch, Bits
@@ -219,6 +219,7 @@ def _read_set(record: files.FileValue) -> Set:
         scale=record["scale"].text if "scale" in optional else "",
         scale_size=record["scale_size"].whole if "scale_size" in optional else 0,
         chunk=record["chunk"].whole if "chunk" in optional else 0,
+        random=record["random"].one_of(*RANDOM_FORMATS) if "random" in optional else "",
     )  # fmt: skip
     for name in ("k", "count"):
         if record[name].whole < 1:
