@@ -75,7 +75,7 @@ struct Context {
     MMAPROBE_HD void encode(Register<W, V>& r, i64 at) const {
         const Encode e(encode_row(at));
         u64 random[V];
-        if (e.random_bits) take_random(encode_row(at), random);
+        if (DRAWS && e.random_bits) take_random(encode_row(at), random);
         if (e.has_infinity) return encode_register(e, r, random, count);  // makes no NaN
         settle_new(r, [&](Register<W, V>& x) { encode_register(e, x, random, count); });
     }

@@ -5,6 +5,13 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
+// Kernels of GPUs have no operand of random bits; what they run is refused before (toolchain/render.py).
+#if defined(__CUDACC__) || defined(__HIP__)
+constexpr bool DRAWS = false;
+#else
+constexpr bool DRAWS = true;
+#endif
+
 // Which results a flush takes away: judged before rounding, after it with unbounded exponent, or as encoded.
 enum class Tiny { NEVER, BEFORE, AFTER, ENCODED };
 
@@ -70,7 +77,7 @@ MMAPROBE_HD void first_cut(const Encode& e, Register<W, V>& r, i64* length_of, i
     }
 }
 
-// Step 2: the next multiple of each value's last place away from zero, where the random_bits below that place and as
+// After step 1: the next multiple of each value's last place away from zero, where the random_bits below that place and as
 // many random ones carry.
 template <class W, int V>
 MMAPROBE_HD void lift(const Encode& e, Register<W, V>& r, i64* length_of, const u64* random, int count) {
@@ -162,7 +169,7 @@ MMAPROBE_CALL void encode_register(const Encode& e, Register<W, V>& r, const u64
     i64 length_of[V];
     lengths(r.magnitude, length_of, count);
     if (e.first_bits >= 0) first_cut(e, r, length_of, count);
-    if (e.random_bits) lift(e, r, length_of, random, count);
+    if (DRAWS && e.random_bits) lift(e, r, length_of, random, count);
     if (!e.is_float)
         encode_integers(e, r, count);
     else if (e.tiny == Tiny::NEVER)

@@ -156,4 +156,5 @@ def headline(datapath: Datapath) -> str:
     scale = f", {datapath.scale.format} scales every {datapath.scale.size} lanes" if datapath.scale else ""
     steps = len(datapath.steps)
     many = f", {steps} steps of {datapath.step_length} lanes" if steps > 1 else ""
-    return f"{a} · {b}{c} → {datapath.d}, K = {datapath.k}{scale}{many}"
+    random = f", r in {datapath.random}" if datapath.random else ""
+    return f"{a} · {b}{c} → {datapath.d}, K = {datapath.k}{scale}{random}{many}"
