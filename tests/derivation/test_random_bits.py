@@ -13,6 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import derive
 from mmaprobe.derivation.random_bits import hypotheses
+from mmaprobe.derivation.recording import read
 from mmaprobe.derivation.vectors.mixtures import (
     cancelled_vectors,
     edge_vectors,
@@ -25,6 +26,7 @@ from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
 from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits, check_vectors
@@ -203,3 +205,10 @@ def test_near_carries_meet_ties_and_what_is_a_bit_away_from_a_carry() -> None:
     assert formats.get("f64").fraction_bits - formats.get("f32").fraction_bits == 29
     for bits in (0x1FFFF, 1, 0x10000, 0x1FFFE):
         assert (below == bits).sum() > 3, hex(bits)
+
+
+def test_a_recording_of_them_is_not_read() -> None:
+    device = UNITS["the result"]
+    vectors = hard_vectors(MADE, families_for(MADE), 1, 100)
+    with pytest.raises(UsageError, match="takes random bits; a recording does not say what it does without"):
+        read("none", MADE, vectors, device.run_vectors(MADE, vectors))
