@@ -21,7 +21,7 @@ Kind = Literal[
     "lanes", "code", "priority", "offset", "rare", "pairs", "drawn", "fixed",
 ]  # fmt: skip
 """How the values beside its own are found: other words, one more and one less, ...; ``rare``: as where nothing is
-said; ``fixed``: by a change of the structure alone."""
+said; ``drawn``: one more, one less, or as many as elsewhere; ``fixed``: by a change of the structure alone."""
 Where = Literal[
     "always", "float", "cut", "flushed", "aligned", "payloads", "choices", "causes", "looked", "carried", "drawn",
 ]  # fmt: skip
