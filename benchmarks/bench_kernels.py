@@ -61,7 +61,7 @@ def interpreter(path: Datapath, vectors: Batch, build: str) -> Callable[[], obje
     words = found.copy()
     words[KERNEL] = 0
     out = np.empty((1, vectors.size), formats.get(path.d).dtype)
-    operands = [vectors.a, vectors.b, vectors.c, vectors.scale_a, vectors.scale_b]
+    operands = [vectors.a, vectors.b, vectors.c, vectors.scale_a, vectors.scale_b, None]
     return lambda: _native.engine_evaluate([words], operands, out, build)
 
 

@@ -39,6 +39,7 @@ extern "C" __global__ void mmaprobe_run(const long long* program, EngineOperands
                                         int bytes, long long vectors, unsigned long long* done) {
     using namespace mmaprobe::MMAPROBE_BUILD;
     const i64* words = reinterpret_cast<const i64*>(program);
+    if (Header{words}[Header::random] != ABSENT) return;  // nothing is done: there is no such operand
     const i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x, threads = i64(gridDim.x) * blockDim.x;
     const Sources sources = {{given.base[0], given.row[0]},
                              {given.base[1], given.row[1]},

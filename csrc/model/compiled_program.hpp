@@ -19,6 +19,7 @@ MMAPROBE_HD constexpr OperandRow operand_at(i64 at) { return OperandRow{PROGRAM 
 MMAPROBE_HD constexpr i64 of_operand(Header::Column name, OperandRow::Column column) {
     return HEADER[name] == ABSENT ? 0 : operand_at(HEADER[name])[column];
 }
+static_assert(HEADER[Header::random] == ABSENT, "a compiled model has no operand of random bits");
 constexpr bool HAS_C = HEADER[Header::c] != ABSENT, SCALED = HEADER[Header::scale_where] != UNSCALED;
 constexpr i64 RULES = HEADER[Header::rules] == ABSENT ? 0 : HEADER[Header::rules];  // of the kernel
 constexpr int LIVE = int(HEADER[Header::k]), K = CHUNK ? 2 * LIVE : LIVE;

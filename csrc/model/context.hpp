@@ -64,10 +64,20 @@ struct Context {
         MMAPROBE_EACH(i, count)
         if ((r.flags[i] & NOT_NUMBER) && !before[i]) settle(r, i, choice());
     }
+    // The random bits that an Encode takes, of each vector.
+    MMAPROBE_HD void take_random(const EncodeRow& e, u64* random) const {
+        const OperandRow o = operand(header[Header::random]);
+        read_codes(o, sources.random, first, 0, count, random);
+        const i64 taken = e[EncodeRow::random_bits];
+        const i64 from = e[EncodeRow::random_highest] ? o[OperandRow::bits] - taken : 0;
+        MMAPROBE_EACH(i, count) random[i] = random[i] >> from & low_bits(taken);
+    }
     MMAPROBE_HD void encode(Register<W, V>& r, i64 at) const {
         const Encode e(encode_row(at));
-        if (e.has_infinity) return encode_register(e, r, count);  // makes no NaN
-        settle_new(r, [&](Register<W, V>& x) { encode_register(e, x, count); });
+        u64 random[V];
+        if (DRAWS && e.random_bits) take_random(encode_row(at), random);
+        if (e.has_infinity) return encode_register(e, r, random, count);  // makes no NaN
+        settle_new(r, [&](Register<W, V>& x) { encode_register(e, x, random, count); });
     }
 };
 

@@ -5,6 +5,13 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
+// Kernels of GPUs have no operand of random bits; what they run is refused before (toolchain/render.py).
+#if defined(__CUDACC__) || defined(__HIP__)
+constexpr bool DRAWS = false;
+#else
+constexpr bool DRAWS = true;
+#endif
+
 // Which results a flush takes away: judged before rounding, after it with unbounded exponent, or as encoded.
 enum class Tiny { NEVER, BEFORE, AFTER, ENCODED };
 
@@ -16,7 +23,7 @@ struct Encode {
     int fraction_bits;
     i64 lowest;  // exponent of the lowest bit of a subnormal
     i64 span;    // max_exponent - min_exponent
-    i64 min_exponent, bits, first_bits;
+    i64 min_exponent, bits, first_bits, random_bits;
     u64 table, first_table, largest, limit;
     u64 bottom;  // magnitude of the lowest integer
     i64 beyond[2];
@@ -33,10 +40,10 @@ struct Encode {
           fraction_bits(int(e[EncodeRow::fraction_bits])),
           lowest(e[EncodeRow::min_exponent] - e[EncodeRow::fraction_bits]),
           span(e[EncodeRow::max_exponent] - e[EncodeRow::min_exponent]), min_exponent(e[EncodeRow::min_exponent]),
-          bits(e[EncodeRow::bits]), first_bits(e[EncodeRow::first_bits]), table(u64(e[EncodeRow::table])),
-          first_table(u64(e[EncodeRow::first_table])), largest(u64(e[EncodeRow::largest])),
-          limit(u64(1) << (fraction_bits + 1)), bottom(is_signed ? largest + 1 : 0),
-          beyond{e[EncodeRow::beyond_positive], e[EncodeRow::beyond_negative]} {}
+          bits(e[EncodeRow::bits]), first_bits(e[EncodeRow::first_bits]), random_bits(e[EncodeRow::random_bits]),
+          table(u64(e[EncodeRow::table])), first_table(u64(e[EncodeRow::first_table])),
+          largest(u64(e[EncodeRow::largest])), limit(u64(1) << (fraction_bits + 1)),
+          bottom(is_signed ? largest + 1 : 0), beyond{e[EncodeRow::beyond_positive], e[EncodeRow::beyond_negative]} {}
 };
 
 // What an Encode makes of a value above its largest, by sign.
@@ -67,6 +74,26 @@ MMAPROBE_HD void first_cut(const Encode& e, Register<W, V>& r, i64* length_of, i
         r.exponent[i] = larger(quantum, r.exponent[i]);
         const int now = length(r.magnitude[i]);
         length_of[i] = now || !length_of[i] ? now : -1;
+    }
+}
+
+// After step 1: the next multiple of each value's last place away from zero, where the random_bits below that place and as
+// many random ones carry.
+template <class W, int V>
+MMAPROBE_HD void lift(const Encode& e, Register<W, V>& r, i64* length_of, const u64* random, int count) {
+    constexpr i64 most = Traits<W>::width - 1;
+    const i64 seen = e.random_bits;
+    MMAPROBE_EACH(i, count) {
+        const W x = r.magnitude[i];
+        const i64 top = r.exponent[i] + length_of[i] - 1;
+        const i64 quantum = e.is_float ? larger(top, e.min_exponent) - e.fraction_bits : 0;
+        const i64 shift = quantum - r.exponent[i];
+        const u64 below = low(shr(x, smaller(larger(shift - seen, 0), most))) << smaller(larger(seen - shift, 0), 63);
+        const bool up = shift > 0 && ((below & low_bits(seen)) + random[i]) >> seen;
+        const W next = shr(x, smaller(larger(shift, 0), most)) + make<W>(1);
+        r.magnitude[i] = up ? next : x;
+        r.exponent[i] = up ? quantum : r.exponent[i];
+        length_of[i] = up ? length(next) : length_of[i];
     }
 }
 
@@ -135,12 +162,14 @@ MMAPROBE_HD void encode_floats(const Encode& e, Register<W, V>& r, const i64* le
 }
 
 // Rounds a register in place. Its specials stay, but that an infinity follows the overflow rule in a
-// format without one; exact zeros keep their sign where the Encode lets them.
+// format without one; exact zeros keep their sign where the Encode lets them. random: the bits of each value that the
+// Encode takes, where it takes some.
 template <class W, int V>
-MMAPROBE_CALL void encode_register(const Encode& e, Register<W, V>& r, int count) {
+MMAPROBE_CALL void encode_register(const Encode& e, Register<W, V>& r, const u64* random, int count) {
     i64 length_of[V];
     lengths(r.magnitude, length_of, count);
     if (e.first_bits >= 0) first_cut(e, r, length_of, count);
+    if (DRAWS && e.random_bits) lift(e, r, length_of, random, count);
     if (!e.is_float)
         encode_integers(e, r, count);
     else if (e.tiny == Tiny::NEVER)

@@ -20,7 +20,7 @@
     X(label) X(overflow_exponent) X(multiply) X(product_encode)                                   \
     X(nan) X(nan_code) X(factor_code) X(quiet) X(signalling_first) X(product_order) X(fma_order)                 \
     X(priority) X(priority_count) X(kernel) X(rules) X(missing_columns)                        \
-    X(products) X(split)
+    X(products) X(split) X(random)
 
 // How an operand is read: (code & mask) ^ flip is decoded. Codes in nan_above, infinity and nan_exact are without sign and padding.
 #define MMAPROBE_OPERAND(X)                                                                       \
@@ -31,7 +31,7 @@
     X(kind) X(bits) X(fraction_bits) X(min_exponent) X(max_exponent) X(largest) X(padding)        \
     X(is_signed) X(infinity) X(nan_code) X(quiet_bit) X(negative_zero) X(table) X(first_bits)     \
     X(first_table) X(beyond_positive) X(beyond_negative) X(flush) X(tiny_before) X(tiny_encoded)  \
-    X(underflow_positive) X(zero_positive) X(ieee)
+    X(underflow_positive) X(zero_positive) X(ieee) X(random_bits) X(random_highest)
 
 // Parts of operands; after these columns the parts of a and b that each of a lane's products multiplies.
 #define MMAPROBE_SPLIT(X) X(fraction_bits) X(min_exponent) X(max_exponent) X(table) X(whole)
@@ -94,7 +94,7 @@ MMAPROBE_ROW(StoreRow, MMAPROBE_STORE)
 #undef MMAPROBE_ROW
 #undef MMAPROBE_NAME
 
-constexpr i64 PROGRAM_VERSION = 5;
+constexpr i64 PROGRAM_VERSION = 6;
 constexpr i64 ABSENT = -1;  // in columns that hold an offset or a code
 enum Kind : i64 { FLOAT, INTEGER, MAGNITUDE };
 #define MMAPROBE_NAME(name) name,

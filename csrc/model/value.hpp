@@ -28,7 +28,7 @@ struct Source {
     i64 row;
 };
 struct Sources {
-    Source a, b, c, scale_a, scale_b;
+    Source a, b, c, scale_a, scale_b, random;
 };
 
 template <int V>

@@ -75,7 +75,7 @@ def run_interpreter(datapath: Datapath, vectors: Batch) -> Bits:
     assert words is not None
     words = words.copy()
     words[COLUMNS["header"].index("kernel")] = INTERPRETER
-    operands = [vectors.a, vectors.b, vectors.c, vectors.scale_a, vectors.scale_b]
+    operands = [vectors.a, vectors.b, vectors.c, vectors.scale_a, vectors.scale_b, vectors.random]
     out = np.empty((1, vectors.size), formats.get(datapath.d).dtype)
     ready = [None if x is None else np.ascontiguousarray(x) for x in operands]
     _native.engine_evaluate([words], ready, out, os.environ.get("MMAPROBE_ISA", ""))

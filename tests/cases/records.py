@@ -57,7 +57,21 @@ def table_of(rng: random.Random) -> Table:
     if rng.random() < 0.2:
         table["result"] = _encode(rng, {"f32": ["f32", "e8m13", "tf32"], "tf32": ["tf32", "f32", "tf32"]}.get(d, [d]))
     table["special"] = _special(rng, table)
+    if rng.random() < 0.25:
+        table["random"] = rng.choice(["u8", "u16", "u32"])
+        _draw_bits(rng, table, int(table["random"][1:]))
     return table
+
+
+def _draw_bits(rng: random.Random, table: Any, most: int) -> None:
+    """Roundings anywhere in a table that take random bits."""
+    if isinstance(table, dict):
+        if "rounding" in table and "format" in table and "pairs" not in table and rng.random() < 0.6:
+            table["random_bits"] = rng.choice([1, 3, 8, most, rng.randint(1, most)])
+        table = list(table.values())
+    if isinstance(table, list):
+        for each in table:
+            _draw_bits(rng, each, most)
 
 
 DECLARED = {
@@ -273,6 +287,8 @@ ADDED = [
     "missing_columns",
     "split",
     "pairs",
+    "random",
+    "random_bits",
     "factor_code",
     "extra",
     "k",

@@ -33,6 +33,7 @@ from mmaprobe.parameters.datapath import (
     same_range,
 )
 from mmaprobe.parameters.described import descriptions
+from mmaprobe.parameters.rewrite import map_encodes
 
 OPERANDS = ["f16", "bf16", "tf32", "f32", "e5m2", "e4m3", "e5m2fnuz", "e4m3fnuz", "e3m2", "e2m3", "e2m1", "f64"]
 RESULTS = ["f32", "f32", "f32", "f16", "bf16", "f64"]
@@ -170,8 +171,20 @@ def splits(a: str, b: str) -> st.SearchStrategy[Split | None]:
 
 
 @st.composite
+def with_random_bits(draw: st.DrawFn, path: Datapath) -> Datapath:
+    """The datapath as it is, or with random bits that some of its roundings take."""
+    name = draw(st.sampled_from([None, None, "u8", "u16", "u32"]))
+    if name is None:
+        return path
+    most = formats.get(name).bits
+    bits = st.sampled_from([0, 1, most]) | st.integers(0, most)
+    return map_encodes(replace(path, random=name), lambda to: replace(to, random_bits=draw(bits)))
+
+
+@st.composite
 def datapaths(draw: st.DrawFn) -> Datapath:
-    """Any datapath on floats: chains, sums, fused and exact nodes nested up to three deep, steps, orders, NaN rules."""
+    """Any datapath on floats: chains, sums, fused and exact nodes nested up to three deep, steps, orders, NaN rules,
+    random bits."""
     a = draw(st.sampled_from(OPERANDS))
     b = draw(st.just(a) | st.sampled_from(OPERANDS))
     d = draw(st.sampled_from(RESULTS))
@@ -188,11 +201,12 @@ def datapaths(draw: st.DrawFn) -> Datapath:
         missing_columns=draw(st.just(0) | st.just(0) | st.integers(1, 60)),
         split=draw(splits(a, b)),
     )
-    return Datapath(
+    path = Datapath(
         a, b, c, d, k, tree, size, None if order is None else tuple(order), draw(operands(a)), draw(operands(b)),
         draw(operands(c)) if c else Operand(), product, None,
         draw(st.none() | encodes([d])), draw(specials(d, k, c is not None)),
     )  # fmt: skip
+    return draw(with_random_bits(path))
 
 
 @st.composite
@@ -288,6 +302,10 @@ def vectors(datapath: Datapath, seed: int, count: int) -> Batch:
         fmt = formats.get(datapath.scale.format)
         for name in ("scale_a", "scale_b"):
             made[name] = codes(rng, fmt, (count, datapath.k // datapath.scale.size), int(rng.integers(-6, 7)))
+    if datapath.random is not None:
+        fmt = formats.get(datapath.random)
+        drawn = rng.integers(0, fmt.code_limit, count)
+        made["random"] = np.where(rng.random(count) < 0.2, fmt.code_limit - 1, drawn).astype(fmt.dtype)
     return Batch(**made)
 
 

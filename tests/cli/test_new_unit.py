@@ -45,7 +45,7 @@ def words(text: str) -> str:
 
 def test_every_command_of_the_page(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each in a process that knows nothing of those before, but for their files."""
-    assert {path.name for path in files.iterdir()} == {"acme.py", "acme2.toml"}
+    assert {path.name for path in files.iterdir()} == {"acme.py", "sr.py", "acme2.toml"}
     for line, said in commands():
         with pytest.MonkeyPatch.context() as fresh:
             fresh.setattr(supplements, "_ADDED", [])

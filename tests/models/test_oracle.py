@@ -53,7 +53,7 @@ def by_oracle(datapath: Datapath, vectors: Batch) -> list[int]:
     for i in range(vectors.size):
         one = {name: column[i] for name, column in columns.items()}
         scales = (one["scale_a"], one["scale_b"]) if "scale_a" in one else None
-        out.append(oracle.evaluate(table, one["a"], one["b"], one.get("c"), scales))
+        out.append(oracle.evaluate(table, one["a"], one["b"], one.get("c"), scales, one.get("random")))
     return out
 
 

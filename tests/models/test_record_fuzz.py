@@ -180,7 +180,7 @@ def test_the_binding_refuses_a_program_that_reads_past_its_end() -> None:
     batch = Batch(
         *(np.zeros((4, 4), np.uint8) for _ in "ab"), np.zeros(4, np.uint32), *(np.zeros((4, 2), np.uint8) for _ in "ab")
     )
-    operands = [batch.a, batch.b, batch.c, batch.scale_a, batch.scale_b]
+    operands = [batch.a, batch.b, batch.c, batch.scale_a, batch.scale_b, None]
     out = np.zeros((1, 4), np.uint32)
     _native.engine_evaluate([words], operands, out)
     header = COLUMNS["header"]
@@ -196,7 +196,7 @@ def test_the_binding_refuses_a_program_that_reads_past_its_end() -> None:
             for call in (
                 lambda bad=bad: _native.engine_evaluate([bad], operands, out),
                 lambda bad=bad: _native.engine_evaluate_tiles(
-                    bad, [x if x.ndim == 1 else x[:, None] for x in operands], out, 4, 1, 1
+                    bad, [x if x.ndim == 1 else x[:, None] for x in operands[:5]], out, 4, 1, 1
                 ),
             ):
                 with pytest.raises(ValueError, match=r"not a program|has not"):

@@ -60,9 +60,12 @@ def evaluate(
     b: Sequence[int],
     c: int | None = None,
     scales: tuple[Sequence[int], Sequence[int]] | None = None,
+    random: int | None = None,
 ) -> int:
     """d as a bit pattern for one vector of bit patterns."""
     rule = NanRule(datapath.get("special", {}), datapath["d"])
+    if random is not None:
+        rule.random = format(random, f"0{int(datapath['random'][1:])}b")
     k = datapath["k"]
     policy_a, policy_b, policy_c = (datapath.get(f"operand_{name}", {}) for name in "abc")
     values_a = [read(datapath["a"], code, policy_a, rule) for code in a]

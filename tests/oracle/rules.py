@@ -78,6 +78,7 @@ class NanRule:
         self.signalling_first = special.get("signalling_first", False)
         self.factor_code = special.get("factor_code", 0x7FFFFFFF)
         self.d = d
+        self.random: str | None = None
 
     def read(self, fmt: str, code: int) -> Nan:
         """A NaN operand as it comes in."""
@@ -268,6 +269,8 @@ def encode(x: Value, to: Table, rule: NanRule) -> Value:
     if first is not None:
         bits, first_mode = first.split()
         value = round_to_multiple(value, max(floor_log2(abs(value)), lowest_exponent(fmt)) - int(bits), first_mode)
+    if to.get("random_bits", 0) and value:
+        value = lifted(fmt, value, digits_taken(rule.random, to))
     if fmt not in FLOATS:
         return decode(fmt, encode_integer(fmt, value, mode, to.get("overflow", "ieee")))
     rounded = round_fraction(fmt, value, mode) if value else value
@@ -280,6 +283,24 @@ def encode(x: Value, to: Table, rule: NanRule) -> Value:
     if not rounded:
         return zero_of(fmt, x.negative and to.get("underflow", "signed") == "signed" and flush != "zero")
     return Num(rounded, x.negative, max(floor_log2(abs(rounded)), lowest_exponent(fmt)))
+
+
+def digits_taken(random: str | None, to: Table) -> str:
+    """The binary digits of r that an Encode takes."""
+    assert random is not None
+    count = to["random_bits"]
+    return random[:count] if to.get("random_from", "lowest") == "highest" else random[-count:]
+
+
+def lifted(fmt: str, value: Fraction, digits: str) -> Fraction:
+    """The digits added right below the last place of the result: one unit more of it where the whole part grows."""
+    size = abs(value)
+    last = power(max(floor_log2(size), lowest_exponent(fmt)) - spec(fmt).fraction) if fmt in FLOATS else Fraction(1)
+    step = last / 2 ** len(digits)
+    before, after = size // last, ((size // step) + int(digits, 2)) * step // last
+    if before == after:
+        return value
+    return after * last * (-1 if value < 0 else 1)
 
 
 def zero_of(fmt: str, negative: bool) -> Num:

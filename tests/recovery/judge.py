@@ -22,7 +22,18 @@ def aimed(datapath: Datapath, seed: int, count: int) -> Batch:
     """``count`` vectors of each of the judge's families, one after another."""
     families = FAMILIES if formats.get(datapath.a).is_float else INTEGER_FAMILIES
     parts = [make(datapath, np.random.default_rng([seed, i]), count) for i, make in enumerate(families)]
-    return Batch(**{name: np.concatenate([dict(part.items())[name] for part in parts]) for name, _ in parts[0].items()})
+    made = {name: np.concatenate([dict(part.items())[name] for part in parts]) for name, _ in parts[0].items()}
+    if datapath.random is not None:
+        made["random"] = _random(datapath.random, seed, len(made["a"]))
+    return Batch(**made)
+
+
+def _random(name: str, seed: int, count: int) -> Array:
+    """Any random bits, and a third of the time none, all, or one."""
+    rng, fmt = np.random.default_rng([seed, 0x2A]), formats.get(name)
+    bits = rng.integers(0, fmt.code_limit, count)
+    corners = [np.zeros(count, np.int64), np.full(count, fmt.code_limit - 1), 1 << rng.integers(0, fmt.bits, count)]
+    return np.choose(np.minimum(rng.integers(0, 9, count), 3), [*corners, bits]).astype(fmt.dtype)
 
 
 def _planned(draw: Callable[[Aim, np.random.Generator, int], Plan]) -> Callable[..., Batch]:

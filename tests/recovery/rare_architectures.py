@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 from outcomes import BAD, LIMIT, BlackBox, Outcome, judged, recover
@@ -24,8 +25,8 @@ from mmaprobe import formats
 from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.models.bit_budget import bit_budget
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Split, Term, same_range, walk
-from mmaprobe.parameters.rewrite import map_fused, map_terms
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Split, Term, same_range, walk
+from mmaprobe.parameters.rewrite import encodes, map_encodes, map_fused, map_terms
 
 TELLING = 20
 """Of the judge's vectors so many, at least, tell a feature from its absence: one in a few thousand."""
@@ -78,15 +79,38 @@ def _parts(draw: Draw, path: Datapath) -> Change:
     return lambda path: replace(path, product=replace(path.product, split=made))
 
 
+def _random(draw: Draw, path: Datapath) -> Change:
+    """Random bits taken at all roundings, at the last of the sum or at any one; most of these truncate."""
+    name, places = draw.of("u8", "u16", "u32"), len(encodes(path))
+    held = formats.get(name).bits
+    bits, end = draw.of(held, draw.whole(1, held)), draw.of("lowest", "highest")
+    chosen = draw.of(range(places), [places - 1], [draw.whole(0, places - 1)])
+    fields = {"random_bits": bits, "random_from": end if bits < held else "lowest"}
+    fields |= {} if draw.chance(20) else {"rounding": "RZ"}
+
+    def at(number: int, to: Encode) -> Encode:
+        return replace(to, **fields) if number in chosen else to  # type: ignore[arg-type]
+
+    def change(path: Datapath) -> Datapath:
+        numbers = count()
+        return map_encodes(replace(path, random=name), lambda to: at(next(numbers), to))
+
+    return change
+
+
 FEATURES = {"sticky": _sticky, "carry": _carry, "shift": _shift, "columns": _columns}
 LATER = {"parts": _parts}
 """What seeds from ``FROM`` on have, so that those before it stay what they were."""
 FROM = 10_000
+DRAWN = {"random": _random}
+"""What seeds from ``DRAWN_FROM`` on have."""
+DRAWN_FROM = 100_000
 
 
 def without(path: Datapath) -> Datapath:
     """The datapath without what few units have; the roundings that were drawn with it stay."""
     path = replace(path, product=replace(path.product, missing_columns=0, split=None))
+    path = map_encodes(path, lambda to: replace(to, random_bits=0))
     path = map_terms(path, lambda term: replace(term, sticky_bits=None, shift_limit=None))
     return map_fused(path, lambda node: replace(node, carry_bits=None, carry="wrap"))
 
@@ -95,17 +119,17 @@ def rare_case(seed: int) -> Case:
     """The random architecture of a seed, with a feature."""
     source = random.Random(f"rare {seed}")
     draw = Draw(source)
-    features = FEATURES if seed < FROM else LATER
+    features = FEATURES if seed < FROM else LATER if seed < DRAWN_FROM else DRAWN
     name = draw.of(*features)
     while True:
         plain = draw_case(source, seed)
         fused = any(isinstance(node, Fused) for node in walk(plain.datapath.tree))
-        if plain.kind == "integer" or (name not in ("columns", "parts") and not fused):
+        if plain.kind == "integer" or (name not in ("columns", "parts", "random") and not fused):
             continue
         path = features[name](draw, plain.datapath)(plain.datapath)
         if bit_budget(path).width is None or path == plain.datapath:
             continue
-        made = replace(plain, kind=name, datapath=path)
+        made = replace(plain, kind=name, datapath=path, instruction=replace(plain.instruction, random=path.random))
         if bit_budget(without(path)).width is None:
             continue
         d, other = evaluate_many([path, without(path)], judged(made.instruction, path))
@@ -132,7 +156,7 @@ def main() -> int:
     for each in spread(judge, given.seeds, given.jobs):
         print(each.line, flush=True)
         found.append(each)
-    print(table(found, (*FEATURES, *LATER)))
+    print(table(found, (*FEATURES, *LATER, *DRAWN)))
     counts = Counter(each.verdict for each in found)
     return any(map(counts.get, BAD))
 

@@ -7,9 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 from outcomes import judged
-from rare_architectures import FEATURES, FROM, LATER, TELLING, outcome, rare_case, without
+from rare_architectures import DRAWN, DRAWN_FROM, FEATURES, FROM, LATER, TELLING, outcome, rare_case, without
+from test_oracle import by_oracle
 
+from mmaprobe.models import stages
 from mmaprobe.models.engine import evaluate_many
+from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Fused, walk
 
 RECOVERED = {14: "sticky", 17: "carry", 18: "shift", 21: "columns"}
@@ -49,3 +52,23 @@ def test_later_features_are_drawn_from_their_seeds_on() -> None:
     for each in made:
         d, plain = evaluate_many([each.datapath, without(each.datapath)], judged(each.instruction, each.datapath))
         assert np.count_nonzero(d != plain) >= TELLING
+
+
+@pytest.mark.parametrize("seed", range(DRAWN_FROM, DRAWN_FROM + 12))
+def test_random_units_that_round_by_random_bits_are_computed_alike(seed: int) -> None:
+    made = rare_case(seed)
+    assert made.kind in DRAWN
+    assert made.instruction.random == made.datapath.random
+    vectors = judged(made.instruction, made.datapath)
+    d, plain = evaluate_many([made.datapath, without(made.datapath)], vectors)
+    assert np.count_nonzero(d != plain) >= TELLING
+    some = np.random.default_rng(seed).permutation(vectors.size)[:1500]
+    assert (stages.evaluate(made.datapath, take(vectors, some)) == d[some]).all()
+    few = some[: max(2, 400 // made.datapath.k)]
+    assert by_oracle(made.datapath, take(vectors, few)) == d[few].tolist()
+
+
+@pytest.mark.parametrize("seed", [DRAWN_FROM, DRAWN_FROM + 19])
+def test_random_units_that_round_by_random_bits_are_found(seed: int) -> None:
+    found = outcome(seed)
+    assert (found.kind, found.verdict) == ("random", "recovered"), found.line

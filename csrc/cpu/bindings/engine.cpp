@@ -122,7 +122,7 @@ struct Evaluation {
     bool some(int64_t begin, int64_t end, int64_t first, int64_t last) const {
         EngineCall mine = call;
         mine.vectors = last - first;
-        for (int i = 0; i < 5; ++i)
+        for (int i = 0; i < 6; ++i)
             if (call.base[i]) mine.base[i] = static_cast<const char*>(call.base[i]) + first * call.row[i] * widths[i];
         std::vector<const int64_t*> left;  // what no kernel of whole rows takes
         std::vector<void*> outs;
@@ -145,7 +145,7 @@ struct Evaluation {
 // What programs run on, and where to: rows of C-contiguous arrays, None where absent, and out[program, vector].
 class Run {
     EngineCall call{};
-    int widths[5] = {};
+    int widths[6] = {};
     std::vector<py::array> held;
     const EngineBuild& engine;
     char* to;
@@ -153,19 +153,17 @@ class Run {
     // A program of this engine version for these operands and results.
     void check(const int64_t* program, int64_t size) const {
         using baseline::Header;
-        constexpr int column[5] = {Header::a, Header::b, Header::c, Header::scale, Header::scale};
+        constexpr int column[6] = {Header::a, Header::b, Header::c, Header::scale, Header::scale, Header::random};
+        constexpr const char* name[6] = {"a", "b", "c", "scale", "scale", "random"};
         const Header h{program};
         if (ProgramCheck(program, size).out_bytes() != call.out_bytes)
             throw std::invalid_argument("out has not the width of the datapath's results");
-        for (int i = 0; i < 5; ++i) {
+        for (int i = 0; i < 6; ++i) {
             const int64_t at = h[Header::Column(column[i])];
             if (at == baseline::ABSENT) continue;
-            const int64_t lanes = i < 2 ? h[Header::k] : i == 2 ? 1 : h[Header::k] / h[Header::scale_size];
+            const int64_t lanes = i < 2 ? h[Header::k] : i == 2 || i == 5 ? 1 : h[Header::k] / h[Header::scale_size];
             if (!call.base[i] || widths[i] != program[at + baseline::OperandRow::bytes] || call.row[i] != lanes)
-                throw std::invalid_argument("operand " +
-                                            std::string(i < 2    ? i ? "b" : "a"
-                                                        : i == 2 ? "c"
-                                                                 : "scale") +
+                throw std::invalid_argument("operand " + std::string(name[i]) +
                                             " has not the width or the number of items of the datapath");
         }
     }
@@ -173,16 +171,17 @@ class Run {
 public:
     Run(const std::vector<py::object>& operands, py::array& out, int64_t programs, const std::string& build)
         : engine(engine_build(build)), to(static_cast<char*>(out.mutable_data())) {
-        if (operands.size() != 5) throw std::invalid_argument("five operands are expected: a, b, c, scale_a, scale_b");
+        if (operands.size() != 6)
+            throw std::invalid_argument("six operands are expected: a, b, c, scale_a, scale_b, random");
         if (!(out.flags() & py::array::c_style) || out.ndim() != 2 || out.shape(0) != programs)
             throw std::invalid_argument("out must be a C-contiguous array (programs, vectors)");
         call.vectors = out.shape(1);
         call.out_bytes = int(out.itemsize());
-        for (size_t i = 0; i < 5; ++i) {
+        for (size_t i = 0; i < 6; ++i) {
             if (operands[i].is_none()) continue;
             held.push_back(operands[i].cast<py::array>());
             const py::array& x = held.back();
-            const bool rows = x.ndim() == 2 || (x.ndim() == 1 && i == 2);
+            const bool rows = x.ndim() == 2 || (x.ndim() == 1 && (i == 2 || i == 5));
             if (!(x.flags() & py::array::c_style) || !rows || x.shape(0) != call.vectors)
                 throw std::invalid_argument("operands must be C-contiguous arrays with one row a vector");
             call.base[i] = x.data();

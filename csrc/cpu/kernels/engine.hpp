@@ -12,8 +12,8 @@ struct EngineCall {
     const int64_t* const* programs;
     void* const* outs;  // of each program
     int64_t count;      // of programs
-    const void* base[5];  // a, b, c, scale_a, scale_b; null where absent
-    int64_t row[5];       // items of each in one vector
+    const void* base[6];  // a, b, c, scale_a, scale_b, random; null where absent
+    int64_t row[6];       // items of each in one vector
     int64_t vectors;
     int out_bytes;  // width of one result
 };

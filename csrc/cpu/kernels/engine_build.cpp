@@ -58,11 +58,8 @@ static bool evaluate_as(const EngineCall& call, i64 begin, i64 end) {
     if (!values) return false;
     Values* const shared = kept ? values + registers : nullptr;
     bool* const formed = reinterpret_cast<bool*>(values + registers + kept);
-    const Sources sources{{call.base[0], call.row[0]},
-                          {call.base[1], call.row[1]},
-                          {call.base[2], call.row[2]},
-                          {call.base[3], call.row[3]},
-                          {call.base[4], call.row[4]}};
+    const Sources sources{{call.base[0], call.row[0]}, {call.base[1], call.row[1]}, {call.base[2], call.row[2]},
+                          {call.base[3], call.row[3]}, {call.base[4], call.row[4]}, {call.base[5], call.row[5]}};
     for (i64 first = 0; first < call.vectors; first += V) {
         const int count = int(smaller(V, call.vectors - first));
         for (i64 n = begin; n < end; ++n) {

@@ -28,6 +28,8 @@ class ProgramCheck {
         const Row row{words + at};
         need(row[Row::bits] >= 1 && row[Row::padding] >= 0 && row[Row::bits] + row[Row::padding] <= 64);
         need(row[Row::fraction_bits] >= 0 && row[Row::fraction_bits] < 63);
+        const int64_t random = (*this)[baseline::Header::random], taken = row[Row::random_bits];
+        need(taken >= 0 && taken <= (random == baseline::ABSENT ? 0 : words[random + baseline::OperandRow::bits]));
     }
     void operand(int64_t at, bool optional = false) const {
         using Row = baseline::OperandRow;
@@ -61,6 +63,8 @@ class ProgramCheck {
         operand((*this)[H::b]);
         operand((*this)[H::c], true);
         operand((*this)[H::scale], true);
+        operand((*this)[H::random], true);
+        if ((*this)[H::random] != baseline::ABSENT) need(words[(*this)[H::random] + baseline::OperandRow::bits] <= 32);
         encode((*this)[H::d]);
         encode((*this)[H::product_encode], true);
         need((*this)[H::k] >= 1 && (*this)[H::k] <= 1 << 24);

@@ -15,6 +15,10 @@ _TOKEN = re.compile(r"[^\s\"'`;\\%$#@!&|<*?\x00-\x1f]{1,1000}")
 _BIT_LIST = re.compile(r"\[([01,]+)\]")
 
 
+RANDOM_FORMATS = ("u8", "u16", "u32")
+"""What an operand of random bits may be."""
+
+
 def spell(opcode: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     """The id: the opcode, then the modifiers in braces, keys sorted."""
     inside = ",".join(f"{key}={value}" if value else key for key, value in sorted(modifiers))
@@ -47,6 +51,7 @@ class Instruction:
     where above 1); ``chunk`` is the number of lanes one sparse metadata item
     covers (0: dense), ``unordered`` whether it may name the later lane first
     (catalog/sparsity.py); ``scale_size`` is the number of lanes that share a scale.
+    ``random`` is the format of the random bits of a result, an operand of stochastic rounding.
     ``multiply`` says how bits are multiplied, ``saturates`` whether an integer
     result is limited to its range instead of wrapped.
     ``modifiers`` are sorted (key, value) pairs, defaults left out.
@@ -74,6 +79,7 @@ class Instruction:
     requires: tuple[str, ...] = ()  # CPU features
     takes: tuple[str, ...] = ()  # roles of the modifiers resolved by rule (catalog.modifiers)
     source: str = ""
+    random: str | None = None
 
     def __post_init__(self) -> None:
         words = [word for pair in self.modifiers for word in pair if word]
@@ -93,6 +99,8 @@ class Instruction:
             raise UsageError(f"{self.id}: multiply is {self.multiply!r}, which only bits take, not {self.a}, {self.b}")
         if bool(self.scale) != bool(self.scale_size):
             raise UsageError(f"{self.id}: a scale format goes with a scale size")
+        if self.random is not None and self.random not in RANDOM_FORMATS:
+            raise UsageError(f"{self.id}: random is {brief(self.random)}; it is one of {', '.join(RANDOM_FORMATS)}")
 
     @property
     def modifier(self) -> dict[str, str]:
@@ -120,10 +128,12 @@ class Instruction:
             out["scale_b"] = (*lead, self.k // self.scale_size, self.n)
         if self.chunk:
             out["metadata"] = (*lead, self.m, self.k // self.chunk)
+        if self.random is not None:
+            out["random"] = (*lead, self.m, self.n)
         return out
 
     def formats(self) -> dict[str, formats.Format]:
         """Format of each operand that has one, and of the result under ``d``."""
         named: dict[str, Any] = {"a": self.a, "b": self.b, "c": self.c, "d": self.d}
-        named |= {"scale_a": self.scale, "scale_b": self.scale}
+        named |= {"scale_a": self.scale, "scale_b": self.scale, "random": self.random}
         return {role: formats.get(name) for role, name in named.items() if name is not None}

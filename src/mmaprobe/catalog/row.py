@@ -31,7 +31,7 @@ Picks = tuple[int, ...]
 MOST_CHOICES = 1 << 16
 """Choices of one axis at most: a hundred times the longest axis of ours, so that a wrong file ends soon."""
 _NUMBERS = ("m", "n", "k", "blocks", "chunk", "scale_size")
-_FORMATS = ("a", "b", "c", "d", "scale")
+_FORMATS = ("a", "b", "c", "d", "scale", "random")
 _LISTS = ("controls", "requires", "takes")
 _WORDS = ("multiply",)
 _FLAGS = ("unordered", "saturates")
@@ -215,7 +215,7 @@ class Row:
         """The instruction of these choices; UsageError where it contradicts itself."""
         row, words = self.table, self.bind(picks)
         fields = {name: _field(name, words.get(name, words.fill(row[name]))) for name in _FIELDS if name in row}
-        fields["c"] = fields.get("c") or None
+        fields |= {name: fields.get(name) or None for name in ("c", "random")}
         words |= fields
         opcode = words.fill(row["opcode"])
         defaults = row.get("defaults", {})

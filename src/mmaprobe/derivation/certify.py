@@ -503,7 +503,7 @@ class Settlement:
 
     def _pairs(self, fresh: int) -> EveryPair | None:
         """All pairs of codes or significands, where so many may be asked; not where the engine cannot hold the sum."""
-        found = every_pair(self.instruction) if PAIRS * fresh else None
+        found = every_pair(self.instruction) if PAIRS * fresh and not self.instruction.random else None
         if found is None or found.vectors > PAIRS * fresh or engine.refusal(self.state.current) is not None:
             return None
         return found
@@ -538,11 +538,11 @@ class Settlement:
         """How many vectors whose products cancel are asked beside the fresh ones."""
         return CANCELLED if fresh and formats.get(self.instruction.d).is_float else 0
 
-    def _validate(self, fresh: int, turn: int) -> Wrong | None:
-        """Some fresh vectors on which device and datapath differ, with the device's answers, if any: of every
-        family, a quarter of the search's own kinds; of floats a twelfth of these and a twelfth aimed at the datapath's
-        numbers and those of the neighbours left, and a third a few changes away from all those, or from what was
-        asked; and beside them products that cancel over a subnormal c, of which other families have hardly any."""
+    def _fresh(self, fresh: int, turn: int) -> Batch:
+        """Vectors that were not asked before: of every family, a quarter of the search's own kinds; of floats a twelfth
+        of these and a twelfth aimed at the datapath's numbers and those of the neighbours left, and a third a few
+        changes away from all those, or from what was asked; and beside them products that cancel over a subnormal c,
+        of which other families have hardly any."""
         seed, aims = self.state.seed ^ 0x5EED0000 + turn, can_attack(self.instruction)
         own = fresh // (12 if aims else 4)
         aimed, changed = (own, fresh // 3) if aims else (0, 0)
@@ -557,7 +557,11 @@ class Settlement:
             parts.append(self._changed([join(parts[:2]), parts[2]], seed, changed))
         if count := self._cancelled(fresh):
             parts.append(cancelled_vectors(self.instruction, seed, count))
-        vectors = join(parts)
+        return join(parts)
+
+    def _validate(self, fresh: int, turn: int) -> Wrong | None:
+        """Some fresh vectors on which device and datapath differ, with the device's answers, if any."""
+        vectors = self._fresh(fresh, turn)
         answers = run_vectors(self.state.session.device, self.instruction, vectors)
         whole = engine.refusal(self.state.current) is None
         paying = Allowance(None) if whole else self.state.allowance  # how many there are is the caller's to say

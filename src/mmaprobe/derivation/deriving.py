@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.budget import ALLOWANCE, NOTHING, Allowance, Spent, SpentError
@@ -17,6 +19,7 @@ from mmaprobe.derivation.dense_view import KeptLanes
 from mmaprobe.derivation.disagreements import Disagreement
 from mmaprobe.derivation.metadata import prove_selection
 from mmaprobe.derivation.outside import MENDING, Repair, apart, explain, mended
+from mmaprobe.derivation.random_bits import settled
 from mmaprobe.derivation.search.stages import Search
 from mmaprobe.derivation.session import (
     TIMES,
@@ -29,13 +32,17 @@ from mmaprobe.derivation.session import (
     smallest,
 )
 from mmaprobe.derivation.stochastic import spread
+from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Device
+from mmaprobe.devices.no_random_bits import NoRandomBits
 from mmaprobe.devices.plain_signs import PlainSigns
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.models.engine import evaluate
 from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, whole
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.rewrite import map_encodes
 from mmaprobe.parameters.table import from_table, to_table
 from mmaprobe.probing.suite import with_witnesses
 
@@ -174,18 +181,19 @@ def _of_lanes(
 ) -> Derivation:  # fmt: skip
     """The derivation of all lanes, or of those that metadata keeps."""
     if not instruction.chunk:
-        return _derived(device, instruction, seed, start, fresh, findings, allowance, say)
+        return _of_bits(device, instruction, seed, start, fresh, findings, allowance, say)
     begin = time.monotonic()
     view = KeptLanes.of(device, instruction)
     try:
-        rule = prove_selection(view)
+        bare = NoRandomBits.of(device, instruction)
+        rule = prove_selection(view if bare is None else KeptLanes.of(bare, bare.plain))
     except UnstableError as error:
         return _unsearched(instruction, findings, _unstable(device, instruction, error, seed))
     if rule.reason:
         outcome = _inconclusive(rule.reason) | {"counterexample": rule.counterexample}
         found = _unsearched(instruction, findings, outcome)
     else:
-        lanes = _derived(view, view.dense, seed, start, fresh, findings, allowance, say)
+        lanes = _of_bits(view, view.dense, seed, start, fresh, findings, allowance, say)
         found = _with_vectors(lanes, view.witness, view.simplest)
     return replace(
         found,
@@ -193,6 +201,74 @@ def _of_lanes(
         launches=found.launches + rule.launches,
         vectors=found.vectors + rule.vectors,
         seconds=time.monotonic() - begin,
+    )
+
+
+def _of_bits(
+    device: Device, instruction: Instruction, seed: int, start: Datapath | None, fresh: int | None,
+    findings: dict[str, Finding], allowance: int, say: Say | None,
+) -> Derivation:  # fmt: skip
+    """The derivation of an instruction; of one with random bits first of none of them set, then of the roundings that
+    take some."""
+    view = NoRandomBits.of(device, instruction)
+    if view is None:
+        return _derived(device, instruction, seed, start, fresh, findings, allowance, say)
+    bare = start and map_encodes(start, lambda to: replace(to, random_bits=0))
+    known = with_witnesses(findings, lambda witness: replace(witness, random=None))
+    first = _derived(view, view.plain, seed, bare and replace(bare, random=None), fresh, known, allowance, say)
+    found = _with_vectors(first, view.witness, view.witness)
+    found = replace(found, findings=with_witnesses(first.findings, view.witness))
+    if first.datapath is None:
+        drawing = partial(replace, random=instruction.random)
+        return replace(
+            found,
+            reason=f"without random bits: {first.reason}",
+            closest=first.closest and drawing(first.closest),
+            left=tuple(map(drawing, first.left)),
+        )
+    return _drawn(device, instruction, seed, found, first.fresh, allowance, say)
+
+
+def _drawn(
+    device: Device, instruction: Instruction, seed: int, found: Derivation, fresh: int, allowance: int, say: Say | None
+) -> Derivation:
+    """What was found without random bits, with those that its roundings take; ``fresh`` vectors hold it once more."""
+    begin = time.monotonic()
+    assert found.datapath is not None
+    own = Allowance(allowance, stages=dict(found.spent.stages))
+    own.left -= found.spent.total
+    session = Session(device, instruction, seed, say or (lambda _: None), own)
+    state = State(session, dict(found.findings))
+    bases = [found.datapath, *(from_table(table) for _, table in found.certificate.otherwise)]
+    bases += [mutate(bases[0], e.field, e.value) for e in found.certificate.entries if e.verdict != "refuted"]
+    known = [*found.witnesses, *found.certificate.witnesses]
+    outcome: dict[str, Any]
+    try:
+        if known:
+            session.confirm(
+                as_vectors(instruction, known), np.array([w.d for w in known], formats.get(instruction.d).dtype)
+            )
+        certificate = settled(state, bases, fresh)
+        if isinstance(certificate, Ended):
+            outcome = _outside(state, certificate.stage, certificate.closest)
+        else:
+            status: DerivationStatus = "bounded" if certificate.open_fields else "exact"
+            outcome = {"datapath": state.current, "certificate": certificate, "status": status}
+    except SpentError as spent:
+        outcome = _inconclusive(f"{spent} (--allowance): which roundings take random bits is open")
+    except UnstableError as error:
+        state.proofs.clear()
+        outcome = _unstable(device, instruction, error, seed)
+    return replace(
+        found,
+        witnesses=tuple(dict.fromkeys(replace(w, note="") for w in state.proofs.values())),
+        tiles=found.tiles + session.tiles,
+        launches=found.launches + session.launches,
+        vectors=found.vectors + session.run,
+        fresh=found.fresh + fresh if outcome["datapath"] is not None else 0,
+        seconds=found.seconds + time.monotonic() - begin,
+        spent=own.spent,
+        **outcome,
     )
 
 

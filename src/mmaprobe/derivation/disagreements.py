@@ -153,6 +153,11 @@ class AnsweredVectors:
         """Whether a lane's product is the largest of several."""
         return np.asarray((self.live > 1) & (np.abs(self.products[:, lane]) == self.largest))
 
+    def draws(self, bits: int) -> Mask:
+        """Whether one of these random bits is set."""
+        assert self.vectors.random is not None
+        return np.asarray(self.vectors.random.astype(np.int64) & bits != 0)
+
     def is_code(self, name: str, lane: int, code: int) -> Mask:
         """Whether an operand has this code in a lane."""
         return np.asarray(getattr(self.vectors, name)[:, lane] == code)
@@ -231,7 +236,8 @@ CLASSES = {
 
 
 def _facts(made: Instruction, vectors: Batch, wrong: Mask) -> list[Fact]:
-    return [*_operands(made), *_results(), *_sums(), *_lanes(made.k), *_codes(vectors, wrong)]
+    drawn = _random_bits() if made.random else ()
+    return [*_operands(made), *drawn, *_results(), *_sums(), *_lanes(made.k), *_codes(vectors, wrong)]
 
 
 def _operands(made: Instruction) -> Iterator[Fact]:
@@ -243,6 +249,13 @@ def _operands(made: Instruction) -> Iterator[Fact]:
             elif kind != formats.ZERO:
                 yield (fact := Fact(f"{name} has {word}", partial(AnsweredVectors.has, name=name, kind=kind)))
                 yield fact.not_so(f"{name} is without {word}")
+
+
+def _random_bits() -> Iterator[Fact]:
+    yield (some := Fact("a random bit is set", partial(AnsweredVectors.draws, bits=-1)))
+    yield some.not_so("no random bit is set")
+    yield (odd := Fact("the lowest random bit is set", partial(AnsweredVectors.draws, bits=1)))
+    yield odd.not_so("the lowest random bit is not set")
 
 
 def _results() -> Iterator[Fact]:

@@ -28,6 +28,7 @@ from mmaprobe.derivation.session import Ended
 from mmaprobe.derivation.survivors import Living
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
 from mmaprobe.equivalence.arguments import argument
+from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Witness
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate_many
@@ -56,7 +57,15 @@ class Reading:
 
 
 def read(architecture: str, instruction: Instruction, vectors: Batch, answers: Bits, seed: int = 0) -> Reading:
-    """The datapaths of the grammar that agree with recorded vectors (one-vector shapes) and their answers."""
+    """The datapaths of the grammar that agree with recorded vectors (one-vector shapes) and their answers.
+
+    UsageError for an instruction that takes random bits, of which a search asks vectors without any first.
+    """
+    if instruction.random is not None:
+        raise UsageError(
+            f"{instruction.id} takes random bits; a recording does not say what it does without: "
+            "derive it from the device"
+        )
     begin = time.monotonic()
     dense = kept(architecture, instruction, vectors)
     search = RecordedSearch(dense_form(instruction), dense, answers, seed)

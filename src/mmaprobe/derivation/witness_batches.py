@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 
@@ -13,8 +14,7 @@ from mmaprobe.operands.batch import Batch, Witness
 def as_vectors(instruction: Instruction, witnesses: Sequence[Witness]) -> Batch:
     """The vectors of witnesses in one-vector shapes and the types of the instruction's formats."""
     types = {name: fmt.dtype for name, fmt in instruction.formats().items()}
-    operands = ("a", "b", "c", "scale_a", "scale_b", "metadata")
-    names = [name for name in operands if getattr(witnesses[0], name) not in (None, ())]
+    names = [each.name for each in fields(Batch) if getattr(witnesses[0], each.name) not in (None, ())]
     return Batch(**{
         name: np.array([getattr(witness, name) for witness in witnesses], types.get(name, np.uint8)) for name in names
     })  # fmt: skip

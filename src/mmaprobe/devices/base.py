@@ -14,7 +14,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError, brief, near
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import PER_RESULT, Batch, Bits
 from mmaprobe.operands.resident import Resident
 from mmaprobe.vendors import every
 
@@ -183,7 +183,7 @@ def _on_diagonals(instruction: Instruction, vectors: Batch, per: int) -> Batch:
         flat[: vectors.size] = value
         rows = flat.reshape(pieces, per, *value.shape[1:])
         tile = np.full((pieces, *shape[-2:]), blank, value.dtype)
-        if name == "c":
+        if name in PER_RESULT:
             tile[:, diagonal, diagonal] = rows
         elif name in ("b", "scale_b"):
             tile[:, :, :per] = rows.swapaxes(1, 2)

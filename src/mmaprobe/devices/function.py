@@ -8,6 +8,7 @@ one-dimensional float32 arrays of 16 elements, once a vector;
 * ``format`` (f32): format of a and b;
 * ``result`` (that of a and b): format of what comes back;
 * ``c`` (none): format of an accumulator; given, the call is ``dot(a, b, c)``;
+* ``random`` (none): format of an operand of random bits, u8, u16 or u32; given, it is the last argument;
 * ``operands`` (1 where the function requires one argument, else 2): 1 for a sum, ``sum(a)``; every b must be 1 then;
 * ``m``, ``n`` (none): given, a is an (m, k) matrix, b (k, n) and the result (m, n): libraries have other code for
   other shapes;
@@ -38,13 +39,13 @@ from mmaprobe.catalog.outside import add_instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
-from mmaprobe.operands.batch import Batch, Bits, check_batch
+from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, check_batch
 from mmaprobe.operands.edge import from_bits, held_as, to_host
 
 ARCHITECTURE = "function"
 MOST_ELEMENTS = 1 << 20
 """Elements of one operand or result at most: a batch has many of them."""
-OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "result", "subscripts")
+OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "random", "result", "subscripts")
 
 
 class Function:
@@ -90,7 +91,10 @@ class Function:
         if instruction.modifier.get("operands") == "1" and (given.pop("b") != fmt["b"].one).any():
             raise UsageError(f"{self.name} takes one array: every element of b must be 1")
         if "m" not in instruction.modifier:
-            given = {name: value.reshape(ready.size, *((-1,) if name != "c" else ())) for name, value in given.items()}
+            given = {
+                name: value.reshape(ready.size, *((-1,) if name not in PER_RESULT else ()))
+                for name, value in given.items()
+            }
         inputs = [self._arrays(value, fmt[name]) for name, value in given.items()]
         d = np.empty((ready.size, instruction.m, instruction.n), fmt["d"].dtype)
         with np.errstate(all="ignore"):  # overflows and NaNs are among the questions
@@ -176,7 +180,7 @@ def _operands(call: Callable[..., Any], options: dict[str, str]) -> str:
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     required = [p for p in every if p.kind in positional and p.default is p.empty]
     variable = any(p.kind is p.VAR_POSITIONAL for p in every)
-    return "1" if len(required) == 1 and not variable and not options.keys() & {"c", "m", "n"} else "2"
+    return "1" if len(required) == 1 and not variable and not options.keys() & {"c", "random", "m", "n"} else "2"
 
 
 def _instruction(target: str, options: dict[str, str]) -> Instruction:
@@ -188,19 +192,20 @@ def _instruction(target: str, options: dict[str, str]) -> Instruction:
     k, m, n = (whole(options, name, default, 1) for name, default in (("k", 16), ("m", 1), ("n", 1)))
     if max(m * k, k * n, m * n) > MOST_ELEMENTS:
         raise UsageError(f"function: an array of more than {MOST_ELEMENTS:,} elements; choose a smaller k, m or n")
-    more = {"c": c, "result": None if d == a else d, "subscripts": options.get("subscripts")}
+    random = options.get("random")
+    more = {"c": c, "random": random, "result": None if d == a else d, "subscripts": options.get("subscripts")}
     if options.keys() & {"m", "n"}:
         more |= {"m": str(m), "n": str(n)}
     if options["operands"] not in ("1", "2"):
         raise UsageError(f"option operands={options['operands']!r} must be 1 or 2")
     if options["operands"] == "1":
         more["operands"] = "1"
-        if c or "m" in more:
-            raise UsageError("function: a function of one array takes no c, m or n")
+        if c or random or "m" in more:
+            raise UsageError("function: a function of one array takes no c, random bits, m or n")
     modifiers = {"format": a, "k": str(k), **{key: value for key, value in more.items() if value is not None}}
     pairs = tuple(sorted(modifiers.items()))
     opcode = f"function.{target}"
-    return Instruction(spell(opcode, pairs), opcode, "function", m, n, k, a, a, c, d, pairs)
+    return Instruction(spell(opcode, pairs), opcode, "function", m, n, k, a, a, c, d, pairs, random=random)
 
 
 def _like(library: str) -> Any:

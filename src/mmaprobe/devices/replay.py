@@ -17,7 +17,7 @@ from mmaprobe.devices.recording import read_recording, unit_of
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.models.model import evaluate_tiles
-from mmaprobe.operands.batch import Batch, Bits, check_batch
+from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, check_batch
 
 
 class Replay:
@@ -146,9 +146,18 @@ def _instruction_of(record: Set) -> Instruction:
         return Instruction(
             record.instruction, record.instruction.partition("{")[0], "recorded", 1, 1, record.k, record.a, record.b,
             record.c_format, record.d, chunk=record.chunk, scale=record.scale or None, scale_size=record.scale_size,
+            random=record.random or None,
         )  # fmt: skip
-    spoken = (record.a, record.b, record.d, record.scale or None, record.scale_size, record.chunk)
-    if spoken != (found.a, found.b, found.d, found.scale, found.scale_size, found.chunk):
+    spoken = (
+        record.a,
+        record.b,
+        record.d,
+        record.scale or None,
+        record.scale_size,
+        record.chunk,
+        record.random or None,
+    )
+    if spoken != (found.a, found.b, found.d, found.scale, found.scale_size, found.chunk, found.random):
         raise UsageError(f"set {record.key}: its formats are not those of {found.id}")
     if record.c_format != found.c and not (found.c is None and record.c == "zero"):
         raise UsageError(f"set {record.key}: C is {record.c}, but {found.id} takes {found.c or 'none'}")
@@ -158,7 +167,7 @@ def _instruction_of(record: Set) -> Instruction:
 def _checked(instruction: Instruction, vectors: Batch) -> Batch:
     """Vectors of native layout, held against the instruction's formats and number of lanes."""
     lane_wise = replace(instruction, m=1, n=1, blocks=1)
-    axes: dict[str, int | tuple[int, int]] = {"b": 2, "scale_b": 2, "c": (1, 2)}
+    axes: dict[str, int | tuple[int, int]] = {"b": 2, "scale_b": 2} | dict.fromkeys(PER_RESULT, (1, 2))
     tiles = {name: np.expand_dims(value, axes.get(name, 1)) for name, value in vectors.items()}
     ready = check_batch(lane_wise, Batch(**tiles))
     return Batch(**{name: np.squeeze(value, axes.get(name, 1)) for name, value in ready.items()})

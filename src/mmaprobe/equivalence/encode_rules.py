@@ -98,7 +98,8 @@ def no_negative_zero(case: Case) -> bool:
 
 Rule = Callable[[Case], bool]
 RULES: dict[str, tuple[Rule, str, frozenset[str]]] = {
-    "never rounds": (never_rounds, "every value is one of the format, so nothing is rounded", frozenset({"rounding"})),
+    "never rounds": (never_rounds, "every value is one of the format, so nothing is rounded",
+                     frozenset({"rounding", "random_bits", "random_from"})),
     "flushed or exact": (
         flushed_or_exact, "a normal value fits the format without rounding, a tiny one is flushed in any case",
         frozenset({"rounding", "tininess"})),

@@ -181,7 +181,10 @@ def _same_chain(old: Datapath, new: Datapath, place: str) -> bool:
 
 def _same_but_steps(old: Datapath, new: Datapath) -> bool:
     """All but the tree and its steps alike, lane for lane."""
-    fields = ("a", "b", "c", "d", "k", "operand_a", "operand_b", "operand_c", "product", "scale", "result", "special")
+    fields = (
+        "a", "b", "c", "d", "k", "operand_a", "operand_b", "operand_c", "product", "scale", "result", "special",
+        "random",
+    )  # fmt: skip
     return old != new and all(getattr(old, name) == getattr(new, name) for name in fields)
 
 

@@ -96,6 +96,8 @@ def _odd_once(datapath: Datapath, node: Node) -> Node:
     plain = [replace(term, of=Zero(), fraction_bits=None) == Term(Zero(), None, "RO", None) for term in node.terms]
     if not (all(held) and all(plain)) or node.carry_bits is not None or node.complement or node.to.first is not None:
         return node
+    if node.to.random_bits:
+        return node
     least = 2 + max(fmt.fraction_bits for fmt in every)
     enough = all(term.fraction_bits is None or term.fraction_bits >= least for term in node.terms)
     alike = all(fmt.is_float for fmt in every) and len({fmt.min_exponent for fmt in every[:-1]}) == 1

@@ -2,7 +2,7 @@
 
 A folder with ``manifest.json`` (one record a set), ``vectors.npz`` (arrays
 ``<key>/a (n, K)``, ``<key>/b (n, K)``, ``<key>/c (n,)``, ``<key>/d (n,)`` and,
-where the instruction has them, ``scale_a``, ``scale_b``, ``metadata``) and
+where the instruction has them, ``scale_a``, ``scale_b``, ``metadata``, ``random``) and
 ``LICENSE``.  Reading never unpickles, and unpacks nothing whose size is not the one that the manifest gives it.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
-from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.instruction import RANDOM_FORMATS, Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.evidence import files
 from mmaprobe.operands.batch import Batch, Bits
@@ -62,6 +62,7 @@ class Set:
     scale: str = ""
     scale_size: int = 0
     chunk: int = 0
+    random: str = ""
 
     @property
     def c_format(self) -> str | None:
@@ -83,20 +84,22 @@ class Set:
             rows |= dict.fromkeys(("scale_a", "scale_b"), (self.scale, (n, k // self.scale_size)))
         if self.chunk:
             rows["metadata"] = ("u8", (n, k // self.chunk))
+        if self.random:
+            rows["random"] = (self.random, (n,))
         named = {name: (formats.get(fmt), shape) for name, (fmt, shape) in rows.items()}
         return {name: (fmt.dtype, shape, fmt.code_limit) for name, (fmt, shape) in named.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The record as the manifest holds it; absent scales and metadata are left out."""
+        """The record as the manifest holds it; absent scales, metadata and random bits are left out."""
         return {("arch" if name == "architecture" else name): value for name, value in asdict(self).items()
-                if name not in ("scale", "scale_size", "chunk") or value}  # fmt: skip
+                if name not in ("scale", "scale_size", "chunk", "random") or value}  # fmt: skip
 
 
 def set_of(made: Instruction, unit: str, architecture: str, api: str, count: int, key: str) -> Set:
     """The record of ``count`` vectors of all lanes through an instruction of a unit."""
     return Set(
         key, unit, architecture, api, made.a, made.b, made.c or "none", made.d, made.k, count, made.id,
-        made.scale or "", made.scale_size, made.chunk,
+        made.scale or "", made.scale_size, made.chunk, made.random or "",
     )  # fmt: skip
 
 
@@ -216,6 +219,7 @@ def _read_set(record: files.FileValue) -> Set:
         scale=record["scale"].text if "scale" in optional else "",
         scale_size=record["scale_size"].whole if "scale_size" in optional else 0,
         chunk=record["chunk"].whole if "chunk" in optional else 0,
+        random=record["random"].one_of(*RANDOM_FORMATS) if "random" in optional else "",
     )  # fmt: skip
     for name in ("k", "count"):
         if record[name].whole < 1:

@@ -10,7 +10,7 @@ place of ``null``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,12 @@ from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence import files
 from mmaprobe.evidence.corpus import Corpus, Set
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import PER_RESULT, Batch, Bits
 
 SCHEMA = 1
 """What a file of missing vectors says its schema is."""
 KIND = "mmaprobe questions"
-OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")
+OPERANDS = tuple(each.name for each in fields(Batch))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def as_corpus(path: Path, unit: str, architecture: str, missing: Sequence[Missin
         sets.append(
             Set(
                 key, unit, architecture, "answers to questions", made.a, made.b, made.c or "none", made.d, made.k,
-                each.vectors.size, made.id, made.scale or "", made.scale_size, made.chunk,
+                each.vectors.size, made.id, made.scale or "", made.scale_size, made.chunk, made.random or "",
             )
         )  # fmt: skip
         arrays |= {f"{key}/{name}": value for name, value in [*each.vectors.items(), ("d", each.answers)]}
@@ -112,7 +112,7 @@ def _read(record: files.FileValue, architecture: str) -> MissingVectors:
         if name in rows[0].typed(dict):
             dtype = named[name].dtype if name in named else np.dtype(np.uint8)
             value = np.array([_lanes(row[name]) for row in rows], dtype)
-            operands[name] = value[:, 0] if name == "c" else value
+            operands[name] = value[:, 0] if name in PER_RESULT else value
     given = [row["d"].value is not None for row in rows]
     answers = np.array([_lanes(row["d"])[0] for row in rows], named["d"].dtype) if all(given) else None
     return MissingVectors(made, Batch(**operands), answers=answers)

@@ -11,6 +11,7 @@ import numpy as np
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Finding, FindingStatus, Mismatch, Witness
+from mmaprobe.operands.batch import PER_RESULT
 
 Json = dict[str, Any]
 _LISTS = ("a", "b", "scale_a", "scale_b", "metadata")
@@ -39,18 +40,18 @@ def _hex(values: Sequence[int]) -> list[str]:
 def witness_to_json(witness: Witness) -> Json:
     """A witness with its bit patterns as hex; absent operands are left out."""
     lists = {name: _hex(getattr(witness, name)) for name in _LISTS if getattr(witness, name)}
-    scalars = {"c": f"{witness.c:#x}"} if witness.c is not None else {}
+    single = {name: getattr(witness, name) for name in PER_RESULT}
+    scalars = {name: f"{code:#x}" for name, code in single.items() if code is not None}
     return {**lists, **scalars, "d": f"{witness.d:#x}", "note": witness.note}
 
 
 def witness_from_json(field: FileValue) -> Witness:
     """The witness that ``witness_to_json`` wrote."""
     given = field.typed(dict)
-    lists = {name: tuple(item.bits for item in field[name]) for name in _LISTS if name in given}
-    return Witness(
-        a=lists.pop("a", ()), b=lists.pop("b", ()), c=field["c"].bits if "c" in given else None,
-        d=field["d"].bits, note=field["note"].text, **lists,
-    )  # fmt: skip
+    codes: Json = {"a": (), "b": (), "c": None}
+    codes |= {name: tuple(item.bits for item in field[name]) for name in _LISTS if name in given}
+    codes |= {name: field[name].bits for name in PER_RESULT if name in given}
+    return Witness(**codes, d=field["d"].bits, note=field["note"].text)
 
 
 def finding_to_json(finding: Finding) -> Json:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mmaprobe import _native
+from mmaprobe import _native, formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators import families_circuit, reference
 from mmaprobe.generators.domain import domain
+from mmaprobe.generators.random_bits import random_bits
 from mmaprobe.native_module import agree
 from mmaprobe.operands.batch import Batch
 
@@ -90,7 +92,7 @@ def generate(
     instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
 ) -> Batch:
     """Vectors ``start`` to ``start + count - 1`` of a family, in one-vector shapes: a (n, K or K/2), b (n, K), c (n,),
-    scale_* (n, K/S), metadata (n, K/chunk).
+    scale_* (n, K/S), metadata (n, K/chunk), random (n,).
 
     A pure function of its arguments: vector i depends on (instruction, family
     and its version, seed, i) alone; the version is the present one where none
@@ -104,8 +106,13 @@ def generate(
     if not 0 <= seed < 1 << 64 or not 0 <= start <= start + count <= 1 << 64:
         raise UsageError(f"seed {seed} and vectors {start}+{count} must fit 64 bits without sign")
     if domain(instruction).space.k > MOST_LANES:
-        return reference_batch(instruction, family, seed, start, count, version)
-    return native_batch(instruction, family, seed, start, count, "", version)
+        made = reference_batch(instruction, family, seed, start, count, version)
+    else:
+        made = native_batch(instruction, family, seed, start, count, "", version)
+    if instruction.random is None:
+        return made
+    fmt, stream = formats.get(instruction.random), stream_number(family, version)
+    return replace(made, random=random_bits(fmt, seed, stream, start, count))
 
 
 def native_batch(
@@ -122,7 +129,7 @@ def native_batch(
 
 
 def vector_shapes(instruction: Instruction, count: int) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Shape and type of each operand of ``count`` separate vectors."""
+    """Shape and type of each operand of ``count`` separate vectors, but for random bits."""
     s = domain(instruction).space
     items: dict[str, tuple[int, ...]] = {
         "a": (s.live,),

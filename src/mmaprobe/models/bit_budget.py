@@ -172,7 +172,7 @@ class _Walk:
 
     def _two(self, parts: tuple[Bounds, Bounds], to: Encode) -> Bounds:
         """A rounded sum of two: both aligned at the top, bits far below gathered in one."""
-        precision = max(formats.get(to.format).fraction_bits + 1, to.first[0] + 1 if to.first else 0)
+        precision = max(formats.get(to.format).fraction_bits + to.random_bits, to.first[0] if to.first else 0) + 1
         self.need(max(parts[0].width, parts[1].width, precision + 2) + 3)
         x, y = parts
         return self.encoded(to, x._replace(high=max(x.high, y.high) + 1))

@@ -42,7 +42,7 @@ def as_fast(datapath: Datapath, than: Datapath) -> bool:
 
 
 def evaluate(datapath: Datapath, vectors: Batch) -> Bits:
-    """d (n,) of vectors a (n, K), b (n, K), c (n,), scale_* (n, K/S), as bit patterns.
+    """d (n,) of vectors a (n, K), b (n, K), c (n,), scale_* (n, K/S), random (n,), as bit patterns.
 
     The rule is ``docs/datapath.md``; the results are those of ``stages.evaluate``
     to the bit, which also does what ``refusal`` names.  Raises UsageError where
@@ -62,7 +62,7 @@ def evaluate_many(datapaths: Sequence[Datapath], vectors: Batch) -> Bits:
     dtypes = {formats.get(datapath.d).dtype for datapath in datapaths}
     if len(dtypes) != 1:
         raise UsageError(f"results of different widths in one call: {', '.join(sorted(map(str, dtypes)))}")
-    for datapath in {(path.a, path.b, path.c, path.k, path.scale): path for path in datapaths}.values():
+    for datapath in {(path.a, path.b, path.c, path.k, path.scale, path.random): path for path in datapaths}.values():
         _check(datapath, vectors)
     out = _native.results(dtypes.pop(), (len(datapaths), vectors.size))
     programs = [program(datapath) for datapath in datapaths]
@@ -87,20 +87,21 @@ def evaluate_tiles(datapath: Datapath, tiles: Batch) -> Bits | None:
     operand is missing or of the wrong shape or type.
     """
     words = program(datapath)
-    if words is None or tiles.a.ndim != 3 or tiles.b.ndim != 3:
+    if words is None or datapath.random is not None or tiles.a.ndim != 3 or tiles.b.ndim != 3:
         return None
     (count, m, _), n = tiles.a.shape, tiles.b.shape[2]
     out = _native.results(formats.get(datapath.d).dtype, (count, m, n))
     has_c = datapath.c is not None
     try:
-        done = _native.engine_evaluate_tiles(words, _ready(tiles, has_c), out, count, m, n, _build())
+        done = _native.engine_evaluate_tiles(words, _ready(tiles, has_c)[:-1], out, count, m, n, _build())
     except ValueError as error:
         raise UsageError(f"engine: {error}") from None
     return out if done else None
 
 
 def _ready(operands: Batch, has_c: bool) -> list[Bits | None]:
-    named = (operands.a, operands.b, operands.c if has_c else None, operands.scale_a, operands.scale_b)
+    c = operands.c if has_c else None
+    named = (operands.a, operands.b, c, operands.scale_a, operands.scale_b, operands.random)
     return [None if x is None else np.ascontiguousarray(x, x.dtype.newbyteorder("=")) for x in named]
 
 
@@ -146,6 +147,8 @@ def _check(datapath: Datapath, vectors: Batch) -> None:
         expected["c"] = ((n,), datapath.c)
     if datapath.scale is not None:
         expected["scale_a"] = expected["scale_b"] = ((n, k // datapath.scale.size), datapath.scale.format)
+    if datapath.random is not None:
+        expected["random"] = ((n,), datapath.random)
     given = dict(vectors.items())
     for name in sorted(expected.keys() | given.keys()):
         if name not in expected:

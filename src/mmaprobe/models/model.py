@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.sparsity import check_metadata
 from mmaprobe.models import engine, modifiers, sparse, stages
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import PER_RESULT, Batch, Bits
 from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for, file_named
@@ -120,7 +120,7 @@ def _pairs(tiles: dict[str, Bits], m: int, n: int) -> Batch:
     count = tiles["a"].shape[0]
     vectors: dict[str, Bits] = {}
     for name, value in tiles.items():
-        if name == "c":
+        if name in PER_RESULT:
             vectors[name] = value.reshape(-1)
             continue
         columns = name in ("b", "scale_b")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.models.numbers import ABSENT, WORD, Ints, Numbers, beside, cut, multiply, sticky, total, zeros
-from mmaprobe.models.rounding import encode
+from mmaprobe.models.rounding import RandomBits, encode
 from mmaprobe.models.special import NanRule, Nans, join
 from mmaprobe.models.trace import Trace
 from mmaprobe.parameters.datapath import (
@@ -44,6 +44,7 @@ class Step:
     products: Numbers
     accumulator: Numbers  # (n,)
     scales: tuple[Numbers, ...]  # those of a and b, (n, K / S) each; empty without scales
+    random: RandomBits | None
     trace: Trace | None
 
     @property
@@ -51,7 +52,10 @@ class Step:
         return int(self.accumulator.negative.shape[0])
 
 
-def form_products(a: Numbers, b: Numbers, scales: tuple[Numbers, ...], product: Product, rule: NanRule) -> Numbers:
+def form_products(
+    a: Numbers, b: Numbers, scales: tuple[Numbers, ...], product: Product, rule: NanRule,
+    random: RandomBits | None = None,
+) -> Numbers:  # fmt: skip
     """The products of lanes: exact, scaled, made infinite beyond their range, rounded."""
     if product.label == "operands":
         a, b = normalised(a), normalised(b)
@@ -73,7 +77,7 @@ def form_products(a: Numbers, b: Numbers, scales: tuple[Numbers, ...], product: 
             significand=np.where(over, 0, p.significand),
             label=np.where(over, ABSENT, p.label),
         )
-    return p if product.to is None else encode(p, product.to, rule).numbers
+    return p if product.to is None else encode(p, product.to, rule, random).numbers
 
 
 def normalised(x: Numbers) -> Numbers:
@@ -129,7 +133,7 @@ def _finish(node: Fma | Add | Exact | Fused, value: Numbers, step: Step) -> Numb
     """Encode the node's sum, where it has an encoding."""
     if node.to is None:
         return value
-    done = encode(value, node.to, step.rule)
+    done = encode(value, node.to, step.rule, step.random)
     if step.trace is not None:
         step.trace.record("encode", node, exact=value, rounded=done.numbers, bits=done.bits, tiny=done.tiny, to=node.to)
     return done.numbers
@@ -139,7 +143,7 @@ def _two(terms: Numbers, to: Encode, step: Step) -> Numbers:
     """The sum of two columns, good for one encoding by ``to``; the exact sum where a trace wants to see it."""
     fmt = formats.get(to.format)
     if step.trace is None and fmt.is_float:  # an integer keeps the lowest bits, however large the sum
-        terms = sticky(terms, max(fmt.fraction_bits, to.first[0] if to.first else 0) + 1)
+        terms = sticky(terms, max(fmt.fraction_bits + to.random_bits, to.first[0] if to.first else 0) + 1)
     return total(terms, np.full(step.count, ABSENT), to.rounding, step.rule)
 
 

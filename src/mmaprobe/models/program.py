@@ -386,6 +386,7 @@ class _Builder:
             "scale_size": scale.size if scale else 0,
             "scale_where": _WHERE[scale.where] if scale else 0,
             "d": self.encode(Encode(path.d), FORMAT),
+            "random": ABSENT if path.random is None else self.place(operand_row(path.random, Operand())),
         }
 
     def _rules(self) -> dict[str, int]:
@@ -566,7 +567,19 @@ class _Shape:
     @classmethod
     def of(cls, path: Datapath, nodes: Sequence[Node]) -> _Shape:
         product = replace(path.product, to=_ANY if path.product.to else None)
-        whole = (path.a, path.b, path.c, path.d, path.k, path.step, path.order, path.scale, path.special, product)
+        whole = (
+            path.a,
+            path.b,
+            path.c,
+            path.d,
+            path.k,
+            path.step,
+            path.order,
+            path.scale,
+            path.special,
+            path.random,
+            product,
+        )
         operands = path.operand_a, path.operand_b, path.operand_c
         last = path.result is None, path.d == path.root.format
         return cls((whole, operands, last, *(_shape(node, path.product) for node in nodes)), path)

@@ -13,7 +13,7 @@ import numpy as np
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import Encode, Operand, Split
 
-VERSION = 5
+VERSION = 6
 """The version of programs, which ``csrc/model/program.hpp`` states too."""
 OPCODES = ("PRODUCT", "LOAD_C", "ZERO", "FMA", "ADD", "SUM", "CONVERT", "SETTLE", "STORE")
 PRODUCT, LOAD_C, ZERO, FMA, ADD, SUM, CONVERT, SETTLE, STORE = range(len(OPCODES))
@@ -23,7 +23,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "version", "words", "width", "k", "registers", "code", "code_end", "a", "b", "c", "scale", "scale_size",
         "scale_where", "d", "label", "overflow_exponent", "multiply", "product_encode", "nan", "nan_code",
         "factor_code", "quiet", "signalling_first", "product_order", "fma_order", "priority", "priority_count",
-        "kernel", "rules", "missing_columns", "products", "split",
+        "kernel", "rules", "missing_columns", "products", "split", "random",
     ),
     "operand": (
         "bytes", "kind", "mask", "flip", "padding", "bits", "fraction_bits", "exponent_bits", "bias", "min_exponent",
@@ -33,7 +33,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "kind", "bits", "fraction_bits", "min_exponent", "max_exponent", "largest", "padding", "is_signed",
         "infinity", "nan_code", "quiet_bit", "negative_zero", "table", "first_bits", "first_table",
         "beyond_positive", "beyond_negative", "flush", "tiny_before", "tiny_encoded", "underflow_positive",
-        "zero_positive", "ieee",
+        "zero_positive", "ieee", "random_bits", "random_highest",
     ),
     "split": ("fraction_bits", "min_exponent", "max_exponent", "table", "whole"),
     "fused": ("fraction_bits", "zero_exponent", "step", "encode", "carry"),
@@ -142,7 +142,7 @@ def encode_row(to: Encode) -> tuple[int, ...]:
         "flush": _FLUSH[to.subnormals] if fmt.is_float else 0, "tiny_before": to.tininess == "before",
         "tiny_encoded": to.tininess == "encoded",
         "underflow_positive": to.underflow == "positive", "zero_positive": to.zero == "positive",
-        "ieee": fmt.nan == "ieee",
+        "ieee": fmt.nan == "ieee", "random_bits": to.random_bits, "random_highest": to.random_from == "highest",
     }  # fmt: skip
     return tuple(row("encode", values))
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.formats import Bits, Format, bit_length, shift_right
-from mmaprobe.models.numbers import Numbers, read_operands
+from mmaprobe.models.numbers import Ints, Numbers, read_operands
 from mmaprobe.models.special import Bools, NanRule, Nans
-from mmaprobe.parameters.datapath import Encode, Operand
+from mmaprobe.operands.batch import Batch
+from mmaprobe.parameters.datapath import Datapath, Encode, Operand
 
 
 class Encoded(NamedTuple):
@@ -22,12 +23,33 @@ class Encoded(NamedTuple):
     tiny: Bools
 
 
-def encode(x: Numbers, to: Encode, rule: NanRule) -> Encoded:
-    """Round ``x`` to ``to.format``: first cut, rounding, overflow, flush, sign of zero."""
+class RandomBits(NamedTuple):
+    """The operand r of each vector, of so many bits."""
+
+    codes: Ints  # (n,)
+    held: int
+
+    @classmethod
+    def of(cls, datapath: Datapath, vectors: Batch) -> RandomBits | None:
+        """Those of vectors, where the datapath has such an operand."""
+        if datapath.random is None or vectors.random is None:
+            return None
+        return cls(vectors.random.astype(np.int64), formats.get(datapath.random).bits)
+
+    def taken(self, to: Encode, axes: int) -> Ints:
+        """The bits that an Encode takes, for numbers of so many axes."""
+        codes = self.codes >> (self.held - to.random_bits if to.random_from == "highest" else 0)
+        return (codes & ((1 << to.random_bits) - 1)).reshape(-1, *(1,) * (axes - 1))
+
+
+def encode(x: Numbers, to: Encode, rule: NanRule, random: RandomBits | None = None) -> Encoded:
+    """Round ``x`` to ``to.format``: first cut, random bits, rounding, overflow, flush, sign of zero."""
     fmt = formats.get(to.format)
     zero = x.significand == 0
     if to.first is not None:
         x = first_cut(x, fmt, *to.first)
+    if to.random_bits and random is not None:
+        x = lifted(x, fmt, to.random_bits, random.taken(to, x.negative.ndim))
     code = formats.encode(fmt, x.negative, x.significand, x.exponent, to.rounding, to.overflow)
     tiny = _tiny(x, to, fmt)
     code = np.where(tiny, code.dtype.type(0), code)
@@ -42,6 +64,17 @@ def first_cut(x: Numbers, fmt: Format, bits: int, rounding: str) -> Numbers:
     quantum = np.maximum(x.top, fmt.min_exponent) - bits
     significand = shift_right(x.within(bits + 2).significand, quantum - x.exponent, x.negative, rounding)
     return replace(x, significand=significand, exponent=quantum, width=max(x.width, bits + 2))
+
+
+def lifted(x: Numbers, fmt: Format, bits: int, random: Ints) -> Numbers:
+    """The next multiple of the last place away from zero, where the ``bits`` below that place and ``random`` carry."""
+    quantum = np.maximum(x.top, fmt.min_exponent) - fmt.fraction_bits if fmt.is_float else np.zeros_like(x.exponent)
+    shift = np.where(x.significand == 0, 0, np.maximum(quantum - x.exponent, 0))
+    kept = shift_right(x.significand, shift, x.negative, "RZ")
+    seen = shift_right(x.within(x.width + bits).significand, shift - bits, x.negative, "RZ")
+    carries = seen - (kept.astype(seen.dtype) << bits) + random >= 1 << bits
+    significand = np.where(carries, kept + 1, x.significand)
+    return replace(x, significand=significand, exponent=np.where(carries, quantum, x.exponent))
 
 
 def _tiny(x: Numbers, to: Encode, fmt: Format) -> Bools:

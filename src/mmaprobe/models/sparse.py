@@ -8,6 +8,7 @@ them.  A tile's rows select for themselves, so one becomes M tiles of one row.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import check_metadata, kept_lanes
 from mmaprobe.errors import UsageError
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import PER_RESULT, Batch, Bits
 
 
 def dense_vectors(instruction: Instruction, vectors: Batch, sorts: bool = False) -> Batch:
@@ -28,7 +29,7 @@ def dense_vectors(instruction: Instruction, vectors: Batch, sorts: bool = False)
     if vectors.b.shape != (vectors.size, instruction.k):
         raise UsageError(f"operand b: {instruction.id} takes {(vectors.size, instruction.k)}, got {vectors.b.shape}")
     b = _select(instruction, vectors.b[:, :, None], metadata[:, None, :])
-    return Batch(vectors.a, b.reshape(vectors.size, -1), vectors.c, vectors.scale_a, vectors.scale_b)
+    return replace(vectors, b=b.reshape(vectors.size, -1), metadata=None)
 
 
 def dense_rows(instruction: Instruction, tiles: Batch) -> Batch:
@@ -36,7 +37,7 @@ def dense_rows(instruction: Instruction, tiles: Batch) -> Batch:
     n, m = tiles.a.shape[:2]
     assert tiles.metadata is not None
     b = _select(instruction, tiles.b, tiles.metadata)
-    rows = {name: value.reshape(n * m, 1, -1) for name, value in tiles.items() if name in ("a", "c", "scale_a")}
+    rows = {name: value.reshape(n * m, 1, -1) for name, value in tiles.items() if name in ("a", "scale_a", *PER_RESULT)}
     if tiles.scale_b is not None:
         rows["scale_b"] = np.repeat(tiles.scale_b, m, axis=0)
     return Batch(b=b.reshape(n * m, *b.shape[2:]), **rows)

@@ -16,7 +16,7 @@ from mmaprobe.formats import Format
 from mmaprobe.models.nodes import Step, form_products, run
 from mmaprobe.models.numbers import Numbers, conditioned, read_operands, zeros
 from mmaprobe.models.parts import parts_of
-from mmaprobe.models.rounding import encode
+from mmaprobe.models.rounding import RandomBits, encode
 from mmaprobe.models.special import Bools, NanRule, Nans
 from mmaprobe.models.trace import Trace
 from mmaprobe.operands.batch import Batch, Bits
@@ -28,7 +28,7 @@ CHUNK = 1 << 16
 
 
 def evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None = None) -> Bits:
-    """d (n,) of the vectors a (n, K), b (n, K), c (n,), scale_* (n, K/S), as bit patterns.
+    """d (n,) of the vectors a (n, K), b (n, K), c (n,), scale_* (n, K/S), random (n,), as bit patterns.
 
     The rule is ``docs/datapath.md``.  ``trace`` notes every stage; it takes a
     single vector.  Raises UsageError where an operand is missing or of the
@@ -50,6 +50,8 @@ def _check(datapath: Datapath, vectors: Batch, trace: Trace | None) -> None:
         shapes["c"] = (n,)
     if datapath.scale is not None:
         shapes["scale_a"] = shapes["scale_b"] = (n, k // datapath.scale.size)
+    if datapath.random is not None:
+        shapes["random"] = (n,)
     given = {name: value.shape for name, value in vectors.items()}
     for name in sorted(shapes.keys() | given.keys()):
         if shapes.get(name) != given.get(name):
@@ -69,13 +71,14 @@ def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
     if datapath.c is not None and vectors.c is not None:
         accumulator = read_operands(formats.get(datapath.c), vectors.c, datapath.operand_c, rule)
     scales = _scales(datapath, vectors, rule)
+    random = RandomBits.of(datapath, vectors)
     root: Encode = datapath.tree.to  # type: ignore[union-attr, assignment]
     codes = rule.start_codes(
         formats.get(datapath.c) if datapath.c else None, _conditioned_c(datapath, vectors), vectors.size
     )
     factors = (a, b) if datapath.product.split is None else parts_of(a, b, datapath.product.split, rule)
     for index, products in enumerate(datapath.products):
-        step = _step(datapath, rule, products, factors, scales, accumulator, trace)
+        step = _step(datapath, rule, products, factors, scales, accumulator, random, trace)
         if trace is not None:
             trace.step = index
             trace.record(
@@ -85,7 +88,7 @@ def _evaluate(datapath: Datapath, vectors: Batch, trace: Trace | None) -> Bits:
         accumulator = run(datapath.tree, step, root)
         if rule.by_cause:
             codes = _settled(step, codes)
-    done = encode(accumulator, datapath.result or Encode(format=datapath.d), rule)
+    done = encode(accumulator, datapath.result or Encode(format=datapath.d), rule, random)
     code = done.bits.astype(np.uint64)
     nan = done.numbers.nan
     if rule.by_cause:  # a NaN that the last conversion makes is none of the steps'
@@ -125,6 +128,7 @@ def _step(
     factors: tuple[Numbers, Numbers],
     scales: tuple[Numbers, ...],
     accumulator: Numbers,
+    random: RandomBits | None,
     trace: Trace | None,
 ) -> Step:
     """The products of these numbers, formed."""
@@ -133,8 +137,8 @@ def _step(
     if datapath.scale is not None and datapath.scale.where == "product":
         size = datapath.scale.size
         per_lane = tuple(scale.take([lane // size for lane in numbers]) for scale in scales)
-    products = form_products(a, b, per_lane, datapath.product, rule)
-    return Step(datapath, rule, numbers, a, b, products, accumulator, scales, trace)
+    products = form_products(a, b, per_lane, datapath.product, rule, random)
+    return Step(datapath, rule, numbers, a, b, products, accumulator, scales, random, trace)
 
 
 def _operands(datapath: Datapath, vectors: Batch) -> dict[str, tuple[Format, Bits]]:

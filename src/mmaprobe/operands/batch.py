@@ -15,6 +15,8 @@ from mmaprobe.errors import UsageError
 from mmaprobe.operands.resident import Resident
 
 Bits = NDArray[np.unsignedinteger[Any]]
+PER_RESULT = ("c", "random")
+"""Operands of one item a result: shaped as D."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +24,7 @@ class Batch:
     """Operands as bit patterns.
 
     Either tiles, of ``Instruction.shapes``, or separate vectors: a (n, K or K/2), b (n, K), c (n,),
-    scale_* (n, K/S), metadata (n, K/chunk).
+    scale_* (n, K/S), metadata (n, K/chunk), random (n,).
     """
 
     a: Bits
@@ -31,6 +33,7 @@ class Batch:
     scale_a: Bits | None = None
     scale_b: Bits | None = None
     metadata: Bits | None = None
+    random: Bits | None = None
 
     @property
     def size(self) -> int:
@@ -64,13 +67,14 @@ class Witness:
     scale_b: tuple[int, ...] = ()
     metadata: tuple[int, ...] = ()
     note: str = ""
+    random: int | None = None
 
     @classmethod
     def of(cls, vector: Batch, d: int, note: str = "") -> Witness:
         """The witness of a batch of one vector and the answer to it."""
         lists = {name: tuple(int(code) for code in value.reshape(-1)) for name, value in vector.items()}
-        c = lists.pop("c", None)
-        return cls(c=None if c is None else c[0], d=int(d), note=note, **lists)
+        single = {name: codes[0] for name in PER_RESULT if (codes := lists.pop(name, None))}
+        return cls(**{"c": None} | single, d=int(d), note=note, **lists)  # type: ignore[arg-type]
 
 
 def check_batch(instruction: Instruction, batch: Batch) -> Batch:
@@ -86,7 +90,7 @@ def check_batch(instruction: Instruction, batch: Batch) -> Batch:
 def vector_shapes(instruction: Instruction, count: int) -> dict[str, tuple[int, ...]]:
     """Shape of each operand of ``count`` separate vectors; absent operands are left out."""
     rows = {name: shape[-2:] for name, shape in instruction.shapes(1).items()}
-    lengths = {name: () if name == "c" else shape[-2:-1] if name in ("b", "scale_b") else shape[-1:]
+    lengths = {name: () if name in PER_RESULT else shape[-2:-1] if name in ("b", "scale_b") else shape[-1:]
                for name, shape in rows.items()}  # fmt: skip
     return {name: (count, *length) for name, length in lengths.items()}
 

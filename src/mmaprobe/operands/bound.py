@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,15 @@ class BoundInstruction:
     resident: tuple[int, ...] = field(default=(), kw_only=True)
 
     def __call__(
-        self, A: Any, B: Any, C: Any = None, *, scale_a: Any = None, scale_b: Any = None, metadata: Any = None
-    ) -> Any:
+        self, A: Any, B: Any, C: Any = None, *, scale_a: Any = None, scale_b: Any = None, metadata: Any = None,
+        random: Any = None,
+    ) -> Any:  # fmt: skip
         """D = A B + C as the unit computes it.
 
         Shapes: A (batch, M, K), B (batch, K, N), C and D (batch, M, N),
         scale_a (batch, M, K/S), scale_b (batch, K/S, N); sparse A
-        (batch, M, K/2) with metadata (batch, M, K/chunk); an axis of MFMA
+        (batch, M, K/2) with metadata (batch, M, K/chunk); random, an integer a
+        result where the unit rounds by such bits, as D; an axis of MFMA
         blocks after the batch where the instruction has several.  A single
         tile comes without the batch axis and gives one without.
 
@@ -48,7 +50,7 @@ class BoundInstruction:
         of exactly the operand's format; the result is of the caller's kind.
         Raises ValueError naming the operand, what it must be and what came.
         """
-        given, typed = self._operands(self.resident, A, B, C, scale_a, scale_b, metadata)
+        given, typed = self._operands(self.resident, A, B, C, scale_a, scale_b, metadata, random)
         single = given["a"].ndim == len(self.instruction.shapes(1)["a"]) - 1
         if single:
             given = {name: value[None] for name, value in given.items()}
@@ -59,15 +61,16 @@ class BoundInstruction:
         return from_bits(d[0] if single else d, get(self.instruction.d), typed, A)
 
     def dot(
-        self, a: Any, b: Any, c: Any = None, *, scale_a: Any = None, scale_b: Any = None, metadata: Any = None
-    ) -> Any:
+        self, a: Any, b: Any, c: Any = None, *, scale_a: Any = None, scale_b: Any = None, metadata: Any = None,
+        random: Any = None,
+    ) -> Any:  # fmt: skip
         """d = a . b + c as the unit computes it, on single vectors.
 
         Shapes: a (..., K, or K/2 where sparse), b (..., K), c and d (...),
-        scale_* (..., K/S), metadata (..., K/chunk); leading axes broadcast.
+        scale_* (..., K/S), metadata (..., K/chunk), random (...); leading axes broadcast.
         Kinds and errors are those of a call.
         """
-        given, typed = self._operands((), a, b, c, scale_a, scale_b, metadata)
+        given, typed = self._operands((), a, b, c, scale_a, scale_b, metadata, random)
         vectors, lead = self._flatten(_batch(given))
         d = self.run_vectors(check_vectors(self.instruction, vectors))
         return from_bits(d.reshape(lead), get(self.instruction.d), typed, a)
@@ -75,7 +78,7 @@ class BoundInstruction:
     def _operands(self, kinds: tuple[int, ...], *operands: Any) -> tuple[dict[str, Bits | Resident], bool]:
         """The operands that came, as bit patterns, and whether any of them came in its own type."""
         taken = self.instruction.formats() | {"metadata": get("u8")}
-        named = dict(zip(("a", "b", "c", "scale_a", "scale_b", "metadata"), operands, strict=True))
+        named = dict(zip((each.name for each in fields(Batch)), operands, strict=True))
         typed = False
         bits: dict[str, Bits | Resident] = {}
         for name, value in named.items():

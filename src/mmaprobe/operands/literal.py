@@ -22,7 +22,7 @@ _HEXFLOAT = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)[pP]([+-]?\d
 
 
 def parse_vector(instruction: Instruction, words: Sequence[str]) -> Batch:
-    """One vector (a batch of one) from a word an operand, in the order a b c scale_a scale_b metadata.
+    """One vector (a batch of one) from a word an operand, in the order a b c scale_a scale_b metadata random.
 
     A word holds the lanes from lane 0, separated by commas; ``x*n`` repeats
     one, and lanes that are not given are +0 (metadata: the lowest legal item).  Every item as a word of its own

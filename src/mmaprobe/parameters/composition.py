@@ -72,7 +72,8 @@ def _composable(datapath: Datapath, way: Lowering, last: Datapath) -> None:
     _require({way.convert} == {datapath.a, datapath.b}, way, f"operands become {way.convert}, not what it takes")
     plain = datapath.result is None and datapath.special.nan == "canonical" and datapath.product == Product()
     policies = {datapath.operand_a, datapath.operand_b, datapath.operand_c}
-    _require(plain and policies == {Operand()} and datapath.scale is None, way, "its own operand rules do not compose")
+    alone = datapath.scale is None and datapath.random is None
+    _require(plain and policies == {Operand()} and alone, way, "its own operand rules do not compose")
     _require((datapath.d, datapath.special) == (last.d, last.special), way, "its results are not those of the others")
 
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args
 
 from mmaprobe import formats
+from mmaprobe.catalog.instruction import RANDOM_FORMATS
 from mmaprobe.catalog.lanes import MOST_LANES
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.parameters import checks
@@ -40,6 +41,8 @@ MOST_COLUMNS = 106
 """Columns of the partial products of two f64."""
 MOST_PARTS = 4
 """Parts of an operand at most: three of bf16 hold an f32."""
+MOST_RANDOM = 32
+"""Random bits that a rounding takes at most: the operand is an integer of at most so many."""
 PART_ROUNDINGS = ("RZ", "RNE", "RNO", "RNA", "RNZ", "RNU", "RND")
 """What may round a part: what it leaves is no larger than what it is a part of, so that it needs no more bits."""
 
@@ -106,7 +109,10 @@ class Encode:
     the flush: before or after rounding (with unbounded exponent), or as ``encoded``.  ``zero`` is
     the sign of an exact zero sum: ``positive`` or ``ieee``.  ``underflow`` is the
     sign of a zero that a nonzero value was rounded or flushed to: ``signed``
-    or ``positive``.
+    or ``positive``.  ``random_bits`` = w above 0 is stochastic rounding by bits that the instruction is handed
+    (``Datapath.random``): with R the w ``lowest`` or ``highest`` of them, u the place to which x is rounded and f the
+    part of |x|/u behind the point, x becomes the next multiple of u away from zero where
+    floor(f 2**w) + R >= 2**w, before ``rounding`` (RZ, of a unit that adds the bits and truncates).
     """
 
     format: str = field(default="f32", metadata=says("format"))
@@ -125,6 +131,10 @@ class Encode:
         default="signed", metadata=says("sign of an underflow", "word", "float", ends=True)
     )
     first: tuple[int, str] | None = field(default=None, metadata=says("first cut", "first"))
+    random_bits: int = field(default=0, metadata=says("random bits added below the last place", "drawn"))
+    random_from: Literal["lowest", "highest"] = field(
+        default="lowest", metadata=says("which bits of the random operand", "word", "drawn")
+    )
 
     def __post_init__(self) -> None:
         fmt = checks.result_format("format", self.format)
@@ -133,6 +143,7 @@ class Encode:
             raise UsageError(
                 f"overflow is wrap, which only integers do, not {fmt.name}; it must be one of {', '.join(OVERFLOWS)}"
             )
+        checks.whole("random_bits", self.random_bits, 0, MOST_RANDOM)
         if self.first is not None:
             self._check_first(fmt)
 
@@ -480,6 +491,7 @@ class Datapath:
         default=None, metadata=says("the last conversion", place="the last conversion")
     )  # after the last step
     special: Special = field(default=Special(), metadata=says("NaN results", place="NaN results"))
+    random: str | None = field(default=None, metadata=says("format of the random bits"))
 
     def __post_init__(self) -> None:
         _check_operands(self)
@@ -487,6 +499,7 @@ class Datapath:
         _check_tree(self)
         _check_scale(self)
         _check_special(self)
+        _check_random(self)
 
     @property
     def root(self) -> Encode:
@@ -496,6 +509,12 @@ class Datapath:
     @property
     def step_length(self) -> int:
         return self.step or self.k
+
+    @property
+    def drawn(self) -> int:
+        """The most random bits that a rounding takes."""
+        nodes = (getattr(node, "to", None) for node in walk(self.tree))
+        return max(to.random_bits for to in (*nodes, self.product.to, self.result) if to is not None)
 
     @property
     def steps(self) -> tuple[tuple[int, ...], ...]:
@@ -679,6 +698,17 @@ def _check_special(path: Datapath) -> None:
             raise UsageError(f"priority names {brief(name)}; under {rule.nan} it may name {legal}")
     if len(set(rule.priority)) != len(rule.priority):
         raise UsageError("priority names an operand twice")
+
+
+def _check_random(path: Datapath) -> None:
+    """No rounding takes more random bits than there are."""
+    held = 0
+    if path.random is not None:
+        checks.one_of("random", path.random, RANDOM_FORMATS)
+        held = formats.get(path.random).bits
+    if path.drawn > held:
+        there = f"{path.random} holds {held}" if path.random else "the datapath has no operand of random bits: random"
+        raise UsageError(f"random_bits is {path.drawn}; {there}")
 
 
 @cache

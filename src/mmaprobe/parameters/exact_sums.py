@@ -39,7 +39,8 @@ def compose_exact(datapath: Datapath, way: Lowering, made: Instruction) -> Datap
     _require(way.count * datapath.k >= made.selected, way, f"{way.count} of {datapath.k} lanes are too few")
     limit = Encode(made.d, overflow="largest" if made.saturates else "wrap")
     tree = Exact((Accumulator(), Products(tuple(range(made.selected)))), limit)
-    return Datapath(made.a, made.b, made.c, made.d, made.selected, tree, product=Product(multiply=made.multiply))
+    product = Product(multiply=made.multiply)
+    return Datapath(made.a, made.b, made.c, made.d, made.selected, tree, product=product, random=made.random)
 
 
 def _holds(wide: str, narrow: str) -> bool:

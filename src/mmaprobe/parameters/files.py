@@ -16,7 +16,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.outside import read_tables
 from mmaprobe.catalog.toml import read_toml, text_of
 from mmaprobe.errors import UsageError, brief, near
-from mmaprobe.operands.batch import Witness
+from mmaprobe.operands.batch import PER_RESULT, Witness
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.expand_axes import expand
 from mmaprobe.parameters.table import Table, from_table, to_table
@@ -261,6 +261,8 @@ def _witness_table(datapath: Datapath, witness: Witness) -> Table:
     names = {"a": datapath.a, "b": datapath.b, "c": datapath.c, "d": datapath.d}
     if datapath.scale:
         names |= {"scale_a": datapath.scale.format, "scale_b": datapath.scale.format}
+    if datapath.random:
+        names["random"] = datapath.random
     table: Table = {}
     for role, value in vars(witness).items():
         if role == "note" or value is None or value == ():
@@ -273,5 +275,5 @@ def _witness_table(datapath: Datapath, witness: Witness) -> Table:
 def _read_witness(table: Table) -> Witness:
     codes: dict[str, Any] = {key: tuple(int(word, 16) for word in text.split()) for key, text in table.items()
                              if key != "note"}  # fmt: skip
-    codes |= {key: codes[key][0] for key in ("c", "d") if key in codes}
+    codes |= {key: codes[key][0] for key in (*PER_RESULT, "d") if key in codes}
     return Witness(**{"c": None, **codes}, note=table.get("note", ""))

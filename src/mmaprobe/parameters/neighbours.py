@@ -34,7 +34,8 @@ def neighbours(datapath: Datapath) -> tuple[Neighbour, ...]:
     each other choice where it can matter in the formats; the NaN code changes
     sign, a payload bit, or becomes the format's plain one; a label that is shown elsewhere moves by one, or not
     at all, and a sum that complements does not; operands in parts are whole, or have other parts; steps halve and
-    double; lanes, steps and operands change places.
+    double; lanes, steps and operands change places; a rounding takes a random bit more or less, none, or where it
+    takes none as many as others.
     """
     found: dict[Datapath, Neighbour] = {}
     for field, value in _changes(datapath):
@@ -181,6 +182,11 @@ def _propagates(holder: Table, datapath: Datapath) -> bool:
     return holder["nan"] != "canonical" and formats.get(datapath.d).is_float
 
 
+def held_bits(datapath: Datapath) -> int:
+    """Bits of the random operand: where a rounding takes all of them, they are its lowest and its highest."""
+    return 0 if datapath.random is None else formats.get(datapath.random).bits
+
+
 def _chooses(holder: Table, datapath: Datapath) -> bool:
     """Where one NaN payload of several is chosen by an order."""
     return holder["nan"] in ("global", "local") and formats.get(datapath.d).is_float
@@ -197,6 +203,7 @@ _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "causes": lambda holder, datapath: bool(holder["nan"] == "cause"),
     "looked": lambda holder, datapath: bool(holder["looks"]),
     "carried": lambda holder, datapath: holder["carry_bits"] != "none" and bool(holder["cut"]),
+    "drawn": lambda holder, datapath: 0 < holder["random_bits"] < held_bits(datapath),
 }
 
 
@@ -308,6 +315,14 @@ def _pairs(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield " ".join((*pairs[:i], pairs[i + 1], pairs[i], *pairs[i + 2 :]))
 
 
+def _drawn(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+    """One random bit more, one less, none; where none is taken of those that there are, as many as elsewhere."""
+    if value:
+        yield from (str(other) for other in dict.fromkeys((value - 1, value + 1, 0)))
+    elif datapath.random is not None:
+        yield str(datapath.drawn or held_bits(datapath))
+
+
 _RULES: dict[Kind, Rule] = {
     "number": _by_one,
     "fraction_bits": _fraction_bits,
@@ -323,5 +338,6 @@ _RULES: dict[Kind, Rule] = {
     "offset": _offset,
     "rare": _rare,
     "pairs": _pairs,
+    "drawn": _drawn,
 }
 """By kind of field: its other values."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
+from mmaprobe.devices.no_random_bits import NoRandomBits
 from mmaprobe.devices.plain_signs import PlainSigns
 from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.evidence.records import Finding, Witness
@@ -34,7 +35,8 @@ def probe(
     beyond the ones before it, so that their sums are what was run (``bench``).
     A device that gives two answers to one vector, or a wrong one to a sum that
     every dot product gets right, is ``contradictory`` in every question.  An instruction whose modifiers negate
-    operands is asked with their signs flipped (``PlainSigns``), and answers as the one that does not.
+    operands is asked with their signs flipped (``PlainSigns``), one that takes random bits with none of them set
+    (``NoRandomBits``), and answers as the one that does not.
     UsageError for an unknown question, NotHereError where the device does not
     run the instruction.
     """
@@ -42,10 +44,10 @@ def probe(
     support = device.supports(instruction)
     if not support:
         raise NotHereError(f"{instruction.id} on {device.name}: {support.reason}")
-    view = PlainSigns.of(device, instruction)
+    view = PlainSigns.of(device, instruction) or NoRandomBits.of(device, instruction)
     if view is None:
         return probe_on(Bench(device, instruction, seed), names)
-    return with_witnesses(probe_on(Bench(view, view.plain, seed), names), view.witness)
+    return with_witnesses(probe(view, view.plain, names, seed), view.witness)
 
 
 def with_witnesses(findings: Mapping[str, Finding], change: Callable[[Witness], Witness]) -> dict[str, Finding]:

@@ -15,6 +15,8 @@ def vector_text(vector: Witness) -> str:
     for name in ("scale_a", "scale_b", "metadata"):
         if getattr(vector, name):
             parts.append(f"{name}={_codes(getattr(vector, name))}")
+    if vector.random is not None:
+        parts.append(f"random={vector.random:#x}")
     return " ".join(parts)
 
 

@@ -39,7 +39,7 @@ class Equality:
         answers."""
         made = instruction
         formats_of = (made.a, made.b, made.c, made.d, made.k, made.chunk, made.scale, made.scale_size)
-        key = (*formats_of, made.modifiers, made.unordered, sorts, datapath)
+        key = (*formats_of, made.random, made.modifiers, made.unordered, sorts, datapath)
         if key not in self._kept:
             vectors = self._vectors(made, datapath)
             self._kept[key] = vectors, computed(made, datapath, vectors, sorts)

@@ -62,7 +62,7 @@ def compare_datapaths(old: Datapath, new: Datapath) -> ComparedDatapaths:
 
 def _operands(path: Datapath) -> tuple[object, ...]:
     scale = (path.scale.format, path.scale.size) if path.scale else None
-    return path.a, path.b, path.c, path.d, path.k, path.product.multiply, scale
+    return path.a, path.b, path.c, path.d, path.k, path.product.multiply, scale, path.random
 
 
 def _instruction(path: Datapath) -> Instruction:
@@ -70,5 +70,5 @@ def _instruction(path: Datapath) -> Instruction:
     scale = (path.scale.format, path.scale.size) if path.scale else (None, 0)
     return Instruction(
         "primitive", "primitive", "primitive", 1, 1, path.k, path.a, path.b, path.c, path.d,
-        scale=scale[0], scale_size=scale[1], multiply=path.product.multiply,
+        scale=scale[0], scale_size=scale[1], multiply=path.product.multiply, random=path.random,
     )  # fmt: skip

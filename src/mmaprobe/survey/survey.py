@@ -246,10 +246,10 @@ def _asked(row: SurveyRow, vectors: Batch) -> SurveyRow:
 
 
 def _fits(instruction: Instruction, datapath: Datapath | None) -> bool:
-    """Whether a datapath takes the instruction's operands: formats, lanes, scales."""
+    """Whether a datapath takes the instruction's operands: formats, lanes, scales, random bits."""
     if datapath is None:
         return False
     scale = (datapath.scale.format, datapath.scale.size) if datapath.scale else (None, 0)
     made = dense_form(instruction)
-    own = (made.a, made.b, made.c, made.d, made.k, made.scale, made.scale_size)
-    return own == (datapath.a, datapath.b, datapath.c, datapath.d, datapath.k, *scale)
+    own = (made.a, made.b, made.c, made.d, made.k, made.scale, made.scale_size, made.random)
+    return own == (datapath.a, datapath.b, datapath.c, datapath.d, datapath.k, *scale, datapath.random)

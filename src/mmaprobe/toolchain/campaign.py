@@ -25,7 +25,8 @@ ARRAYS = 160
 
 def takes(instruction: Instruction) -> bool:
     """Whether there is a campaign for an instruction's family and shape."""
-    return family_of(instruction) is not None and instruction.m % 2 == instruction.n % 2 == 0
+    even = instruction.m % 2 == instruction.n % 2 == 0
+    return even and instruction.random is None and family_of(instruction) is not None
 
 
 def campaign_source(

@@ -72,11 +72,11 @@ def isa() -> str:
 def pipeline(dut: Device, ref: Device, instruction: Instruction) -> Pipeline | None:
     """The native path between two devices; None where there is none.
 
-    At least one of the two is a model of a dense instruction whose modifiers
-    leave its operands alone, and the engine takes its datapath.  Beside another
+    At least one of the two is a model of a dense instruction without random
+    bits whose modifiers leave its operands alone, and the engine takes its datapath.  Beside another
     device it must have a kernel: the interpreter gains nothing.
     """
-    if instruction.chunk or changes_batch(instruction) or instruction.k > MOST_LANES:
+    if instruction.chunk or instruction.random or changes_batch(instruction) or instruction.k > MOST_LANES:
         return None
     paths = [datapath_of(device, instruction) for device in (dut, ref)]
     known = [program(path) for path in paths if path is not None]

@@ -57,12 +57,18 @@ def _simpler(instruction: Instruction, vector: Batch) -> Iterator[tuple[int, Bat
         flat = value.reshape(-1)
         for position in np.flatnonzero(flat).tolist():
             code = int(flat[position])
-            for simple in _simpler_codes(fmt, code):
+            for simple in _simpler_codes(fmt, code) | (_fewer_bits(code) if name == "random" else set()):
                 gain = _weight(fmt, simple) - _weight(fmt, code)
                 if gain < 0:
                     changed = flat.copy()
                     changed[position] = simple
                     yield gain, Batch(**{**dict(vector.items()), name: changed.reshape(value.shape)})
+
+
+def _fewer_bits(code: int) -> set[int]:
+    """Random bits without one of them, or one alone."""
+    ones = [1 << i for i in range(code.bit_length()) if code >> i & 1]
+    return {code ^ one for one in ones} | set(ones)
 
 
 def _fewer_lanes(instruction: Instruction, vector: Batch) -> Iterator[tuple[int, Batch]]:

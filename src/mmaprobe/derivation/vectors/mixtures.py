@@ -15,6 +15,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.vectors.plain import Ints, code, safe_vectors, split, unit
 from mmaprobe.generators import families_for, generate
 from mmaprobe.generators.families import CIRCUIT_FAMILIES
+from mmaprobe.generators.random_bits import with_random_bits
 from mmaprobe.operands.batch import Batch, Bits, join
 
 
@@ -140,7 +141,7 @@ def edge_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     for role in ("scale_a", "scale_b"):
         if instruction.scale is not None:
             operands[role] = np.full((count, k // instruction.scale_size), unit(instruction.scale))
-    return Batch(**operands)
+    return with_random_bits(instruction, Batch(**operands), seed)
 
 
 def cancelled_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
@@ -175,7 +176,7 @@ def cancelled_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     for role in ("scale_a", "scale_b"):
         if instruction.scale is not None:
             operands[role] = np.full((count, k // instruction.scale_size), unit(instruction.scale))
-    return Batch(**operands)
+    return with_random_bits(instruction, Batch(**operands), seed)
 
 
 def _signed(code: Bits, fmt: formats.Format, negative: NDArray[np.bool_], plain: bool) -> Bits:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.generators.random_bits import with_random_bits
 from mmaprobe.operands.batch import Batch, Bits
 
 Ints = NDArray[np.int64]
@@ -26,7 +27,7 @@ def safe_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     largest, the rest is spread; significands are random, sparse or full.
     """
     rng = np.random.default_rng([seed, instruction.k])
-    return _plain(rng, instruction, count, instruction.k)
+    return with_random_bits(instruction, _plain(rng, instruction, count, instruction.k), seed)
 
 
 def zeroed_vectors(instruction: Instruction, seed: int, count: int) -> Batch:

@@ -17,7 +17,8 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.vectors import rival_crowds as many
 from mmaprobe.derivation.vectors import rival_shapes as few
 from mmaprobe.derivation.vectors.rival_terms import Ints, Terms, places_of
-from mmaprobe.operands.batch import Batch
+from mmaprobe.generators.random_bits import with_random_bits
+from mmaprobe.operands.batch import Batch, join
 from mmaprobe.parameters.datapath import Datapath
 
 MORE = {"tails": 3, "alone": 2, "raised": 3}
@@ -38,7 +39,7 @@ SHAPES: dict[str, Shape] = {
 
 def can_attack(instruction: Instruction) -> bool:
     """Whether there are such vectors for an instruction: floats, dense."""
-    return all(fmt.is_float for fmt in instruction.formats().values()) and not instruction.chunk
+    return all(f.is_float for name, f in instruction.formats().items() if name != "random") and not instruction.chunk
 
 
 def attack_vectors(
@@ -57,7 +58,7 @@ def attack_vectors(
     each = {shape: MORE.get(shape, 1) * -(-count // len(shapes)) for shape in shapes}
     each |= {"sums": Terms.spare(instruction) * each["sums"]} if sums else {}
     made = [_made(Terms(instruction, places, rng, number, datapath.steps), shape) for shape, number in each.items()]
-    return Batch(**{name: np.concatenate([getattr(b, name) for b in made]) for name, _ in made[0].items()})
+    return with_random_bits(instruction, join(made), seed)
 
 
 def _made(terms: Terms, shape: str) -> Batch:

@@ -34,6 +34,7 @@ from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernel_cache import kernel_of
+from mmaprobe.toolchain.render import NO_RANDOM_BITS
 from mmaprobe.toolchain.source import Source
 
 KNOWN_ITEMS = 37
@@ -137,7 +138,7 @@ class GpuDevice:
             lookup.lowering(instruction, self.architecture)
         except UsageError as error:
             return Support(False, f"this GPU lacks it: {error}")
-        reason = self.layouts.reason(instruction)
+        reason = NO_RANDOM_BITS if instruction.random else self.layouts.reason(instruction)
         return Support(not reason, reason)
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:

@@ -155,6 +155,8 @@ def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str)
         code = _code(vector.c[0], width) if accumulator == "c" and vector.c is not None else ""
         blank = [""] * (3 if scaled else 2)
         table.add_row(accumulator, code, shown(c, (0,), decimal), *blank, "", _label(c, c.label, (0,)))
+    if datapath.random is not None and vector.random is not None:
+        table.add_row("r", _code(vector.random[0], formats.get(datapath.random).container_bits))
     return table
 
 

@@ -76,7 +76,8 @@ def _witnesses(entry: Entry) -> Iterator[str]:
 
 def _vector(path: Datapath, witness: Witness) -> str:
     scale = path.scale.format if path.scale else None
-    named = {"a": path.a, "b": path.b, "c": path.c, "scale_a": scale, "scale_b": scale, "d": path.d}
+    named = {"a": path.a, "b": path.b, "c": path.c, "scale_a": scale, "scale_b": scale}
+    named |= {"random": path.random, "d": path.d}
     parts = []
     for name, fmt in named.items():
         codes = getattr(witness, name)

@@ -77,11 +77,17 @@ def encoding(to: Encode) -> str:
     """``f32 RZ``, with what is out of the ordinary."""
     rounding = to.rounding if formats.get(to.format).is_float else ""
     parts = [to.format, f"first {to.first[0]} bits {to.first[1]}, then" if to.first else "", rounding]
+    parts += [f"+ {drawn(to)}"] if to.random_bits else []
     if to.overflow == "largest" or not formats.get(to.format).is_float:
         parts.append(overflow(to))
     if to.subnormals != "keep":
         parts.append("flushed")
     return " ".join(part for part in parts if part)
+
+
+def drawn(to: Encode) -> str:
+    """Which random bits a rounding takes."""
+    return f"{to.random_bits} {value_in_words(to, 'random_from')} {'bits' if to.random_bits > 1 else 'bit'} of r"
 
 
 def overflow(to: Encode) -> str:
@@ -150,4 +156,5 @@ def headline(datapath: Datapath) -> str:
     scale = f", {datapath.scale.format} scales every {datapath.scale.size} lanes" if datapath.scale else ""
     steps = len(datapath.steps)
     many = f", {steps} steps of {datapath.step_length} lanes" if steps > 1 else ""
-    return f"{a} · {b}{c} → {datapath.d}, K = {datapath.k}{scale}{many}"
+    random = f", r in {datapath.random}" if datapath.random else ""
+    return f"{a} · {b}{c} → {datapath.d}, K = {datapath.k}{scale}{random}{many}"

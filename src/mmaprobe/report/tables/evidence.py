@@ -264,7 +264,8 @@ def _check_witness(made: Instruction, witness: Witness, name: str) -> int:
     """1; UsageError where a witness has not the lanes or the codes of its instruction."""
     k = made.k
     lanes = {"a": made.selected, "b": k, "scale_a": k // made.scale_size if made.scale else 0,
-             "metadata": k // made.chunk if made.chunk else 0, "c": int(made.c is not None), "d": 1}  # fmt: skip
+             "metadata": k // made.chunk if made.chunk else 0, "c": int(made.c is not None),
+             "random": int(made.random is not None), "d": 1}  # fmt: skip
     lanes["scale_b"] = lanes["scale_a"]
     limits = {role: fmt.code_limit for role, fmt in made.formats().items()}
     for role, count in lanes.items():

@@ -66,7 +66,7 @@ class FormFilter:
 
 
 def _formats(row: FormRow) -> list[str]:
-    return [row[name] for name in ("a", "b", "c", "d", "scale") if row[name]]
+    return [row[name] for name in ("a", "b", "c", "d", "scale", "random") if row[name]]
 
 
 def form_rows(architecture: str, chosen: FormFilter) -> list[FormRow]:
@@ -96,6 +96,7 @@ def _row(form: Form, architecture: str) -> FormRow:
     return {
         "instruction": wording.text(form), "first": made.id, "family": made.family, "shape": wording.shape(form),
         "m": made.m, "n": made.n, "k": made.k, "a": made.a, "b": made.b, "c": made.c, "d": made.d, "scale": made.scale,
+        "random": made.random,
         "formats": f"{made.a} {made.b} {made.c or '-'} -> {made.d}", "options": list(wording.options(form)),
         "lowering": " + ".join(form.way.primitives) or form.way.note, "kind": form.way.kind, "basis": basis,
         "datapath": f"composed of {basis}" if form.way.kind == "emulated" and basis != NO_MODEL else basis,
