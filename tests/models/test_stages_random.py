@@ -182,9 +182,10 @@ def test_random_bits_that_nothing_takes_change_nothing() -> None:
 
 
 def test_widths_that_hold_the_sum_hold_the_bits_below_its_last_place() -> None:
-    """A sum of two f64 far apart, of which 32 bits below the last place count: 64 bits would gather them."""
+    """An f64 and a product of two f32 far below it, of which 32 bits below the last place count: 64 bits would gather
+    them."""
     to = Encode("f64", "RZ", random_bits=32)
-    path = Datapath("f64", "f64", "f64", "f64", 1, Fma(Accumulator(), (0,), to), random="u32")
+    path = Datapath("f32", "f32", "f64", "f64", 1, Fma(Accumulator(), (0,), to), random="u32")
     path = replace(path, special=Special(code=0x7FF8 << 48))
     some = vectors(path, 5, 4000)
     d = stages.evaluate(path, some)
