@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 
 DAY = 86_400
 """Seconds."""
+LONE = 3
+"""Of the long tests without parameters one in so many is left where of the parameters of others one in any is."""
 
 os.environ.setdefault("MMAPROBE_SEED", "0")
 
@@ -34,7 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--equipped", default="", metavar="NAMES", help=f"fail, instead of skipping, where one of these lacks: {known}"
     )
     group.addoption(
-        "--one-in", type=int, default=1, metavar="N", help="of a test's long parameters one in so many, others each day"
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of a test's long parameters one in so many, of other long tests a third; others each day",
     )
     group.addoption(
         "--turn", type=int, default=int(time.time()) // DAY, metavar="N", help="which of them (the number of the day)"
@@ -71,7 +77,8 @@ def spread(count: int, kept: int) -> set[int]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long; of these ``--one-in`` N is left."""
+    """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long; of these ``--one-in`` N is left, and
+    with any N above 1 one in ``LONE`` of the long tests that have none."""
     for group in by_test(
         item for item in items if item.get_closest_marker("sampled") and not item.get_closest_marker("long")
     ):
@@ -82,8 +89,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if number not in kept:
                 item.add_marker(pytest.mark.long)
     every, turn = config.getoption("--one-in"), config.getoption("--turn")
-    long = by_test(item for item in items if "[" in item.nodeid and item.get_closest_marker("long"))
-    out = {item for group in long for number, item in enumerate(group) if (number + turn) % every and len(group) > 1}
+    long = [item for item in items if item.get_closest_marker("long")]
+    some = by_test(item for item in long if "[" in item.nodeid)
+    out = {item for group in some for number, item in enumerate(group) if (number + turn) % every and len(group) > 1}
+    if every > 1:
+        lone = (item for item in long if "[" not in item.nodeid)
+        out |= {item for number, item in enumerate(lone) if (number + turn) % LONE}
     config.hook.pytest_deselected(items=[item for item in items if item in out])
     items[:] = [item for item in items if item not in out]
 
