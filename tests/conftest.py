@@ -77,8 +77,8 @@ def spread(count: int, kept: int) -> set[int]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long; of these ``--one-in`` N is left, and
-    with any N above 1 one in ``LONE`` of the long tests that have none."""
+    """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long; of these ``--one-in`` N is left,
+    and with any N above 1 one in ``LONE`` of the long tests that have none."""
     for group in by_test(
         item for item in items if item.get_closest_marker("sampled") and not item.get_closest_marker("long")
     ):

@@ -94,6 +94,7 @@ def test_every_form_without_a_datapath_is_in_one_group(script: ModuleType, unkno
     assert once(form for group in script.groups() for form in group.forms) == unknown
 
 
+@pytest.mark.long
 def test_every_open_layout_is_in_one_group(script: ModuleType, opened: dict[str, set[str]]) -> None:
     assert once(form for found in script.open_layouts() for form in found.forms) == opened
 

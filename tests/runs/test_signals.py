@@ -140,6 +140,7 @@ def test_by_steps_it_is_the_same(tmp_path: Path, stuck: Slow) -> None:
     assert (tmp_path / "e" / "summary.json").exists()
 
 
+@pytest.mark.long
 def test_by_steps_in_the_middle_of_a_validation(tmp_path: Path, slow: Slow) -> None:
     """The step is left, not the one call of it."""
     words = [

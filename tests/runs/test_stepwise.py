@@ -35,6 +35,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, list[str]]:
     return report, heard.steps
 
 
+@pytest.mark.long
 def test_everything_in_order(whole: tuple[Report, list[str]]) -> None:
     """Steps run in their order; every instruction is derived, equals what is shipped, and is validated."""
     report, slices = whole
@@ -65,6 +66,7 @@ def test_going_on_after_each_step(tmp_path: Path, whole: tuple[Report, list[str]
     assert Store.open(tmp_path / "e").finished
 
 
+@pytest.mark.long
 def test_a_short_budget_gives_every_step_its_turn(tmp_path: Path) -> None:
     """All steps have a slice before any has a second one; what is left is done when the run goes on."""
     heard = Heard()
