@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,23 @@ def test_what_was_held_against_nothing_derived_is_not_settled(tmp_path: Path) ->
     held = next(part for part in store.parts.values() if part.datapath is None)
     alone = Store.create(tmp_path / "alone", store.header)
     alone.save(held)
-    with pytest.raises(UsageError, match=r"is not settled \(nothing derived .*\); nothing is written"):
+    with pytest.raises(UsageError, match=r"is not settled \(nothing derived .+\); nothing is written"):
         parameter_file(alone)
+
+
+def test_what_agrees_with_the_shipped_file_is_not_derived(tmp_path: Path) -> None:
+    """A size that was held against the shipped model, its form not being derived yet, says nothing of that."""
+    store = Store.open(EVIDENCE / "sm_90a-13d5bab1442d")
+    every = store.parts.values()
+    held = next(part for part in every if part.datapath is None and part.instruction.startswith("wgmma"))
+    runs = [{**run, "ref": "model:sm_90a"} for run in held.validation["runs"]]
+    other = Store.create(tmp_path / "other", store.header)
+    for part in every:
+        if part.datapath is not None and part.instruction.startswith("wgmma"):
+            other.save(part)
+    other.save(replace(held, validation={**held.validation, "runs": runs}))
+    with pytest.raises(UsageError, match=rf"{held.instruction} is not settled \(nothing derived\); nothing is written"):
+        parameter_file(other)
 
 
 def _settled(part: Part) -> bool:

@@ -17,6 +17,7 @@ from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation.certificate import BEYOND, OTHERWISE, Certificate, Coverage
 from mmaprobe.derivation.deriving import Derivation
 from mmaprobe.derivation.primitive_view import bare_primitive
+from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import json_text
@@ -202,7 +203,8 @@ def _notes(certificate: Certificate) -> Iterable[tuple[str, str]]:
 
 def _is_held(part: Part) -> bool:
     """Whether a part's vectors were held against what another instruction was derived to compute, and all agreed."""
-    return part.datapath is None and part.status == "finished" and part.vectors > 0 and not part.mismatch_count
+    references = {run["ref"] for run in part.validation.get("runs", ())}
+    return part.datapath is None and part.status == "finished" and references == {DatapathDevice.name}
 
 
 def _recorded(store: Store, architecture: str, held: Collection[str]) -> Iterator[Derived]:
@@ -241,7 +243,8 @@ def _part_entry(
 def _datapath(store: Store, part: Part) -> Datapath:
     form = part.datapath or {}
     if part.status != "finished" or part.mismatch_count or not form.get("datapath"):
-        why = f"{part.mismatch_count} mismatches" if part.mismatch_count else form.get("reason") or "not finished"
+        why = f"{part.mismatch_count} mismatches" if part.mismatch_count else form.get("reason")
+        why = why or ("nothing derived" if part.status == "finished" else "not finished")
         raise UsageError(f"{store.path}: {part.instruction} is not settled ({why}); nothing is written")
     return from_table(form["datapath"], f"{store.path}: {part.instruction}")
 
