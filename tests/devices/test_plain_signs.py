@@ -46,7 +46,7 @@ def test_the_view_answers_as_the_instruction_that_negates_nothing(form: tuple[st
     vectors = batch(plain, 1)
     expected = run_vectors(view.device, plain, vectors)
     assert np.array_equal(run_vectors(view, view.plain, vectors), expected)
-    assert (run_vectors(view.device, view.signed, vectors) != expected).any()
+    assert (run_vectors(view.device, view.real, vectors) != expected).any()
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -71,7 +71,7 @@ def test_a_witness_is_a_vector_that_was_asked(form: tuple[str, str, str]) -> Non
         real = view.witness(witness)
         assert real != witness
         assert view.witness(real) == witness
-        assert run_vectors(view.device, view.signed, as_vectors(view.signed, [real])) == answer
+        assert run_vectors(view.device, view.real, as_vectors(view.real, [real])) == answer
     assert all(np.array_equal(value, getattr(vectors, name))
                for name, value in view.flipped(view.flipped(vectors, OF_VECTORS), OF_VECTORS).items())  # fmt: skip
 
@@ -101,13 +101,13 @@ def test_an_absolute_value_the_signs_of_integers_and_no_modifier_are_no_negation
 @pytest.mark.parametrize("form", FORMS[:2] + FORMS[3:], ids=str)
 def test_probes_answer_what_they_answer_of_the_instruction_that_adds(form: tuple[str, str, str]) -> None:
     view, plain = views(*form)
-    found, expected = probe(view.device, view.signed), probe(view.device, plain)
+    found, expected = probe(view.device, view.real), probe(view.device, plain)
     assert {name: (each.status, each.answer) for name, each in found.items()} == {
         name: (each.status, each.answer) for name, each in expected.items()
     }
     own = [finding for finding in found.values() if finding.question != "control_state"]  # those are of other states
     witnesses = [each for finding in own for each in finding.witnesses]
-    answers = run_vectors(view.device, view.signed, as_vectors(view.signed, witnesses))
+    answers = run_vectors(view.device, view.real, as_vectors(view.real, witnesses))
     assert answers.tolist() == [each.d for each in witnesses]
 
 

@@ -6,14 +6,15 @@ that subtracts is such a unit, and every vector can be asked, since flipping a s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.modifiers import operand_signs
-from mmaprobe.devices.base import Device, Support, run_tiles, run_vectors
-from mmaprobe.operands.batch import Batch, Bits, Witness, flipped
+from mmaprobe.devices.asked_as import AskedAs
+from mmaprobe.devices.base import Device
+from mmaprobe.operands.batch import Batch, Witness, flipped
 
 KEYS = ("neg", "neg_a", "neg_b", "neg_c", "neg_hi", "neg_lo")
 """Modifiers that negate an operand, where ``operand_signs`` says so."""
@@ -24,13 +25,10 @@ OF_TILES = OF_VECTORS | {"b": -2}
 
 
 @dataclass(frozen=True)
-class PlainSigns:
+class PlainSigns(AskedAs):
     """A device whose instruction, which negates operands, answers as the one under the same id that does not."""
 
-    device: Device
-    signed: Instruction
     signs: Mapping[str, tuple[str, str]]
-    concurrent: ClassVar[bool] = False
 
     @classmethod
     def of(cls, device: Device, instruction: Instruction) -> PlainSigns | None:
@@ -42,36 +40,21 @@ class PlainSigns:
     @property
     def plain(self) -> Instruction:
         """The instruction that it answers."""
-        return replace(self.signed, modifiers=tuple(pair for pair in self.signed.modifiers if pair[0] not in KEYS))
+        return replace(self.real, modifiers=tuple(pair for pair in self.real.modifiers if pair[0] not in KEYS))
 
-    @property
-    def name(self) -> str:
-        """The device's own name."""
-        return self.device.name
+    def asked(self, instruction: Instruction) -> Instruction:
+        """The instruction that negates, in this one's control state."""
+        taken = tuple(pair for pair in self.real.modifiers if pair[0] in KEYS)
+        modifiers = tuple(sorted({*instruction.modifiers, *taken}))
+        return replace(instruction, id=spell(instruction.opcode, modifiers), modifiers=modifiers)
 
-    def info(self) -> dict[str, str]:
-        """The device's own identity."""
-        return self.device.info()
-
-    def instructions(self) -> Sequence[Instruction]:
-        """The one instruction."""
-        return (self.plain,)
-
-    def supports(self, instruction: Instruction) -> Support:
-        """Whether the device runs what is asked instead."""
-        return self.device.supports(self._asked(instruction))
-
-    def run(self, instruction: Instruction, batch: Batch) -> Bits:
-        """D of tiles, in whatever control state the instruction is."""
-        return run_tiles(self.device, self._asked(instruction), self.flipped(batch, OF_TILES))
-
-    def run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
-        """d (n,) of separate vectors."""
-        return run_vectors(self.device, self._asked(instruction), self.flipped(vectors, OF_VECTORS))
+    def operands(self, batch: Batch, tiles: bool) -> Batch:
+        """The operands, their signs flipped."""
+        return self.flipped(batch, OF_TILES if tiles else OF_VECTORS)
 
     def flipped(self, batch: Batch, axes: Mapping[str, int]) -> Batch:
         """The operands as they are asked, or, of those that were asked, as the plain instruction has them."""
-        masks = {name: fmt.sign_mask for name, fmt in self.signed.formats().items()}
+        masks = {name: fmt.sign_mask for name, fmt in self.real.formats().items()}
         changes = {
             name: flipped(value, axes[name], self.signs[name], masks[name])
             for name, value in batch.items()
@@ -83,16 +66,10 @@ class PlainSigns:
         """A witness of either instruction as one of the other: the same answer to the vector that is asked."""
         codes = {}
         for name, pair in self.signs.items():
-            value, mask = getattr(witness, name), self.signed.formats()[name].sign_mask
+            value, mask = getattr(witness, name), self.real.formats()[name].sign_mask
             if value is not None:
                 codes[name] = _flipped(value, tuple(mask * (sign == "flip") for sign in pair))
         return replace(witness, **codes)
-
-    def _asked(self, instruction: Instruction) -> Instruction:
-        """The instruction that negates, in this one's control state."""
-        taken = tuple(pair for pair in self.signed.modifiers if pair[0] in KEYS)
-        modifiers = tuple(sorted({*instruction.modifiers, *taken}))
-        return replace(instruction, id=spell(instruction.opcode, modifiers), modifiers=modifiers)
 
 
 def _flipped(codes: Any, masks: tuple[int, ...]) -> Any:
