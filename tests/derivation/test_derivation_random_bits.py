@@ -103,7 +103,7 @@ def test_the_hypotheses_are_every_number_of_bits_from_either_end_at_some_roundin
     path = UNITS["both"].datapath
     every = list(hypotheses(map_encodes(path, lambda to: replace(to, random_bits=0)), "u8"))
     assert len(every) == len(set(every)) == 1 + 3 * 15  # of one, the other, or both roundings: 8 bits and 7 twice
-    assert every[0].drawn == 0
+    assert every[0].most_random_bits == 0
     assert {each.random for each in every} == {"u8"}
 
 

@@ -226,10 +226,10 @@ def _of_bits(
             closest=first.closest and drawing(first.closest),
             left=tuple(map(drawing, first.left)),
         )
-    return _drawn(device, instruction, seed, found, first.fresh, allowance, say)
+    return _with_random_bits(device, instruction, seed, found, first.fresh, allowance, say)
 
 
-def _drawn(
+def _with_random_bits(
     device: Device, instruction: Instruction, seed: int, found: Derivation, fresh: int, allowance: int, say: Say | None
 ) -> Derivation:
     """What was found without random bits, with those that its roundings take; ``fresh`` vectors hold it once more."""

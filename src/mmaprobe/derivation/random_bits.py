@@ -77,7 +77,7 @@ def settled(state: State, bases: Sequence[Datapath], fresh: int) -> Certificate 
         pool = _Pool(instruction, base)
         alive = eliminate(session.all, several(every, session.allowance), pool, seed=state.seed, patience=DRY)
         if len(alive):
-            found = DrawnSettlement(Search(state), every).run(state.choose(alive), fresh)
+            found = RandomBitsSettlement(Search(state), every).run(state.choose(alive), fresh)
             if not isinstance(found, Ended):
                 return found
     return Ended(WHOLE, min(hypotheses(bases[0], instruction.random), key=session.all.mismatches))
@@ -99,7 +99,7 @@ class _Pool:
         return join([made, near_carries(self.instruction, self.precisions, depth, seed, size)])
 
 
-class DrawnSettlement(Settlement):
+class RandomBitsSettlement(Settlement):
     """The settlement of a datapath that holds without random bits; where the device is otherwise with them, another of
     the hypotheses takes its place, or a neighbour that nothing refuted, and else it ends."""
 

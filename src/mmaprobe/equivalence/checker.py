@@ -44,7 +44,7 @@ def refute(datapath: Datapath, other: Datapath, argument: Argument) -> str:
     """Why an argument does not show that two datapaths are the same function; empty where it does."""
     if any(map(_is_rare, (datapath, other))):
         return "no rule reckons with sums of so many bits, limited shifts and stickies, truncated multipliers, or parts"
-    if (datapath.drawn or other.drawn) and argument.rule not in WHATEVER_IS_DRAWN:
+    if (datapath.most_random_bits or other.most_random_bits) and argument.rule not in WHATEVER_RANDOM_BITS:
         return f"{argument.rule} says nothing of roundings by random bits"
     if argument.rule in record_rules.IDENTITIES:
         holds = record_rules.IDENTITIES[argument.rule][0](datapath, other, argument.place)
@@ -239,7 +239,7 @@ RULES: dict[str, tuple[encode_rules.Rule, str, frozenset[str]]] = {
     "products stay finite": (_product_overflow, "no product reaches the bound", frozenset({"overflow_exponent"})),
 }  # fmt: skip
 """By name: the check, the sentence, and the fields that it speaks of."""
-WHATEVER_IS_DRAWN = frozenset((
+WHATEVER_RANDOM_BITS = frozenset((
     "nothing cut", "cuts alike", "zeros alike", "labels alike", "products stay finite", "sign hidden", "never rounds",
     "never tiny", "tiny is exact", "never vanishes", "never overflows", "first is exact", "no negative zero",
     "commutes", "label unread", "same overflow", "priority unread", "same sum", "one operation", "products fit",

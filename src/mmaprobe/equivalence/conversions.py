@@ -82,7 +82,7 @@ def rounded_alike(old: Datapath, new: Datapath) -> bool:
     if new != expected or not _contains(wide, d) or to.overflow == "wrap":
         return False
     span = trace(old, accumulator_span(old)).spans["tree.to"]
-    if old.drawn or new.drawn:  # twice: what passes is drawn for once
+    if old.most_random_bits or new.most_random_bits:  # twice: what passes is drawn for once
         return _passes(span, to, wide, d)
     return (
         _passes(span, to, wide, d)

@@ -568,18 +568,9 @@ class _Shape:
     def of(cls, path: Datapath, nodes: Sequence[Node]) -> _Shape:
         product = replace(path.product, to=_ANY if path.product.to else None)
         whole = (
-            path.a,
-            path.b,
-            path.c,
-            path.d,
-            path.k,
-            path.step,
-            path.order,
-            path.scale,
-            path.special,
-            path.random,
+            path.a, path.b, path.c, path.d, path.k, path.step, path.order, path.scale, path.special, path.random,
             product,
-        )
+        )  # fmt: skip
         operands = path.operand_a, path.operand_b, path.operand_c
         last = path.result is None, path.d == path.root.format
         return cls((whole, operands, last, *(_shape(node, path.product) for node in nodes)), path)

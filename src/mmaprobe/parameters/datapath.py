@@ -131,9 +131,9 @@ class Encode:
         default="signed", metadata=says("sign of an underflow", "word", "float", ends=True)
     )
     first: tuple[int, str] | None = field(default=None, metadata=says("first cut", "first"))
-    random_bits: int = field(default=0, metadata=says("random bits added below the last place", "drawn"))
+    random_bits: int = field(default=0, metadata=says("random bits added below the last place", "random_bits"))
     random_from: Literal["lowest", "highest"] = field(
-        default="lowest", metadata=says("which bits of the random operand", "word", "drawn")
+        default="lowest", metadata=says("which bits of the random operand", "word", "random_bits")
     )
 
     def __post_init__(self) -> None:
@@ -511,7 +511,7 @@ class Datapath:
         return self.step or self.k
 
     @property
-    def drawn(self) -> int:
+    def most_random_bits(self) -> int:
         """The most random bits that a rounding takes."""
         nodes = (getattr(node, "to", None) for node in walk(self.tree))
         return max(to.random_bits for to in (*nodes, self.product.to, self.result) if to is not None)
@@ -706,9 +706,9 @@ def _check_random(path: Datapath) -> None:
     if path.random is not None:
         checks.one_of("random", path.random, RANDOM_FORMATS)
         held = formats.get(path.random).bits
-    if path.drawn > held:
+    if path.most_random_bits > held:
         there = f"{path.random} holds {held}" if path.random else "the datapath has no operand of random bits: random"
-        raise UsageError(f"random_bits is {path.drawn}; {there}")
+        raise UsageError(f"random_bits is {path.most_random_bits}; {there}")
 
 
 @cache

@@ -18,12 +18,12 @@ from mmaprobe import formats
 
 Kind = Literal[
     "word", "flag", "number", "rounding", "first", "overflow", "sign", "zero_exponent", "fraction_bits", "multiply",
-    "lanes", "code", "priority", "offset", "rare", "pairs", "drawn", "fixed",
+    "lanes", "code", "priority", "offset", "rare", "pairs", "random_bits", "fixed",
 ]  # fmt: skip
 """How the values beside its own are found: other words, one more and one less, ...; ``rare``: as where nothing is
-said; ``drawn``: one more, one less, or as many as elsewhere; ``fixed``: by a change of the structure alone."""
+said; ``random_bits``: one more, one less, or as many as elsewhere; ``fixed``: by a change of the structure alone."""
 Where = Literal[
-    "always", "float", "cut", "flushed", "aligned", "payloads", "choices", "causes", "looked", "carried", "drawn",
+    "always", "float", "cut", "flushed", "aligned", "payloads", "choices", "causes", "looked", "carried", "random_bits",
 ]  # fmt: skip
 """Where a field means something: in floats, where something is cut, where tiny results are flushed, where products are
 aligned, where NaN payloads travel, where one of several is chosen, where codes are those of causes, where a rounding

@@ -203,7 +203,7 @@ _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
     "causes": lambda holder, datapath: bool(holder["nan"] == "cause"),
     "looked": lambda holder, datapath: bool(holder["looks"]),
     "carried": lambda holder, datapath: holder["carry_bits"] != "none" and bool(holder["cut"]),
-    "drawn": lambda holder, datapath: 0 < holder["random_bits"] < held_bits(datapath),
+    "random_bits": lambda holder, datapath: 0 < holder["random_bits"] < held_bits(datapath),
 }
 
 
@@ -315,12 +315,12 @@ def _pairs(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
         yield " ".join((*pairs[:i], pairs[i + 1], pairs[i], *pairs[i + 2 :]))
 
 
-def _drawn(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
+def _random_bits(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     """One random bit more, one less, none; where none is taken of those that there are, as many as elsewhere."""
     if value:
         yield from (str(other) for other in dict.fromkeys((value - 1, value + 1, 0)))
     elif datapath.random is not None:
-        yield str(datapath.drawn or held_bits(datapath))
+        yield str(datapath.most_random_bits or held_bits(datapath))
 
 
 _RULES: dict[Kind, Rule] = {
@@ -338,6 +338,6 @@ _RULES: dict[Kind, Rule] = {
     "offset": _offset,
     "rare": _rare,
     "pairs": _pairs,
-    "drawn": _drawn,
+    "random_bits": _random_bits,
 }
 """By kind of field: its other values."""

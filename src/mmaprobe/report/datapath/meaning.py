@@ -22,7 +22,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.described import value_in_words
 from mmaprobe.parameters.shorthand import written
-from mmaprobe.report.datapath.naming import drawn, overflow, part_product
+from mmaprobe.report.datapath.naming import bits_taken, overflow, part_product
 from mmaprobe.report.datapath.phrases import describe, lanes_text
 
 ROUNDINGS = {
@@ -64,7 +64,7 @@ def _clauses(path: Datapath) -> Iterator[str]:
         yield f"lanes in the order {lanes_text(path.order)}"
     if path.result is not None:
         yield f"the last result to {_encode(path.result)}"
-    if path.random is not None and not path.drawn:
+    if path.random is not None and not path.most_random_bits:
         yield f"r, a {path.random} of random bits, is not read"
     yield from _operands(path)
     words = describe(path)
@@ -191,7 +191,7 @@ def _to(to: Encode | None) -> str:
 
 def _encode(to: Encode) -> str:
     """A rounding to a format with what is out of the ordinary."""
-    by = f" stochastically by the {drawn(to)}, else" if to.random_bits else ""
+    by = f" stochastically by the {bits_taken(to)}, else" if to.random_bits else ""
     if not formats.get(to.format).is_float:
         return f"{to.format}{f'{by} {ROUNDINGS[to.rounding]}' if by else ''}, {overflow(to)}"
     first = f" {ROUNDINGS[to.first[1]]} at {to.first[0]} bits, then" if to.first else ""

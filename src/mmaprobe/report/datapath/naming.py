@@ -77,7 +77,7 @@ def encoding(to: Encode) -> str:
     """``f32 RZ``, with what is out of the ordinary."""
     rounding = to.rounding if formats.get(to.format).is_float else ""
     parts = [to.format, f"first {to.first[0]} bits {to.first[1]}, then" if to.first else "", rounding]
-    parts += [f"+ {drawn(to)}"] if to.random_bits else []
+    parts += [f"+ {bits_taken(to)}"] if to.random_bits else []
     if to.overflow == "largest" or not formats.get(to.format).is_float:
         parts.append(overflow(to))
     if to.subnormals != "keep":
@@ -85,7 +85,7 @@ def encoding(to: Encode) -> str:
     return " ".join(part for part in parts if part)
 
 
-def drawn(to: Encode) -> str:
+def bits_taken(to: Encode) -> str:
     """Which random bits a rounding takes."""
     return f"{to.random_bits} {value_in_words(to, 'random_from')} {'bits' if to.random_bits > 1 else 'bit'} of r"
 

@@ -21,7 +21,7 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 from mmaprobe.parameters.described import value_in_words
-from mmaprobe.report.datapath.naming import drawn, overflow
+from mmaprobe.report.datapath.naming import bits_taken, overflow
 
 COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
 
@@ -127,7 +127,7 @@ def _rounding(datapath: Datapath) -> str:
 
 def _one_rounding(to: Encode) -> str:
     first = f"{to.first[1]} at {to.first[0]} bits then " if to.first else ""
-    by = f" + {drawn(to)}" if to.random_bits else ""
+    by = f" + {bits_taken(to)}" if to.random_bits else ""
     return first + to.rounding + by + (f", {overflow(to)}" if to.overflow == "largest" else "")
 
 

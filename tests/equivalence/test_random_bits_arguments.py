@@ -8,7 +8,7 @@ import pytest
 
 from cases.strategies import vectors
 from mmaprobe.equivalence.arguments import argument
-from mmaprobe.equivalence.checker import RULES, WHATEVER_IS_DRAWN, Argument, refute
+from mmaprobe.equivalence.checker import RULES, WHATEVER_RANDOM_BITS, Argument, refute
 from mmaprobe.equivalence.record_rules import IDENTITIES
 from mmaprobe.equivalence.same_function import same_function
 from mmaprobe.models.engine import evaluate_many
@@ -96,8 +96,8 @@ def test_the_checker_takes_no_other_rule_for_them() -> None:
     near = mutate(path, "tree.to.overflow", "infinity")
     for rule in (*RULES, *IDENTITIES):
         said = refute(path, near, Argument(rule, "tree.to"))
-        assert (said == f"{rule} says nothing of roundings by random bits") == (rule not in WHATEVER_IS_DRAWN)
-    assert {*RULES, *IDENTITIES} >= WHATEVER_IS_DRAWN
+        assert (said == f"{rule} says nothing of roundings by random bits") == (rule not in WHATEVER_RANDOM_BITS)
+    assert {*RULES, *IDENTITIES} >= WHATEVER_RANDOM_BITS
 
 
 def test_a_rounding_of_what_it_holds_takes_no_bits() -> None:

@@ -17,7 +17,7 @@ from mmaprobe.devices.base import Support
 from mmaprobe.operands.batch import Batch, Bits
 
 
-def drawn(to: Layout, value: int, last: int, bits: int, taken: int) -> int:
+def rounded(to: Layout, value: int, last: int, bits: int, taken: int) -> int:
     """``value * 2**last`` with ``taken``, of so many bits, added right below the last place, truncated."""
     size = abs(value)
     if not size:
@@ -35,7 +35,7 @@ def last_thirteen(a: Lanes, b: Lanes, c: int, r: int) -> int:
     if found is not None:
         return found
     value, last = aligned([*terms(F16, a, b), of_c(F16, c)], 26)
-    return drawn(F16, value, last, 13, r & 0x1FFF)
+    return rounded(F16, value, last, 13, r & 0x1FFF)
 
 
 def every_step(a: Lanes, b: Lanes, c: int, r: int) -> int:
@@ -46,7 +46,7 @@ def every_step(a: Lanes, b: Lanes, c: int, r: int) -> int:
         found = special(BF16, F32, x, y, c, 0x7FC0_0000, F32)
         if found is None:
             value, last = total([*terms(BF16, x, y), of_c(F32, c)])
-            found = drawn(F32, value, last, 6, r >> 2)
+            found = rounded(F32, value, last, 6, r >> 2)
         c = found
     return c
 
@@ -71,7 +71,7 @@ def middle(a: Lanes, b: Lanes, c: int, r: int) -> int:
     if found is not None:
         return found
     value, last = aligned([*terms(F16, a, b), of_c(F16, c)], 26)
-    return drawn(F16, value, last, 8, r >> 4 & 0xFF)
+    return rounded(F16, value, last, 8, r >> 4 & 0xFF)
 
 
 Unit = Callable[[Lanes, Lanes, int, int], int]
@@ -87,7 +87,7 @@ OUTSIDE: dict[str, tuple[Unit, tuple[str, str, int, str]]] = {
 """By name: the unit; the format of a and b, that of c and d, K, the format of r."""
 
 
-class DrawnUnit:
+class UnitWithRandomBits:
     """A unit as a device: it answers tiles and says nothing of itself."""
 
     concurrent: ClassVar[bool] = True

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from drawn_units import INSIDE, OUTSIDE, DrawnUnit
+from random_bits_units import INSIDE, OUTSIDE, UnitWithRandomBits
 from test_plain_units import judged
 
 from mmaprobe.derivation import Derivation, derive
@@ -38,9 +38,9 @@ def hostile(of: tuple[str, str, int, str], count: int = 48_000) -> Batch:
     return replace(vectors, random=r.astype(f"u{bits // 8}"))
 
 
-def derived(name: str) -> tuple[DrawnUnit, tuple[str, str, int, str], Derivation]:
+def derived(name: str) -> tuple[UnitWithRandomBits, tuple[str, str, int, str], Derivation]:
     unit, of = (INSIDE | OUTSIDE)[name]
-    device = DrawnUnit(unit, of)
+    device = UnitWithRandomBits(unit, of)
     return device, of, derive(device, device.instruction, fresh=FRESH)
 
 
@@ -62,7 +62,7 @@ def test_a_unit_is_recovered_with_a_witness_against_every_neighbour(name: str) -
     assert fields >= ({"random_bits"} if name == "deaf" else {"random_bits", "random_from", "rounding"})
 
 
-def assert_refutes(device: DrawnUnit, path: Datapath, field: str, value: str, witness: Witness) -> None:
+def assert_refutes(device: UnitWithRandomBits, path: Datapath, field: str, value: str, witness: Witness) -> None:
     """The device answers the witness as it says, the datapath does, and the neighbour does not."""
     vector = as_vectors(device.instruction, [witness])
     d = run_vectors(device, device.instruction, vector)
