@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 
 DAY = 86_400
 """Seconds."""
-LONE = 3
+LONE = 4
 """Of the long tests without parameters one in so many is left where of the parameters of others one in any is."""
 
 os.environ.setdefault("MMAPROBE_SEED", "0")
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="of a test's long parameters one in so many, of other long tests a third; others each day",
+        help="of a test's long parameters one in so many, of other long tests a quarter; others each day",
     )
     group.addoption(
         "--turn", type=int, default=int(time.time()) // DAY, metavar="N", help="which of them (the number of the day)"

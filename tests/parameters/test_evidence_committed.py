@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.errors import UsageError
-from mmaprobe.evidence.store import Part, Store
+from mmaprobe.evidence.store import Part, Store, read_manifest
 from mmaprobe.parameters.files import to_text
 from mmaprobe.parameters.lookup import known_parameters, load
 from mmaprobe.parameters.measured import MeasuredRun, measured_runs, parse_runs, with_measured
@@ -22,7 +23,7 @@ from mmaprobe.survey.parameter_entries import parameter_file
 
 EVIDENCE = Path(__file__).parents[2] / "validation" / "evidence"
 FOLDERS = sorted(path.parent for path in EVIDENCE.glob("*/manifest.json"))
-WHOLE = [folder for folder in FOLDERS if Store.open(folder).finished]
+WHOLE = [folder for folder in FOLDERS if read_manifest(folder).finished]
 ROWS = """
 schema = 1
 
@@ -37,10 +38,16 @@ rows = 1
 """
 
 
+@cache
+def evidence(folder: Path) -> Store:
+    """What a folder holds; tests read it and change nothing."""
+    return Store.open(folder)
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_a_run_has_no_mismatch(folder: Path) -> None:
     """What was validated agrees; of a run that was not ended by its budget that is everything."""
-    store = Store.open(folder)
+    store = evidence(folder)
     assert not any(part.mismatch_count for part in store.parts.values())
     assert not store.finished or all(map(_settled, store.parts.values()))
     assert any(map(_settled, store.parts.values()))
@@ -48,19 +55,19 @@ def test_a_run_has_no_mismatch(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", WHOLE, ids=lambda path: path.name)
 def test_the_shipped_file_is_what_the_run_derived(folder: Path) -> None:
-    derived = parameter_file(Store.open(folder))
+    derived = parameter_file(evidence(folder))
     shipped = load(derived.architecture)
     for primitive, entry in derived.entries.items():
         assert shipped.entries[primitive].datapath == entry.datapath, primitive
         assert shipped.entries[primitive].evidence == entry.evidence, primitive
-    assert to_text(derived) == to_text(parameter_file(Store.open(folder)))
+    assert to_text(derived) == to_text(parameter_file(evidence(folder)))
 
 
 @pytest.mark.parametrize("row", measured_runs(), ids=lambda row: row.run)
 def test_what_a_run_measured_is_what_ships(row: MeasuredRun) -> None:
     """Each primitive of a row: derived, validated, and the same function as the entry that says so; where several runs
     measured it the entry names the last one first."""
-    store = Store.open(EVIDENCE / f"{row.architecture}-{row.run}")
+    store = evidence(EVIDENCE / f"{row.architecture}-{row.run}")
     assert (store.header.run, store.header.identity["model_name"]) == (row.run, row.device)
     assert "parameters" not in store.header.identity, "a model measures nothing"
     found, shipped = _by_primitive(store, row.architecture), load(row.architecture).entries
@@ -80,7 +87,7 @@ def test_what_a_run_measured_is_what_ships(row: MeasuredRun) -> None:
 
 def test_a_run_that_did_not_know_the_file_writes_it() -> None:
     """An H100 was asked by a package without ``sm_90a.toml``: what it derived is that file, function by function."""
-    derived = parameter_file(Store.open(EVIDENCE / "sm_90a-13d5bab1442d"))
+    derived = parameter_file(evidence(EVIDENCE / "sm_90a-13d5bab1442d"))
     beside = dict(compared(load("sm_90a"), derived))
     assert {each.verdict for each in beside.values()} == {"same", "written otherwise"}
     absent = load("sm_90a").entries.keys() - derived.entries.keys()
@@ -89,7 +96,7 @@ def test_a_run_that_did_not_know_the_file_writes_it() -> None:
 
 def test_what_was_held_against_nothing_derived_is_not_settled(tmp_path: Path) -> None:
     """Of a form one size is left, which was held against what another size was derived to be."""
-    store = Store.open(EVIDENCE / "sm_90a-13d5bab1442d")
+    store = evidence(EVIDENCE / "sm_90a-13d5bab1442d")
     held = next(part for part in store.parts.values() if part.datapath is None)
     alone = Store.create(tmp_path / "alone", store.header)
     alone.save(held)
@@ -99,7 +106,7 @@ def test_what_was_held_against_nothing_derived_is_not_settled(tmp_path: Path) ->
 
 def test_what_agrees_with_the_shipped_file_is_not_derived(tmp_path: Path) -> None:
     """A size that was held against the shipped model, its form not being derived yet, says nothing of that."""
-    store = Store.open(EVIDENCE / "sm_90a-13d5bab1442d")
+    store = evidence(EVIDENCE / "sm_90a-13d5bab1442d")
     every = store.parts.values()
     held = next(part for part in every if part.datapath is None and part.instruction.startswith("wgmma"))
     runs = [{**run, "ref": "model:sm_90a"} for run in held.validation["runs"]]
@@ -126,7 +133,7 @@ def _by_primitive(store: Store, architecture: str) -> dict[str, list[tuple[Instr
 
 
 def test_every_measured_entry_has_its_run() -> None:
-    runs = {Store.open(folder).header.run for folder in FOLDERS}
+    runs = {evidence(folder).header.run for folder in FOLDERS}
     for architecture in ("x86-64+amd", "x86-64+intel", *known_parameters()):
         measured = [entry for entry in load(architecture).entries.values() if entry.basis == "measured"]
         assert measured or architecture not in ("x86-64+amd", "x86-64+intel", "sm_90a")

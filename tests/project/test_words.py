@@ -5,17 +5,23 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 HOUSE = Path(__file__).parents[2] / "src" / "mmaprobe"
-FILES = {str(path.relative_to(HOUSE)): ast.parse(path.read_text(encoding="utf-8")) for path in HOUSE.rglob("*.py")}
 MAKERS = {"amd": "MAKER", "nvidia": "MAKER"}
 """Folders that hold the same things, each of its maker of GPUs; who names them names the maker."""
 
 
+@cache
+def files() -> dict[str, ast.Module]:
+    """The modules of the package, read."""
+    return {str(path.relative_to(HOUSE)): ast.parse(path.read_text(encoding="utf-8")) for path in HOUSE.rglob("*.py")}
+
+
 def test_no_two_records_share_a_name() -> None:
     homes = defaultdict(set)
-    for file, tree in FILES.items():
+    for file, tree in files().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].add("/".join(MAKERS.get(part, part) for part in file.split("/")))
@@ -23,7 +29,7 @@ def test_no_two_records_share_a_name() -> None:
 
 
 def test_a_number_has_a_line_that_says_what_it_bounds() -> None:
-    assert [line for file, tree in FILES.items() for line in silent(file, tree)] == []
+    assert [line for file, tree in files().items() for line in silent(file, tree)] == []
 
 
 def silent(file: str, tree: ast.Module) -> Iterator[str]:

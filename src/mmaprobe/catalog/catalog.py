@@ -145,10 +145,11 @@ def row_forms(row: Row, architecture: str, most: int | None = None) -> list[Form
     ValueError where it contradicts itself."""
     if architecture not in row.architectures:
         return []
+    chosen = list(itertools.islice(row.forms(architecture), None if most is None else most + 1))
+    if most is not None and len(chosen) > most:
+        raise UsageError(f"it has more than {most:,} forms on {architecture}")
     found: list[Form] = []
-    for picks, count in row.forms(architecture):
-        if len(found) == most:
-            raise UsageError(f"it has more than {most:,} forms on {architecture}")
+    for picks, count in chosen:
         made = row.instruction(picks)
         found += (Form(made, way, count, row, picks) for way in row.ways(picks, made, architecture))
     return found

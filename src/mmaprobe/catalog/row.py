@@ -275,10 +275,12 @@ def _applications(on: Mapping[str, Any], words: Words, made: Instruction) -> tup
         return ()
     if "lanes" in on:
         chains = [[parse_lanes(part) for part in chain.split(";")] for chain in words.fill(on["lanes"]).split("|")]
+        whole = sorted(lane for chain in chains for piece in chain for lane in piece) == list(range(made.k))
     else:
         step = _whole("step", words.fill(on.get("step", made.k)))
-        chains = [[tuple(range(first, first + step)) for first in range(0, made.k, step)]]
-    if sorted(lane for chain in chains for piece in chain for lane in piece) != list(range(made.k)):
+        whole = step > 0 and made.k % step == 0
+        chains = [[tuple(range(first, first + step)) for first in range(0, made.k, step)]] if whole else []
+    if not whole:
         raise UsageError(f"the lanes of {made.id} are not 0..{made.k - 1}, each once")
     first, _, rest = words.fill(on["primitive"]).partition(";")
     start: Any = words.fill(on.get("start", "c"))
