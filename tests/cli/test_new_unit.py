@@ -43,6 +43,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.long
 def test_every_command_of_the_page(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each in a process that knows nothing of those before, but for their files."""
     assert {path.name for path in files.iterdir()} == {"acme.py", "sr.py", "acme2.toml"}

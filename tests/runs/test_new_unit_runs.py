@@ -51,6 +51,15 @@ def test_evidence_is_read_where_nothing_is_known(acme: str, monkeypatch: pytest.
     assert main(["instructions", "acme1", "--catalog", f"e/{CATALOG}"]) == 0
 
 
+def test_what_is_derived_of_it_is_read_where_nothing_is_known(
+    acme: str, monkeypatch: pytest.MonkeyPatch, capsys: Print
+) -> None:
+    assert main(["derive", "acme1", "-d", acme, "--fresh", "1000", "--write", "acme1.toml"]) == 0
+    forget(monkeypatch)
+    assert main(["parameters", "show", "acme1.toml"]) == 0
+    assert capsys.readouterr().out.count("measured: ") == 1
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_description_that_was_altered_is_found(
     acme: str, monkeypatch: pytest.MonkeyPatch, capsys: Print, whole: bool
