@@ -3,7 +3,8 @@
 A, B and C are integers of at most 2, 2 and 8 (of one bit 0 and 1), scales 1 or
 2, so that every partial sum of at most 256 products and C is below 2^11 in
 magnitude: exact in f16, and left whole by any alignment of 10 fraction bits or
-more.
+more.  Where ``clamp`` might limit a float to [0, 1], nobody knows whether it does:
+items whose sum is another are zeros, so that both give what is known.
 """
 
 from __future__ import annotations
@@ -48,7 +49,17 @@ def known_answer(instruction: Instruction, size: int, seed: int) -> tuple[Batch,
     for name in "ab":
         if getattr(moved, name) is not codes[name]:
             numbers[name] = _decoded(instruction.formats()[name], getattr(moved, name))
-    return batch, _encoded(instruction.formats()["d"], _sums(instruction, numbers, codes.get("metadata")))
+    sums = _sums(instruction, numbers, codes.get("metadata"))
+    fmt = instruction.formats()["d"]
+    if "clamp" in instruction.modifier and fmt.is_float:
+        batch, sums = _inside(batch, sums)
+    return batch, _encoded(fmt, sums)
+
+
+def _inside(batch: Batch, sums: Integers) -> tuple[Batch, Integers]:
+    """A batch of single vectors and its sums, those that are neither 0 nor 1 of zeros."""
+    kept = (sums == 0) | (sums == 1)
+    return Batch(**{name: np.where(kept, codes, codes.dtype.type(0)) for name, codes in batch.items()}), sums * kept
 
 
 def answers(instruction: Instruction, d: Bits, expected: Bits) -> bool:
