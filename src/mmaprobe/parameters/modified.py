@@ -31,7 +31,7 @@ UNKNOWN = {
     "zero_column_mask": "which columns of B are zeroed is no operand of a batch",
 }
 """Modifiers that no datapath follows, and why."""
-OF_FLOATS = "AMD's manuals limit a float to [0, 1], its emulator of RDNA4 does not (the question float-clamp)"
+OF_FLOATS = "manuals limit a float to [0, 1], the emulator of RDNA4 does not (the question float-clamp)"
 """Why no datapath follows ``clamp`` where the result is a float."""
 
 

@@ -122,12 +122,13 @@ def limited_result(device: Device, instruction: Instruction, seed: int) -> Exper
     """Whether ``clamp`` limits a float to [0, 1]: A and B are 0, C is 2, -2, infinity, 1/2 and a NaN in turn.
 
     ``limited``: 1, +0, 1, 1/2 come out; ``not limited``: C itself.  Of a NaN ``0`` comes out, or ``NaN``.
-    ``other``: anything else.
+    ``other``: anything else.  Zeros have C's sign: to gfx11 those of the other one are a unit below it.
     """
     fmt, d = instruction.formats()["c"], instruction.formats()["d"]
     two, less, half = (code_of(fmt, value) for value in (Fraction(2), Fraction(-2), Fraction(1, 2)))
     c = np.array([two, less, fmt.infinity_code, half, fmt.nan_code], fmt.dtype)
     zeros = {name: np.zeros((c.size, instruction.k), instruction.formats()[name].dtype) for name in "ab"}
+    zeros["a"][1] = instruction.formats()["a"].sign_mask
     vectors = Batch(**zeros, c=c)
     with getattr(device, "unproven", nullcontext)():
         answers = asked_twice(device, instruction, vectors)
