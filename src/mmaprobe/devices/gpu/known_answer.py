@@ -4,9 +4,9 @@ A, B and C are integers of at most 2, 2 and 8 (of one bit 0 and 1), scales 1 or
 2, so that every partial sum of at most 256 products and C is below 2^11 in
 magnitude: exact in f16, and left whole by any alignment of 10 fraction bits or
 more.  Where ``clamp`` might limit a float to [0, 1], nobody knows whether it does:
-the sums are 1 then, so that both give what is known.  gfx11's
-sums count a term of another sign than C's a unit lower, zeros too: there every
-product has the sign of C.
+the sums are 1 then, so that both give what is known.  gfx11's sums count a term of
+another sign than C's a unit lower, zeros too: there every product has the sign of
+C.
 """
 
 from __future__ import annotations
