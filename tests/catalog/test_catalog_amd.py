@@ -32,6 +32,8 @@ from mmaprobe.toolchain.build import build_all
 GOLDEN = Path(__file__).parents[1] / "golden" / "amd_instructions.csv.xz"
 ROWS = list(csv.DictReader(io.StringIO(lzma.decompress(GOLDEN.read_bytes()).decode("utf-8"))))
 ARCHITECTURES = [name for name in ROWS[0] if name.startswith("gfx")]
+WITHOUT_MATRICES = ["gfx906", "gfx1011", "gfx1012", *(f"gfx103{n}" for n in range(7)), "gfx10-3-generic"]
+"""Targets with V_DOT alone, of which the golden file says nothing."""
 COUNTS = {"gfx908": 20, "gfx90a": 27, "gfx942": 46, "gfx950": 68, "gfx9-4-generic": 28, "gfx1250": 43, "gfx1251": 43}
 FNUZ = {"fp8": "e4m3fnuz", "bf8": "e5m2fnuz"}
 NAMES = {
@@ -82,7 +84,15 @@ CDNA_DOTS = (
 
 
 def dots(arch: str) -> list[str]:
-    """The V_DOT that an architecture has: of FP8 on RDNA4 alone, of bf16 on CDNA4, on RDNA in both waves."""
+    """The V_DOT that an architecture has: of FP8 on RDNA4 alone, of bf16 on CDNA4, on RDNA in both waves.
+
+    Vega 20 has those that name C, RDNA2 two of the others as well; the assembler of LLVM 22 takes no more.
+    """
+    if arch == "gfx906":
+        return [*CDNA_DOTS[:6], "v_dot2_f32_f16"]
+    if arch.startswith("gfx10"):
+        found = [*CDNA_DOTS[:6], "v_dot4c_i32_i8", "v_dot2_f32_f16", "v_dot2c_f32_f16"]
+        return [*found, *(f"{name}{{wave=64}}" for name in found)]
     if arch.startswith("gfx9"):
         return [*CDNA_DOTS, *(f"v_dot2{way}_f32_bf16" for way in ("", "c") if arch == "gfx950")]
     if arch.startswith("gfx125"):
@@ -91,10 +101,10 @@ def dots(arch: str) -> list[str]:
     return [*names, *(f"{name}{{wave=64}}" for name in names)]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", [*ARCHITECTURES, *WITHOUT_MATRICES])
 def test_dots_of_the_vector_units(arch: str) -> None:
     """A block a lane, each operand in one register."""
-    found = [made for made in instructions(arch) if made.opcode.startswith("v_dot")]
+    found = [made for made in instructions(arch) if made.opcode.startswith("v_dot") or arch in WITHOUT_MATRICES]
     assert sorted(made.id for made in found) == sorted(dots(arch))
     for made in found:
         lanes = 64 if arch.startswith("gfx9") else int(made.modifier.get("wave", "32"))
@@ -115,6 +125,10 @@ def test_dots_of_the_vector_units(arch: str) -> None:
         ("gfx1250", "v_dot8_u32_u4{clamp}", 15, 15, 2**32 - 1, 2**32 - 1),
         ("gfx1250", "v_dot8_i32_iu4{neg_lo=100}", -8, 15, 0, -8 * 8 * 15),
         ("gfx1201", "v_dot4_i32_iu8{neg_lo=010}", 255, -128, 1, 1 - 4 * 255 * 128),
+        ("gfx906", "v_dot8_i32_i4", -8, 7, 1, 1 - 8 * 56),
+        ("gfx906", "v_dot2_u32_u16{clamp}", 2**16 - 1, 2**16 - 1, 7, 2**32 - 1),
+        ("gfx1012", "v_dot4c_i32_i8{wave=64}", -128, -128, 2**31 - 1, 4 * 2**14 - 2**31 - 1),
+        ("gfx1034", "v_dot2_i32_i16{clamp}", -(2**15), -(2**15), 0, 2**31 - 1),
     ],
 )
 def test_dots_of_integers(arch: str, text: str, a: int, b: int, c: int, d: int) -> None:
@@ -129,7 +143,7 @@ def test_dots_of_integers(arch: str, text: str, a: int, b: int, c: int, d: int) 
 COMPILED_DOTS = [
     *((name, "gfx1100") for name in RDNA_DOTS),
     *((f"{name}{{wave=64}}", "gfx1201") for name in (*RDNA_DOTS, *FP8_DOTS)),
-    *((name, arch) for arch in ("gfx908", "gfx90a", "gfx950") for name in dots(arch)),
+    *((name, arch) for arch in ("gfx906", "gfx908", "gfx90a", "gfx950", "gfx1011", "gfx1030") for name in dots(arch)),
     *((f"{name}{{clamp}}", "gfx942") for name in CDNA_DOTS[:6]),
     *((name, "gfx1250") for name in dots("gfx1250")),
     ("v_dot4_i32_iu8{clamp,neg_lo=110}", "gfx1150"),
@@ -137,18 +151,25 @@ COMPILED_DOTS = [
     ("v_dot4_u32_u8{clamp}", "gfx1200"),
     ("v_dot2_f32_bf16{neg_hi=101,neg_lo=011}", "gfx1150"),
     ("v_dot2_f32_f16{neg_hi=010,neg_lo=101,wave=64}", "gfx1201"),
+    ("v_dot4_f32_fp8_bf8{neg_hi=001,neg_lo=001}", "gfx1200"),
+    ("v_dot2_f32_bf16{clamp}", "gfx1100"),
+    ("v_dot2_f32_bf16{clamp,neg_lo=001,wave=64}", "gfx1200"),
+    ("v_dot2_f32_f16{clamp,neg_hi=100}", "gfx1030"),
+    ("v_dot2_f32_bf16{clamp}", "gfx950"),
+    ("v_dot2_f32_f16{neg_hi=110,neg_lo=010}", "gfx906"),
+    ("v_dot8_u32_u4{clamp,wave=64}", "gfx10-3-generic"),
 ]
 
 
 @pytest.mark.needs("clang")
 def test_a_dot_is_what_the_compiler_made() -> None:
-    """That opcode, and not the one that clang makes of the builtin: V_DOT2ACC on gfx11, V_DOT4C and others on CDNA."""
+    """That opcode, and not the one that clang makes of the builtin: V_DOT2ACC on gfx11, V_DOT4C and others before."""
     for built, (name, _) in zip(build_all(COMPILED_DOTS), COMPILED_DOTS, strict=True):
         assert (built.status, built.reason, built.opcodes) == ("compiled", "", {name.partition("{")[0]: 1}), name
 
 
 def test_every_target_and_every_row_is_there() -> None:
-    assert set(ARCHITECTURES) == {name for name in architectures() if name.startswith("gfx")}
+    assert {*ARCHITECTURES, *WITHOUT_MATRICES} == {name for name in architectures() if name.startswith("gfx")}
     assert len(ROWS) == 180
 
 
@@ -211,6 +232,17 @@ def test_one_mnemonic_on_two_generations() -> None:
         instruction(name)
     with pytest.raises(UsageError, match="takes e4m3,e5m2 on gfx950, not e4m3fnuz,e5m2fnuz"):
         lowering(instruction(name, "gfx942"), "gfx950")
+
+
+def test_one_mnemonic_in_waves_of_two_sizes() -> None:
+    """What spells the same has 64 lanes on gfx9 and 32 on gfx10, where the id does not say 64."""
+    assert (instruction("v_dot4_i32_i8", "gfx906").blocks, instruction("v_dot4_i32_i8", "gfx1030").blocks) == (64, 32)
+    with pytest.raises(
+        UsageError, match=r"takes s8 and s8 in 64 blocks on gfx906, .*; s8 and s8 in 32 blocks on gfx1011"
+    ):
+        instruction("v_dot4_i32_i8")
+    with pytest.raises(UsageError, match=r"in 32 blocks on gfx1011, .*; gfx906 is none of these$"):
+        match("gfx906", "v_dot4c_i32_i8")
 
 
 def test_a_spelling_that_moved() -> None:
@@ -328,6 +360,13 @@ def test_modifiers_choose_formats(arch: str, text: str, formats: tuple[str | Non
         ("gfx1100", "v_wmma_f32_16x16x16_f16{wave=16}", "; forms: v_wmma_f32_16x16x16_f16, v_wmma_f32_"),
         ("gfx1200", "v_swmmac_i32_16x16x64_iu4{index_key=1}", "index_key=1 is not legal here"),
         ("gfx1200", "v_swmmac_f32_16x16x32_f16{neg_lo=001}", "neg_lo=001 is not legal here"),
+        ("gfx1200", "v_dot4_f32_fp8_fp8{neg_hi=100}", "neg_hi=100 is not legal here; it is one of neg_hi=000, neg"),
+        ("gfx906", "v_dot2_f32_f16{neg_hi=001}", "neg_hi=001 is not legal here"),
+        ("gfx1200", "v_dot4_f32_fp8_fp8{clamp}", "takes no modifier clamp; known: neg_hi, neg_lo"),
+        ("gfx1200", "v_dot2_f16_f16{clamp}", "v_dot2_f16_f16"),
+        ("gfx942", "v_dot2c_f32_f16{clamp}", "v_dot2c_f32_f16"),
+        ("gfx942", "v_dot2_f32_f16{neg_lo=001}", "neg_lo=001 is not legal here"),
+        ("gfx1030", "v_dot2_f32_f16{neg_lo=001}", "neg_lo=001 is not legal here"),
         ("gfx1250", "v_wmma_scale_f32_32x16x128_f4{matrix_a_scale=MATRIX_SCALE_ROW1}", "no modifier matrix_a_scale"),
         ("gfx1250", "v_wmma_i32_16x16x64_iu8{clamp=1}", "clamp=1 is not legal here; it is one of clamp=off, clamp"),
         (

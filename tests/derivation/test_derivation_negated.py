@@ -68,6 +68,23 @@ def test_what_negates_operands_is_derived(name: str, architecture: str, signs: d
     assert again.datapath == found.datapath
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "v_wmma_f32_16x16x16_f16{neg_hi=001,wave=64}",
+            "derive v_wmma_f32_16x16x16_f16{wave=64} and validate this one",
+        ),
+        ("v_dot4_f32_fp8_fp8{neg_hi=001,neg_lo=001}", "derive v_dot4_f32_fp8_fp8 and validate this one"),
+    ],
+)
+def test_of_an_absolute_value_nothing_is_derived(name: str, said: str) -> None:
+    """No vector shows what the unit makes of the other sign, and none is asked."""
+    found = derive(device("gfx1200"), instruction(name, "gfx1200"))
+    assert (found.status, found.datapath, found.vectors) == ("inconclusive", None, 0)
+    assert f"it takes the absolute value of c, so that its sign is never read: {said}" in found.reason
+
+
 class Off:
     """A model that gets wrong the products of a pair of codes in lane 1."""
 

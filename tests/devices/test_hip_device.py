@@ -245,7 +245,7 @@ MISSING = [
     (no_gpu(100), "the kernel's driver is here but has no GPU"),
     (no_gpu(999), r"hip:0: ROCm does not start: an unknown status \(999\); see: rocminfo"),
     (replace(machine(FakeHip()), entries=lambda path: []), "the kernel's driver lists no GPU at 0000:03:00.0"),
-    (machine(FakeHip("gfx906")), "gfx906 has none of the catalog's matrix units"),
+    (machine(FakeHip("gfx900")), "gfx900 has none of the catalog's matrix units"),
 ]
 
 

@@ -80,6 +80,39 @@ def test_signs_of_halves(inside: str) -> None:
     assert (expected.view(np.float32) == d).all()
 
 
+@pytest.mark.parametrize("inside", ["clamp", "clamp,neg_hi=001", "clamp,neg_hi=110,neg_lo=101"])
+def test_where_a_limit_is_not_known_it_does_not_matter(inside: str) -> None:
+    """A float that is 1 before clamp is so after it, of C or of a product."""
+    made = instruction(f"v_dot2_f32_f16{{{inside},wave=64}}", "gfx1100")
+    batch, expected = known_answer(made, 4, 1)
+    found = expected.view(np.float32)
+    assert set(found.ravel()) == {1}
+    a, b, c = (
+        np.asarray(value.view(fmt)) for value, fmt in zip(dict(batch.items()).values(), ("f2", "f2", "f4"), strict=True)
+    )
+    signs = dict(pair.split("=") for pair in inside.split(",") if "=" in pair)
+    low, high = (np.array([int(bit) for bit in signs.get(key, "000")]) for key in ("neg_lo", "neg_hi"))
+    a = a.astype(float) * (1 - 2 * np.array([low[0], high[0]]))
+    b = b.astype(float) * (1 - 2 * np.array([[low[1]], [high[1]]]))
+    c = (np.abs(c) if high[2] else c) * (1 - 2 * low[2])
+    assert (a @ b + c == found).all()
+    assert set((a @ b).ravel()) == {0, 1}
+
+
+COMPLEMENTING = ["", "neg_lo=110", "neg_hi=100", "neg_hi=010,neg_lo=101", "neg_hi=001", "neg_hi=001,neg_lo=001"]
+
+
+@pytest.mark.parametrize("inside", COMPLEMENTING)
+@pytest.mark.parametrize("name", ["v_wmma_f32_16x16x16_f16", "v_wmma_bf16_16x16x16_bf16", "v_dot2_f32_bf16"])
+@pytest.mark.parametrize("architecture", ["gfx1100", "gfx1201"])
+def test_of_a_unit_that_complements(architecture: str, name: str, inside: str) -> None:
+    """gfx11 cuts a term of another sign than C's to a unit less, so that 1 - 1 is no zero."""
+    made = instruction(f"{name}{{{inside}}}" if inside else name, architecture)
+    batch, expected = known_answer(made, 2, 1)
+    assert answers(made, open_device(f"model:{architecture}").run(made, batch), expected)
+    assert len(np.unique(expected)) > 8
+
+
 def test_one_bit_off_is_no_answer() -> None:
     """Zeros may have either sign; nothing else may differ."""
     made = instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")

@@ -151,6 +151,7 @@ def test_xf32_ignores_the_low_bits() -> None:
 
 
 UNMODELLED = {
+    "gfx906": 1, "gfx1011": 4, "gfx1012": 4, **{f"gfx103{n}": 4 for n in range(7)}, "gfx10-3-generic": 4,
     "gfx908": 2, "gfx90a": 2, "gfx942": 2, "gfx950": 54, "gfx9-4-generic": 16, "gfx1250": 41, "gfx1251": 41,
 }  # fmt: skip
 """Instructions without a datapath; none on the others."""

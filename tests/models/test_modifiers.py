@@ -130,6 +130,66 @@ def test_c_is_made_positive_before_it_is_negated(bits: str, c: int) -> None:
     assert model.dot(np.zeros(16, np.float16), np.zeros(16, np.float16), np.array(-100, np.float32)) == c
 
 
+CARDS = {
+    "f16": """
+        5530 5060 5060 5530 55d0 51a0 51a0 55d0  d1a0 d5d0 d5d0 d1a0 d060 d530 d530 d060
+        d1a0 d5d0 d5d0 d1a0 d060 d530 d530 d060  5530 5060 5060 5530 55d0 51a0 51a0 55d0
+        55d0 51a0 51a0 55d0 5530 5060 5060 5530  d060 d530 d530 d060 d1a0 d5d0 d5d0 d1a0
+        d060 d530 d530 d060 d1a0 d5d0 d5d0 d1a0  55d0 51a0 51a0 55d0 5530 5060 5060 5530""",
+    "bf16": """
+        42a6 420c 420c 42a6 42ba 4234 4234 42ba  c234 c2ba c2ba c234 c20c c2a6 c2a6 c20c
+        c234 c2ba c2ba c234 c20c c2a6 c2a6 c20c  42a6 420c 420c 42a6 42ba 4234 4234 42ba
+        42ba 4234 4234 42ba 42a6 420c 420c 42a6  c20c c2a6 c2a6 c20c c234 c2ba c2ba c234
+        c20c c2a6 c2a6 c20c c234 c2ba c2ba c234  42ba 4234 4234 42ba 42a6 420c 420c 42a6""",
+}  # fmt: skip
+"""V_WMMA_F16_16X16X16_F16 and V_WMMA_BF16_16X16X16_BF16, as a Radeon Pro W7900 (gfx1100) and a Radeon AI Pro R9700
+(gfx1201) answered in waves of 32 and of 64: A is 1 in even lanes and 2 in odd ones, B 3 and 4, C -5.  By NEG_HI from 0
+to 7, inside it by NEG; bit 0 is A's.  ROCm/rocm-systems, emulation/rocjitsu/tests/fixtures/float_dot,
+packed_operand_cases.h (MIT, Advanced Micro Devices, Inc., 2026)."""
+CODES = {"f16": (0x3C00, 0x4000, 0x4200, 0x4400, 0xC500), "bf16": (0x3F80, 0x4000, 0x4040, 0x4080, 0xC0A0)}
+
+
+@pytest.mark.parametrize("fmt", CARDS)
+@pytest.mark.parametrize("wave", ["", ",wave=64"])
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1150", "gfx1201"])
+def test_signs_as_two_cards_took_them(arch: str, wave: str, fmt: str) -> None:
+    """Of C the absolute value comes first, then the negation: AMD's manuals call the bits ABS and NEG."""
+    codes = CODES[fmt]
+    batch = Batch(
+        *(np.array([pair * 8], np.uint16) for pair in (codes[:2], codes[2:4])), np.array(codes[4:], np.uint16)
+    )
+    for code, answer in enumerate(CARDS[fmt].split()):
+        high, low = (f"{bits:03b}"[::-1] for bits in divmod(code, 8))
+        made = instruction(f"v_wmma_{fmt}_16x16x16_{fmt}{{neg_hi={high},neg_lo={low}{wave}}}", arch)
+        assert run_vectors(open_model(arch), made, batch).tolist() == [int(answer, 16)], made.id
+
+
+@pytest.mark.parametrize(
+    ("bits", "d"), [("neg_hi=001", 0x7FC12345), ("neg_lo=001", 0x7FC12345), ("neg_hi=001,neg_lo=001", 0xFFC12345)]
+)
+@pytest.mark.parametrize(
+    ("arch", "name"),
+    [
+        ("gfx1100", "v_wmma_f32_16x16x16_bf16"),
+        ("gfx1200", "v_wmma_f32_16x16x16_f16"),
+        ("gfx1201", "v_dot4_f32_fp8_bf8"),
+    ],
+)
+def test_the_sign_of_a_nan_is_changed_too(arch: str, name: str, bits: str, d: int) -> None:
+    made = instruction(f"{name}{{{bits}}}", arch)
+    zeros = [np.zeros((1, made.k), fmt.dtype) for key, fmt in made.formats().items() if key in "ab"]
+    assert run_vectors(open_model(arch), made, Batch(*zeros, np.array([0xFF812345], np.uint32))).tolist() == [d]
+
+
+@pytest.mark.parametrize(("arch", "name"), [("gfx1100", "v_dot2_f32_f16"), ("gfx1201", "v_dot2_f32_bf16{wave=64}")])
+def test_whether_a_float_is_limited_is_open(arch: str, name: str) -> None:
+    """AMD's manuals and its emulator differ; an integer sum is limited."""
+    made = resolve(instruction(name, arch), {"clamp": ""})
+    with pytest.raises(UsageError, match=r"no datapath is known for .*clamp.*: manuals limit a float to \[0, 1\]"):
+        mmaprobe.model(arch, made.id)
+    assert not open_model(arch).supports(made)
+
+
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx1201", "gfx1250"])
 def test_integers_wrap_or_are_limited(arch: str) -> None:
     shape = "16x16x64" if arch == "gfx1250" else "16x16x16"
@@ -164,6 +224,23 @@ def test_a_negated_operand_is_a_prediction() -> None:
     assert basis_for("gfx942", instruction("v_mfma_f64_16x16x4_f64{neg=001}", "gfx942")) == "predicted"
     assert basis_for("gfx1100", instruction("v_wmma_i32_16x16x16_iu8{neg_lo=100}", "gfx1100")) == "published"
     assert basis_for("gfx1100", instruction("v_wmma_i32_16x16x16_iu8{clamp}", "gfx1100")) == "predicted"
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "basis"),
+    [
+        ("gfx1100", "v_wmma_bf16_16x16x16_bf16{neg_hi=001}", "recorded"),
+        ("gfx1201", "v_wmma_f16_16x16x16_f16{neg_hi=011,neg_lo=001}", "recorded"),
+        ("gfx1201", "v_wmma_bf16_16x16x16_bf16{neg_hi=001}", "published"),
+        ("gfx1100", "v_wmma_f32_16x16x16_f16{neg_hi=001,wave=64}", "published"),
+        ("gfx1200", "v_dot4_f32_bf8_bf8{neg_hi=001}", "published"),
+        ("gfx1100", "v_dot2_f32_f16{neg_hi=001}", "predicted"),
+        ("gfx1200", "v_wmma_f32_16x16x16_fp8_fp8{neg_hi=001}", "predicted"),
+    ],
+)
+def test_the_basis_of_an_absolute_value(arch: str, name: str, basis: str) -> None:
+    """The manuals name the bits of WMMA and V_DOT4, results of two cards those of packed WMMA; of V_DOT2 nobody."""
+    assert basis_for(arch, instruction(name, arch)) == basis
 
 
 PERMUTING = [(arch, made) for arch in ("gfx908", "gfx90a", "gfx942", "gfx950") for made in instructions(arch)

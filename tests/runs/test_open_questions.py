@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -129,6 +129,33 @@ def test_which_blocks_of_a_feed_others(claim: str, monkeypatch: pytest.MonkeyPat
     answer = ask_about(device, question, instruction)
     assert answer.status == "settled"
     assert answer.claim == next((each.name for each in question.claims if each.outcome == claim), "")
+
+
+def unit(d: Bits) -> Bits:
+    """f32 codes limited to [0, 1], NaNs as they are."""
+    limited: Bits = np.where(np.isnan(d.view(np.float32)), d, np.clip(d.view(np.float32), 0, 1).view(np.uint32))
+    return limited
+
+
+LIMITS: dict[str, Callable[[Bits], Bits]] = {
+    "it does, and a NaN is 0": lambda d: np.where(np.isnan(d.view(np.float32)), np.uint32(0), unit(d)),
+    "it does, and a NaN stays": unit,
+    "it does not": lambda d: d,
+    "": lambda d: np.minimum(d, np.uint32(0x3F800000)),
+}
+"""A unit of each claim, and one that makes 1 of a negative number."""
+
+
+@pytest.mark.parametrize("claim", LIMITS)
+def test_whether_a_float_is_limited(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No datapath says what clamp makes of a float, so the model's device runs the instruction without it."""
+    (question,), device = named(("float-clamp",)), open_device("model:gfx1201")
+    plain, instruction = (match("gfx1201", f"v_dot2_f32_bf16{clamp}")[0] for clamp in ("", "{clamp}"))
+    run = partial(type(device).run_vectors, device, plain)
+    monkeypatch.setattr(type(device), "run_vectors", lambda _, made, vectors: LIMITS[claim](run(vectors)))
+    answer = ask_about(device, question, instruction)
+    assert (answer.status, answer.claim) == ("settled", claim)
+    assert len(answer.witnesses) == 4
 
 
 def test_a_finding_comes_as_a_simple_vector() -> None:

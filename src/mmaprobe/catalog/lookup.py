@@ -89,10 +89,10 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
     """
     for name in dict.fromkeys((identifier, _canonical(identifier))):
         if catalog().named(name):
-            return _agreed(_home(catalog().named(name), architecture))
+            return _agreed(_home(catalog().named(name), architecture), architecture)
     ids = catalog().shortened(_canonical(identifier))
     if len(ids) == 1:
-        return _agreed(_home(catalog().named(ids[0]), architecture))
+        return _agreed(_home(catalog().named(ids[0]), architecture), architecture)
     if ids:
         raise UsageError(f"instruction {identifier!r} is ambiguous: {', '.join(ids)}")
     made = (
@@ -118,16 +118,22 @@ def _home(entries: tuple[CatalogEntry, ...], architecture: str | None) -> list[C
     return [entry for entry in entries if bases & entry.ways.keys()] or list(entries)
 
 
-def _agreed(entries: Iterable[CatalogEntry]) -> Instruction:
+def _agreed(entries: Iterable[CatalogEntry], architecture: str | None) -> Instruction:
     """The one instruction of these entries, the first where they compute alike; UsageError where they do not."""
     found = list(entries)
     kinds: dict[Instruction, list[str]] = defaultdict(list)
     for entry in found:
         kinds[replace(entry.instruction, takes=(), source="")] += entry.ways
     if len(kinds) > 1:
-        said = "; ".join(f"{made.a} and {made.b} on {', '.join(names)}" for made, names in kinds.items())
-        raise UsageError(f"{found[0].instruction.id} takes {said}: name the architecture too")
+        said = "; ".join(f"{_taken(made)} on {', '.join(names)}" for made, names in kinds.items())
+        what = f"; {architecture} is none of these" if architecture else ": name the architecture too"
+        raise UsageError(f"{found[0].instruction.id} takes {said}{what}")
     return found[0].instruction
+
+
+def _taken(made: Instruction) -> str:
+    """The formats of A and B, and in how many blocks where there are several: ``s8 and s8 in 64 blocks``."""
+    return f"{made.a} and {made.b}" + (f" in {made.blocks} blocks" if made.blocks > 1 else "")
 
 
 def _by_rule(identifier: str, architecture: str | None) -> Instruction | None:
@@ -137,11 +143,11 @@ def _by_rule(identifier: str, architecture: str | None) -> Instruction | None:
         own = [catalog().named(spell(opcode, pairs)) for pairs in itertools.combinations(given, size)]
         rows = [row for entries in own for row in entries if row.instruction.takes]
         if rows:
-            return _resolved(_home(tuple(rows), architecture), given)
+            return _resolved(_home(tuple(rows), architecture), given, architecture)
     return None
 
 
-def _resolved(rows: list[CatalogEntry], given: tuple[tuple[str, str], ...]) -> Instruction:
+def _resolved(rows: list[CatalogEntry], given: tuple[tuple[str, str], ...], architecture: str | None) -> Instruction:
     """The rows' instruction with these modifiers, of those that take them; UsageError where none does."""
     made: list[CatalogEntry] = []
     refusals: list[UsageError] = []
@@ -154,7 +160,7 @@ def _resolved(rows: list[CatalogEntry], given: tuple[tuple[str, str], ...]) -> I
             refusals.append(error)
     if not made:
         raise UsageError(f"{refusals[0]}{_siblings(rows[0])}")
-    return _agreed(made)
+    return _agreed(made, architecture)
 
 
 def _siblings(row: CatalogEntry) -> str:

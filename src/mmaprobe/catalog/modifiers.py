@@ -31,6 +31,8 @@ SCALE_FORMATS = {
     "MATRIX_SCALE_FMT_E8": "ue8m0", "MATRIX_SCALE_FMT_E5M3": "ue5m3", "MATRIX_SCALE_FMT_E4M3": "ue4m3",
 }  # fmt: skip
 SCALE_ROWS = ("MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1")
+SIGN_KEYS = frozenset({"neg", "neg_a", "neg_b", "neg_c", "neg_hi", "neg_lo"})
+"""Modifiers that change the sign of an operand, where ``operand_signs`` says so."""
 
 
 def _numbers(count: int) -> Choices:

@@ -35,7 +35,7 @@ from mmaprobe.derivation.stochastic import spread
 from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.no_random_bits import NoRandomBits
-from mmaprobe.devices.plain_signs import PlainSigns
+from mmaprobe.devices.plain_signs import PlainSigns, unread_sign
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.models.engine import evaluate
@@ -161,6 +161,7 @@ def derive(
     asks for it otherwise.  A sparse instruction is derived as the dense one of the lanes that its
     metadata keeps, after directed vectors have shown that it keeps those of the
     catalog; one whose modifiers negate operands as the one that does not, with the signs flipped of what is asked.
+    One that takes an absolute value is inconclusive: what its unit makes of the other sign no vector shows.
     After ``allowance`` units of work (``budget``), counted and not timed, it ends without an answer.
 
     Raises DeviceError where the device fails, or its plainest sums contradict each other, as those of a broken
@@ -169,6 +170,8 @@ def derive(
     options = {"start": start, "fresh": fresh, "findings": findings, "allowance": allowance, "say": say}
     checked("derive", options, OPTIONS)
     known, view = findings or {}, PlainSigns.of(device, instruction)
+    if reason := unread_sign(instruction):
+        return _unsearched(instruction, known, _inconclusive(reason))
     if view is None:
         return _of_lanes(device, instruction, seed, start, fresh, known, allowance, say)
     known, start = with_witnesses(known, view.witness), start and negated(view.signs, start)
@@ -405,7 +408,7 @@ def _inconclusive(reason: str) -> dict[str, Any]:
 
 
 def _unsearched(instruction: Instruction, findings: dict[str, Finding], outcome: dict[str, Any]) -> Derivation:
-    """Nothing is searched where metadata does not select as the catalog says."""
+    """Nothing is searched where metadata does not select as the catalog says, or a sign is never read."""
     return Derivation(
         instruction=instruction.id,
         findings=findings,

@@ -11,17 +11,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction, spell
-from mmaprobe.catalog.modifiers import operand_signs
+from mmaprobe.catalog.modifiers import SIGN_KEYS, operand_signs
 from mmaprobe.devices.asked_as import AskedAs
 from mmaprobe.devices.base import Device
 from mmaprobe.operands.batch import Batch, Witness, flipped
 
-KEYS = ("neg", "neg_a", "neg_b", "neg_c", "neg_hi", "neg_lo")
-"""Modifiers that negate an operand, where ``operand_signs`` says so."""
 OF_VECTORS = {"a": -1, "b": -1, "c": -1}
 """The axis of the lanes of each operand of separate vectors; of C, which has none, all items are flipped or none."""
 OF_TILES = OF_VECTORS | {"b": -2}
 """The same of tiles."""
+
+
+def unread_sign(instruction: Instruction) -> str:
+    """Why nothing can be derived of an instruction alone: it takes an operand's absolute value; empty of others."""
+    signs = operand_signs(instruction)
+    lost = [name for name, pair in signs.items() if {"clear", "set"} & set(pair)]
+    plain = tuple(pair for pair in instruction.modifiers if pair[0] not in SIGN_KEYS)
+    named = spell(instruction.opcode, plain)
+    why = "its sign is never read: derive {} and validate this one against it"
+    return f"it takes the absolute value of {' and '.join(lost)}, so that {why.format(named)}" if lost else ""
 
 
 @dataclass(frozen=True)
@@ -40,11 +48,11 @@ class PlainSigns(AskedAs):
     @property
     def plain(self) -> Instruction:
         """The instruction that it answers."""
-        return replace(self.real, modifiers=tuple(pair for pair in self.real.modifiers if pair[0] not in KEYS))
+        return replace(self.real, modifiers=tuple(pair for pair in self.real.modifiers if pair[0] not in SIGN_KEYS))
 
     def asked(self, instruction: Instruction) -> Instruction:
         """The instruction that negates, in this one's control state."""
-        taken = tuple(pair for pair in self.real.modifiers if pair[0] in KEYS)
+        taken = tuple(pair for pair in self.real.modifiers if pair[0] in SIGN_KEYS)
         modifiers = tuple(sorted({*instruction.modifiers, *taken}))
         return replace(instruction, id=spell(instruction.opcode, modifiers), modifiers=modifiers)
 

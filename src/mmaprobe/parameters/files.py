@@ -26,7 +26,7 @@ SCHEMA = 1
 Basis = Literal["measured", "recorded", "published", "predicted"]
 BASES = ("measured", "recorded", "published", "predicted")
 CONTROLS = ("rounding", "ftz", "daz")
-COVERED = ("clamp",)
+COVERED = ("clamp", "neg_hi", "neg_lo")
 """Modifiers that a basis may be of."""
 
 

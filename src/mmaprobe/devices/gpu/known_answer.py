@@ -3,10 +3,15 @@
 A, B and C are integers of at most 2, 2 and 8 (of one bit 0 and 1), scales 1 or
 2, so that every partial sum of at most 256 products and C is below 2^11 in
 magnitude: exact in f16, and left whole by any alignment of 10 fraction bits or
-more.
+more.  Where ``clamp`` might limit a float to [0, 1], nobody knows whether it does:
+the sums are 1 then, so that both give what is known.  gfx11's sums count a term of
+another sign than C's a unit lower, zeros too: there every product has the sign of
+C.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +22,7 @@ from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.models.modifiers import of_tiles
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits, flipped
 
 Integers = NDArray[np.int64]
 
@@ -43,12 +48,49 @@ def known_answer(instruction: Instruction, size: int, seed: int) -> tuple[Batch,
         fmt = instruction.formats()[name]
         numbers[name] = _integers(fmt, name, instruction, rng, shape)
         codes[name] = _encoded(fmt, numbers[name])
+    if _wants_one_sign(instruction):
+        codes |= _of_one_sign(instruction, codes)
+        numbers |= {name: _decoded(instruction.formats()[name], codes[name]) for name in "abc"}
     batch = Batch(**codes)
     moved = of_tiles(instruction, batch)
     for name in "ab":
         if getattr(moved, name) is not codes[name]:
             numbers[name] = _decoded(instruction.formats()[name], getattr(moved, name))
-    return batch, _encoded(instruction.formats()["d"], _sums(instruction, numbers, codes.get("metadata")))
+    sums = _sums(instruction, numbers, codes.get("metadata"))
+    fmt = instruction.formats()["d"]
+    if "clamp" in instruction.modifier and fmt.is_float:
+        batch, sums = _inside(instruction, batch, sums - _signed(instruction, "c", numbers["c"]))
+    return batch, _encoded(fmt, sums)
+
+
+def _wants_one_sign(instruction: Instruction) -> bool:
+    """Whether it is one of gfx11's floating-point forms; those of gfx12 have the same names."""
+    found = instruction.opcode.startswith(("v_wmma_", "v_dot2_")) and instruction.k <= 16
+    return found and instruction.a in ("f16", "bf16")
+
+
+def _of_one_sign(instruction: Instruction, codes: dict[str, Bits]) -> dict[str, Bits]:
+    """A, B and C with other signs: after the modifiers every product has that of C, zeros too."""
+    found = {}
+    signs = operand_signs(instruction)
+    for name, axis in (("a", -1), ("b", -2), ("c", -1)):
+        mask, pair = instruction.formats()[name].sign_mask, signs.get(name, ("keep", "keep"))
+        plain = codes[name] & ~codes[name].dtype.type(mask)
+        found[name] = codes[name] if {"clear", "set"} & set(pair) else flipped(plain, axis, pair, mask)
+    if "set" in signs.get("c", ()):
+        found["a"] = flipped(found["a"], -1, ("flip", "flip"), instruction.formats()["a"].sign_mask)
+    return found
+
+
+def _inside(instruction: Instruction, batch: Batch, products: Integers) -> tuple[Batch, Integers]:
+    """A batch of single vectors whose sums are 1 (of -|C| 0), by C, and A 0 where the products are neither 0 nor 1."""
+    fmt, kept = instruction.formats(), (products == 0) | (products == 1)
+    most = 0 if "set" in operand_signs(instruction)["c"] else 1
+    assert batch.c is not None
+    a = np.where(kept, batch.a, batch.a & batch.a.dtype.type(fmt["a"].sign_mask))
+    one = np.where(kept & (products == most), 0, fmt["c"].one * most).astype(batch.c.dtype)
+    c = batch.c & batch.c.dtype.type(fmt["c"].sign_mask) | one
+    return replace(batch, a=a, c=c), np.full_like(products, most)
 
 
 def answers(instruction: Instruction, d: Bits, expected: Bits) -> bool:

@@ -1,4 +1,4 @@
-"""Experiments that no probe makes and no datapath says: the order of sparse metadata, blocks of A that feed others."""
+"""Experiments that no probe makes and no datapath says: sparse metadata, blocks of A that feed others, a limit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mmaprobe.catalog.sparsity import kept_positions, legal_items
 from mmaprobe.devices.base import Device, run_tiles
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
+from mmaprobe.formats.codes import is_nan
 from mmaprobe.operands.batch import Batch, Bits, Witness, take
 from mmaprobe.probing.session.exact_values import code_of, values_of
 from mmaprobe.runs.open_questions.answers import Shown
@@ -117,7 +118,34 @@ def blocks_of_a(device: Device, instruction: Instruction, seed: int) -> Experime
     return ExperimentOutcome(outcome, f"{outcome}: blocks of D are made of {' '.join(map(str, found))}", vectors=d.size)
 
 
+def limited_result(device: Device, instruction: Instruction, seed: int) -> ExperimentOutcome:
+    """Whether ``clamp`` limits a float to [0, 1]: A and B are 0, C is 2, -2, infinity, 1/2 and a NaN in turn.
+
+    ``limited``: 1, +0, 1, 1/2 come out; ``not limited``: C itself.  Of a NaN ``0`` comes out, or ``NaN``.
+    ``other``: anything else.  Zeros have C's sign: to gfx11 those of the other one are a unit below it.
+    """
+    fmt, d = instruction.formats()["c"], instruction.formats()["d"]
+    two, less, half = (code_of(fmt, value) for value in (Fraction(2), Fraction(-2), Fraction(1, 2)))
+    c = np.array([two, less, fmt.infinity_code, half, fmt.nan_code], fmt.dtype)
+    zeros = {name: np.zeros((c.size, instruction.k), instruction.formats()[name].dtype) for name in "ab"}
+    zeros["a"][1] = instruction.formats()["a"].sign_mask
+    vectors = Batch(**zeros, c=c)
+    with getattr(device, "unproven", nullcontext)():
+        answers = asked_twice(device, instruction, vectors)
+    words = {"limited": [d.one, 0, d.one, int(c[3])], "not limited": [int(code) for code in c[:4]]}
+    nan = "NaN" if is_nan(d, answers[4:])[0] else "0" if not answers[4] else ""
+    held = next((name for name, codes in words.items() if nan and answers[:4].tolist() == codes), "")
+    outcome = f"{held}, of a NaN {nan}" if held else "other"
+    shown = tuple(
+        Shown(Witness.of(take(vectors, [n]), int(answers[n])), tuple((name, codes[n]) for name, codes in words.items()))
+        for n in range(4)
+    )
+    text = f"{outcome}: of 2, -2, infinity, 1/2 and a NaN {' '.join(f'{int(code):x}' for code in answers)}"
+    return ExperimentOutcome(outcome, text, shown, vectors.size)
+
+
 EXPERIMENTS: dict[str, Callable[[Device, Instruction, int], ExperimentOutcome]] = {
     "metadata order": metadata_order,
     "blocks of A": blocks_of_a,
+    "limited result": limited_result,
 }

@@ -90,9 +90,9 @@ def call(made: Instruction, architecture: str, fragments: dict[str, Fragment]) -
 def _becomes_another(made: Instruction, architecture: str) -> bool:
     """Whether clang makes of a V_DOT's builtin one that adds to what D holds, or has no other builtin for that one.
 
-    On CDNA of all but the unsigned ones (V_DOT2C and its like), on gfx11 of f16 (V_DOT2ACC).
+    On gfx9 and gfx10 of all but the unsigned ones (V_DOT2C and its like), on gfx11 of f16 (V_DOT2ACC).
     """
-    if made.opcode.startswith("v_dot") and every().among(architecture, ["cdna"]):
+    if made.opcode.startswith("v_dot") and every().among(architecture, ["gfx9", "gfx10"]):
         return made.d != "u32"
     return made.opcode == "v_dot2_f32_f16"
 
@@ -160,7 +160,7 @@ def _dot(given: Arguments) -> str:
         given.numbers(given.number("clamp"))
         return f"{'sudot' if made.d == 's32' else 'udot'}{made.k}"
     if made.k == 2 and made.d == "f32":
-        given.numbers(0)
+        given.numbers(given.number("clamp"))
     return made.opcode.removeprefix("v_").replace("dot2", "fdot2")
 
 

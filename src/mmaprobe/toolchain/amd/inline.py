@@ -1,7 +1,7 @@
 """AMD's matrix instructions as inline assembly: for modifiers that no argument of a builtin says.
 
 The compiler knows nothing of what stands inside: idle instructions behind it
-cover whatever the results of a matrix instruction, or of CDNA's V_DOT, must be
+cover whatever the results of a matrix instruction, or of gfx9's V_DOT, must be
 waited for.  Source: AMD RDNA3 and RDNA4 ISA, WMMA (one, before a matrix
 instruction that reads D); LLVM 22, GCNHazardRecognizer (gfx1250: at most nine;
 V_DOT on gfx90a and later CDNA: three).
