@@ -177,6 +177,29 @@ def test_short_sums_at_the_ends_of_their_range(name: str, build: str, monkeypatc
         assert (groups == stages.evaluate(path, vectors)).all(), exponent
 
 
+FINITE = {"e4m3": 0x7E, "e5m2": 0x7B, "e3m4ieee": 0x6F}
+"""The largest finite codes."""
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(("a", "b"), [("e4m3", "e5m2"), ("e3m4ieee", "e4m3")])
+def test_four_finite_bytes(a: str, b: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing special but C, in whole groups and the rest of one; then one special item in a group of the middle."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    path = replace(CASES["RDNA4 four"], a=a, b=b)
+    a_most, b_most = FINITE[a], FINITE[b]
+    for exponent in (-127, -24, -6, 3, 30):
+        vectors = near(path, exponent, 2005)
+        codes = [
+            np.where(x & 0x7F > most, x & 0x80, x).astype("u1")
+            for x, most in ((vectors.a, a_most), (vectors.b, b_most))
+        ]
+        finite = replace(vectors, a=codes[0], b=codes[1])
+        assert (run_groups(path, finite) == stages.evaluate(path, finite)).all(), exponent
+        finite.a[700, 2] = 0x7F
+        assert (run_groups(path, finite) == stages.evaluate(path, finite)).all(), exponent
+
+
 def test_a_short_sum_takes_its_lanes_in_order() -> None:
     """Orders of steps differ in what they round away; so do operands that are flushed in another way."""
     path = CASES["RDNA4 f16"]
