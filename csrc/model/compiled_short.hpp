@@ -221,6 +221,7 @@ struct Short : OneByOne<Short<Any>>, ShortForm<Any> {
         if (addend.infinite) return (addend.negative ? plus : minus) ? code : c;
         return plus || minus ? r.infinity | u32(minus) << r.sign : result;
     }
+    // The whole sum once more, with a look at each step's specials.
     MMAPROBE_APART static u32 with_specials(const Row& row, const Column& column, u32 code) {
         MMAPROBE_SELDOM
         for (int first = 0; first < LIVE; first += Form::STEP) {
