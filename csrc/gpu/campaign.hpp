@@ -184,25 +184,30 @@ struct Judge {
         compare_all(thread);
         end_rounding<Model::ROUNDING>(wrong, checksum);
     }
-    // Threads go along the upper half of the rows, four outputs at a time: of two rows and two columns.
+    // Threads go along the upper half of the rows, four outputs at a time: of two rows and two columns; or tile by tile
+    // where one has one output.
     MMAPROBE_DEVICE void compare_all(int thread) {
-        constexpr int half = Shape::m / 2, rows = Shape::tiles * half, pairs = Shape::n / 2;
+        constexpr int side = Shape::m == 1 ? 1 : 2, half = Shape::m / side, outputs = side * side;
+        constexpr int rows = Shape::tiles * half, pairs = Shape::n / side;
 #pragma unroll 1
         for (int number = thread; number < rows * pairs; number += Shape::threads) {
-            const int tile = number % rows / half, row = number % half, column = number / rows * 2;
+            const int tile = number % rows / half, row = number % half, column = number / rows * side;
             if (first + tile >= of.tiles) continue;
             const auto* lines = memory.rows + (at + tile) * Shape::m + row;
             const auto* columns = memory.columns + (at + tile) * Shape::n + column;
             Code c[4], d[4];
 #pragma unroll
-            for (int i = 0; i < 4; ++i) c[i] = addend(at + tile, row + i / 2 * half, column + i % 2);
-            Model::evaluate_four(lines[0], lines[half], columns[0], columns[1], c, d);
+            for (int i = 0; i < outputs; ++i) c[i] = addend(at + tile, row + i / 2 * half, column + i % 2);
+            if constexpr (side == 1)
+                d[0] = Model::evaluate(lines[0], columns[0], c[0]);
+            else
+                Model::evaluate_four(lines[0], lines[half], columns[0], columns[1], c, d);
 #pragma unroll
-            for (int i = 0; i < 4; ++i) compare(tile, row + i / 2 * half, column + i % 2, d[i]);
+            for (int i = 0; i < outputs; ++i) compare(tile, row + i / 2 * half, column + i % 2, d[i]);
         }
     }
 };
-static_assert(Shape::n % 2 == 0 && Shape::m % 2 == 0, "outputs are compared by four");
+static_assert((Shape::n % 2 == 0 && Shape::m % 2 == 0) || Shape::side == 1, "outputs are compared by four, or alone");
 
 // Between the instruction and the judgement: the output that is to be found wrong.
 MMAPROBE_DEVICE void sabotage(const Campaign& of, Word64 first, int thread, const Memory& memory, Word64 at) {

@@ -14,6 +14,7 @@
 #include "compiled_integer.hpp"
 #include "compiled_interpreter.hpp"
 #include "compiled_pairs.hpp"
+#include "compiled_short.hpp"
 #include "compiled_two_stage.hpp"
 
 namespace mmaprobe {
@@ -43,6 +44,8 @@ template <class Any>
 struct Choice<INTEGER_SATURATES, Any> : Either<Integers<true>::FITS, Integers<true>> {};
 template <class Any>
 struct Choice<PAIRS, Any> : Either<true, Pairs<Any>> {};
+template <class Any>
+struct Choice<SHORT_SUMS, Any> : Either<true, Short<Any>> {};
 template <class Any>
 struct Choice<CHAIN, Any> : Chains<int(of_operand(Header::a, OperandRow::bytes))> {};
 

@@ -20,17 +20,23 @@ MMAPROBE_HD u32 add_products_of_four(u32 x, u32 y, u32 z) {
     else
         asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(out) : "r"(x), "r"(y), "r"(z));
     return out;
-#elif defined(__GFX11__) || defined(__GFX12__)
-    return u32(__builtin_amdgcn_sudot4(X_SIGNED, i32(x), Y_SIGNED, i32(y), i32(z), false));
 #else
-#if defined(__GFX9__)
-    if constexpr (X_SIGNED && Y_SIGNED) return u32(__builtin_amdgcn_sdot4(i32(x), i32(y), i32(z), false));
-    if constexpr (!X_SIGNED && !Y_SIGNED) return __builtin_amdgcn_udot4(x, y, z, false);
+#if defined(__GFX11__) || defined(__GFX12__)
+    if constexpr (DOTS) return u32(__builtin_amdgcn_sudot4(X_SIGNED, i32(x), Y_SIGNED, i32(y), i32(z), false));
+#elif defined(__GFX9__)
+    if constexpr (DOTS && X_SIGNED && Y_SIGNED)
+        return u32(__builtin_amdgcn_sdot4(i32(x), i32(y), i32(z), false));
+    else if constexpr (DOTS && !X_SIGNED && !Y_SIGNED)
+        return __builtin_amdgcn_udot4(x, y, z, false);
 #endif
     for (int at = 0; at < 32; at += 8) {
         const i32 a = X_SIGNED ? i32(int8_t(x >> at)) : i32(uint8_t(x >> at));
         const i32 b = Y_SIGNED ? i32(int8_t(y >> at)) : i32(uint8_t(y >> at));
-        z += u32(a * b);
+        u32 product = u32(a * b);
+#if defined(__HIP__)
+        if constexpr (!DOTS) asm("" : "+v"(product));  // of what it knows the compiler makes a dot product
+#endif
+        z += product;
     }
     return z;
 #endif

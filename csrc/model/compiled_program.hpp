@@ -1,4 +1,4 @@
-// What the compiler knows of a datapath that is compiled in: PROGRAM and CHUNK stand before this text
+// What the compiler knows of a datapath that is compiled in: PROGRAM, CHUNK and DOTS stand before this text
 // (toolchain/compiled.py), and every class of compiled*.hpp is made of them.
 //
 // An operand of a row or a column is put item by item by the threads of a group, in any order; after a barrier one

@@ -30,7 +30,7 @@ from stand_ins.vendors import AMD, NVIDIA, Vendor
 
 pytestmark = pytest.mark.needs("cuda.bindings")
 
-AMD_HALF, AMD_BLOCKS = "v_mfma_f32_16x16x16_f16", "v_mfma_f32_4x4x4_16b_bf16"
+AMD_HALF, AMD_BLOCKS, AMD_LANES = "v_mfma_f32_16x16x16_f16", "v_mfma_f32_4x4x4_16b_bf16", "v_dot4_i32_i8"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 GROUP = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
 STAGED = "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32"
@@ -58,12 +58,12 @@ def validated(
         )
 
 
-FORMS = [(NVIDIA, HALF), (NVIDIA, GROUP), (NVIDIA, STAGED), (AMD, AMD_HALF), (AMD, AMD_BLOCKS)]
+FORMS = [(NVIDIA, HALF), (NVIDIA, GROUP), (NVIDIA, STAGED), (AMD, AMD_HALF), (AMD, AMD_BLOCKS), (AMD, AMD_LANES)]
 
 
 @pytest.mark.parametrize(("vendor", "identifier"), FORMS, ids=lambda value: str(getattr(value, "scheme", value)))
 def test_vectors_are_compared(vendor: Vendor, identifier: str) -> None:
-    summary = validated(vendor.gpu(), identifier, vendor=vendor)
+    summary = validated(vendor.gpu(), identifier, "extremes" if identifier == AMD_LANES else "cancel", vendor)
     assert (summary.vectors, summary.mismatches, summary.exit_code) == (VECTORS, 0, 0)
     assert summary.screening is not None
     assert summary.screening.present == vendor.gpu.count

@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 
 from cases.compiled_models import library, outputs, text_of
+from cases.short_sums import near, random_short_sum
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import instruction
+from mmaprobe.catalog.lookup import forms, instruction
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate
+from mmaprobe.models import stages
 from mmaprobe.models.engine import evaluate
-from mmaprobe.models.kernels import KERNELS
+from mmaprobe.models.kernels import KERNELS, SHORT_SUMS, kernel
 from mmaprobe.models.program import program
 from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Accumulator, Fused, Products, Split
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.toolchain.compiled import compiled_model
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.nvdisasm import disassemble
@@ -55,6 +58,12 @@ FORMS = [
     ),
     ("v_mfma_f32_16x16x16_f16", "gfx942", "TWO_STAGE"),
     ("v_mfma_f32_32x32x4bf16", "gfx90a", "PAIRS"),
+    ("v_wmma_f32_16x16x16_f16", "gfx1100", "SHORT_SUMS"),
+    ("v_wmma_f16_16x16x16_f16", "gfx1100", "SHORT_SUMS"),
+    ("v_dot2_bf16_bf16", "gfx1150", "SHORT_SUMS"),
+    ("v_wmma_bf16_16x16x16_bf16", "gfx1201", "SHORT_SUMS"),
+    ("v_dot4_f32_fp8_bf8", "gfx1201", "SHORT_SUMS"),
+    ("v_swmmac_f16_16x16x32_f16", "gfx1201", "SHORT_SUMS"),
 ]  # fmt: skip
 COUNT = 200  # vectors of each family
 
@@ -103,6 +112,38 @@ def test_a_thread_computes_what_the_engine_does(
         assert (one == own).all(), family
         assert (two == all_four[:, :2]).all(), family
         assert (four == all_four).all(), family
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seed", range(40))
+def test_short_sums_unlike_any_units(seed: int, folder: Path) -> None:
+    """In the frame of C's sign and in parts, of every format and order, with what follows an overflow or underflow."""
+    path = random_short_sum(seed)
+    words = program(path)
+    assert words is not None
+    check = "\nstatic_assert(mmaprobe::MMAPROBE_BUILD::compiled::Model::UP_A >= 0);\n"
+    built = library(compiled_model(words.tolist()) + check, "g++", folder)
+    for exponent in (-150, -127, -125, -24, -14, 0, 15, 126):
+        vectors = near(path, exponent, 400)
+        assert (outputs(built, vectors)[0] == stages.evaluate(path, vectors)).all(), exponent
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("architecture", ["gfx1100", "gfx1150", "gfx1201"])
+def test_every_short_sum_of_a_target(architecture: str, folder: Path) -> None:
+    """Each datapath once, and a changed one of each."""
+    paths = dict.fromkeys(datapath_for(architecture, form.first) for form in forms(architecture))
+    sums = [path for path in paths if kernel(path) == SHORT_SUMS]
+    assert len(sums) >= 4
+    for number, path in enumerate(sums):
+        others = [other for _, _, other in neighbours(path) if kernel(other) == SHORT_SUMS]
+        for each in (path, others[number % len(others)]):
+            words = program(each)
+            assert words is not None
+            built = library(compiled_model(words.tolist()), "g++", folder)
+            for exponent in (-150, -127, -14, 15, 126):
+                vectors = near(each, exponent, 1000)
+                assert (outputs(built, vectors)[0] == stages.evaluate(each, vectors)).all(), (each, exponent)
 
 
 def test_a_shape_that_the_fast_way_does_not_fit_is_interpreted(folder: Path) -> None:

@@ -10,12 +10,13 @@ import pytest
 
 from cases.engine import DATAPATHS, MODES, C, batch
 from cases.engine_layout import run_groups, run_tiles, tiles_of
-from mmaprobe import _native, formats
+from cases.short_sums import near
+from mmaprobe import _native
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models import stages
 from mmaprobe.models.kernels import CHAIN, EXACT_SUM, GROUPED, PAIRS, SHORT_SUMS, TWO_STAGE, kernel
 from mmaprobe.models.model import evaluate_tiles
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Fused, Operand, Scale, Special
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import neighbours
@@ -161,27 +162,6 @@ def test_exact_sums_whose_terms_cancel() -> None:
             assert (run_groups(path, close) == stages.evaluate(path, close)).all(), name
 
 
-def near(path: Datapath, exponent: int, count: int) -> Batch:
-    """Products and C near 2^exponent, or far from each other; many zeros of either sign, some special values."""
-    rng = np.random.default_rng(exponent & 0xFFF)
-    shape = (count, path.k)
-    a_exponent = rng.integers(-60, 60, shape)
-    b_exponent = exponent - a_exponent + rng.integers(-3, 4, shape) - rng.integers(0, 40, (count, 1))
-
-    def codes(name: str, exponents: Bits) -> Bits:
-        fmt = formats.get(name)
-        fields = np.clip(exponents + fmt.bias, 0, (1 << fmt.exponent_bits) - 2)
-        found = fields << fmt.fraction_bits | rng.integers(0, 1 << fmt.fraction_bits, fields.shape)
-        kind = rng.integers(0, 300, fields.shape)
-        found = np.where(kind < 40, 0, np.where(kind == 299, fmt.infinity_code or found, found))
-        found = np.where(kind == 298, (fmt.infinity_code or found) | rng.integers(0, 1 << fmt.fraction_bits, 1), found)
-        return (found | rng.integers(0, 2, fields.shape) << fmt.bits - 1).astype(fmt.dtype)
-
-    assert path.c is not None
-    c = codes(path.c, exponent + rng.integers(-40, 4, count))
-    return Batch(codes(path.a, a_exponent), codes(path.b, b_exponent), c)
-
-
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", RDNA)
 def test_short_sums_at_the_ends_of_their_range(name: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +175,29 @@ def test_short_sums_at_the_ends_of_their_range(name: str, build: str, monkeypatc
             assert (path.d, build) == ("f16", "baseline")
             return
         assert (groups == stages.evaluate(path, vectors)).all(), exponent
+
+
+FINITE = {"e4m3": 0x7E, "e5m2": 0x7B, "e3m4ieee": 0x6F}
+"""The largest finite codes."""
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(("a", "b"), [("e4m3", "e5m2"), ("e3m4ieee", "e4m3")])
+def test_four_finite_bytes(a: str, b: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing special but C, in whole groups and the rest of one; then one special item in a group of the middle."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    path = replace(CASES["RDNA4 four"], a=a, b=b)
+    a_most, b_most = FINITE[a], FINITE[b]
+    for exponent in (-127, -24, -6, 3, 30):
+        vectors = near(path, exponent, 2005)
+        codes = [
+            np.where(x & 0x7F > most, x & 0x80, x).astype("u1")
+            for x, most in ((vectors.a, a_most), (vectors.b, b_most))
+        ]
+        finite = replace(vectors, a=codes[0], b=codes[1])
+        assert (run_groups(path, finite) == stages.evaluate(path, finite)).all(), exponent
+        finite.a[700, 2] = 0x7F
+        assert (run_groups(path, finite) == stages.evaluate(path, finite)).all(), exponent
 
 
 def test_a_short_sum_takes_its_lanes_in_order() -> None:

@@ -8,9 +8,12 @@ import tempfile
 from pathlib import Path
 
 from mmaprobe.toolchain.amd.code_object import objdump
+from mmaprobe.toolchain.source import ENTRY
 
 NEAREST = 0
 """Binary32 and binary64 to nearest even, as a kernel starts; ``hwreg(HW_REG_MODE, 0, 4)``."""
+_DESCRIPTOR = 64
+"""Bytes of a kernel's descriptor (LLVM 22, AMDGPU usage)."""
 _LABEL = re.compile(r"^<(\w+)>:$")
 _SET = re.compile(r"^s_setreg\w* hwreg\((\w+), (\d+), (\d+)\), (\S+)$")
 _BRANCH = re.compile(r"^(s_branch|s_cbranch\w*) (\w+)$")
@@ -37,7 +40,10 @@ def instructions(code: bytes, wave: int) -> list[str]:
 
 def starting_modes(code: bytes) -> dict[str, int]:
     """How a kernel's waves start, by its descriptor: rounding (0: nearest even) and subnormals (3: kept)."""
-    text = _printed(code, "-D", "-j", ".rodata")
+    place = re.search(rf"^([0-9a-f]+) .* {ENTRY}\.kd$", _printed(code, "-t"), re.MULTILINE)
+    assert place
+    first = int(place[1], 16)  # other constants may follow: the printer reads a descriptor that stands alone
+    text = _printed(code, "-D", "-j", ".rodata", f"--start-address={first}", f"--stop-address={first + _DESCRIPTOR}")
     return {name: int(value) for name, value in re.findall(r"\.amdhsa_float_(\w+_mode_\w+) (\d+)", text)}
 
 

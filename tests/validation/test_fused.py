@@ -12,7 +12,7 @@ import pytest
 from emulator.campaign import HostCampaign
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.devices.base import open_device, run_vectors
+from mmaprobe.devices.base import open_device, run_blocks, run_vectors
 from mmaprobe.devices.gpu.campaign import NOWHERE, LaunchOrder, LaunchResult, read_found
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError
@@ -32,13 +32,16 @@ Unit = Callable[[Batch, int], Bits]
 class HostGpu:
     """A GPU of four multiprocessors; ``unit`` answers tiles on one of them, as the model does where it is None."""
 
-    name, architecture, multiprocessors = "cuda:0", "sm_90a", 4
+    name, multiprocessors = "cuda:0", 4
     multiprocessor = "multiprocessor"
 
     def __init__(
-        self, unit: Unit | None = None, *, lacks: MmaprobeError | None = None, judges: bool = True, seed: int = 0
-    ) -> None:
-        self.model, self.unit, self.lacks, self.judges, self.seed = _model(), unit, lacks, judges, seed
+        self, unit: Unit | None = None, *, lacks: MmaprobeError | None = None, judges: bool = True, seed: int = 0,
+        form: tuple[str, str] = (MADE.id, "sm_90a"),
+    ) -> None:  # fmt: skip
+        name, self.architecture = form
+        self.made_of, self.model = instruction(name, self.architecture), _model(self.architecture)
+        self.unit, self.lacks, self.judges, self.seed = unit, lacks, judges, seed
         self.orders: list[LaunchOrder] = []
         self.made: HostCampaign | None = None
 
@@ -46,10 +49,10 @@ class HostGpu:
         return {"architecture": self.architecture}
 
     def instructions(self) -> list[Instruction]:
-        return [MADE]
+        return [self.made_of]
 
     def supports(self, made: Instruction) -> bool:
-        return made == MADE
+        return made == self.made_of
 
     def run(self, made: Instruction, batch: Batch) -> Bits:
         return self.model.run(made, batch) if self.unit is None else self.unit(batch, 2)
@@ -60,7 +63,7 @@ class HostGpu:
     def prepare_campaign(self, source: Source) -> None:
         if self.lacks is not None:
             raise self.lacks
-        self.made = self.made or HostCampaign(source, MADE)
+        self.made = self.made or HostCampaign(source, self.made_of)
 
     def run_campaign(self, source: Source, order: LaunchOrder) -> LaunchResult:
         assert self.made is not None
@@ -70,11 +73,11 @@ class HostGpu:
         return read_found(self.name, self.made.run(done, self._answer, self.multiprocessors))
 
     def _answer(self, batch: Batch, number: int) -> Bits:
-        return self.model.run(MADE, batch) if self.unit is None else self.unit(batch, number)
+        return run_blocks(self.model, self.made_of, batch) if self.unit is None else self.unit(batch, number)
 
 
-def _model() -> ModelDevice:
-    device = open_device("model:sm_90a")
+def _model(architecture: str = "sm_90a") -> ModelDevice:
+    device = open_device(f"model:{architecture}")
     assert isinstance(device, ModelDevice)
     return device
 
@@ -129,6 +132,32 @@ def test_a_faulty_multiprocessor_is_named(reference: DatapathDevice) -> None:
     assert (recipe, number, d ^ expected) == (summary.examples[0].recipe, 3, 1)
     vector = regenerate(recipe)
     assert int(run_vectors(model, MADE, vector)[0]) == expected
+
+
+BLOCKS = [("v_dot2_f32_bf16", "gfx1100"), ("v_mfma_f32_4x4x4_16b_f16", "gfx942")]
+
+
+@pytest.mark.parametrize("form", BLOCKS)
+def test_a_block_is_a_tile(form: tuple[str, str]) -> None:
+    """Dot products of lanes too; where the kernel fails, blocks fill the items of the ordinary way."""
+    made, model = instruction(*form), _model(form[1])
+
+    def unit(batch: Batch, number: int) -> Bits:
+        d = run_blocks(model, made, batch)
+        d[:, -1, -1] ^= d.dtype.type(number == 3)
+        return d
+
+    wrong = HostGpu(unit, form=form)
+    wrong.run = model.run  # type: ignore[method-assign]
+    for gpu in (HostGpu(form=form), HostGpu(judges=False, form=form), wrong):
+        summary = validate(gpu, model, made, 3000, generators=["clustered"])
+        assert (summary.vectors, bool(summary.notes)) == (3000, not gpu.judges)
+        assert (summary.mismatches > 0) == (gpu is wrong)
+        assert all(order.tiles * made.m * made.n >= 768 for order in gpu.orders[:2])
+    assert summary.screening is not None
+    recipe, number, d, expected = summary.screening.first[0]
+    assert (recipe.endswith(f"@{made.m - 1},{made.n - 1}"), number, d ^ expected) == (True, 3, 1)
+    assert int(run_vectors(model, made, regenerate(recipe, made))[0]) == expected
 
 
 def test_a_wrong_model_is_seen_and_shrunk() -> None:

@@ -11,6 +11,7 @@
 #pragma once
 #include <memory>
 
+#include "cpu/kernels/byte_quads.hpp"
 #include "cpu/kernels/fused_exact.hpp"
 #include "cpu/kernels/labels.hpp"
 
@@ -167,6 +168,24 @@ struct Pairs {
     }
 };
 
+#ifdef MMAPROBE_BYTE_QUADS
+// Four registers of results of one step of four bytes, none of them special: groups from the first of a and b on.
+struct Quads {
+    const Reading &a_reading, &b_reading;
+    const uint8_t *a, *b;
+    int live;  // groups
+
+    static bool reads(const Reader& r) {
+        return r.way == Way::NARROW && r.bytes == 1 && r.reading.sign == 7 && r.kept == -1;
+    }
+    MMAPROBE_HD ByteQuad of(const Reading& reading, const uint8_t* from, int i) const {
+        return {from + smaller(i, live - 1) * 4 * ROWS, reading.fraction_bits};
+    }
+    MMAPROBE_HD ByteQuad a_quad(int i) const { return of(a_reading, a, i); }
+    MMAPROBE_HD ByteQuad b_quad(int i) const { return of(b_reading, b, i); }
+};
+#endif
+
 // C as an item of its own.
 struct Addend {
     Parted value;
@@ -270,12 +289,6 @@ MMAPROBE_HD void framed_sums(const Rules& r, const P& pairs, const i64* lanes, F
     for (int i = 0; i < 4; ++i) c[i] = rounded<HALF>(r, sum[i], label[i], frame[i]);
 }
 
-// A part's sum, in units of 2^(label - F).
-struct Part {
-    I32s sum;
-    Labels label;
-};
-
 template <int LENGTH, class P>
 MMAPROBE_HD Part sum_part(const Rules& r, const P& pairs, int i, const i64* lanes, int length) {
     constexpr int MOST = LENGTH ? LENGTH : MOST_STEP;
@@ -294,6 +307,14 @@ MMAPROBE_HD Part sum_part(const Rules& r, const P& pairs, int i, const i64* lane
     }
     return out;
 }
+
+#ifdef MMAPROBE_BYTE_QUADS
+template <int LENGTH>
+MMAPROBE_HD Part sum_part(const Rules& r, const Quads& quads, int i, const i64*, int) {
+    const i32 biases = r.a.reading.bias + r.b.reading.bias;
+    return sum_quads(quads.a_quad(i), quads.b_quad(i), biases, r.fraction_bits, 4 * NONE);
+}
+#endif
 
 // The sums of four registers: those of the parts, and C, cut downward.
 template <bool HALF, int PARTS, int LENGTH, class P>
@@ -322,6 +343,7 @@ MMAPROBE_HD void sums_of_parts(const Rules& r, const P& pairs, const i64* lanes,
 template <bool FRAMED, int PARTS, int LENGTH, bool HALF = false>
 struct Shape {
     using Narrow = Shape<FRAMED, PARTS, LENGTH, true>;
+    static constexpr bool FOUR = !FRAMED && PARTS == 1 && LENGTH == 4;
     template <class P>
     MMAPROBE_HD static void sums(const Rules& r, const P& pairs, const i64* lanes, F32s* c) {
         if constexpr (FRAMED)
@@ -346,8 +368,8 @@ struct Call {
         narrow(to, U32s(d) >> 16);
     }
 
-    // Four registers of results from `at` on, or the first `live` of them.
-    template <class P>
+    // Four registers of results from `at` on, or the first `live` of them; CAREFUL: items may be special.
+    template <bool CAREFUL, class P>
     MMAPROBE_HD void block(const P& pairs, i64 at, int live) const {
         F32s c[4];
 #pragma GCC unroll 4
@@ -357,9 +379,12 @@ struct Call {
             const F32s before[4] = {c[0], c[1], c[2], c[3]};
             const bool special = any_special(c);
             S::sums(r, pairs, lanes, c);
-            if (a.special | b.special)
-                for (int i = 0; i < 4; ++i) c[i] = with_specials(r, pairs, i, lanes, before[i], c[i]);
-            else if (special)
+            if constexpr (CAREFUL)
+                if (a.special | b.special) {
+                    for (int i = 0; i < 4; ++i) c[i] = with_specials(r, pairs, i, lanes, before[i], c[i]);
+                    continue;
+                }
+            if (special)
                 for (int i = 0; i < 4; ++i) c[i] = with_special_c(r, before[i], c[i]);
         }
 #pragma GCC unroll 4
@@ -374,18 +399,34 @@ struct Call {
             for (i64 strip = tile * strips; strip < (tile + 1) * strips; ++strip) {
                 a.decode(r.a, call.a, strip * r.k * ROWS, r.k * ROWS);
                 for (i64 i = 0; i < n; i += BLOCK)
-                    block(Pairs<false>{a, b, i * r.k, r.k}, (strip * n + i) * ROWS,
-                          int(smaller(n - i, BLOCK)) * fused::PARTS);
+                    block<true>(Pairs<false>{a, b, i * r.k, r.k}, (strip * n + i) * ROWS,
+                                int(smaller(n - i, BLOCK)) * fused::PARTS);
             }
         }
     }
 
+#ifdef MMAPROBE_BYTE_QUADS
+    // Groups of one step of four bytes, unless an item is special.
+    bool quads(i64 g, int live) const {
+        if (!S::FOUR || r.k != 4 || !Quads::reads(r.a) || !Quads::reads(r.b)) return false;
+        const auto from = [&](const void* base) { return static_cast<const uint8_t*>(base) + g * 4 * ROWS; };
+        const Quads groups{r.a.reading, r.b.reading, from(call.a), from(call.b), live};
+        for (int i = 0; i < live; ++i)
+            if (groups.a_quad(i).above(r.a.finite) || groups.b_quad(i).above(r.b.finite)) return false;
+        if constexpr (S::FOUR) block<false>(groups, g * ROWS, live);
+        return true;
+    }
+#else
+    bool quads(i64, int) const { return false; }
+#endif
+
     void groups() {
         for (i64 g = 0; g < call.count; g += BLOCK) {
             const i64 live = smaller(call.count - g, BLOCK), items = r.k * ROWS;
+            if (quads(g, int(live))) continue;
             a.decode(r.a, call.a, g * items, live * items);
             b.decode(r.b, call.b, g * items, live * items);
-            block(Pairs<true>{a, b, 0, items}, g * ROWS, int(live) * fused::PARTS);
+            block<true>(Pairs<true>{a, b, 0, items}, g * ROWS, int(live) * fused::PARTS);
         }
     }
 };

@@ -160,6 +160,19 @@ def run_tiles(device: Device, instruction: Instruction, batch: Batch) -> Bits:
     return _answer_tiles(device, instruction, batch.copy())
 
 
+def run_blocks(device: Device, instruction: Instruction, tiles: Batch) -> Bits:
+    """D of tiles without an axis of MFMA blocks, a block each: what fills the last item is the first tile again."""
+    if instruction.blocks == 1:
+        return run_tiles(device, instruction, tiles)
+    items = -(-tiles.size // instruction.blocks)
+    places = np.arange(items * instruction.blocks)
+    places[tiles.size :] = 0
+    shapes = instruction.shapes(items)
+    whole = Batch(**{name: value[places].reshape(shapes[name]) for name, value in tiles.items()})
+    d = run_tiles(device, instruction, whole)
+    return d.reshape(-1, instruction.m, instruction.n)[: tiles.size]
+
+
 def _answer_tiles(device: Device, instruction: Instruction, batch: Batch) -> Bits:
     return _answer(device, instruction, batch, device.run, (*batch.a.shape[:-1], instruction.n))
 

@@ -79,7 +79,7 @@ def regenerate(recipe: Recipe | str, instruction: Instruction | None = None) -> 
     if found.place is None:
         return generate(instruction, found.family, found.seed, found.index, 1, found.version)
     row, column = found.place
-    if row >= instruction.m or column >= instruction.n or instruction.blocks > 1:
+    if row >= instruction.m or column >= instruction.n:
         raise UsageError(f"recipe {found}: {instruction.id} has tiles of {instruction.m} rows, {instruction.n} columns")
     tile = generate_tiles(instruction, found.family, found.seed, found.index, 1, found.version)
     return vector_at(tile, 0, row, column)

@@ -25,8 +25,8 @@ ARRAYS = 160
 
 def takes(instruction: Instruction) -> bool:
     """Whether there is a campaign for an instruction's family and shape."""
-    even = instruction.m % 2 == instruction.n % 2 == 0
-    return even and instruction.random is None and family_of(instruction) is not None
+    fits = instruction.m % 2 == instruction.n % 2 == 0 or instruction.lane_wise
+    return fits and instruction.random is None and family_of(instruction) is not None
 
 
 def campaign_source(
@@ -68,7 +68,7 @@ def _text(
             parts.movement,
             flattened(GENERATORS, seen),
             domain_text(domain),
-            compiled_model(program, instruction.chunk, seen),
+            compiled_model(program, instruction.chunk, seen, dots=not instruction.lane_wise),
             _shape(instruction, parts, *sizes),
             *(flattened(name, seen) for name in (TEMPLATE, *ends)),
             parts.multiply,

@@ -47,6 +47,8 @@ SECONDS = 0.5
 """Seconds that a launch should take."""
 PROOF = 48
 """Tiles of a proof."""
+PROOF_OUTPUTS = 16
+"""Outputs of a tile on which a proof counts: more tiles where one has fewer."""
 SABOTAGED = 29
 """The tile of a proof whose first output is taken for wrong."""
 FIRST = 1 << 24
@@ -166,6 +168,11 @@ class FusedComparison:
         """Vectors of a tile."""
         return self.instruction.m * self.instruction.n
 
+    @property
+    def proof(self) -> int:
+        """Tiles of a proof."""
+        return PROOF * max(PROOF_OUTPUTS // self.outputs, 1)
+
     def tiles(self) -> int:
         """Tiles of a launch as fast as the last one."""
         return max(int(min(self.rate * SECONDS, MOST)) // self.outputs, 1)
@@ -192,7 +199,7 @@ class FusedComparison:
 
     def prove(self, family: str, seed: int) -> int:
         """How many vectors of a family's proof differ; the errors of ``compare``."""
-        return self.compare(family, seed, 0, PROOF)[0]
+        return self.compare(family, seed, 0, self.proof)[0]
 
     def screening(self) -> Screening:
         """What every multiprocessor computed so far."""
@@ -211,22 +218,22 @@ class FusedComparison:
         return self.device.run_campaign(self.source, order)
 
     def _prove(self, family: str, seed: int) -> None:
-        tiles = generate_tiles(self.instruction, family, seed, 0, PROOF)
+        tiles = generate_tiles(self.instruction, family, seed, 0, self.proof)
         expected = run_tiles(self.instruction, self.datapath, tiles)
-        plain = self._run(family, seed, 0, PROOF)
+        plain = self._run(family, seed, 0, self.proof)
         if plain.checksum != checksum(expected):
             raise DeviceError(
                 f"{self.instruction.id}: the fused kernel's vectors or model of family {family} are not those of the "
                 "CPU: nothing it says counts"
             )
-        spoilt = self._run(family, seed, 0, PROOF, sabotaged=SABOTAGED)
+        spoilt = self._run(family, seed, 0, self.proof, sabotaged=SABOTAGED)
         if abs(spoilt.mismatches - plain.mismatches) == 1 and spoilt.checksum == plain.checksum:
             return
         said = (
             f"{self.instruction.id}: the fused kernel was told to take one output for wrong and finds "
             f"{spoilt.mismatches} mismatches, {plain.mismatches} without"
         )
-        again = self._run(family, seed, 0, PROOF), self._run(family, seed, 0, PROOF, sabotaged=SABOTAGED)
+        again = self._run(family, seed, 0, self.proof), self._run(family, seed, 0, self.proof, sabotaged=SABOTAGED)
         if [_outcome(found) for found in again] != [_outcome(plain), _outcome(spoilt)]:
             raise UnsteadyLaunchError(f"{said}, and then otherwise: the GPU's answers do not repeat")
         raise DeviceError(f"{said}: it does not compare")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import _native, formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device, run_tiles, run_vectors, serial
+from mmaprobe.devices.base import Device, run_blocks, run_vectors, serial
 from mmaprobe.devices.child import no_children
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
@@ -87,7 +87,7 @@ class _Job:
 
     def answer_tiles(self, device: Device, batch: Batch) -> Bits:
         """D of whole tiles."""
-        return run_tiles(device, self.instruction, batch)
+        return run_blocks(device, self.instruction, batch)
 
     def differences(self, x: Bits, y: Bits) -> tuple[int, NDArray[np.int64]]:
         """How many items differ, and the indices of the first few."""
