@@ -6,6 +6,8 @@ bit flipped before it is read, zeros and NaNs too; ``scale_d = 0`` and
 ``enable_input_d = 0`` leave C out, which then reads as +0; ``clamp`` limits an
 integer sum, after each of its steps, instead of wrapping it.  None of it is
 measured; clamp is recorded where a parameter file says so (``covers``).
+``lscale`` multiplies products by 2^-lscale, exactly (Arm, FPMR.LSCALE): A has the larger bias of the instruction's
+format; published where a parameter file says so.
 Transposition, operand placement and collectors do not enter one vector; what
 AMD's modifiers move within a tile is in ``models.modifiers``.
 """
@@ -21,6 +23,8 @@ from mmaprobe.catalog.modifiers import operand_signs
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Datapath, Operand
 
+COVERED = ("clamp", "lscale")
+"""Modifiers that a primitive's basis may be of."""
 ABSENT_C = {"scale_d": "0", "enable_input_d": "0"}
 UNKNOWN = {
     "scale_input_d": "how D times 2^-s is rounded and aligned is not published",
@@ -34,8 +38,8 @@ def changes(made: Instruction, covered: Container[str] = ()) -> bool:
     """Whether modifiers, but those that its basis covers, change what the primitive computes: then the model is
     predicted, whatever that basis."""
     signs = any(sign != "keep" for pair in operand_signs(made).values() for sign in pair)
-    limited = "clamp" in made.modifier and "clamp" not in covered
-    return signs or limited or bool(UNKNOWN.keys() & made.modifier.keys()) or _without_c(made)
+    own = any(name in made.modifier and name not in covered for name in COVERED)
+    return signs or own or bool(UNKNOWN.keys() & made.modifier.keys()) or _without_c(made)
 
 
 def _without_c(made: Instruction) -> bool:
@@ -59,6 +63,8 @@ def modified(datapath: Datapath, made: Instruction) -> Datapath:
     if "clamp" in state:
         root: Any = datapath.tree
         fields["tree"] = replace(root, to=replace(root.to, overflow="largest"))
+    if "lscale" in state:
+        fields["a"] = made.a
     if _without_c(made):
         fields |= {"c": None, "operand_c": Operand()}
     return replace(datapath, **fields) if fields else datapath
