@@ -156,6 +156,17 @@ DATAPATHS: dict[str, Datapath] = {
     "vpdpbusd": integers("u8", "s8", 4, "wrap"),
     "vpdpwssd": integers("s16", "s16", 2, "wrap"),
     "s16 saturating": integers("s16", "s16", 2, "largest"),
+    "s64": integers("s16", "u16", 4, "wrap", "s64", "s64"),
+    "s64 saturating": integers("s16", "s16", 4, "largest", "s64", "s64"),
+    "s64 without C": integers("u16", "s16", 6, "wrap", "s64", None),
+    "fp8 scaled down": Datapath(
+        "e4m3b22fn", "e5m2", "f16", "f16", 4, Exact((C, lanes(0, 1, 2, 3)), Encode("f16")),
+        special=Special("canonical", 0x7E00),
+    ),
+    "fp8 scaled down by most": Datapath(
+        "e5m2b142ieee", "e5m2", "f32", "f32", 4, Exact((C, lanes(0, 1, 2, 3)), Encode("f32", overflow="largest")),
+        special=Special("canonical", 0x7FC00000),
+    ),
     "pmaddubsw": integers("u8", "s8", 2, "largest", "s16", None),
     "s4": integers("s4", "u4", 32, "wrap"),
     "b1 xor": integers("b1", "b1", 128, "wrap", product=Product(multiply="xor")),

@@ -26,7 +26,7 @@ from oracle import vendor
 RUNNER = os.environ.get("MMAPROBE_ARM_RUNNER", "")
 INSTALLED = os.environ.get("MMAPROBE_ARM_EMULATOR") or shutil.which("qemu-aarch64-static")
 EMULATOR = "" if platform.machine() == "aarch64" else INSTALLED
-NEWER = {"sme2", "fp8dot2", "fp8dot4", "sme-f8f16", "sme-f8f32"}
+NEWER = {"sme2", "fp8fma", "fp8dot2", "fp8dot4", "f8f16mm", "f8f32mm", "sme-f8f16", "sme-f8f32"}
 EVERY = [mode for known in instructions("aarch64") for mode in modes(known)]
 LATER = {known.family: [each for each in EVERY if each.family == known.family] for known in EVERY
          if NEWER & set(known.requires)}  # fmt: skip
@@ -83,10 +83,17 @@ def test_against_pseudo_code_and_parameters(arm, whole_tiles, known):
 @pytest.mark.parametrize("family", LATER)
 def test_later_families_against_pseudo_code_and_parameters(arm, family):
     """The same of every form of the families that the installed emulator may not know."""
-    for known in LATER[family]:
-        if not (support := arm.supports(known)):
-            pytest.skip(support.reason)
-        held_against_both(arm, known)
+    of_each(arm, LATER[family], held_against_both)
+
+
+def of_each(arm, forms, check):
+    """The check of every form that runs here; skipped, after that, where one does not."""
+    lacking = [support.reason for known in forms if not (support := arm.supports(known))]
+    for known in forms:
+        if arm.supports(known):
+            check(arm, known)
+    if lacking:
+        pytest.skip(lacking[0])
 
 
 def held_against_both(arm, known):
@@ -147,10 +154,34 @@ def test_every_output_of_an_outer_product(arm, name):
         np.testing.assert_array_equal(arm.run(known, Batch(*held)).view(types[1]), expected)
 
 
+@pytest.mark.parametrize("name", ["smopa.s16", "umopa.u16", "sumopa.s16", "usmopa.u16"])
+def test_every_output_of_an_outer_product_into_64_bits(arm, name):
+    """All four outputs are those of their rows, columns and C."""
+    known = instruction(f"arm.{name}.s64")
+    if not (support := arm.supports(known)):
+        pytest.skip(support.reason)
+    as_its_vectors(arm, known)
+
+
+SCALED = [
+    *(f"arm.{name}.e4m3.e5m2.f16" for name in ("fdot", "fmlalb", "fmlalt", "fmmla", "fdot.za", "fvdot", "fmopa")),
+    *(f"arm.{name}.e5m2.e4m3.f32" for name in ("fdot", "fmlallbb", "fmlallbt", "fmlalltb", "fmlalltt", "fmmla")),
+    *(f"arm.{name}.e5m2.e4m3.f32" for name in ("fdot.za", "fvdotb", "fvdott", "fmopa")),
+]
+
+
+def test_scaled_products(arm):
+    """FPMR.LSCALE at its ends and between, of every kind of form, without and with {osm}."""
+    ends = {name: (1, 8, 15 if name.endswith("f16") else 127) for name in SCALED}
+    ids = [f"{name}{{lscale={scale}{osm}}}" for name in SCALED for scale in ends[name] for osm in ("", ",osm")]
+    of_each(arm, list(map(instruction, ids)), held_against_both)
+
+
 TILES = [
     *(f"arm.{name}" for name in ("fvdot.f16", "bfvdot.bf16", "svdot.s8", "uvdot.u8", "suvdot.s8", "usvdot.u8")),
     *(f"arm.{name}" for name in ("svdot.s16", "uvdot.u16", "fvdot.e4m3.e5m2.f16", "fmopa.e5m2.e4m3.f16{osm}")),
-    "arm.fmopa.e4m3.e5m2.f32",
+    *(f"arm.{name}" for name in ("fmopa.e4m3.e5m2.f32", "fmmla.e4m3.e5m2.f16", "fmmla.e5m2.e4m3.f32")),
+    *(f"arm.{name}" for name in ("fvdotb.e4m3.e5m2.f32", "fvdott.e5m2.e4m3.f32", "svdot.s16.s64", "uvdot.u16.s64")),
 ]
 
 
@@ -159,18 +190,16 @@ def test_every_output_of_a_tile_as_its_vector(arm):
 
     QEMU 11.1 gives FVDOT of FP8 other elements than the manual but for the first row: that alone is compared there.
     """
-    for name in TILES:
-        known = instruction(name)
-        if not (support := arm.supports(known)):
-            pytest.skip(support.reason)
-        as_its_vectors(arm, known)
+    of_each(arm, list(map(instruction, TILES)), as_its_vectors)
 
 
 def as_its_vectors(arm, known):
     """A tile of a form is what its rows, columns and C give in the oracle."""
     rng = np.random.default_rng(3)
     shapes, formed = known.shapes(60), known.formats()
-    a, b, c = (rng.integers(0, 1 << formed[key].bits, shapes[key]).astype(formed[key].dtype) for key in "abc")
+    a, b, c = (
+        rng.integers(0, 1 << formed[key].bits, shapes[key], np.uint64).astype(formed[key].dtype) for key in "abc"
+    )
     rows, columns = np.broadcast_to(a[:, :, None], (*c.shape, known.k)), np.moveaxis(b, 1, 2)[:, None]
     vectors = (x.reshape(-1, known.k) for x in (rows, np.broadcast_to(columns, rows.shape)))
     expected = vendor.evaluate(known.opcode, known.modifier, *map(np.ascontiguousarray, vectors), c.reshape(-1))

@@ -44,7 +44,7 @@ def test_unknown_format_lists_near_names() -> None:
 
 def test_every_format_of_the_plan_is_there() -> None:
     names = "f64 f32 tf32 f16 bf16 e5m2 e4m3 e5m2fnuz e4m3fnuz e3m2 e2m3 e2m1 ue8m0 ue4m3 ue5m3 e8m13"
-    integers = "s8 u8 s16 u16 s4 u4 b1 s32 u32 ti16"
+    integers = "s8 u8 s16 u16 s4 u4 b1 s32 u32 s64 ti16"
     assert sorted(formats.FORMATS) == sorted(f"{names} {integers}".split())
     assert all(fmt.name == name for name, fmt in formats.FORMATS.items())
 
@@ -56,6 +56,8 @@ def test_every_format_of_the_plan_is_there() -> None:
         ("e3m4ieee", (8, 3, 0x6F, 0x70, 0x78)), ("e5m6fn", (12, 15, 0x7FE, None, 0x7FF)),
         ("e4m3b11fnuz", (8, 11, 0x7F, None, 0x80)), ("ue4m4f", (8, 7, 0xFF, None, None)),
         ("e11m52f", (64, 1023, 0x7FFF_FFFF_FFFF_FFFF, None, None)), ("e1m2b1f", (4, 1, 0x7, None, None)),
+        ("e4m3b16f", (8, 16, 0x7F, None, None)), ("e4m3b22fn", (8, 22, 0x7E, None, 0x7F)),
+        ("e5m2b2046ieee", (8, 2046, 0x7B, 0x7C, 0x7E)),
     ],
 )  # fmt: skip
 def test_a_name_declares_a_format(name: str, layout: tuple[Any, ...]) -> None:
@@ -74,8 +76,9 @@ def test_a_name_declares_a_format(name: str, layout: tuple[Any, ...]) -> None:
         ("e5m10b15f", "format e5m10b15f is called e5m10f"), ("ue8m0fn", "is called ue8m0"),
         ("e12m3f", "12 exponent and 3 fraction bits; a format can have 1 to 11 and 1 to 52"),
         ("e5m53f", "1 to 11 and 1 to 52"), ("e5m0f", "1 to 11 and 1 to 52"), ("ue5m3ieee", "ends with f or fn"),
-        ("e1m2f", "a bias of 0 leaves no code for 1"), ("e4m3b16f", "a bias of 16 leaves no code for 1"),
-        ("e4m3b9999f", "no code for 1"), ("e05m10f", "unknown format 'e05m10f'"), ("e5m10", "unknown format 'e5m10'"),
+        ("e1m2f", "a bias of 0 leaves no code for 1"), ("ue4m3b16f", "a bias of 16 leaves no code for 1"),
+        ("e4m3b2047f", "a bias of 2047; a format can have 2046"), ("e4m3b9999f", "a bias of 9999"),
+        ("e05m10f", "unknown format 'e05m10f'"), ("e5m10", "unknown format 'e5m10'"),
         ("e5m10b015f", "unknown format"), ("e5m10f ", "unknown format"), ("E5M10F", "unknown format"),
         (None, "unknown format None"), (["e5m10f"], "unknown format"), ("e" + "9" * 5000 + "m3f", "unknown format"),
     ],
@@ -94,13 +97,14 @@ def test_derived_codes(name: str) -> None:
     assert fmt.min_exponent == oracle.lowest_exponent(name)
     assert fmt.max_exponent == oracle.floor_log2(oracle.finite(name, oracle.largest_code(name)))
     assert fmt.infinity_code == oracle.infinity_code(name, False)
-    assert oracle.decode(name, fmt.one) == oracle.Num(Fraction(1), False, 0)
+    one = min(0, fmt.max_exponent)
+    assert oracle.decode(name, fmt.one) == oracle.Num(Fraction(2) ** one, False, one)
     if fmt.nan_code is None:
         assert not any(isinstance(oracle.decode(name, code), oracle.Nan) for code in range(1 << fmt.bits))
     else:
         assert isinstance(oracle.decode(name, fmt.nan_code), oracle.Nan)
     if fmt.signed:
-        assert oracle.decode(name, fmt.one | fmt.sign_mask) == oracle.Num(Fraction(-1), True, 0)
+        assert oracle.decode(name, fmt.one | fmt.sign_mask) == oracle.Num(-(Fraction(2) ** one), True, one)
 
 
 # --- decode
@@ -175,6 +179,40 @@ def test_wide_integers() -> None:
     codes = np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF], np.uint32)
     got = formats.decode(formats.get("s32"), codes)
     assert values_of(got).tolist() == [0, 1, 2**31 - 1, -(2**31), -1]
+    wide = np.array([0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], np.uint64)
+    got = formats.decode(formats.get("s64"), wide)
+    assert got.significand.tolist() == [0, 1, 2**63 - 1, 2**63, 1]
+    assert got.negative.tolist() == [False, False, False, True, True]
+    assert formats.encode(formats.get("s64"), got.negative, got.significand, got.exponent).tolist() == wide.tolist()
+
+
+@pytest.mark.parametrize(
+    ("base", "by", "name"),
+    [
+        ("e4m3", 5, "e4m3b12fn"), ("e4m3", 127, "e4m3b134fn"), ("e5m2", 15, "e5m2b30ieee"), ("e2m1", 3, "e2m1b4f"),
+        ("e4m3fnuz", 3, "e4m3b11fnuz"), ("f16", 2031, "e5m10b2046ieee"), ("ue5m3", 9, "ue5m3b24fn"),
+    ],
+)  # fmt: skip
+def test_a_larger_bias_makes_every_number_smaller(base: str, by: int, name: str) -> None:
+    """The same specials and signs, and 2**-by times the number of every code, subnormals too."""
+    made = formats.downscaled(formats.get(base), by)
+    assert made.name == name
+    own, other = (formats.decode(formats.get(fmt), all_codes(base)) for fmt in (name, base))
+    for x, y in ((own.kind, other.kind), (own.negative, other.negative), (own.significand, other.significand)):
+        assert (x == y).all()
+    assert (own.exponent == other.exponent - by).all()
+
+
+@pytest.mark.parametrize(
+    ("base", "by", "said"),
+    [
+        ("s8", 1, "no name declares it"), ("tf32", 1, "no name declares it"), ("ue4m3", 1, "no name declares it"),
+        ("e4m3", 2040, "a bias of 2047"), ("ue8m0", 200, "no code for 1"),
+    ],
+)  # fmt: skip
+def test_what_is_not_scaled_down(base: str, by: int, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        formats.downscaled(formats.get(base), by)
 
 
 # --- encode: round trip
@@ -207,7 +245,8 @@ def test_round_trip_of_sampled_codes(name: str) -> None:
 @pytest.mark.parametrize("name", INTEGERS)
 def test_round_trip_of_integers(name: str) -> None:
     fmt = formats.get(name)
-    codes = all_codes(name) if fmt.bits <= 16 else np.arange(0, 1 << 32, 65521, dtype=np.uint64).astype(np.uint32)
+    step = 65521 << (fmt.bits - 32) if fmt.bits > 16 else 1
+    codes = (np.arange(65536, dtype=np.uint64) * np.uint64(step)).astype(fmt.dtype) if step > 1 else all_codes(name)
     if fmt.kind == "magnitude":
         codes = codes[(codes & 0x7800) == 0]
     got = formats.decode(fmt, codes)

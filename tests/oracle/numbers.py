@@ -42,9 +42,11 @@ FLOATS = {
     e5m6fn   1  5  6   15 ones      0  yes
     e4m3b11fnuz 1 4 3  11 fnuz      0  yes
     ue4m4f   0  4  4    7 finite    0  yes
+    e4m3b22fn    1 4 3  22 ones 0  yes
+    e5m2b142ieee 1 5 2 142 ieee 0  yes
     """.strip().splitlines()
 }
-INTEGERS = {"s4": 4, "s8": 8, "s16": 16, "s32": 32, "u4": 4, "u8": 8, "u16": 16, "u32": 32, "b1": 1}
+INTEGERS = {"s4": 4, "s8": 8, "s16": 16, "s32": 32, "s64": 64, "u4": 4, "u8": 8, "u16": 16, "u32": 32, "b1": 1}
 
 
 @dataclass(frozen=True)

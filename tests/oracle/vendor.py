@@ -284,7 +284,7 @@ def fmopa_f16(a, b, c, rounding="rn"):
         return default_nan(fma(one, c, dot, rounding))
 
 
-# --- Arm FP8: FP8Unpack, FP8DotAddFP of FPMR.LSCALE = 0; every NaN is the default one
+# --- Arm FP8: FP8Unpack, FP8DotAddFP; every NaN is the default one
 
 
 def fp8_unpack(code, e4m3):
@@ -301,8 +301,8 @@ FP8 = {name: [fp8_unpack(code, name == "e4m3") for code in range(256)] for name 
 FP8_ADDENDS = {"f16": Exact(5, 10), "f32": Exact(8, 23)}
 
 
-def fp8_dot_add(addend, pairs, unit, most):
-    """The code of addend + sum of products of unpacked pairs, rounded once; ``most``: FPMR.OSM."""
+def fp8_dot_add(addend, pairs, unit, most, lscale):
+    """The code of addend + 2^-lscale times the sum of products of unpacked pairs, rounded once; ``most``: FPMR.OSM."""
     default = unit.infinity | unit.quiet
     if unit.is_nan(addend) or any(x[1] or y[1] for x, y in pairs):
         return default
@@ -316,8 +316,9 @@ def fp8_dot_add(addend, pairs, unit, most):
     if infinities:
         return unit.sign * infinities.pop() | unit.infinity
     value, lowest = unit.parts(addend)
-    low = min(lowest, -32)
-    total = (value << lowest - low) + (sum(x[0] * y[0] for x, y in pairs) << -32 - low)
+    unit_of_products = -32 - lscale
+    low = min(lowest, unit_of_products)
+    total = (value << lowest - low) + (sum(x[0] * y[0] for x, y in pairs) << unit_of_products - low)
     if total == 0:
         zeros = not value and not any(x[0] * y[0] for x, y in pairs)
         return unit.sign if zeros and negative and all(signs) else 0
@@ -325,11 +326,15 @@ def fp8_dot_add(addend, pairs, unit, most):
     return code - (most and code & ~unit.sign == unit.infinity)
 
 
-def fp8_dot(a, b, c, formats, most):
-    """FP8DotAddFP of vectors a, b (n, K) and c (n,); ``formats``: of A, B and D."""
+def fp8_dot(a, b, c, formats, most, lscale):
+    """FP8DotAddFP of vectors a, b (n, K) and c (n,); ``formats``: of A, B and D; LSCALE: of f16 its low four bits."""
     first, second, unit = FP8[formats[0]], FP8[formats[1]], FP8_ADDENDS[formats[2]]
     rows = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
-    found = [fp8_dot_add(z, [(first[i], second[j]) for i, j in zip(x, y, strict=True)], unit, most) for x, y, z in rows]
+    scale = lscale & 15 if formats[2] == "f16" else lscale
+    found = []
+    for x, y, addend in rows:
+        pairs = [(first[i], second[j]) for i, j in zip(x, y, strict=True)]
+        found.append(fp8_dot_add(addend, pairs, unit, most, scale))
     return np.array(found, c.dtype)
 
 
@@ -339,6 +344,8 @@ def fp8_dot(a, b, c, formats, most):
 def integer_dot(a, b, c, types, bits=32, saturate=False):
     """The exact sum of products of the lanes (numpy types) and c, wrapped or limited."""
     total = (a.view(types[0]).astype(np.int64) * b.view(types[1])).sum(1)
+    if bits == 64:  # four products of 16 bits are below 2**34; the sum with c wraps as unsigned integers do
+        return total.view(np.uint64) + c
     total = total if c is None else total + c.view(np.int32)
     if saturate:
         total = np.clip(total, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -362,6 +369,11 @@ INTEGER = {
     "arm.svdot.s8": ((S8, S8), 32, False), "arm.uvdot.u8": ((U8, U8), 32, False),
     "arm.suvdot.s8": ((S8, U8), 32, False), "arm.usvdot.u8": ((U8, S8), 32, False),
     "arm.svdot.s16": ((S16, S16), 32, False), "arm.uvdot.u16": ((U16, U16), 32, False),
+    "arm.sdot.s16.s64": ((S16, S16), 64, False), "arm.udot.u16.s64": ((U16, U16), 64, False),
+    "arm.smopa.s16.s64": ((S16, S16), 64, False), "arm.umopa.u16.s64": ((U16, U16), 64, False),
+    "arm.sumopa.s16.s64": ((S16, U16), 64, False), "arm.usmopa.u16.s64": ((U16, S16), 64, False),
+    "arm.sdot.za.s16.s64": ((S16, S16), 64, False), "arm.udot.za.u16.s64": ((U16, U16), 64, False),
+    "arm.svdot.s16.s64": ((S16, S16), 64, False), "arm.uvdot.u16.s64": ((U16, U16), 64, False),
 }  # fmt: skip
 PAYLOAD = ("x86.vdpbf16ps", "x86.vfmadd.", "arm.")
 """How the opcodes begin of which a text fixes the payload of a NaN result."""
@@ -391,7 +403,7 @@ def evaluate(opcode, state, a, b, c):
         a = a ^ a.dtype.type(1 << (8 * a.itemsize - 1))
     formats = tuple(opcode.split(".")[-3:])
     if set(formats[:2]) <= FP8.keys():
-        return fp8_dot(a, b, c, formats, "osm" in state)
+        return fp8_dot(a, b, c, formats, "osm" in state, int(state.get("lscale", "0")))
     if opcode.startswith("arm.f"):
         return {"f16": fmopa_f16, "f32": fmopa_f32, "f64": fmopa_f64}[formats[-1]](a, b, c, control[0])
     return (vdpbf16ps if opcode == "x86.vdpbf16ps" else bfdot)(a, b, c)

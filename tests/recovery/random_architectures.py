@@ -42,10 +42,13 @@ T = TypeVar("T")
 
 ALIKE = ("f16", "bf16", "tf32", "f32", "f64", "s16", "u16", "b1", "ti16")
 MIXED = (("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"), ("e4m3fnuz", "e5m2fnuz"), ("s8", "u8"), ("s4", "u4"))
-PAIRS = (*((name, name) for name in ALIKE), *((a, b) for group in MIXED for a in group for b in group))
+PAIRS = (
+    *((name, name) for name in ALIKE), *((a, b) for group in MIXED for a in group for b in group),
+    ("s16", "u16"), ("u16", "s16"),
+)  # fmt: skip
 FLOATS = tuple(pair for pair in PAIRS if formats.get(pair[0]).is_float)
-INTEGERS = tuple(pair for pair in PAIRS if not formats.get(pair[0]).is_float and pair[0] != "u16")
-"""Drawn: u16 came later and stands for s16 in steps, so that every seed draws what it did."""
+INTEGERS = tuple(pair for pair in PAIRS if not formats.get(pair[0]).is_float and "u16" not in pair)
+"""Drawn: u16 came later and stands for s16 in sums of more than one product, so that every seed draws what it did."""
 SCALED = tuple((a, b) for a in MIXED[0] for b in MIXED[0])
 SCALES = ("ue8m0", "ue4m3", "ue5m3")
 RESULTS = ("f16", "bf16", "f32", "f64", "e8mN")
@@ -306,7 +309,8 @@ def _integer(draw: Draw) -> Datapath:
     a, b = draw.of(*INTEGERS)
     k = draw.of(1, 2, 4, 8, 16, 32, 64)
     size = draw.of(*[n for n in range(1, k + 1) if k % n == 0])
-    a, b = ("u16", "u16") if a == "s16" and size < k else (a, b)
+    if a == "s16" and k > 1:
+        a, b = ("s16", "u16") if size == k else ("u16", "s16") if k < 16 else ("u16", "u16")
     to = Encode("s32", overflow=draw.of("wrap", "largest"))
     multiply = draw.of("and", "xor") if a == "b1" else "exact"
     tree = Exact((ACC, Products(tuple(range(size)))), to)

@@ -11,8 +11,10 @@ from gfloat.types import Domain, FormatInfo
 
 from mmaprobe import formats
 
-DECLARED = ("e5m10f", "e5m2f", "e3m4ieee", "e2m3ieee", "e5m6fn", "e4m3b11fnuz", "ue4m4f")
-"""Formats that their names declare, with and without infinities, NaNs, a sign and a bias of their own."""
+DECLARED = (
+    "e5m10f", "e5m2f", "e3m4ieee", "e2m3ieee", "e5m6fn", "e4m3b11fnuz", "ue4m4f", "e4m3b22fn", "e5m2b142ieee",
+)  # fmt: skip
+"""Formats that their names declare, with and without infinities, NaNs, a sign, a bias of their own and a 1."""
 FLOATS = [*(name for name, fmt in formats.FORMATS.items() if fmt.is_float), *DECLARED]
 SHORT = [name for name in FLOATS if formats.get(name).bits <= 16]
 BYTES = [name for name in SHORT if formats.get(name).bits <= 8]

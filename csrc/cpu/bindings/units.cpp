@@ -37,7 +37,7 @@ void check(const std::string& id, const char* name, const py::array& operand, in
                                     " bytes, expected " + std::to_string(count) + " times " + std::to_string(bytes));
 }
 
-void run_unit(const std::string& id, std::uint32_t control, const py::array& a, const py::array& b,
+void run_unit(const std::string& id, std::uint64_t control, const py::array& a, const py::array& b,
               const std::optional<py::array>& c, py::array& d) {
     const Unit& unit = unit_of(id);
     const std::size_t count = static_cast<std::size_t>(a.nbytes()) / unit.a;
@@ -68,7 +68,9 @@ void register_units(py::module_& m) {
     m.def("cpu_trial", &try_unit, py::arg("id"),
           "Execute an instruction once in a forked child: 0, or the signal that ended the child.");
     m.def("cpu_run", &run_unit, py::arg("id"), py::arg("control"), py::arg("a"), py::arg("b"), py::arg("c"),
-          py::arg("d"), "Execute an instruction on contiguous arrays of bit patterns under a control register value.");
+          py::arg("d"),
+          "Execute an instruction on contiguous arrays of bit patterns under a control register value (low half) "
+          "and bits of FPMR (high half).");
     m.attr("cpu_default_control") = default_control;
 }
 

@@ -1,6 +1,7 @@
 // The units of this machine as a program that speaks the process device's protocol with binary
 // framing (docs/process_device.md), so that an emulator or another machine can run them.
-// Control state: the modifier {rounding=rd|ru|rz} of a float unit sets FPCR.RMode.
+// Control state: the modifier {rounding=rd|ru|rz} of a float unit sets FPCR.RMode, {lscale=N} of one of FP8
+// FPMR.LSCALE; of its values the powers of two are here and the largest one.
 #include <cstdio>
 #include <map>
 #include <string>
@@ -14,28 +15,47 @@ using mmaprobe::cpu::Unit;
 
 struct Entry {
     const Unit* unit;
-    std::uint32_t control;
+    std::uint64_t control;
 };
 
-// Whether a unit obeys FPCR.RMode: of the floating-point ones all but those of FP8, and bf16's (arm.bf*).
-bool rounds(const std::string& id) { return id.rfind("arm.f", 0) == 0 && id.find(".e") == std::string::npos; }
+// Whether a unit multiplies FP8.
+bool scales(const std::string& id) { return id.find(".e") != std::string::npos; }
 
-// The id with one more modifier: those of an id stand in the order of the alphabet, and vgx is the last.
+// Whether a unit obeys FPCR.RMode: of the floating-point ones all but those of FP8, and bf16's (arm.bf*).
+bool rounds(const std::string& id) { return id.rfind("arm.f", 0) == 0 && !scales(id); }
+
+// The id with one more modifier: those of an id stand in the order of the alphabet.
 std::string with(const std::string& id, const std::string& modifier) {
-    const std::size_t last = id.find("vgx");
-    if (last != std::string::npos) return id.substr(0, last) + modifier + "," + id.substr(last);
-    return id.back() == '}' ? id.substr(0, id.size() - 1) + "," + modifier + "}" : id + "{" + modifier + "}";
+    const std::size_t size = id.size();
+    if (id.back() != '}') return id + "{" + modifier + "}";
+    std::size_t place = id.find('{') + 1;
+    while (place < size && id.substr(place, id.find_first_of(",}", place) - place) < modifier)
+        place = id.find_first_of(",}", place) + 1;
+    if (place == size) return id.substr(0, size - 1) + "," + modifier + "}";
+    return id.substr(0, place) + modifier + "," + id.substr(place);
 }
 
-// Everything that runs here, by id; those that round by FPCR in each of its modes.
+// The unit's forms under other values of FPMR.LSCALE than 0: of four bits where D is f16, else of seven.
+void add_scaled(std::map<std::string, Entry>& all, const Unit& unit) {
+    const std::string id = unit.id;
+    const std::uint64_t most = id.find(".f16") != std::string::npos ? 15 : 127;
+    const auto add = [&](std::uint64_t scale) {
+        all[with(id, "lscale=" + std::to_string(scale))] = {&unit, mmaprobe::cpu::default_control | scale << 48};
+    };
+    for (std::uint64_t scale = 1; scale < most; scale *= 2) add(scale);
+    add(most);
+}
+
+// Everything that runs here, by id; those that round by FPCR in each of its modes, those of FP8 with scales.
 std::map<std::string, Entry> entries() {
-    const std::uint32_t state = mmaprobe::cpu::default_control;
+    const std::uint64_t state = mmaprobe::cpu::default_control;
     std::map<std::string, Entry> all;
     for (const Unit& unit : mmaprobe::cpu::units()) {
         if (!missing(unit).empty()) continue;
         all[unit.id] = {&unit, state};
+        if (scales(unit.id)) add_scaled(all, unit);
         if (!rounds(unit.id)) continue;
-        const std::pair<const char*, std::uint32_t> modes[] = {{"ru", 1}, {"rd", 2}, {"rz", 3}};
+        const std::pair<const char*, std::uint64_t> modes[] = {{"ru", 1}, {"rd", 2}, {"rz", 3}};
         for (const auto& [name, mode] : modes)
             all[with(unit.id, std::string("rounding=") + name)] = {&unit, state | mode << 22};
     }

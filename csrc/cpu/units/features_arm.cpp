@@ -18,12 +18,13 @@ struct Feature {
 
 constexpr unsigned long cpuid_bit = 1ul << 11;  // HWCAP_CPUID: reads of MIDR_EL1 are emulated
 constexpr Feature table[] = {
-    {"dotprod", AT_HWCAP, 20},     {"sve", AT_HWCAP, 22},         {"f32mm", AT_HWCAP2, 10},
-    {"i8mm", AT_HWCAP2, 13},       {"bf16", AT_HWCAP2, 14},       {"ebf16", AT_HWCAP2, 32},
-    {"sme", AT_HWCAP2, 23},        {"sme-f64f64", AT_HWCAP2, 25}, {"sme-i8i32", AT_HWCAP2, 26},
+    {"dotprod", AT_HWCAP, 20},     {"sve", AT_HWCAP, 22},         {"f8f32mm", AT_HWCAP, 35},
+    {"f8f16mm", AT_HWCAP, 36},     {"f32mm", AT_HWCAP2, 10},      {"i8mm", AT_HWCAP2, 13},
+    {"bf16", AT_HWCAP2, 14},       {"ebf16", AT_HWCAP2, 32},      {"sme", AT_HWCAP2, 23},
+    {"sme-i16i64", AT_HWCAP2, 24}, {"sme-f64f64", AT_HWCAP2, 25}, {"sme-i8i32", AT_HWCAP2, 26},
     {"sme-f16f32", AT_HWCAP2, 27}, {"sme-b16f32", AT_HWCAP2, 28}, {"sme-f32f32", AT_HWCAP2, 29},
-    {"sme2", AT_HWCAP2, 37},       {"fp8dot4", AT_HWCAP2, 53},    {"fp8dot2", AT_HWCAP2, 54},
-    {"sme-f8f16", AT_HWCAP2, 58},  {"sme-f8f32", AT_HWCAP2, 59},
+    {"sme2", AT_HWCAP2, 37},       {"fp8fma", AT_HWCAP2, 52},     {"fp8dot4", AT_HWCAP2, 53},
+    {"fp8dot2", AT_HWCAP2, 54},    {"sme-f8f16", AT_HWCAP2, 58},  {"sme-f8f32", AT_HWCAP2, 59},
 };
 
 }  // namespace

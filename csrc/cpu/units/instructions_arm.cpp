@@ -1,8 +1,8 @@
 // Dot-product and matrix instructions of aarch64, one step each: one execution of the instruction.
 //
 // The matrix instructions multiply A (2, K) by the transpose of their second source, so B (K, 2) is
-// transposed on the way in.  FMMLA is an SVE instruction that works on each 128 bits apart; the low
-// 128 bits are used, at any vector length.  So it is of the outer products of SME: 4 x 4 words of ZA
+// transposed on the way in.  FMMLA of f32 and the dot products of 16 bits to 64 are SVE instructions,
+// which work on each 128 or 64 bits apart; the low 128 bits are used, at any vector length.  So it is of the outer products of SME: 4 x 4 words of ZA
 // (2 x 2 doublewords, 8 x 8 halves), K items beside one another in each of both sources.
 // Of SME2's dot products the first vector of several is used, of its vertical ones all of them.
 // Source: Arm Architecture Reference Manual, A64.
@@ -21,8 +21,8 @@ namespace {
 #define STREAMING_CLOBBERS \
     "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", \
         "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "p0", \
-        "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "x8", "x9", \
-        "x12", "memory"
+        "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "x8", "x12", \
+        "memory"
 
 typedef unsigned char Register __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -52,6 +52,20 @@ __attribute__((target("arch=armv8.2-a+sve+f32mm"))) void fmmla(const void* a, co
         "fmmla z0.s, z1.s, z2.s\n\t"
         "st1w {z0.s}, p0, [%3]" ::"r"(a),
         "r"(b), "r"(c), "r"(d)
+        : "v0", "v1", "v2", "p0", "memory");
+}
+
+// Dot products of four items of 16 bits into doublewords: d in z0, a in z1, b in z2.
+template <unsigned INSTRUCTION>
+__attribute__((target("arch=armv8.2-a+sve"))) void wide_dots(const void* a, const void* b, const void* c, void* d) {
+    asm volatile(
+        "ptrue p0.d, vl2\n\t"
+        "ld1d {z0.d}, p0/z, [%2]\n\t"
+        "ld1d {z1.d}, p0/z, [%0]\n\t"
+        "ld1d {z2.d}, p0/z, [%1]\n\t"
+        ".inst %c[instruction]\n\t"
+        "st1d {z0.d}, p0, [%3]" ::"r"(a),
+        "r"(b), "r"(c), "r"(d), [instruction] "i"(INSTRUCTION)
         : "v0", "v1", "v2", "p0", "memory");
 }
 
@@ -89,10 +103,9 @@ struct Doublewords {
 
 constexpr unsigned no_fp8 = ~0u;  // FPMR stays as it is: machines without FP8 have none
 
-// FPMR = fpmr, of code that knows x9; entering streaming mode makes it 0.
+// FPMR = x9, of a form of FP8; entering streaming mode makes it 0.
 #define SET_FPMR \
     ".if %c[fpmr] != -1\n\t" \
-    "mov w9, %c[fpmr]\n\t" \
     ".inst 0xd51b4449\n\t" /* msr fpmr, x9 */ \
     ".endif\n\t"
 
@@ -117,6 +130,7 @@ __attribute__((target("arch=armv8.2-a+sve"))) void outer(const void* a, const vo
     register const void* x1 asm("x1") = b;
     register const void* x2 asm("x2") = c;
     register void* x3 asm("x3") = d;
+    register const std::uint64_t x9 asm("x9") = FPMR | fpmr_bits;
     asm volatile(".inst 0xd503477f\n\t"  // smstart
                  SET_FPMR
                  ".inst %c[row]\n\t"
@@ -126,7 +140,7 @@ __attribute__((target("arch=armv8.2-a+sve"))) void outer(const void* a, const vo
                  "mov w12, wzr\n\t" ZA_ROWS("load", "x2") ".inst %c[instruction]\n\t"  // za0, p1/m, p1/m, z0, z1
                  ZA_ROWS("store", "x3") ".inst 0xd503467f"  // smstop
                  : "+r"(x2), "+r"(x3)
-                 : "r"(x0), "r"(x1), [instruction] "i"(INSTRUCTION), [row] "i"(Of::row), [load] "i"(Of::load),
+                 : "r"(x0), "r"(x1), "r"(x9), [instruction] "i"(INSTRUCTION), [row] "i"(Of::row), [load] "i"(Of::load),
                    [store] "i"(Of::store), [rows] "i"(Of::rows), [fpmr] "i"(static_cast<int>(FPMR))
                  : STREAMING_CLOBBERS);
 }
@@ -142,6 +156,10 @@ struct OneVector {
     static constexpr unsigned d = 0xe400e478;  // st1b {z24.b}, p1, [x3]
 };
 // Vertical: row m is element m of each of the registers of A.
+struct FourVectors {
+    static constexpr unsigned to = 0xc0040f00;  // mova za.d[w8, 0, vgx4], {z24.d-z27.d}
+    static constexpr unsigned from = 0xc0060c18;  // mova {z24.d-z27.d}, za.d[w8, 0, vgx4]
+};
 struct PairsOfHalves : OneVector {
     static constexpr unsigned a = 0xa4a0e400;  // ld2h {z0.h-z1.h}, p1/z, [x0]
     static constexpr unsigned b = 0x8540c424;  // ld1rw {z4.s}, p1/z, [x1]
@@ -154,13 +172,21 @@ struct PairsOfBytes : OneVector {
     static constexpr unsigned c = 0xa4a0e458;  // ld2h {z24.h-z25.h}, p1/z, [x2]
     static constexpr unsigned d = 0xe4b0e478;  // st2h {z24.h-z25.h}, p1, [x3]
 };
-struct FoursOfBytes {
+struct FoursOfBytes : FourVectors {
     static constexpr unsigned a = 0xa460e400;  // ld4b {z0.b-z3.b}, p1/z, [x0]
     static constexpr unsigned b = 0x8540c424;  // ld1rw {z4.s}, p1/z, [x1]
     static constexpr unsigned c = 0xa560e458;  // ld4w {z24.s-z27.s}, p1/z, [x2]
-    static constexpr unsigned to = 0xc0040f00;  // mova za.d[w8, 0, vgx4], {z24.d-z27.d}
-    static constexpr unsigned from = 0xc0060c18;  // mova {z24.d-z27.d}, za.d[w8, 0, vgx4]
     static constexpr unsigned d = 0xe570e478;  // st4w {z24.s-z27.s}, p1, [x3]
+};
+struct PairsOfBytesToWords : FoursOfBytes {
+    static constexpr unsigned a = PairsOfBytes::a;
+    static constexpr unsigned b = PairsOfBytes::b;  // the lower pair of each group and the higher one are the same
+};
+struct FoursOfHalves : FourVectors {
+    static constexpr unsigned a = 0xa4e0e400;  // ld4h {z0.h-z3.h}, p1/z, [x0]
+    static constexpr unsigned b = 0x85c0e424;  // ld1rd {z4.d}, p1/z, [x1]
+    static constexpr unsigned c = 0xa5e0e458;  // ld4d {z24.d-z27.d}, p1/z, [x2]
+    static constexpr unsigned d = 0xe5f0e478;  // st4d {z24.d-z27.d}, p1, [x3]
 };
 
 // Dot products into vectors of ZA, in streaming mode: za[w8, 0], registers from z0 on, z4.
@@ -170,6 +196,7 @@ __attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const voi
     register const void* x1 asm("x1") = b;
     register const void* x2 asm("x2") = c;
     register void* x3 asm("x3") = d;
+    register const std::uint64_t x9 asm("x9") = FPMR | fpmr_bits;
     asm volatile(".inst 0xd503477f\n\t"  // smstart
                  SET_FPMR
                  ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
@@ -183,21 +210,42 @@ __attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const voi
                  ".inst %c[store]\n\t"
                  ".inst 0xd503467f"  // smstop
                  ::"r"(x0),
-                 "r"(x1), "r"(x2),
-                 "r"(x3), [instruction] "i"(INSTRUCTION), [load_a] "i"(Of::a), [load_b] "i"(Of::b), [load_c] "i"(Of::c),
+                 "r"(x1), "r"(x2), "r"(x3),
+                 "r"(x9), [instruction] "i"(INSTRUCTION), [load_a] "i"(Of::a), [load_b] "i"(Of::b), [load_c] "i"(Of::c),
                  [to] "i"(Of::to), [from] "i"(Of::from), [store] "i"(Of::d), [fpmr] "i"(static_cast<int>(FPMR))
                  : STREAMING_CLOBBERS);
 }
 
-// A dot product of vector registers: d in v0, a in v1, b in v2.
+// An instruction on vector registers: d in v0, a in v1, b in v2.
 template <unsigned INSTRUCTION, unsigned FPMR>
-void fp8_dots(const void* a, const void* b, const void* c, void* d) {
+void fp8_vectors(const void* a, const void* b, const void* c, void* d) {
+    register const std::uint64_t x9 asm("x9") = FPMR | fpmr_bits;
     asm volatile(SET_FPMR
                  "ldr q0, [%2]\n\tldr q1, [%0]\n\tldr q2, [%1]\n\t"
                  ".inst %c[instruction]\n\t"
                  "str q0, [%3]" ::"r"(a),
-                 "r"(b), "r"(c), "r"(d), [instruction] "i"(INSTRUCTION), [fpmr] "i"(static_cast<int>(FPMR))
-                 : "v0", "v1", "v2", "x9", "memory");
+                 "r"(b), "r"(c), "r"(d), "r"(x9), [instruction] "i"(INSTRUCTION), [fpmr] "i"(static_cast<int>(FPMR))
+                 : "v0", "v1", "v2", "memory");
+}
+
+// A multiply-add of one byte in each SPACING bytes of the sources, number PLACE; all others are as the next one.
+template <decltype(Unit::step) Step, int SPACING, int PLACE>
+void spaced(const void* a, const void* b, const void* c, void* d) {
+    std::uint8_t x[16], y[16];
+    for (int i = 0; i < 16; ++i) {
+        const int item = (i / SPACING + (i % SPACING != PLACE)) % (16 / SPACING);
+        x[i] = static_cast<const std::uint8_t*>(a)[item];
+        y[i] = static_cast<const std::uint8_t*>(b)[item];
+    }
+    Step(x, y, c, d);
+}
+
+// Two matrix products of 2 x 2 results side by side, of 2 x 4 by 4 x 2 bytes, with each B transposed on the way in.
+template <decltype(Unit::step) Step>
+void two_matrices(const void* a, const void* b, const void* c, void* d) {
+    std::uint8_t columns[16];
+    for (int i = 0; i < 16; ++i) columns[i] = static_cast<const std::uint8_t*>(b)[i / 8 * 8 + i % 4 * 2 + i % 8 / 4];
+    Step(a, columns, c, d);
 }
 
 // A step of N x N results of items T, with B (K, N) transposed to (N, K).
@@ -213,8 +261,8 @@ void outer_of(const void* a, const void* b, const void* c, void* d) {
 constexpr Unit outer_tile(const char* id, const char* features, decltype(Unit::step) step) {
     return {id, features, 1, 16, 16, 64, 64, step};
 }
-constexpr Unit outer_double(const char* id, decltype(Unit::step) step) {
-    return {id, "sme-f64f64", 1, 16, 16, 32, 32, step};
+constexpr Unit outer_double(const char* id, const char* features, decltype(Unit::step) step) {
+    return {id, features, 1, 16, 16, 32, 32, step};
 }
 constexpr Unit words(const char* id, const char* features, decltype(Unit::step) step) {
     return {id, features, 4, 4, 4, 4, 4, step};
@@ -225,11 +273,13 @@ constexpr Unit tile(const char* id, const char* features, decltype(Unit::step) s
 
 constexpr unsigned four_registers = 1u << 20;
 
-// SME2: two forms of four words a step, of two registers and of four, whose words differ in one bit.
-template <unsigned INSTRUCTION>
-void two_and_four(std::vector<Unit>& all, const char* id, const char* of_four) {
-    all.push_back({id, "sme2", 4, 4, 4, 4, 4, dots<OneVector, INSTRUCTION>});
-    all.push_back({of_four, "sme2", 4, 4, 4, 4, 4, dots<OneVector, INSTRUCTION | four_registers>});
+// SME2: two forms of 16 bytes a step, of two registers and of four, whose words differ in one bit.
+template <unsigned INSTRUCTION, int BYTES = 4>
+void two_and_four(std::vector<Unit>& all, const char* id, const char* of_four, const char* features = "sme2") {
+    constexpr int lanes = 16 / BYTES;
+    all.push_back({id, features, lanes, BYTES, BYTES, BYTES, BYTES, dots<OneVector, INSTRUCTION>});
+    all.push_back(
+        {of_four, features, lanes, BYTES, BYTES, BYTES, BYTES, dots<OneVector, INSTRUCTION | four_registers>});
 }
 
 void sme2_units(std::vector<Unit>& all) {
@@ -241,7 +291,12 @@ void sme2_units(std::vector<Unit>& all) {
     two_and_four<0xc1241408>(all, "arm.usdot.za.u8", "arm.usdot.za.u8{vgx=4}");
     two_and_four<0xc1641408>(all, "arm.sdot.za.s16", "arm.sdot.za.s16{vgx=4}");
     two_and_four<0xc1641418>(all, "arm.udot.za.u16", "arm.udot.za.u16{vgx=4}");
+    const char* wide = "sme2 sme-i16i64";
+    two_and_four<0xc1641400, 8>(all, "arm.sdot.za.s16.s64", "arm.sdot.za.s16.s64{vgx=4}", wide);
+    two_and_four<0xc1641410, 8>(all, "arm.udot.za.u16.s64", "arm.udot.za.u16.s64{vgx=4}", wide);
     all.insert(all.end(), {
+                              {"arm.svdot.s16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48808>},
+                              {"arm.uvdot.u16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48818>},
                               {"arm.fvdot.f16", "sme2", 1, 32, 4, 32, 32, dots<PairsOfHalves, 0xc1540008>},
                               {"arm.bfvdot.bf16", "sme2", 1, 32, 4, 32, 32, dots<PairsOfHalves, 0xc1540018>},
                               {"arm.svdot.s16", "sme2", 1, 32, 4, 32, 32, dots<PairsOfHalves, 0xc1540020>},
@@ -266,13 +321,23 @@ void fp8_units(std::vector<Unit>& all) {
         return ids.back().c_str();
     };
     const Unit more[] = {
-        {id("fdot", "f16"), "fp8dot2", 8, 2, 2, 2, 2, fp8_dots<0x4e42fc20, fpmr>},
-        {id("fdot", "f32"), "fp8dot4", 4, 4, 4, 4, 4, fp8_dots<0x4e02fc20, fpmr>},
+        {id("fdot", "f16"), "fp8dot2", 8, 2, 2, 2, 2, fp8_vectors<0x4e42fc20, fpmr>},
+        {id("fdot", "f32"), "fp8dot4", 4, 4, 4, 4, 4, fp8_vectors<0x4e02fc20, fpmr>},
+        {id("fmlalb", "f16"), "fp8fma", 8, 1, 1, 2, 2, spaced<fp8_vectors<0x0ec2fc20, fpmr>, 2, 0>},
+        {id("fmlalt", "f16"), "fp8fma", 8, 1, 1, 2, 2, spaced<fp8_vectors<0x4ec2fc20, fpmr>, 2, 1>},
+        {id("fmlallbb", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x0e02c420, fpmr>, 4, 0>},
+        {id("fmlallbt", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x0e42c420, fpmr>, 4, 1>},
+        {id("fmlalltb", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x4e02c420, fpmr>, 4, 2>},
+        {id("fmlalltt", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x4e42c420, fpmr>, 4, 3>},
+        {id("fmmla", "f16"), "f8f16mm", 2, 8, 8, 8, 8, two_matrices<fp8_vectors<0x6e02ec20, fpmr>>},
+        {id("fmmla", "f32"), "f8f32mm", 1, 16, 16, 16, 16, matrix<std::uint8_t, fp8_vectors<0x6e82ec20, fpmr>>},
         {id("fdot.za", "f16"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008, fpmr>},
         {id("fdot.za", "f16", "vgx=4"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008 | four_registers, fpmr>},
         {id("fdot.za", "f32"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018, fpmr>},
         {id("fdot.za", "f32", "vgx=4"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018 | four_registers, fpmr>},
         {id("fvdot", "f16"), "sme-f8f16", 1, 32, 2, 32, 32, dots<PairsOfBytes, 0xc1d41020, fpmr>},
+        {id("fvdotb", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40800, fpmr>},
+        {id("fvdott", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40810, fpmr>},
         {id("fmopa", "f16"), "sme-f8f16", 1, 16, 16, 128, 128,
          outer_of<std::uint8_t, outer<Halves, 0x80a12408, fpmr>, 8>},
         {id("fmopa", "f32"), "sme-f8f32", 1, 16, 16, 64, 64, outer_of<std::uint8_t, outer<Words, 0x80a12400, fpmr>>},
@@ -298,12 +363,18 @@ std::vector<Unit> arm_units() {
         outer_tile("arm.fmopa.f16{neg_a}", "sme-f16f32", outer_of<std::uint16_t, outer<Words, 0x81a12410>>),
         outer_tile("arm.bfmopa", "sme-b16f32", outer_of<std::uint16_t, outer<Words, 0x81812400>>),
         outer_tile("arm.bfmopa{neg_a}", "sme-b16f32", outer_of<std::uint16_t, outer<Words, 0x81812410>>),
-        outer_double("arm.fmopa.f64", outer<Doublewords, 0x80c12400>),
-        outer_double("arm.fmopa.f64{neg_a}", outer<Doublewords, 0x80c12410>),
+        outer_double("arm.fmopa.f64", "sme-f64f64", outer<Doublewords, 0x80c12400>),
+        outer_double("arm.fmopa.f64{neg_a}", "sme-f64f64", outer<Doublewords, 0x80c12410>),
         outer_tile("arm.smopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa0812400>>),
         outer_tile("arm.umopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa1a12400>>),
         outer_tile("arm.sumopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa0a12400>>),
         outer_tile("arm.usmopa", "sme-i8i32", outer_of<std::uint8_t, outer<Words, 0xa1812400>>),
+        outer_double("arm.smopa.s16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa0c12400>, 2>),
+        outer_double("arm.umopa.u16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa1e12400>, 2>),
+        outer_double("arm.sumopa.s16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa0e12400>, 2>),
+        outer_double("arm.usmopa.u16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa1c12400>, 2>),
+        {"arm.sdot.s16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20020>},
+        {"arm.udot.u16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20420>},
     };
     sme2_units(all);
     fp8_units<0, 0, 0>(all), fp8_units<0, 1, 0>(all), fp8_units<1, 0, 0>(all), fp8_units<1, 1, 0>(all);

@@ -11,7 +11,7 @@
 namespace mmaprobe::cpu {
 namespace {
 
-// The control register for the length of a scope.  Reads, writes and the instructions between them
+// The control register and FPMR's bits for the length of a scope.  Reads, writes and the instructions between them
 // are volatile asm, which a compiler keeps in order.
 #if defined(__x86_64__)
 std::uint32_t read_control() {
@@ -36,8 +36,14 @@ void write_control(std::uint32_t) {}
 
 class Control {
 public:
-    explicit Control(std::uint32_t value) : before_(read_control()) { write_control(value); }
-    ~Control() { write_control(before_); }
+    explicit Control(std::uint64_t value) : before_(read_control()) {
+        write_control(static_cast<std::uint32_t>(value));
+        fpmr_bits = static_cast<std::uint32_t>(value >> 32);
+    }
+    ~Control() {
+        write_control(before_);
+        fpmr_bits = 0;
+    }
     Control(const Control&) = delete;
     Control& operator=(const Control&) = delete;
 
@@ -63,6 +69,8 @@ const std::uint32_t default_control = 0x1f80;
 #else
 const std::uint32_t default_control = 0;
 #endif
+
+thread_local std::uint32_t fpmr_bits = 0;
 
 const std::vector<Unit>& units() {
     static const std::vector<Unit> all = [] {
@@ -96,7 +104,7 @@ std::string missing(const Unit& unit) {
     return "";
 }
 
-void run(const Unit& unit, std::uint32_t control, const void* a, const void* b, const void* c, void* d,
+void run(const Unit& unit, std::uint64_t control, const void* a, const void* b, const void* c, void* d,
          std::size_t count) {
     auto* pa = static_cast<const char*>(a);
     auto* pb = static_cast<const char*>(b);

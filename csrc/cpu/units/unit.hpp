@@ -42,8 +42,12 @@ std::vector<std::pair<std::string, std::string>> identity();
 // The control register (MXCSR, FPCR) at its default: round to nearest, no flushing, exceptions masked.
 extern const std::uint32_t default_control;
 
-// d = unit(a, b, c) for `count` vectors or tiles, with the control register set to `control` meanwhile.
-void run(const Unit& unit, std::uint32_t control, const void* a, const void* b, const void* c, void* d,
+// Bits that the units of FP8 (aarch64) set in FPMR beside those of their form, such as LSCALE; of the batch that runs.
+extern thread_local std::uint32_t fpmr_bits;
+
+// d = unit(a, b, c) for `count` vectors or tiles, meanwhile with the control register and FPMR's bits that `control`
+// has in its low and in its high half.
+void run(const Unit& unit, std::uint64_t control, const void* a, const void* b, const void* c, void* d,
          std::size_t count);
 
 // Execute the unit once in a forked child: 0, or the signal that ended it (SIGILL: the instruction

@@ -6,7 +6,8 @@ out of the id.  Values are written as the assembler prints them, its bit lists
 ``[1,1,0]`` (for A, B and C) without brackets and commas: ``neg_lo=110``.
 
 Source: AMD ISA reference guides (CDNA1 to CDNA4, RDNA3, RDNA4) and LLVM 22,
-AMDGPU operand syntax.  ``catalog/data/amd_*.toml`` say what takes what.
+AMDGPU operand syntax; Arm Architecture Reference Manual, FPMR.  ``catalog/data/amd_*.toml`` and ``cpu.toml`` say what
+takes what.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lowering import Lowering
 from mmaprobe.errors import UsageError, near
 
+MOST_LISTED = 16
+"""Values of a modifier that an error lists; more are numbers from the first to the last."""
 Choices = tuple[str, ...]
 Chosen = Mapping[str, str]
 
@@ -86,10 +89,14 @@ _ROLES: dict[str, Callable[[Instruction, Chosen], dict[str, Choices]]] = {
     "clamp": lambda made, chosen: {"clamp": ("off", "")},
     "result_half": lambda made, chosen: {"op_sel": _bits(2)},
     "reuse": lambda made, chosen: dict.fromkeys(("matrix_a_reuse", "matrix_b_reuse"), ("off", "")),
+    "lscale_4": lambda made, chosen: {"lscale": _numbers(1 << 4)},
+    "lscale_7": lambda made, chosen: {"lscale": _numbers(1 << 7)},
 }
 """What each role of ``takes`` lets an id say; where two roles share a key of bits, both have their bits."""
 
 ROLES = frozenset(_ROLES)
+_NEGATING = frozenset({"negate", "negate_halves", "negate_ab", "negate_c"})
+"""Those whose bits ``neg``, ``neg_lo`` and ``neg_hi`` are of signs."""
 
 
 def legal(made: Instruction, chosen: Chosen) -> dict[str, Choices]:
@@ -123,12 +130,17 @@ def resolve(base: Instruction, wanted: Chosen) -> Instruction:
         if key not in allowed:
             raise UsageError(f"{base.id} takes no modifier {key}{near(key, allowed) or '; it takes none'}")
         if value not in allowed[key]:
-            listed = ", ".join(key if not choice else f"{key}={choice}" for choice in allowed[key])
-            raise UsageError(f"{base.id}: {key}={value} is not legal here; it is one of {listed}")
+            raise UsageError(f"{base.id}: {key}={value} is not legal here; it is {_listed(key, allowed[key])}")
     kept = [(key, value) for key, value in wanted.items() if value != allowed[key][0]]
     modifiers = tuple(sorted((*base.modifiers, *kept)))
     changes: dict[str, Any] = _formats(base, {key: values[0] for key, values in allowed.items()} | dict(wanted))
     return replace(base, id=spell(base.opcode, modifiers), modifiers=modifiers, **changes)
+
+
+def _listed(key: str, choices: Choices) -> str:
+    if len(choices) > MOST_LISTED:
+        return f"{key}={choices[0]} to {key}={choices[-1]}"
+    return "one of " + ", ".join(key if not choice else f"{key}={choice}" for choice in choices)
 
 
 def _formats(base: Instruction, chosen: Chosen) -> dict[str, Any]:
@@ -149,6 +161,8 @@ def _formats(base: Instruction, chosen: Chosen) -> dict[str, Any]:
                 f"{base.id}: scales of two formats ({first}, {second}) are not modelled; give both the same"
             )
         changes["scale"] = SCALE_FORMATS[first]
+    if int(chosen.get("lscale", "0")):
+        changes["a"] = formats.downscaled(formats.get(base.a), int(chosen["lscale"])).name
     return changes
 
 
@@ -158,7 +172,7 @@ def retyped(way: Lowering, row: Instruction, wanted: Instruction) -> Lowering:
     before, after = _types(row), _types(made)
     if after != _types(wanted):
         raise UsageError(f"{wanted.id} takes {after} on {way.architecture}, not {_types(wanted)}")
-    if before == after:
+    if before == after or "lscale" in made.modifier:  # a state of FPMR, as a rounding mode is one of FPCR
         return way
     applications = tuple(
         replace(step, primitive=step.primitive.replace(f"[{before}->", f"[{after}->")) for step in way.applications
@@ -180,7 +194,7 @@ def operand_signs(made: Instruction) -> dict[str, tuple[str, str]]:
     """
     given = made.modifier
     found = {name: ("flip", "flip") for name in "abc" if f"neg_{name}" in given}
-    if not made.takes or "signs" in made.takes:
+    if "signs" in made.takes or not _NEGATING & set(made.takes):
         return found
     whole, low, high = (given.get(key, "000") for key in ("neg", "neg_lo", "neg_hi"))
     if "negate_halves" not in made.takes:

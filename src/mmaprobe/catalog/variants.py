@@ -13,13 +13,15 @@ from mmaprobe.errors import UsageError
 
 MIDDLE = 64
 """The N asked beside the smallest and the largest, which every family has."""
+BETWEEN = ("lscale",)
+"""Modifiers that are numbers, of which the smallest and the largest stand for those between."""
 
 
 def variants(form: Form, architecture: str) -> tuple[Instruction, ...]:
     """The form's first instruction, then those that differ from it in one choice, each choice once.
 
     Of an axis that binds N: the smallest, ``MIDDLE`` and the largest N of each M (and CTA count); of any other axis
-    every choice that the architecture has; of the modifiers taken by rule every value.
+    every choice that the architecture has; of the modifiers taken by rule every value, of ``BETWEEN`` the two ends.
     """
     found = dict.fromkeys((form.first, *_by_axis(form, architecture), *_by_rule(form.first)))
     return tuple(found)
@@ -68,7 +70,7 @@ def _chosen(axis: Sequence[Choice], allowed: Picks) -> Picks:
 
 def _by_rule(made: Instruction) -> Iterator[Instruction]:
     for key, values in legal(made, {}).items() if made.takes else ():
-        for value in values[1:]:
+        for value in (values[1], values[-1]) if key in BETWEEN else values[1:]:
             try:
                 yield resolve(made, {key: value})
             except UsageError:

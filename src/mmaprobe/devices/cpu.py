@@ -7,7 +7,7 @@ process, since a virtual machine may mask what the feature bits announce.
 Control state: an instruction with the modifiers ``daz``, ``ftz`` or
 ``rounding=rd|ru|rz`` runs with MXCSR = 0x1f80 (all exceptions masked) plus bit
 6, bit 15 or 1, 2, 3 in bits 13-14; on aarch64 ``rounding=ru|rd|rz`` with FPCR =
-1, 2, 3 in bits 22-23.  The register is restored after the batch.
+1, 2, 3 in bits 22-23, ``lscale=N`` with N in bits 16-22 of FPMR.  The register is restored after the batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ _CONTROL = {
         ("rounding", "ru"): 2 << 13,
         ("rounding", "rz"): 3 << 13,
     },
-    "arm": {("rounding", "ru"): 1 << 22, ("rounding", "rd"): 2 << 22, ("rounding", "rz"): 3 << 22},
+    "arm": {
+        ("rounding", "ru"): 1 << 22,
+        ("rounding", "rd"): 2 << 22,
+        ("rounding", "rz"): 3 << 22,
+        **{("lscale", str(n)): n << 48 for n in range(128)},
+    },
 }
 
 
@@ -108,7 +113,7 @@ def unit_id(instruction: Instruction) -> str:
 
 
 def control_register(instruction: Instruction) -> int:
-    """The control register's value for the instruction's state."""
+    """The control register's value for the instruction's state, on aarch64 with FPMR's bits in the high half of 64."""
     default: int = _native.cpu_default_control
     control = _CONTROL[_family(instruction)]
     return default | sum(control.get(pair, 0) for pair in instruction.modifiers)

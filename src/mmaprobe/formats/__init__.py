@@ -22,10 +22,11 @@ from mmaprobe.formats.codes import (
     is_nan,
     is_zero,
 )
-from mmaprobe.formats.layout import FORMATS, Format, get
+from mmaprobe.formats.layout import FORMATS, Format, downscaled, get
 from mmaprobe.formats.rounding import ROUNDINGS, bit_length, overflow_goes_to_infinity, shift_right
 
 __all__ = [
     "FORMATS", "INFINITE", "NAN", "NORMAL", "ROUNDINGS", "SUBNORMAL", "ZERO", "Bits", "Decoded", "Format",
-    "bit_length", "decode", "encode", "get", "is_nan", "is_zero", "overflow_goes_to_infinity", "shift_right",
+    "bit_length", "decode", "downscaled", "encode", "get", "is_nan", "is_zero", "overflow_goes_to_infinity",
+    "shift_right",
 ]  # fmt: skip

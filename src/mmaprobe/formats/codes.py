@@ -15,19 +15,22 @@ Bits = NDArray[np.unsignedinteger[Any]]
 ZERO, NORMAL, SUBNORMAL, INFINITE, NAN = range(5)
 """Classes of a decoded bit pattern."""
 _ZERO, _NORMAL, _SUBNORMAL, _INFINITE, _NAN = (np.uint8(kind) for kind in range(5))
+_WORD = 61
+"""Magnitudes of at most this many bits are held in int64."""
 
 
 class Decoded(NamedTuple):
     """Bit patterns taken apart: ``(-1)**negative * significand * 2**exponent``.
 
     ``kind`` is one of ZERO, NORMAL, SUBNORMAL, INFINITE, NAN.  For INFINITE
-    and NAN the significand is the fraction field (the NaN's payload).
+    and NAN the significand is the fraction field (the NaN's payload).  Significands are ``int64``, of 64-bit integers
+    Python integers.
     """
 
     kind: NDArray[np.uint8]
     negative: NDArray[np.bool_]
     exponent: NDArray[np.int64]
-    significand: NDArray[np.int64]
+    significand: NDArray[Any]
 
 
 def decode(fmt: Format, bits: Bits) -> Decoded:
@@ -84,12 +87,14 @@ def _size(fmt: Format, bits: Bits) -> Bits:
     return found
 
 
-def _decode_integer(fmt: Format, value: NDArray[np.int64]) -> Decoded:
+def _decode_integer(fmt: Format, value: NDArray[Any]) -> Decoded:
     negative = np.zeros(value.shape, bool)
+    if fmt.bits > _WORD:
+        value = value.astype(object) & ((1 << fmt.bits) - 1)
     if fmt.kind == "magnitude":
         negative, value = (value >> (fmt.bits - 1)) != 0, value & ((1 << fmt.fraction_bits) - 1)
     elif fmt.signed:
-        negative = value >= 1 << (fmt.bits - 1)
+        negative = np.asarray(value >= 1 << (fmt.bits - 1), bool)
         value = np.where(negative, (1 << fmt.bits) - value, value)
     return Decoded(np.where(value == 0, _ZERO, _NORMAL), negative, np.zeros(value.shape, np.int64), value)
 
@@ -133,8 +138,6 @@ def encode(
     return code.astype(fmt.dtype)
 
 
-_WORD = 61
-"""Magnitudes of at most this many bits are held in int64."""
 _BY_PARITY = {"RNE": ("RNZ", "RNA"), "RNO": ("RNA", "RNZ"), "RO": ("RA", "RZ")}
 """What a parity rule does where the lower neighbour is even, and where it is odd."""
 
@@ -158,7 +161,7 @@ def _encode_integer(
     significand, exponent = np.asarray(significand), np.asarray(exponent)
     live = significand != 0
     top = np.where(live, exponent + bit_length(significand), 0).max(initial=0)
-    if top > _WORD:  # whole numbers beyond int64
+    if max(int(top), fmt.bits) > _WORD:  # whole numbers beyond int64
         significand = significand.astype(object)
     value = shift_right(significand, np.where(live, -exponent, 0), negative, rounding)
     value = np.where(negative, -value, value)

@@ -125,8 +125,9 @@ class Format:
 
     @property
     def one(self) -> int:
-        """Code of 1."""
-        return (self.bias << self.fraction_bits) << self.padding if self.is_float else 1
+        """Code of 1; in a format whose numbers are all smaller, of its largest power of two."""
+        exponent = min(0, self.max_exponent)
+        return (exponent + self.bias) << self.fraction_bits << self.padding if self.is_float else 1
 
 
 def _ieee(name: str, exponent: int, fraction: int, **more: Any) -> Format:
@@ -167,6 +168,7 @@ _ALL = (
     Format("u4", "integer", 4, signed=False),
     Format("s32", "integer", 32),
     Format("u32", "integer", 32, signed=False),
+    Format("s64", "integer", 64),
     Format("b1", "bits", 1, signed=False),
     Format("ti16", "magnitude", 16, fraction_bits=11),
 )
@@ -181,6 +183,8 @@ MOST_EXPONENT = 11
 """Bits of a declared format's exponent, at most."""
 MOST_FRACTION = 52
 """Bits of its fraction, at most."""
+MOST_BIAS = (1 << MOST_EXPONENT) - 2
+"""Its bias, at most: that with which an exponent of the most bits still holds 1 and infinities."""
 
 
 def get(name: str) -> Format:
@@ -189,8 +193,9 @@ def get(name: str) -> Format:
     A declared float is spelled ``e5m10f``: so many exponent and fraction bits, the bias behind a ``b`` where it is
     not 2**(e - 1) - 1, and what is special: ``ieee`` (the largest exponent holds infinities and NaNs), ``fn``
     (all ones are NaN), ``fnuz`` (the code of -0 is NaN), ``f`` (none: every code is a number); ``u`` in front: no
-    sign, as of scales.  The suffixes are LLVM's.  UsageError, with the near names, for any other name, for another
-    spelling of a format, and for a layout that holds no 1.
+    sign, as of scales.  The suffixes are LLVM's.  With a larger bias by n all numbers are 2**n times smaller.
+    UsageError, with the near names, for any other name, for another spelling of a format, for a layout whose numbers
+    are all larger than 1, and for one without a sign (of scales) that holds no 1.
     """
     try:
         return FORMATS[name]
@@ -198,6 +203,18 @@ def get(name: str) -> Format:
         if not isinstance(name, str) or not _DECLARED.fullmatch(name):
             raise UsageError(f"unknown format {brief(name)}{near(name, FORMATS)}") from None
     return _declared(name)
+
+
+def downscaled(fmt: Format, by: int) -> Format:
+    """The format whose every number is 2**-by (``by`` above 0) times what its code is in ``fmt``: of a larger bias.
+
+    UsageError where no name declares it: of integers, of formats whose containers have bits without a meaning, of a
+    bias that is too large.
+    """
+    if not fmt.is_float or fmt.padding or fmt.ignored_high:
+        raise UsageError(f"format {fmt.name}: no name declares it with another bias")
+    end = next(end for end, special in _SPECIALS.items() if special == (fmt.nan, fmt.infinity))
+    return get(f"{'' if fmt.signed else 'u'}e{fmt.exponent_bits}m{fmt.fraction_bits}b{fmt.bias + by}{end}")
 
 
 @lru_cache(maxsize=1024)
@@ -218,8 +235,10 @@ def _declared(name: str) -> Format:
         name, "float", signed + exponent + fraction, exponent, fraction, bias=usual if bias is None else int(bias),
         signed=signed, infinity=infinity, nan=nan, subnormal=fraction > 0,
     )  # fmt: skip
-    if not made.min_exponent <= 0 <= made.max_exponent:
-        raise UsageError(f"format {name}: a bias of {made.bias} leaves no code for 1, which every format must have")
+    if made.bias > MOST_BIAS:
+        raise UsageError(f"format {name}: a bias of {made.bias}; a format can have {MOST_BIAS}")
+    if made.min_exponent > 0 or (made.max_exponent < 0 and not signed):
+        raise UsageError(f"format {name}: a bias of {made.bias} leaves no code for 1, which this format must have")
     own = next((fmt.name for fmt in _ALL if replace(fmt, name=name) == made), name)
     if own == name and bias is not None and made.bias == usual:
         own = name.replace(f"b{bias}", "")

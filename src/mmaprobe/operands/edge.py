@@ -41,6 +41,7 @@ _HELD_AS = {
     "s8": "int8",
     "s16": "int16",
     "s32": "int32",
+    "s64": "int64",
     "s4": "int4",
     "u4": "uint4",
     "b1": "bool",

@@ -19,6 +19,7 @@ from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.operands.batch import PER_RESULT, Witness
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.expand_axes import expand
+from mmaprobe.parameters.modified import COVERED
 from mmaprobe.parameters.table import Table, from_table, to_table
 
 SCHEMA = 1
@@ -26,8 +27,6 @@ SCHEMA = 1
 Basis = Literal["measured", "recorded", "published", "predicted"]
 BASES = ("measured", "recorded", "published", "predicted")
 CONTROLS = ("rounding", "ftz", "daz")
-COVERED = ("clamp", "neg_hi", "neg_lo")
-"""Modifiers that a basis may be of."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ first; ``scale_d = 0`` and ``enable_input_d = 0`` leave C out, which then reads 
 it, and a float result to [0, 1] or not: sources differ, and no datapath says it.
 None of it is measured; clamp and the signs of RDNA's WMMA are published or
 recorded where a parameter file says so (``covers``).
+``lscale`` multiplies products by 2^-lscale, exactly (Arm, FPMR.LSCALE): A has the larger bias of the instruction's
+format; published where a parameter file says so.
 Transposition, operand placement and collectors do not enter one vector; what
 AMD's modifiers move within a tile is in ``models.modifiers``.
 """
@@ -24,6 +26,10 @@ from mmaprobe.catalog.modifiers import SIGN_KEYS, operand_signs
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Datapath, Operand
 
+OWN = frozenset({"clamp", "lscale"})
+"""Modifiers that change what the primitive computes, whatever else the instruction takes."""
+COVERED = (*sorted(OWN), "neg_hi", "neg_lo")
+"""Modifiers that a primitive's basis may be of."""
 ABSENT_C = {"scale_d": "0", "enable_input_d": "0"}
 UNKNOWN = {
     "scale_input_d": "how D times 2^-s is rounded and aligned is not published",
@@ -40,7 +46,7 @@ def changes(made: Instruction, covered: Set[str] = frozenset()) -> bool:
     predicted, whatever that basis."""
     given = made.modifier.keys() - covered
     signs = bool(SIGN_KEYS & given) and any(sign != "keep" for pair in operand_signs(made).values() for sign in pair)
-    return signs or "clamp" in given or bool(UNKNOWN.keys() & given) or _without_c(made)
+    return signs or bool(OWN & given) or bool(UNKNOWN.keys() & given) or _without_c(made)
 
 
 def _without_c(made: Instruction) -> bool:
@@ -69,6 +75,8 @@ def modified(datapath: Datapath, made: Instruction) -> Datapath:
     if "clamp" in state:
         root: Any = datapath.tree
         fields["tree"] = replace(root, to=replace(root.to, overflow="largest"))
+    if "lscale" in state:
+        fields["a"] = made.a
     if _without_c(made):
         fields |= {"c": None, "operand_c": Operand()}
     return replace(datapath, **fields) if fields else datapath
