@@ -105,8 +105,9 @@ def shape(node: Node) -> Any:
     return "zero"
 
 
-def is_searched(path: Datapath) -> bool:
-    """Whether the search finds it: not always sums that show another exponent of c where narrow results hide that."""
+def is_written_one_way(path: Datapath) -> bool:
+    """Whether what is found is written as it ships: sums that show another exponent of c, in a narrow result, of groups
+    that are cut once more above them, have other spellings that are the same function."""
     sums = [node for node in walk(path.tree) if isinstance(node, Fused)]
     shown = any(term.label_offset for node in sums for term in node.terms)
     return not shown or formats.get(path.d).fraction_bits >= formats.get("f32").fraction_bits

@@ -244,7 +244,7 @@ def zero_exponent_of(datapath: Datapath) -> int | None:
 def spellings(datapath: Datapath) -> list[Datapath]:
     """Datapaths that differ little from this one: C converted to the format of the sums before it is added, chains
     that start with their first product instead of zero, other labels of subnormals, a wider format in between, a format
-    of as many bits as a first cut keeps in its place."""
+    of as many bits as a first cut keeps in its place, between the steps or in each of them."""
     found = [datapath]
     to = encodes(replace(datapath, result=None))[-1]
     if datapath.c not in (None, to.format):
@@ -255,7 +255,9 @@ def spellings(datapath: Datapath) -> list[Datapath]:
     if datapath.result is not None:
         found += [_between(datapath, name) for name in wider_formats(to.format)]
     elif to.first is not None:
-        found += [_in_format(path, name) for path in found for name in formats_of(to.first[0])]
+        ways = [(path, name) for path in found for name in formats_of(to.first[0])]
+        found += [_in_format(path, name) for path, name in ways]
+        found += [narrowed(path, name, to.first[1]) for path, name in ways if len(path.steps) > 1]
     return [path for path in dict.fromkeys(found) if path != datapath]
 
 
@@ -283,6 +285,15 @@ def _in_format(datapath: Datapath, name: str) -> Datapath:
 
     result = replace(datapath.root, format=datapath.d, first=None)
     return replace(datapath, tree=map_node(datapath.tree, lambda node: with_encode(node, change)), result=result)
+
+
+def narrowed(datapath: Datapath, name: str, rounding: str | None = None) -> Datapath:
+    """The datapath whose steps round to a format first (as they do, or by this rounding), then to their own."""
+
+    def change(to: Encode) -> Encode:
+        return replace(to, format=name, first=None, rounding=rounding or to.rounding)
+
+    return replace(datapath, tree=Exact((with_encode(datapath.tree, change),), replace(datapath.root, first=None)))
 
 
 def _between(datapath: Datapath, name: str) -> Datapath:

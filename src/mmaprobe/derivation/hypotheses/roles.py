@@ -94,6 +94,10 @@ MOST_OFFSET = 6
 """How much higher or lower a term shows its exponent, at most."""
 
 
+OFFSETS = tuple(range(-MOST_OFFSET, MOST_OFFSET + 1))
+"""How much higher a term may show its exponent."""
+
+
 def _terms_of(role: tuple[str, bool] | None, **fields: Any) -> Edit:
     """Change these fields of the terms of one kind, or of all."""
     return terms(role, **fields) if role else lambda path: map_terms(path, lambda term: replace(term, **fields))
@@ -111,7 +115,7 @@ def shift_limits(role: tuple[str, bool] | None) -> Axis:
 
 def label_offsets(role: tuple[str, bool]) -> Axis:
     """How much higher a term shows its exponent."""
-    return NumberAxis(lambda by: terms(role, label_offset=by), tuple(range(-MOST_OFFSET, MOST_OFFSET + 1)))
+    return NumberAxis(lambda by: terms(role, label_offset=by), OFFSETS)
 
 
 @lru_cache(maxsize=1)

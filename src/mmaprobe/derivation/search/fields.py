@@ -45,6 +45,8 @@ ROOM = 12
 """Bits that a first cut of a sum keeps beyond those of its format, at most; tuned by ``tests/recovery``."""
 MOST_MOVED = 12
 """Places that the exponent of a zero is moved by together with the number of fraction bits, at most."""
+MOST_NEAR = 2
+"""Places by which widths are moved where C is dropped below a unit, at most."""
 KEPT = ("keep", "signed_zero")
 """Whether an operand's subnormals are kept or zeros of their sign."""
 MOST_SIGNS = 40_000
@@ -69,6 +71,8 @@ def simple(path: Datapath) -> Iterator[Group]:
     if terms:
         yield path, [roles.products(path)[0], tied_widths(uncut)]
         yield path, [tied_zeros(path)]
+    if formats.get(path.d).fraction_bits < MOST_FIRST - 1:  # which shows so little that numbers are mistaken for others
+        yield from _shown_elsewhere(path, terms)
     if path.product.split is not None:
         yield from splits(path)
 
@@ -90,8 +94,7 @@ def odd(path: Datapath, precisions: Precisions, cuts: bool = True) -> Iterator[G
     for first, second in combinations(terms, 2):
         yield path, [roles.widths(first, False), roles.widths(second, False)]
         yield path, [roles.modes(first), roles.modes(second)]
-    for role in (role for role in terms if role[0] == "acc" and len(terms) > 1):
-        yield path, [roles.label_offsets(role), tied_widths(False)]
+    yield from _shown_elsewhere(path, terms)
     yield from _sums_cut_once_more(path, terms)
 
 
@@ -359,6 +362,24 @@ def _widths(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
             yield path, [level_widths(handed, uncut), level_modes(handed)]
     for role in terms if len(terms) > 1 else ():
         yield path, [roles.widths(role, uncut), roles.modes(role)]
+
+
+def _shown_elsewhere(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
+    """C, or the sum so far, shows another exponent than its own among the terms of a sum, with the width of all; it may
+    also be dropped once it is below a unit."""
+    widths = sorted({term.fraction_bits for term in _terms(path) if term.fraction_bits is not None})
+    near = range(max(widths[0] - MOST_NEAR, 0), widths[-1] + MOST_NEAR + 1) if widths else ()
+    for role in (role for role in terms if role[0] == "acc" and len(terms) > 1):
+        yield path, [roles.label_offsets(role), tied_widths(False)]
+        yield path, [[_dropped(role, *each) for each in product(near, roles.OFFSETS)]]
+
+
+@lru_cache(maxsize=4096)
+def _dropped(role: tuple[str, bool], bits: int, offset: int) -> Edit:
+    """So many fraction bits of every term, and terms of one kind that show an exponent so much higher and are dropped
+    where they are below a unit."""
+    own = roles.terms(role, label_offset=offset, cutoff=bits - offset)
+    return lambda path: own(map_terms(path, lambda term: replace(term, fraction_bits=bits)))
 
 
 def _results(path: Datapath, precisions: Precisions) -> Iterator[Group]:

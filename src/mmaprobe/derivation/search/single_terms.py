@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from mmaprobe.models.combinations import Axis
 from mmaprobe.models.program import plain_program
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, Term, walk
-from mmaprobe.parameters.rewrite import formats_of, map_fused, map_node, map_terms, with_encode
+from mmaprobe.parameters.rewrite import formats_of, map_fused, map_node, map_terms, narrowed, with_encode
 
 WIDE = 60
 """Fraction bits of a sum that the engine cannot hold uncut: more than plain vectors show."""
@@ -74,7 +73,9 @@ class Alone:
         if self.complements:
             fused = [path for path in every if any(isinstance(n, Fused) for n in walk(path.tree))]
             every += [each for path in fused for each in complemented(path)]
+        twice = [narrowed(path, WIDER, "RNE") for path in every if _may_hold_more(path) and len(path.steps) > 1]
         every += [converted(path, WIDER) for path in every if _may_hold_more(path)]
+        every += twice
         every += [converted(path, name) for path in every[:1] for name in self._narrower() if path.result is None]
         return list(dict.fromkeys([*(path for name in self.results[:-1] for path in _to(every, name)), *every]))
 
@@ -96,15 +97,14 @@ def fit_alone(instruction: Instruction, vectors: Batch, answers: Bits, seen: Gra
 
 def complemented(path: Datapath) -> list[Datapath]:
     """The datapath, its aligned sums negating by ones' complement and cut just below what the result shows; where that
-    is narrow, also cut below what a wider format holds, to which they are rounded first."""
+    is narrow, also cut below what a wider format holds, to which every step rounds them first."""
     bits, wide = (formats.get(name).fraction_bits for name in (path.d, WIDER))
 
-    def cut(bits: int, **to: Any) -> Datapath:
+    def cut(bits: int) -> Datapath:
         made = map_terms(path, lambda term: replace(term, fraction_bits=bits + 1))
-        made = map_fused(made, lambda node: replace(node, complement=True))
-        return roles.encodes("sums", lambda each: replace(each, **to))(made)
+        return map_fused(made, lambda node: replace(node, complement=True))
 
-    return [cut(bits), *([cut(wide, first=(wide, "RNE"))] if bits < wide and path.result is None else [])]
+    return [cut(bits), *([narrowed(cut(wide), WIDER, "RNE")] if _may_hold_more(path) else [])]
 
 
 def _of_other_products(start: Datapath, seen: Graded, precisions: Precisions, known: Found) -> Datapath:

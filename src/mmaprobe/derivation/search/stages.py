@@ -36,6 +36,7 @@ from mmaprobe.derivation.vectors.below_range import faint_vectors, reaches_lower
 from mmaprobe.derivation.vectors.few import few_vectors
 from mmaprobe.derivation.vectors.large_products import adds_up, heavy_vectors
 from mmaprobe.derivation.vectors.mixtures import nan_operands, plain
+from mmaprobe.derivation.vectors.narrow_edges import hides_sums, narrow_edges
 from mmaprobe.derivation.vectors.plain import opposite_vectors, single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
@@ -56,6 +57,8 @@ FEW = 128
 """Vectors of few terms in the first launch."""
 HEAVY = 64
 """Vectors of large products in the first launch, where narrow ones hide roundings."""
+EDGES = 192
+"""Vectors at edges of a narrow result in the first launch, where it may hide what a sum inside does."""
 SPECIAL = 32
 """Vectors with NaNs, infinities and zeros in the first launch."""
 MORE = (2, 3)
@@ -330,6 +333,8 @@ class Search:
         rest = [self.pools.safe(seed + 1, times * SAFE), few_vectors(made, seed, times * FEW)]
         if adds_up(made):
             rest.append(heavy_vectors(made, seed, times * HEAVY))
+        if hides_sums(made):
+            rest.append(narrow_edges(made, seed, times * EDGES))
         opposite, special = opposite_vectors(made), self.pools.special(seed + 5, SPECIAL)
         last = [] if self.codes else [opposite, special]
         answers = self.session.ask(join([single, equal, *rest, *last]))
