@@ -28,9 +28,7 @@ INSTALLED = os.environ.get("MMAPROBE_ARM_EMULATOR") or shutil.which("qemu-aarch6
 EMULATOR = "" if platform.machine() == "aarch64" else INSTALLED
 NEWER = {"sme2", "fp8fma", "fp8dot2", "fp8dot4", "f8f16mm", "f8f32mm", "sme-f8f16", "sme-f8f32"}
 EVERY = [mode for known in instructions("aarch64") for mode in modes(known)]
-LATER = {known.family: [each for each in EVERY if each.family == known.family] for known in EVERY
-         if NEWER & set(known.requires)}  # fmt: skip
-OTHERS = [known for known in EVERY if known.family not in LATER]
+FAMILIES = {known.family: [each for each in EVERY if each.family == known.family] for known in EVERY}
 pytestmark = pytest.mark.needs("arm")
 COUNT = 2_001  # not a multiple of a register's lanes
 OF_BYTES = ("arm.smopa", "arm.umopa", "arm.sumopa", "arm.usmopa")
@@ -70,20 +68,13 @@ def test_hello(arm):
         assert [known.id for known in EVERY if not arm.supports(known) and not NEWER & set(known.requires)] == []
 
 
-@pytest.mark.parametrize("known", OTHERS, ids=lambda known: known.id)
-def test_against_pseudo_code_and_parameters(arm, whole_tiles, known):
-    """Every family of vectors, NaN payloads as bits; the pseudo-code is Arm's."""
-    if not (support := arm.supports(known)):
-        pytest.skip(support.reason)
-    if known.opcode in OF_BYTES and not whole_tiles:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_against_pseudo_code_and_parameters(arm, whole_tiles, family):
+    """Every form on every family of vectors, NaN payloads as bits; the pseudo-code is Arm's."""
+    sound = [known for known in FAMILIES[family] if whole_tiles or known.opcode not in OF_BYTES]
+    of_each(arm, sound, held_against_both)
+    if len(sound) < len(FAMILIES[family]):
         pytest.skip(FAULT)
-    held_against_both(arm, known)
-
-
-@pytest.mark.parametrize("family", LATER)
-def test_later_families_against_pseudo_code_and_parameters(arm, family):
-    """The same of every form of the families that the installed emulator may not know."""
-    of_each(arm, LATER[family], held_against_both)
 
 
 def of_each(arm, forms, check):
@@ -154,13 +145,10 @@ def test_every_output_of_an_outer_product(arm, name):
         np.testing.assert_array_equal(arm.run(known, Batch(*held)).view(types[1]), expected)
 
 
-@pytest.mark.parametrize("name", ["smopa.s16", "umopa.u16", "sumopa.s16", "usmopa.u16"])
-def test_every_output_of_an_outer_product_into_64_bits(arm, name):
+def test_every_output_of_an_outer_product_into_64_bits(arm):
     """All four outputs are those of their rows, columns and C."""
-    known = instruction(f"arm.{name}.s64")
-    if not (support := arm.supports(known)):
-        pytest.skip(support.reason)
-    as_its_vectors(arm, known)
+    names = ("smopa.s16", "umopa.u16", "sumopa.s16", "usmopa.u16")
+    of_each(arm, [instruction(f"arm.{name}.s64") for name in names], as_its_vectors)
 
 
 SCALED = [
