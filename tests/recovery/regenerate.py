@@ -23,7 +23,7 @@ from cases.linked_package import linked  # noqa: E402
 
 CHIP = TESTS / "stand_ins" / "new_chip.py"
 COMMAND = (sys.executable, "-c", "from mmaprobe.cli import main; raise SystemExit(main())")
-PLAN = ("--steps", "survey,validation", "--vectors", "100000", "--seed", "1")
+PLAN = ("--steps", "survey,validation", "--vectors", "100000")
 """Each primitive derived once, all other instructions shown equal to it; as many vectors as a part needs to count."""
 
 
@@ -37,14 +37,18 @@ def without(architecture: str, folder: Path) -> Path:
     return package.parent
 
 
-def regenerate(architecture: str, folder: Path, pattern: str = "*") -> Path:
-    """The file that is written of a chip of which no parameters are known, or of its instructions that a glob names."""
+def regenerate(architecture: str, folder: Path, pattern: str = "*", seed: int = 0) -> Path:
+    """The file that is written of a chip of which no parameters are known, or of its instructions that a glob names.
+
+    CalledProcessError where a command fails, as the run does where a derivation has no answer.
+    """
     chip = f"process:{shlex.join(('env', f'PYTHONPATH={_path()}', sys.executable, str(CHIP), architecture))}"
     evidence, written = folder / "evidence", folder / f"{architecture}.toml"
     more = ("--resume",) if (evidence / "manifest.json").exists() else ()
     with tempfile.TemporaryDirectory() as package:
         elsewhere = str(without(architecture, Path(package)))
-        _run(("run", "--device", chip, "--instruction", pattern, *PLAN, "--out", str(evidence), *more), elsewhere)
+        asked = ("--device", chip, "--instruction", pattern, *PLAN, "--seed", str(seed))
+        _run(("run", *asked, "--out", str(evidence), *more), elsewhere)
         _run(("parameters", "write", str(evidence), "--out", str(written)), elsewhere)
     return written
 
@@ -60,16 +64,22 @@ def _run(words: Sequence[str], path: str) -> None:
 
 
 def main(given: Sequence[str]) -> int:
-    """Regenerate each; 1 where a function differs from the one that ships."""
+    """Regenerate each; 1 where a function differs from the one that ships, the command's code where one fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("architecture", nargs="*", default=["gfx942", "sm_90a"])
     parser.add_argument("--out", type=Path, help="a folder for evidence and files, where an earlier run goes on")
+    parser.add_argument("--seed", type=int, default=0, help="of what is asked (0); another one is another folder's")
     options = parser.parse_args(given)
     codes = []
     with tempfile.TemporaryDirectory() as unnamed:
         for name in options.architecture:
             folder = (options.out or Path(unnamed)) / name
-            written = regenerate(name, folder)
+            try:
+                written = regenerate(name, folder, seed=options.seed)
+            except subprocess.CalledProcessError as error:
+                print(f"{name} is not regenerated: the command above ended with {error.returncode}", flush=True)
+                codes.append(error.returncode)
+                continue
             words = ("parameters", "diff", name, str(written))
             print(f"$ mmaprobe {shlex.join(words)}", flush=True)
             codes.append(subprocess.run([*COMMAND, *words]).returncode)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import regenerate as script
 from regenerate import regenerate
 
 from mmaprobe.cli import main
@@ -24,3 +27,16 @@ def test_one_instruction(architecture: str, tmp_path: Path, capfd: pytest.Captur
     capfd.readouterr()
     assert main(["parameters", "diff", architecture, str(written)]) == 1
     assert "1 primitives are the same in both" in capfd.readouterr().out
+
+
+def test_a_command_that_fails_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that found no answer for a form ends with 4, and so does this."""
+
+    def fails(*given: Any, **options: Any) -> Path:
+        raise subprocess.CalledProcessError(4, "mmaprobe run")
+
+    monkeypatch.setattr(script, "regenerate", fails)
+    assert script.main(["gfx942", "--out", str(tmp_path)]) == 4
+    assert capsys.readouterr().out == "gfx942 is not regenerated: the command above ended with 4\n"
