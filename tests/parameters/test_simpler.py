@@ -15,7 +15,7 @@ from mmaprobe.parameters.datapath import (
     Products,
     Zero,
 )
-from mmaprobe.parameters.rewrite import simpler
+from mmaprobe.parameters.rewrite import map_terms, simpler
 
 SUM = Fused.alike((Accumulator(), Products((0, 1, 2, 3))), 25, "RZ", to=Encode("f32", "RZ", overflow="infinity"))
 ONCE = Datapath("f16", "f16", "f32", "f32", 4, SUM)
@@ -51,6 +51,12 @@ def test_what_is_rounded_already_needs_no_sum_of_its_own() -> None:
     assert replace(ONCE, tree=Add(SUM, Zero(), Encode())) in simpler(
         replace(ONCE, tree=Add(again.tree, Zero(), Encode()))
     )
+
+
+def test_a_truncation_looks_at_no_bit_below_the_last() -> None:
+    """How many a rounding looks at is nothing to it; nor is a limit on shifts where none goes so far."""
+    for said in ({"sticky_bits": 1}, {"shift_limit": 200}):
+        assert ONCE in simpler(map_terms(ONCE, lambda term, said=said: replace(term, **said)))  # type: ignore[misc]
 
 
 def test_nothing_is_simpler_than_what_says_nothing() -> None:

@@ -120,8 +120,8 @@ def _one_value(node: Node) -> Node:
 def simpler(datapath: Datapath) -> list[Datapath]:
     """Datapaths that say less: no last conversion, a first cut as the rounding itself, a rule of the results or
     products as it is where nothing is said, no sum of what is rounded already, an addition for a chain of two rounded
-    products, a zero without a sign for a flushed operand, one value of a field for all terms of all aligned sums (each
-    value that some term has)."""
+    products, a zero without a sign for a flushed operand, terms of which every bit is looked at and that are shifted as
+    far as need be, one value of a field for all terms of all aligned sums (each value that some term has)."""
     found = _with_other_ends(rounded_once(datapath))
     for name in ("first", *ENDS):
         rule: dict[str, Any] = {name: descriptions(Encode)[name].plain}
@@ -141,6 +141,8 @@ def simpler(datapath: Datapath) -> list[Datapath]:
         operand = getattr(datapath, name)
         if operand.subnormals == "signed_zero":
             found.append(replace(datapath, **{name: replace(operand, subnormals="zero")}))
+    for name in ("sticky_bits", "shift_limit"):
+        found.append(map_terms(datapath, lambda term, n=name: replace(term, **{n: None})))  # type: ignore[misc]
     return [path for path in dict.fromkeys(found + _terms_alike(datapath)) if path != datapath]
 
 
