@@ -136,5 +136,6 @@ def test_numbers_move_far() -> None:
     far = with_numbers(HOPPER, 9)
     assert mutate(HOPPER, "tree.zero_exponent", "-142") in far
     assert mutate(HOPPER, "tree.fraction_bits", "24") not in far
+    assert mutate(HOPPER, "tree.terms.1.fraction_bits", "27") in far  # of one term alone
     assert HOPPER not in far
     assert len(set(far)) == len(far)

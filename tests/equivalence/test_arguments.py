@@ -281,7 +281,7 @@ def test_too_few_places_tell_a_second_cut() -> None:
 @pytest.mark.parametrize(
     "rules",
     [{"rounding": "RZ"}, {"zero_exponent": -10}, {"cutoff": 40}, {"sticky_bits": 3}, {"shift_limit": 20},
-     {"label_offset": 1}, {"of": Products((0, 1, 2, 3))}],
+     {"label_offset": 4}, {"of": Products((0, 1, 2, 3))}],
     ids=str,
 )  # fmt: skip
 def test_other_terms_are_not_cut_once(rules: dict[str, Any]) -> None:
@@ -292,6 +292,15 @@ def test_other_terms_are_not_cut_once(rules: dict[str, Any]) -> None:
     other = replace(plain, tree=replace(tree, terms=(replace(tree.terms[0], **rules), tree.terms[1])))
     assert isinstance(canonical(other).tree, Fused)
     assert same_function(other, plain) is None
+
+
+def test_a_label_shown_higher_that_cuts_nothing_is_cut_once() -> None:
+    plain = odd_pair(26)
+    tree = plain.tree
+    assert isinstance(tree, Fused)
+    other = replace(plain, tree=replace(tree, terms=(replace(tree.terms[0], label_offset=1), tree.terms[1])))
+    assert same_function(other, plain) is not None
+    assert not told_apart(other, plain)
 
 
 @pytest.mark.parametrize(

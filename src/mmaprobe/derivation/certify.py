@@ -50,7 +50,7 @@ from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.parameters.neighbours import Neighbour, neighbourhood, neighbours, numbers, with_numbers
+from mmaprobe.parameters.neighbours import Neighbour, every_number, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
 from mmaprobe.parameters.table import fields_said, rules_said, to_table
 
@@ -69,7 +69,7 @@ DRY = 2
 """Such pools that may tell none of them apart."""
 STARTS = 1
 """Neighbours that agree with what refuted a datapath from which the search begins again, at most."""
-STRUCTURES = 2
+STRUCTURES = 4
 """Other structures, at most, in which a repair tries every number."""
 FAR = 48
 """Distance, in bits or binades, of a number from its true value over which it is repaired at once."""
@@ -427,7 +427,7 @@ class Settlement:
 
     def _with_numbers(self, path: Datapath, among: Set[str] | None = None) -> list[Datapath]:
         """Other numbers in one of these fields, or in any, for what it costs to make them."""
-        held = numbers(path) if among is None else numbers(path).keys() & among
+        held = every_number(path).keys() if among is None else every_number(path).keys() & among
         self.state.allowance.spend_on(path, 2 * (FAR - 1) * len(held), NEIGHBOUR)
         return with_numbers(path, FAR, among)
 

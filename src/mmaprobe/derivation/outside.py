@@ -22,7 +22,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.models.engine import as_fast, evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.parameters.datapath import Datapath, walk
-from mmaprobe.parameters.neighbours import neighbourhood, neighbours, numbers, with_numbers
+from mmaprobe.parameters.neighbours import every_number, neighbourhood, neighbours, with_numbers
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.validation.shrink import shrink
 
@@ -173,7 +173,7 @@ def _better(
     """The neighbours as fast as the datapath, or the datapaths with one number farther off, that leave the fewest
     wrong, by some of the vectors that are wrong and right; the best first."""
     near = [each.datapath for each in neighbourhood(path) if as_fast(each.datapath, path)]
-    allowance.spend_on(path, len(near) + 2 * (FAR - 1) * len(numbers(path)), NEIGHBOUR)
+    allowance.spend_on(path, len(near) + 2 * (FAR - 1) * len(every_number(path)), NEIGHBOUR)
     near += with_numbers(path, FAR)
     left = _left_wrong(near, vectors, answers, right, allowance)
     return [near[i] for i in np.argsort(left, kind="stable")[:LIKELY].tolist()]

@@ -12,6 +12,8 @@ from functools import lru_cache, partial
 
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, highest, never_cuts, trace
+from mmaprobe.equivalence.headroom import granularity
+from mmaprobe.equivalence.shown_labels import own_labels
 from mmaprobe.equivalence.spans import DatapathSpans, Span
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -69,6 +71,7 @@ def _rewritten(datapath: Datapath) -> Datapath:
     ordered = datapath.special.nan == "local" and formats.get(datapath.d).is_float
     ranks = _ranks(datapath.steps[0])
     datapath = replace(datapath, tree=map_node(datapath.tree, partial(_odd_once, datapath)))
+    datapath = replace(datapath, tree=map_node(datapath.tree, partial(_own_labels, datapath)))
     tree = _plain(_relaned(_lossless(datapath), ranks), ordered)
     if len(datapath.steps) == 1:
         return replace(datapath, tree=tree, step=0, order=None)
@@ -102,6 +105,21 @@ def _odd_once(datapath: Datapath, node: Node) -> Node:
     enough = all(term.fraction_bits is None or term.fraction_bits >= least for term in node.terms)
     alike = all(fmt.is_float for fmt in every) and len({fmt.min_exponent for fmt in every[:-1]}) == 1
     return Exact(tuple(term.of for term in node.terms), node.to) if enough and alike else node
+
+
+def _own_labels(datapath: Datapath, node: Node) -> Node:
+    """The node whose terms show their own labels, where another label tells nothing."""
+    if not isinstance(node, Fused):
+        return node
+    return own_labels(node, tuple(_fineness(datapath, term.of) for term in node.terms))
+
+
+def _fineness(datapath: Datapath, node: Node) -> int | None:
+    """How far below its label the last bit of a node lies at most; None where nothing is known."""
+    held = [formats.get(name) for name in _formats_of(datapath, node)]
+    if held and all(fmt.is_float for fmt in held):
+        return max(fmt.fraction_bits for fmt in held)
+    return granularity(node)
 
 
 def _formats_of(datapath: Datapath, node: Node) -> tuple[str, ...]:

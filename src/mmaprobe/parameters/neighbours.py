@@ -14,7 +14,7 @@ from mmaprobe.parameters.datapath import FIELDS, MOST_PARTS, OVERFLOWS, Datapath
 from mmaprobe.parameters.described import Described, Kind, Where
 from mmaprobe.parameters.moves import moves
 from mmaprobe.parameters.mutate import mutate
-from mmaprobe.parameters.table import Table, to_table
+from mmaprobe.parameters.table import Table, spelt_out_table, to_table
 
 
 class Neighbour(NamedTuple):
@@ -62,8 +62,18 @@ NUMBERS = tuple(name for name, each in FIELDS.items() if each.kind in ("number",
 
 def numbers(datapath: Datapath) -> dict[str, int | None]:
     """The value of every field that holds a whole number or none, by dotted path."""
+    return _numbers(to_table(datapath, full=True))
+
+
+def every_number(datapath: Datapath) -> dict[str, int]:
+    """The value of every field that holds a whole number, of the terms of a sum together and of each alone."""
+    every = _numbers(spelt_out_table(datapath)) | {k: v for k, v in numbers(datapath).items() if v is not None}
+    return {field: value for field, value in every.items() if value is not None}
+
+
+def _numbers(table: Table) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
-    for path, holder in _tables(to_table(datapath, full=True), ""):
+    for path, holder in _tables(table, ""):
         for key in NUMBERS:
             if key in holder:
                 found[f"{path}{key}"] = None if holder[key] == "none" else int(holder[key])
@@ -74,8 +84,7 @@ def with_numbers(datapath: Datapath, distance: int, among: Container[str] | None
     """Every datapath in which one of the numbers (``among`` those of these fields) lies 2 to ``distance`` away, the
     nearest first."""
     steps = [sign * size for size in range(2, distance + 1) for sign in (-1, 1)]
-    every = [(field, value) for field, value in numbers(datapath).items() if value is not None]
-    held = [(field, value) for field, value in every if among is None or field in among]
+    held = [(field, value) for field, value in every_number(datapath).items() if among is None or field in among]
     found = [_mutated(datapath, field, value + step) for step in steps for field, value in held]
     return [path for path in dict.fromkeys(found) if path is not None and path != datapath]
 

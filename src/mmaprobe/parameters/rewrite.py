@@ -121,7 +121,8 @@ def simpler(datapath: Datapath) -> list[Datapath]:
     """Datapaths that say less: no last conversion, a first cut as the rounding itself, a rule of the results or
     products as it is where nothing is said, no sum of what is rounded already, an addition for a chain of two rounded
     products, a zero without a sign for a flushed operand, terms of which every bit is looked at and that are shifted as
-    far as need be, one value of a field for all terms of all aligned sums (each value that some term has)."""
+    far as need be, two terms that show their own labels, one value of a field for all terms of all aligned sums (each
+    value that some term has)."""
     found = _with_other_ends(rounded_once(datapath))
     for name in ("first", *ENDS):
         rule: dict[str, Any] = {name: descriptions(Encode)[name].plain}
@@ -133,6 +134,7 @@ def simpler(datapath: Datapath) -> list[Datapath]:
             found.append(replace(datapath, result=replace(datapath.result, **rule)))
     found.append(replace(datapath, tree=map_node(datapath.tree, _exactly)))
     found.append(replace(datapath, tree=map_node(datapath.tree, _rounded_before)))
+    found.append(replace(datapath, tree=map_node(datapath.tree, shown_plainly)))
     if datapath.product.to is not None:
         found.append(replace(datapath, tree=map_node(datapath.tree, _added)))
     found.append(replace(datapath, product=replace(datapath.product, label="encoded")))
@@ -151,6 +153,26 @@ def _exactly(node: Node) -> Node:
     if not isinstance(node, Fused) or any(replace(term, of=node, rounding="RZ") != Term(node) for term in node.terms):
         return node
     return Exact(tuple(term.of for term in node.terms), node.to)
+
+
+def shown_plainly(node: Node) -> Node:
+    """A sum of two terms as one whose terms show their own labels: it cuts and drops alike where one term's label is
+    the larger by far.
+
+    A term of label e beside one that shows E + s, the larger, is cut at E + s - n, which are n - s bits below E, and
+    dropped by a cutoff u where E - e > u - s; the other is dropped at its own cutoff plus s.
+    """
+    if not isinstance(node, Fused) or len(node.terms) != 2 or node.complement or node.carry_bits is not None:
+        return node
+    terms = []
+    for term, other in (node.terms, node.terms[::-1]):
+        bits = None if term.fraction_bits is None else term.fraction_bits - other.label_offset
+        cutoff = None if term.cutoff is None else term.cutoff + term.label_offset - other.label_offset
+        plain = (term.zero_exponent, term.sticky_bits, term.shift_limit) == (None, None, None)
+        if not plain or min(bits or 0, cutoff or 0) < 0:
+            return node
+        terms.append(replace(term, label_offset=0, fraction_bits=bits, cutoff=cutoff))
+    return replace(node, terms=tuple(terms))
 
 
 def _rounded_before(node: Node) -> Node:
