@@ -117,8 +117,12 @@ def dot_product(datapath: Datapath) -> Instruction:
 
 
 def structured(datapath: Datapath, seed: int, count: int) -> Iterator[Batch]:
+    """``mixed`` vectors of a datapath."""
+    return mixed(dot_product(datapath), seed, count)
+
+
+def mixed(made: Instruction, seed: int, count: int) -> Iterator[Batch]:
     """At least ``count`` vectors, every family by its weight, in pieces."""
-    made = dot_product(datapath)
     for family, start, share in plan(made, count):
         for at in range(start, start + share, PIECE):
             yield generate(made, family, seed, at, min(PIECE, start + share - at))

@@ -25,7 +25,7 @@ from mmaprobe import formats
 from mmaprobe.derivation.budget import ALLOWANCE
 from mmaprobe.models.bit_budget import bit_budget
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Split, Term, same_range, walk
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Special, Split, Term, same_range, walk
 from mmaprobe.parameters.rewrite import encodes, map_encodes, map_fused, map_terms
 
 TELLING = 20
@@ -98,6 +98,33 @@ def _random(draw: Draw, path: Datapath) -> Change:
     return change
 
 
+def _complement(draw: Draw, path: Datapath) -> Change:
+    """Ones' complement in the aligned sums that C enters, whose sign is the frame."""
+
+    def at(node: Fused) -> Fused:
+        with_c = any(isinstance(term.of, Accumulator) for term in node.terms)
+        return replace(node, complement=True) if with_c else node
+
+    return lambda path: map_fused(path, at)
+
+
+def _offset(draw: Draw, path: Datapath) -> Change:
+    by, of_c = draw.of(-3, -2, -2, -1, 1, 2, 3), draw.of(True, True, False)
+
+    def at(term: Term) -> Term:
+        return replace(term, label_offset=by) if isinstance(term.of, Accumulator) == of_c else term
+
+    return lambda path: map_terms(path, at)
+
+
+def _cause(draw: Draw, path: Datapath) -> Change:
+    """Codes of NaNs by what caused them: two quiet ones of any payload."""
+    fmt = formats.get(path.d)
+    assert fmt.nan_code is not None
+    codes = [fmt.nan_code | draw.whole(0, (1 << fmt.fraction_bits - 1) - 1) | draw.of(0, fmt.sign_mask) for _ in "ab"]
+    return lambda path: replace(path, special=Special("cause", codes[0], quiet=draw.chance(70), factor_code=codes[1]))
+
+
 FEATURES = {"sticky": _sticky, "carry": _carry, "shift": _shift, "columns": _columns}
 LATER = {"parts": _parts}
 """What seeds from ``FROM`` on have, so that those before it stay what they were."""
@@ -105,26 +132,34 @@ FROM = 10_000
 DRAWN = {"random": _random}
 """What seeds from ``DRAWN_FROM`` on have."""
 DRAWN_FROM = 100_000
+SHORT = {"complement": _complement, "offset": _offset, "cause": _cause}
+"""What seeds from ``SHORT_FROM`` on have: the rules of short sums that were measured on silicon."""
+SHORT_FROM = 200_000
+ERAS = ((SHORT_FROM, SHORT), (DRAWN_FROM, DRAWN), (FROM, LATER), (0, FEATURES))
+IN_SUMS = ("sticky", "carry", "shift", "complement", "offset")
+"""Features of aligned sums."""
 
 
 def without(path: Datapath) -> Datapath:
     """The datapath without what few units have; the roundings that were drawn with it stay."""
+    if path.special.nan == "cause":
+        path = replace(path, special=Special("canonical", path.special.code))
     path = replace(path, product=replace(path.product, missing_columns=0, split=None))
     path = map_encodes(path, lambda to: replace(to, random_bits=0))
-    path = map_terms(path, lambda term: replace(term, sticky_bits=None, shift_limit=None))
-    return map_fused(path, lambda node: replace(node, carry_bits=None, carry="wrap"))
+    path = map_terms(path, lambda term: replace(term, sticky_bits=None, shift_limit=None, label_offset=0))
+    return map_fused(path, lambda node: replace(node, carry_bits=None, carry="wrap", complement=False))
 
 
 def rare_case(seed: int) -> Case:
     """The random architecture of a seed, with a feature."""
     source = random.Random(f"rare {seed}")
     draw = Draw(source)
-    features = FEATURES if seed < FROM else LATER if seed < DRAWN_FROM else DRAWN
+    features = next(features for first, features in ERAS if seed >= first)
     name = draw.of(*features)
     while True:
         plain = draw_case(source, seed)
         fused = any(isinstance(node, Fused) for node in walk(plain.datapath.tree))
-        if plain.kind == "integer" or (name not in ("columns", "parts", "random") and not fused):
+        if plain.kind == "integer" or (name in IN_SUMS and not fused):
             continue
         path = features[name](draw, plain.datapath)(plain.datapath)
         if bit_budget(path).width is None or path == plain.datapath:
@@ -156,7 +191,7 @@ def main() -> int:
     for each in spread(judge, given.seeds, given.jobs):
         print(each.line, flush=True)
         found.append(each)
-    print(table(found, (*FEATURES, *LATER, *DRAWN)))
+    print(table(found, [name for _, features in reversed(ERAS) for name in features]))
     counts = Counter(each.verdict for each in found)
     return any(map(counts.get, BAD))
 

@@ -7,12 +7,24 @@ from collections import Counter
 import numpy as np
 import pytest
 from outcomes import judged
-from rare_architectures import DRAWN, DRAWN_FROM, FEATURES, FROM, LATER, TELLING, outcome, rare_case, without
+from rare_architectures import (
+    DRAWN_FROM,
+    FEATURES,
+    FROM,
+    LATER,
+    SHORT,
+    SHORT_FROM,
+    TELLING,
+    outcome,
+    rare_case,
+    without,
+)
+from test_interpreters import DEPTH, check, mixed
 from test_oracle import by_oracle
 
+from mmaprobe import formats
 from mmaprobe.models import stages
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.operands.batch import take
 from mmaprobe.parameters.datapath import Fused, walk
 
 RECOVERED = {14: "sticky", 17: "carry", 18: "shift", 21: "columns"}
@@ -46,26 +58,40 @@ def test_every_feature_is_drawn_and_shows() -> None:
 
 
 @pytest.mark.long
-def test_later_features_are_drawn_from_their_seeds_on() -> None:
-    made = [rare_case(FROM + seed) for seed in range(4)]
-    assert {each.kind for each in made} == set(LATER)
+@pytest.mark.parametrize(("first", "features"), [(FROM, LATER), (SHORT_FROM, SHORT)])
+def test_later_features_are_drawn_from_their_seeds_on(first: int, features: dict[str, object]) -> None:
+    made = [rare_case(first + seed) for seed in range(4)]
+    assert {each.kind for each in made} == set(features)
     for each in made:
         d, plain = evaluate_many([each.datapath, without(each.datapath)], judged(each.instruction, each.datapath))
         assert np.count_nonzero(d != plain) >= TELLING
 
 
-@pytest.mark.parametrize("seed", range(DRAWN_FROM, DRAWN_FROM + 12))
-def test_random_units_that_round_by_random_bits_are_computed_alike(seed: int) -> None:
+COMPUTED = {
+    "sticky": (5, 7, 14), "carry": (2, 4, 9), "shift": (0, 1, 8), "columns": (3, 6, 11),
+    "parts": (FROM, FROM + 1, FROM + 2), "random": (DRAWN_FROM, DRAWN_FROM + 1, DRAWN_FROM + 2),
+    "complement": (SHORT_FROM + 1, SHORT_FROM + 2, SHORT_FROM + 4),
+    "offset": (SHORT_FROM + 3, SHORT_FROM + 5, SHORT_FROM + 7), "cause": (SHORT_FROM, SHORT_FROM + 9, SHORT_FROM + 10),
+}  # fmt: skip
+"""Seeds by what they have, each of which engine, stages and oracle compute."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        pytest.param(kind, seed, marks=[pytest.mark.long] if seed != seeds[0] else [])
+        for kind, seeds in COMPUTED.items() for seed in seeds
+    ],
+)  # fmt: skip
+def test_random_units_with_a_feature_are_computed_alike(kind: str, seed: int) -> None:
+    """As deep as the shipped datapaths are compared (``MMAPROBE_DEPTH``)."""
     made = rare_case(seed)
-    assert made.kind in DRAWN
-    assert made.instruction.random == made.datapath.random
-    vectors = judged(made.instruction, made.datapath)
-    d, plain = evaluate_many([made.datapath, without(made.datapath)], vectors)
-    assert np.count_nonzero(d != plain) >= TELLING
-    some = np.random.default_rng(seed).permutation(vectors.size)[:1500]
-    assert (stages.evaluate(made.datapath, take(vectors, some)) == d[some]).all()
-    few = some[: max(2, 400 // made.datapath.k)]
-    assert by_oracle(made.datapath, take(vectors, few)) == d[few].tolist()
+    path, instruction = made.datapath, made.instruction
+    assert made.kind == kind
+    assert instruction.random == path.random
+    for count, expected in ((DEPTH.stages, stages.evaluate), (DEPTH.oracle, by_oracle)):
+        for vectors in mixed(instruction, seed, count):
+            check(path, vectors, np.asarray(expected(path, vectors), formats.get(path.d).dtype))
 
 
 @pytest.mark.parametrize("seed", [DRAWN_FROM, DRAWN_FROM + 19])

@@ -45,8 +45,8 @@ WIDER = "f32"
 class Alone:
     """``cut``: an aligned sum that makes of single terms what the device makes of them; ``uncut``: one that only
     rounds results; None where none does.  ``precisions``: the numbers of fraction bits seen.  ``results``: formats that
-    can be the result's, a narrower one first where its bits suffice.  ``complements``: a term and its opposite never
-    cancelled, as where sums negate by ones' complement."""
+    can be the result's, a narrower one first where its bits suffice.  ``complements``: a term and its opposite did not
+    cancel, as where sums negate by ones' complement."""
 
     cut: Datapath
     uncut: Datapath | None

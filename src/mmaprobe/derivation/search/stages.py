@@ -147,7 +147,7 @@ class Search:
         """Those nearest to plain answers."""
         self.codes: list[int] = []
         self.complements = False
-        """Whether a term and its opposite never cancelled."""
+        """Whether a term and its opposite did not cancel."""
         self.places: dict[str, int] | None = None
         self.ends_asked = False
         self.contradiction = ""
@@ -242,12 +242,13 @@ class Search:
         """Of the structures that a probe of the summation tree leaves, again with more vectors, then of all."""
         alone, seen, equal = self._ask_plain(1)
         finding = read(self.state)
-        if finding.status == "contradictory":  # a broken layout, or a unit that loses 1
+        readable = finding.status != "contradictory"  # else a broken layout, a unit that loses 1, or a complement
+        if not readable and not self.complements:
             self.contradiction = f"{finding.question}: {finding.text}"
             self.session.allowance.left = min(self.session.allowance.left, CONTRADICTED)
         near: list[Near] = []
         exact = finding.status == "exact"
-        if not self.contradiction:
+        if readable:
             self.known = skeletons.read_structures(self.instruction, finding.answer, exact)
         if self.known:
             self.session.begin("structures that a probe reads")
@@ -341,7 +342,7 @@ class Search:
         if last:
             self.codes = nan_codes(made, special, answers[-special.size :])
             left = answers[-special.size - opposite.size : -special.size]
-            self.complements = bool(left.size) and not formats.is_zero(formats.get(made.d), left).any()
+            self.complements = not formats.is_zero(formats.get(made.d), left).all()
         allowance = self.session.allowance
         alone = fit_alone(
             made, single, answers[: single.size], Graded.of(made, [(single, answers[: single.size])], allowance)
