@@ -369,6 +369,7 @@ INTEGER = {
     "arm.svdot.s8": ((S8, S8), 32, False), "arm.uvdot.u8": ((U8, U8), 32, False),
     "arm.suvdot.s8": ((S8, U8), 32, False), "arm.usvdot.u8": ((U8, S8), 32, False),
     "arm.svdot.s16": ((S16, S16), 32, False), "arm.uvdot.u16": ((U16, U16), 32, False),
+    "arm.smopa.s16": ((S16, S16), 32, False), "arm.umopa.u16": ((U16, U16), 32, False),
     "arm.sdot.s16.s64": ((S16, S16), 64, False), "arm.udot.u16.s64": ((U16, U16), 64, False),
     "arm.smopa.s16.s64": ((S16, S16), 64, False), "arm.umopa.u16.s64": ((U16, U16), 64, False),
     "arm.sumopa.s16.s64": ((S16, U16), 64, False), "arm.usmopa.u16.s64": ((U16, S16), 64, False),

@@ -189,6 +189,20 @@ struct FoursOfHalves : FourVectors {
     static constexpr unsigned d = 0xe5f0e478;  // st4d {z24.d-z27.d}, p1, [x3]
 };
 
+// Multiply-adds of bytes: product i of N neighbours goes to vector i of N neighbours of ZA.
+struct AlternateHalves : OneVector {
+    static constexpr unsigned c = PairsOfBytes::c;
+    static constexpr unsigned to = 0xc0040300;  // mova za0h.b[w12, 0:1], {z24.b-z25.b}
+    static constexpr unsigned from = 0xc0060018;  // mova {z24.b-z25.b}, za0h.b[w12, 0:1]
+    static constexpr unsigned d = PairsOfBytes::d;
+};
+struct AlternateWords : OneVector {
+    static constexpr unsigned c = FoursOfBytes::c;
+    static constexpr unsigned to = 0xc0040700;  // mova za0h.b[w12, 0:3], {z24.b-z27.b}
+    static constexpr unsigned from = 0xc0060418;  // mova {z24.b-z27.b}, za0h.b[w12, 0:3]
+    static constexpr unsigned d = FoursOfBytes::d;
+};
+
 // Dot products into vectors of ZA, in streaming mode: za[w8, 0], registers from z0 on, z4.
 template <class Of, unsigned INSTRUCTION, unsigned FPMR = no_fp8>
 __attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const void* b, const void* c, void* d) {
@@ -200,7 +214,7 @@ __attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const voi
     asm volatile(".inst 0xd503477f\n\t"  // smstart
                  SET_FPMR
                  ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
-                 "mov w8, wzr\n\t"
+                 "mov w8, wzr\n\tmov w12, wzr\n\t"
                  ".inst %c[load_a]\n\t"
                  ".inst %c[load_b]\n\t"
                  ".inst %c[load_c]\n\t"
@@ -335,6 +349,14 @@ void fp8_units(std::vector<Unit>& all) {
         {id("fdot.za", "f16", "vgx=4"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008 | four_registers, fpmr>},
         {id("fdot.za", "f32"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018, fpmr>},
         {id("fdot.za", "f32", "vgx=4"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018 | four_registers, fpmr>},
+        {id("fmlal.za", "f16", "vgx=1"), "sme-f8f16", 16, 1, 1, 2, 2, dots<AlternateHalves, 0xc1340c00, fpmr>},
+        {id("fmlal.za", "f16"), "sme-f8f16", 16, 1, 1, 2, 2, dots<AlternateHalves, 0xc1240804, fpmr>},
+        {id("fmlal.za", "f16", "vgx=4"), "sme-f8f16", 16, 1, 1, 2, 2,
+         dots<AlternateHalves, 0xc1240804 | four_registers, fpmr>},
+        {id("fmlall.za", "f32", "vgx=1"), "sme-f8f32", 16, 1, 1, 4, 4, dots<AlternateWords, 0xc1340400, fpmr>},
+        {id("fmlall.za", "f32"), "sme-f8f32", 16, 1, 1, 4, 4, dots<AlternateWords, 0xc1240002, fpmr>},
+        {id("fmlall.za", "f32", "vgx=4"), "sme-f8f32", 16, 1, 1, 4, 4,
+         dots<AlternateWords, 0xc1240002 | four_registers, fpmr>},
         {id("fvdot", "f16"), "sme-f8f16", 1, 32, 2, 32, 32, dots<PairsOfBytes, 0xc1d41020, fpmr>},
         {id("fvdotb", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40800, fpmr>},
         {id("fvdott", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40810, fpmr>},
@@ -373,6 +395,8 @@ std::vector<Unit> arm_units() {
         outer_double("arm.umopa.u16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa1e12400>, 2>),
         outer_double("arm.sumopa.s16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa0e12400>, 2>),
         outer_double("arm.usmopa.u16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa1c12400>, 2>),
+        outer_tile("arm.smopa.s16", "sme2", outer_of<std::uint16_t, outer<Words, 0xa0812408>>),
+        outer_tile("arm.umopa.u16", "sme2", outer_of<std::uint16_t, outer<Words, 0xa1812408>>),
         {"arm.sdot.s16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20020>},
         {"arm.udot.u16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20420>},
     };
