@@ -172,6 +172,7 @@ TILES = [
     *(f"arm.{name}" for name in ("fmopa.e4m3.e5m2.f32", "fmmla.e4m3.e5m2.f16", "fmmla.e5m2.e4m3.f32")),
     *(f"arm.{name}" for name in ("fvdotb.e4m3.e5m2.f32", "fvdott.e5m2.e4m3.f32", "svdot.s16.s64", "uvdot.u16.s64")),
     *(f"arm.{name}" for name in ("smopa.s16", "umopa.u16")),
+    *(known.id for known in EVERY if known.modifier.get("b") == "element"),
 ]
 
 

@@ -23,10 +23,12 @@ HEX = r"0x([0-9a-f]{8})"
 BESIDE = re.compile(HEX + r'(?:;|\\n\\t"|")?\s+(?://|/\*) ([a-z].*?)(?: \*/.*)?$', re.MULTILINE)
 """A word, and the instruction in the comment behind it."""
 NAMED = re.compile(r'"(arm\.[^"]+)", (?:"[^"]*"|wide), [^";]*?' + HEX)
-PAIRED = re.compile(rf'two_and_four<{HEX}(?:, 8)?>\(all, "([^"]+)", "([^"]+)"')
-MADE = re.compile(r'id\("([\w.]+)", "(\w+)"(?:, "([\w=]+)")?\), "[^"]*", [^";]*?' + HEX + r"( \| four_registers)?")
+PAIRED = re.compile(rf'(two_and_four|by_element)<{HEX}(?:, 8)?>\(\s*all,\s+"([^"]+)",\s+"([^"]+)"')
+MADE = re.compile(
+    r'id\("([\w.]+)", "(\w+)"(?:, "([\w=]*)")?(?:, "([\w=]+)")?\), "[^"]*", [^";]*?' + HEX + r"( \| four_registers)?"
+)
 """How units are written: an id and a word; a word and two ids; the parts of an id and a word."""
-FOUR_REGISTERS = 1 << 20
+FOUR_REGISTERS = {"two_and_four": 1 << 20, "by_element": 1 << 15}
 SIZES = {8: "b", 16: "h", 32: "s", 64: "d"}
 MARCH = "-march=armv9-a+sve2+sme2+fp8+sme-i16i64"
 pytestmark = pytest.mark.needs("clang")
@@ -47,11 +49,12 @@ def listed(lines: list[str], folder: Path) -> list[tuple[int, str]]:
 def units() -> dict[str, int]:
     """The word of every unit that is one, by id; of FP8 that of E4M3 times E4M3."""
     found = {name: int(word, 16) for name, word in NAMED.findall(UNITS)}
-    for word, of_two, of_four in PAIRED.findall(UNITS):
-        found |= {of_two: int(word, 16), of_four: int(word, 16) | FOUR_REGISTERS}
-    for name, d, registers, word, four in MADE.findall(UNITS):
-        spelled = f"arm.{name}.e4m3.e4m3.{d}" + (f"{{{registers}}}" if registers else "")
-        found[spelled] = int(word, 16) | (FOUR_REGISTERS if four else 0)
+    for kind, word, of_two, of_four in PAIRED.findall(UNITS):
+        found |= {of_two: int(word, 16), of_four: int(word, 16) | FOUR_REGISTERS[kind]}
+    for name, d, registers, element, word, four in MADE.findall(UNITS):
+        state = ",".join(filter(None, (element, registers)))
+        spelled = f"arm.{name}.e4m3.e4m3.{d}" + (f"{{{state}}}" if state else "")
+        found[spelled] = int(word, 16) | (FOUR_REGISTERS["two_and_four"] if four else 0)
     return found
 
 
@@ -77,3 +80,4 @@ def test_words_of_units(tmp_path: Path) -> None:
         if ".za." in known.opcode:
             registers = known.modifier.get("vgx", "2")
             assert (f"vgx{registers}" in text) == (registers != "1"), (name, text)
+            assert text.endswith("[0]") == ("b" in known.modifier), (name, text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmaprobe.catalog.lookup import instruction
+from mmaprobe import formats
+from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.devices.base import open_device
 from mmaprobe.operands.batch import Batch
 
@@ -30,6 +31,9 @@ ANSWERS = [
     ("arm.fmlall.za.e4m3.e4m3.f32{lscale=24}", ONE, ONE, 0x3F800001, 0x3F800002),
     ("arm.fmlall.za.e4m3.e4m3.f32{lscale=127,vgx=1}", LEAST, LEAST, 0, 0x10),
     ("arm.fmlall.za.e4m3.e4m3.f32{lscale=127,osm,vgx=4}", ONE | 0x80, ONE, 0x7F800000, 0x7F800000),
+    # by element: 2 (2^15 - 1)^2 is 2^31 - 2^17 + 2; 4 2^-18 2^-127 is 2^6 last places
+    ("arm.sdot.za.s16{b=element}", 0x7FFF, 0x7FFF, 0, 0x7FFE0002),
+    ("arm.fdot.za.e4m3.e4m3.f32{b=element,lscale=127,vgx=4}", LEAST, LEAST, 0, 0x40),
     # what subtracts flips A; the default NaN is positive; of infinities of both signs there is no sum
     ("arm.fmopa.f16{neg_a}", 0x3C00, 0x3C00, 0, 0xC0000000),
     ("arm.fmopa.f16{neg_a}", 0x7E01, 0x3C00, 0, 0x7FC00000),
@@ -46,3 +50,12 @@ def test_known_answers(name: str, a: int, b: int, c: int, d: int) -> None:
     given = {key: np.full(shapes[key], code, formed[key].dtype) for key, code in zip("abc", (a, b, c), strict=True)}
     result = open_device("model:aarch64").run(known, Batch(**given))
     assert {hex(code) for code in result.ravel().tolist()} == {hex(d)}
+
+
+def test_tiles() -> None:
+    """An outer product of 16 bits has 16 results of 32; by element, the rows of A are the 128 bits of a register."""
+    outer = instruction("arm.smopa.s16")
+    assert (outer.m, outer.n, outer.k) == (4, 4, 2)
+    by_element = [known for known in instructions("aarch64") if "b" in known.modifier]
+    assert len(by_element) == 100
+    assert {(known.m * known.k * formats.get(known.a).bits, known.n) for known in by_element} == {(128, 1)}

@@ -2,12 +2,14 @@
 //
 // The matrix instructions multiply A (2, K) by the transpose of their second source, so B (K, 2) is
 // transposed on the way in.  FMMLA of f32 and the dot products of 16 bits to 64 are SVE instructions,
-// which work on each 128 or 64 bits apart; the low 128 bits are used, at any vector length.  So it is of the outer products of SME: 4 x 4 words of ZA
-// (2 x 2 doublewords, 8 x 8 halves), K items beside one another in each of both sources.
+// which work on each 128 or 64 bits apart; the low 128 bits are used, at any vector length.  So it is
+// of the outer products of SME: 4 x 4 words of ZA (2 x 2 doublewords, 8 x 8 halves), K items beside
+// one another in each of both sources.
 // Of SME2's dot products the first vector of several is used, of its vertical ones all of them.
 // Source: Arm Architecture Reference Manual, A64.
 #include <list>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "cpu/units/unit.hpp"
@@ -203,6 +205,23 @@ struct AlternateWords : OneVector {
     static constexpr unsigned d = FoursOfBytes::d;
 };
 
+// By element: one group of B in every place of z4, of which number 0 is taken.
+struct ByHalf : OneVector {
+    static constexpr unsigned b = PairsOfBytes::b;
+};
+struct ByWord : OneVector {
+    static constexpr unsigned b = PairsOfHalves::b;
+};
+struct ByDoubleword : OneVector {
+    static constexpr unsigned b = FoursOfHalves::b;
+};
+struct ByByteToHalves : AlternateHalves {
+    static constexpr unsigned b = 0x84408424;  // ld1rb {z4.b}, p1/z, [x1]
+};
+struct ByByteToWords : AlternateWords {
+    static constexpr unsigned b = ByByteToHalves::b;
+};
+
 // Dot products into vectors of ZA, in streaming mode: za[w8, 0], registers from z0 on, z4.
 template <class Of, unsigned INSTRUCTION, unsigned FPMR = no_fp8>
 __attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const void* b, const void* c, void* d) {
@@ -286,6 +305,7 @@ constexpr Unit tile(const char* id, const char* features, decltype(Unit::step) s
 }
 
 constexpr unsigned four_registers = 1u << 20;
+constexpr unsigned four_registers_by_element = 1u << 15;
 
 // SME2: two forms of 16 bytes a step, of two registers and of four, whose words differ in one bit.
 template <unsigned INSTRUCTION, int BYTES = 4>
@@ -294,6 +314,14 @@ void two_and_four(std::vector<Unit>& all, const char* id, const char* of_four, c
     all.push_back({id, features, lanes, BYTES, BYTES, BYTES, BYTES, dots<OneVector, INSTRUCTION>});
     all.push_back(
         {of_four, features, lanes, BYTES, BYTES, BYTES, BYTES, dots<OneVector, INSTRUCTION | four_registers>});
+}
+
+// The same by element: a group of BYTES of the second source for all sums.
+template <unsigned INSTRUCTION, int BYTES = 4>
+void by_element(std::vector<Unit>& all, const char* id, const char* of_four, const char* features = "sme2") {
+    using Of = std::conditional_t<BYTES == 4, ByWord, ByDoubleword>;
+    all.push_back({id, features, 1, 16, BYTES, 16, 16, dots<Of, INSTRUCTION>});
+    all.push_back({of_four, features, 1, 16, BYTES, 16, 16, dots<Of, INSTRUCTION | four_registers_by_element>});
 }
 
 void sme2_units(std::vector<Unit>& all) {
@@ -308,6 +336,16 @@ void sme2_units(std::vector<Unit>& all) {
     const char* wide = "sme2 sme-i16i64";
     two_and_four<0xc1641400, 8>(all, "arm.sdot.za.s16.s64", "arm.sdot.za.s16.s64{vgx=4}", wide);
     two_and_four<0xc1641410, 8>(all, "arm.udot.za.u16.s64", "arm.udot.za.u16.s64{vgx=4}", wide);
+    by_element<0xc1541008>(all, "arm.fdot.za.f16{b=element}", "arm.fdot.za.f16{b=element,vgx=4}");
+    by_element<0xc1541018>(all, "arm.bfdot.za.bf16{b=element}", "arm.bfdot.za.bf16{b=element,vgx=4}");
+    by_element<0xc1541020>(all, "arm.sdot.za.s8{b=element}", "arm.sdot.za.s8{b=element,vgx=4}");
+    by_element<0xc1541030>(all, "arm.udot.za.u8{b=element}", "arm.udot.za.u8{b=element,vgx=4}");
+    by_element<0xc1541038>(all, "arm.sudot.za.s8{b=element}", "arm.sudot.za.s8{b=element,vgx=4}");
+    by_element<0xc1541028>(all, "arm.usdot.za.u8{b=element}", "arm.usdot.za.u8{b=element,vgx=4}");
+    by_element<0xc1541000>(all, "arm.sdot.za.s16{b=element}", "arm.sdot.za.s16{b=element,vgx=4}");
+    by_element<0xc1541010>(all, "arm.udot.za.u16{b=element}", "arm.udot.za.u16{b=element,vgx=4}");
+    by_element<0xc1d40008, 8>(all, "arm.sdot.za.s16.s64{b=element}", "arm.sdot.za.s16.s64{b=element,vgx=4}", wide);
+    by_element<0xc1d40018, 8>(all, "arm.udot.za.u16.s64{b=element}", "arm.udot.za.u16.s64{b=element,vgx=4}", wide);
     all.insert(all.end(), {
                               {"arm.svdot.s16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48808>},
                               {"arm.uvdot.u16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48818>},
@@ -328,10 +366,12 @@ void fp8_units(std::vector<Unit>& all) {
     constexpr unsigned fpmr = A | B << 3 | OSM << 14;
     constexpr const char* names[] = {"e5m2", "e4m3"};
     static std::list<std::string> ids;
-    const auto id = [&](const std::string& name, const char* d, const std::string& registers = "") {
-        const std::string state = (OSM ? "osm" : "") + std::string(OSM && !registers.empty() ? "," : "") + registers;
-        ids.push_back("arm." + name + "." + names[A] + "." + names[B] + "." + d);
-        if (!state.empty()) ids.back() += "{" + state + "}";
+    const auto id = [&](const std::string& name, const char* d, const std::string& vgx = "",
+                        const std::string& b = "") {
+        std::string state;
+        for (const std::string& each : {b, std::string(OSM ? "osm" : ""), vgx})
+            if (!each.empty()) state += (state.empty() ? "{" : ",") + each;
+        ids.push_back("arm." + name + "." + names[A] + "." + names[B] + "." + d + state + (state.empty() ? "" : "}"));
         return ids.back().c_str();
     };
     const Unit more[] = {
@@ -357,6 +397,20 @@ void fp8_units(std::vector<Unit>& all) {
         {id("fmlall.za", "f32"), "sme-f8f32", 16, 1, 1, 4, 4, dots<AlternateWords, 0xc1240002, fpmr>},
         {id("fmlall.za", "f32", "vgx=4"), "sme-f8f32", 16, 1, 1, 4, 4,
          dots<AlternateWords, 0xc1240002 | four_registers, fpmr>},
+        {id("fdot.za", "f16", "", "b=element"), "sme-f8f16", 1, 16, 2, 16, 16, dots<ByHalf, 0xc1d40020, fpmr>},
+        {id("fdot.za", "f16", "vgx=4", "b=element"), "sme-f8f16", 1, 16, 2, 16, 16, dots<ByHalf, 0xc1149040, fpmr>},
+        {id("fdot.za", "f32", "", "b=element"), "sme-f8f32", 1, 16, 4, 16, 16, dots<ByWord, 0xc1540038, fpmr>},
+        {id("fdot.za", "f32", "vgx=4", "b=element"), "sme-f8f32", 1, 16, 4, 16, 16, dots<ByWord, 0xc1548008, fpmr>},
+        {id("fmlal.za", "f16", "vgx=1", "b=element"), "sme-f8f16", 1, 16, 1, 32, 32,
+         dots<ByByteToHalves, 0xc1c40000, fpmr>},
+        {id("fmlal.za", "f16", "", "b=element"), "sme-f8f16", 1, 16, 1, 32, 32, dots<ByByteToHalves, 0xc1941030, fpmr>},
+        {id("fmlal.za", "f16", "vgx=4", "b=element"), "sme-f8f16", 1, 16, 1, 32, 32,
+         dots<ByByteToHalves, 0xc1949020, fpmr>},
+        {id("fmlall.za", "f32", "vgx=1", "b=element"), "sme-f8f32", 1, 16, 1, 64, 64,
+         dots<ByByteToWords, 0xc1440000, fpmr>},
+        {id("fmlall.za", "f32", "", "b=element"), "sme-f8f32", 1, 16, 1, 64, 64, dots<ByByteToWords, 0xc1940020, fpmr>},
+        {id("fmlall.za", "f32", "vgx=4", "b=element"), "sme-f8f32", 1, 16, 1, 64, 64,
+         dots<ByByteToWords, 0xc1148040, fpmr>},
         {id("fvdot", "f16"), "sme-f8f16", 1, 32, 2, 32, 32, dots<PairsOfBytes, 0xc1d41020, fpmr>},
         {id("fvdotb", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40800, fpmr>},
         {id("fvdott", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40810, fpmr>},
