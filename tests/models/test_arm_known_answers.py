@@ -31,6 +31,10 @@ ANSWERS = [
     ("arm.fmlall.za.e4m3.e4m3.f32{lscale=24}", ONE, ONE, 0x3F800001, 0x3F800002),
     ("arm.fmlall.za.e4m3.e4m3.f32{lscale=127,vgx=1}", LEAST, LEAST, 0, 0x10),
     ("arm.fmlall.za.e4m3.e4m3.f32{lscale=127,osm,vgx=4}", ONE | 0x80, ONE, 0x7F800000, 0x7F800000),
+    # USDOT's first source is unsigned, SUDOT's second one: 4 255 (-1) + 2^31, and 4 255 (-2^7)
+    ("arm.usdot", 0xFF, 0xFF, 0x80000000, 0x80000000 - 1020),
+    ("arm.usdot{b=element}", 0xFF, 0x80, 0, (1 << 32) - 4 * 255 * 128),
+    ("arm.sudot{b=element}", 0x80, 0xFF, 0, (1 << 32) - 4 * 255 * 128),
     # by element: 2 (2^15 - 1)^2 is 2^31 - 2^17 + 2; 4 2^-18 2^-127 is 2^6 last places
     ("arm.sdot.za.s16{b=element}", 0x7FFF, 0x7FFF, 0, 0x7FFE0002),
     ("arm.fdot.za.e4m3.e4m3.f32{b=element,lscale=127,vgx=4}", LEAST, LEAST, 0, 0x40),
@@ -53,9 +57,11 @@ def test_known_answers(name: str, a: int, b: int, c: int, d: int) -> None:
 
 
 def test_tiles() -> None:
-    """An outer product of 16 bits has 16 results of 32; by element, the rows of A are the 128 bits of a register."""
+    """An outer product of 16 bits has 16 results of 32; by element, rows are a register of A, or of D."""
     outer = instruction("arm.smopa.s16")
     assert (outer.m, outer.n, outer.k) == (4, 4, 2)
     by_element = [known for known in instructions("aarch64") if "b" in known.modifier]
-    assert len(by_element) == 100
-    assert {(known.m * known.k * formats.get(known.a).bits, known.n) for known in by_element} == {(128, 1)}
+    for known in by_element:
+        read, written = known.k * formats.get(known.a).bits, formats.get(known.d).bits
+        assert (known.m * (read if ".za." in known.opcode else written), known.n) == (128, 1)
+    assert len(by_element) == 100 + 7 + 64

@@ -360,6 +360,7 @@ INTEGER = {
     "x86.tdpbssd": ((S8, S8), 32, False), "x86.tdpbsud": ((S8, U8), 32, False),
     "x86.tdpbusd": ((U8, S8), 32, False), "x86.tdpbuud": ((U8, U8), 32, False),
     "arm.sdot": ((S8, S8), 32, False), "arm.udot": ((U8, U8), 32, False), "arm.smmla": ((S8, S8), 32, False),
+    "arm.usdot": ((U8, S8), 32, False), "arm.sudot": ((S8, U8), 32, False),
     "arm.ummla": ((U8, U8), 32, False), "arm.usmmla": ((U8, S8), 32, False),
     "arm.smopa": ((S8, S8), 32, False), "arm.umopa": ((U8, U8), 32, False), "arm.sumopa": ((S8, U8), 32, False),
     "arm.usmopa": ((U8, S8), 32, False),

@@ -7,6 +7,7 @@
 // one another in each of both sources.
 // Of SME2's dot products the first vector of several is used, of its vertical ones all of them.
 // Source: Arm Architecture Reference Manual, A64.
+#include <cstring>
 #include <list>
 #include <string>
 #include <type_traits>
@@ -41,6 +42,12 @@ ACCUMULATE(bfdot, "arch=armv8.2-a+bf16", "bfdot %0.4s, %1.8h, %2.8h")
 ACCUMULATE(bfmmla, "arch=armv8.2-a+bf16", "bfmmla %0.4s, %1.8h, %2.8h")
 ACCUMULATE(sdot, "arch=armv8.2-a+dotprod", "sdot %0.4s, %1.16b, %2.16b")
 ACCUMULATE(udot, "arch=armv8.2-a+dotprod", "udot %0.4s, %1.16b, %2.16b")
+ACCUMULATE(usdot, "arch=armv8.2-a+i8mm", "usdot %0.4s, %1.16b, %2.16b")
+ACCUMULATE(bfdot_by_element, "arch=armv8.2-a+bf16", "bfdot %0.4s, %1.8h, %2.2h[0]")
+ACCUMULATE(sdot_by_element, "arch=armv8.2-a+dotprod", "sdot %0.4s, %1.16b, %2.4b[0]")
+ACCUMULATE(udot_by_element, "arch=armv8.2-a+dotprod", "udot %0.4s, %1.16b, %2.4b[0]")
+ACCUMULATE(usdot_by_element, "arch=armv8.2-a+i8mm", "usdot %0.4s, %1.16b, %2.4b[0]")
+ACCUMULATE(sudot_by_element, "arch=armv8.2-a+i8mm", "sudot %0.4s, %1.16b, %2.4b[0]")
 ACCUMULATE(smmla, "arch=armv8.2-a+i8mm", "smmla %0.4s, %1.16b, %2.16b")
 ACCUMULATE(ummla, "arch=armv8.2-a+i8mm", "ummla %0.4s, %1.16b, %2.16b")
 ACCUMULATE(usmmla, "arch=armv8.2-a+i8mm", "usmmla %0.4s, %1.16b, %2.16b")
@@ -261,16 +268,33 @@ void fp8_vectors(const void* a, const void* b, const void* c, void* d) {
                  : "v0", "v1", "v2", "memory");
 }
 
-// A multiply-add of one byte in each SPACING bytes of the sources, number PLACE; all others are as the next one.
+// By element: a second source of BYTES, which are number 0 of their size.
+template <decltype(Unit::step) Step, int BYTES>
+void by_element(const void* a, const void* b, const void* c, void* d) {
+    std::uint8_t y[16] = {};
+    std::memcpy(y, b, BYTES);
+    Step(a, y, c, d);
+}
+
+// Bytes in the places number PLACE of each SPACING; all others are as the next one.
+template <int SPACING, int PLACE>
+void spread(const void* from, std::uint8_t* to) {
+    for (int i = 0; i < 16; ++i)
+        to[i] = static_cast<const std::uint8_t*>(from)[(i / SPACING + (i % SPACING != PLACE)) % (16 / SPACING)];
+}
+
+// A multiply-add of one byte in each SPACING bytes, number PLACE, of the first source or of both.
+template <decltype(Unit::step) Step, int SPACING, int PLACE>
+void first_spaced(const void* a, const void* b, const void* c, void* d) {
+    std::uint8_t x[16];
+    spread<SPACING, PLACE>(a, x);
+    Step(x, b, c, d);
+}
 template <decltype(Unit::step) Step, int SPACING, int PLACE>
 void spaced(const void* a, const void* b, const void* c, void* d) {
-    std::uint8_t x[16], y[16];
-    for (int i = 0; i < 16; ++i) {
-        const int item = (i / SPACING + (i % SPACING != PLACE)) % (16 / SPACING);
-        x[i] = static_cast<const std::uint8_t*>(a)[item];
-        y[i] = static_cast<const std::uint8_t*>(b)[item];
-    }
-    Step(x, y, c, d);
+    std::uint8_t y[16];
+    spread<SPACING, PLACE>(b, y);
+    first_spaced<Step, SPACING, PLACE>(a, y, c, d);
 }
 
 // Two matrix products of 2 x 2 results side by side, of 2 x 4 by 4 x 2 bytes, with each B transposed on the way in.
@@ -297,6 +321,9 @@ constexpr Unit outer_tile(const char* id, const char* features, decltype(Unit::s
 constexpr Unit outer_double(const char* id, const char* features, decltype(Unit::step) step) {
     return {id, features, 1, 16, 16, 32, 32, step};
 }
+constexpr Unit register_by_element(const char* id, const char* features, int bytes, decltype(Unit::step) step) {
+    return {id, features, 1, 16, bytes, 16, 16, step};
+}
 constexpr Unit words(const char* id, const char* features, decltype(Unit::step) step) {
     return {id, features, 4, 4, 4, 4, 4, step};
 }
@@ -318,7 +345,8 @@ void two_and_four(std::vector<Unit>& all, const char* id, const char* of_four, c
 
 // The same by element: a group of BYTES of the second source for all sums.
 template <unsigned INSTRUCTION, int BYTES = 4>
-void by_element(std::vector<Unit>& all, const char* id, const char* of_four, const char* features = "sme2") {
+void two_and_four_by_element(std::vector<Unit>& all, const char* id, const char* of_four,
+                             const char* features = "sme2") {
     using Of = std::conditional_t<BYTES == 4, ByWord, ByDoubleword>;
     all.push_back({id, features, 1, 16, BYTES, 16, 16, dots<Of, INSTRUCTION>});
     all.push_back({of_four, features, 1, 16, BYTES, 16, 16, dots<Of, INSTRUCTION | four_registers_by_element>});
@@ -336,16 +364,18 @@ void sme2_units(std::vector<Unit>& all) {
     const char* wide = "sme2 sme-i16i64";
     two_and_four<0xc1641400, 8>(all, "arm.sdot.za.s16.s64", "arm.sdot.za.s16.s64{vgx=4}", wide);
     two_and_four<0xc1641410, 8>(all, "arm.udot.za.u16.s64", "arm.udot.za.u16.s64{vgx=4}", wide);
-    by_element<0xc1541008>(all, "arm.fdot.za.f16{b=element}", "arm.fdot.za.f16{b=element,vgx=4}");
-    by_element<0xc1541018>(all, "arm.bfdot.za.bf16{b=element}", "arm.bfdot.za.bf16{b=element,vgx=4}");
-    by_element<0xc1541020>(all, "arm.sdot.za.s8{b=element}", "arm.sdot.za.s8{b=element,vgx=4}");
-    by_element<0xc1541030>(all, "arm.udot.za.u8{b=element}", "arm.udot.za.u8{b=element,vgx=4}");
-    by_element<0xc1541038>(all, "arm.sudot.za.s8{b=element}", "arm.sudot.za.s8{b=element,vgx=4}");
-    by_element<0xc1541028>(all, "arm.usdot.za.u8{b=element}", "arm.usdot.za.u8{b=element,vgx=4}");
-    by_element<0xc1541000>(all, "arm.sdot.za.s16{b=element}", "arm.sdot.za.s16{b=element,vgx=4}");
-    by_element<0xc1541010>(all, "arm.udot.za.u16{b=element}", "arm.udot.za.u16{b=element,vgx=4}");
-    by_element<0xc1d40008, 8>(all, "arm.sdot.za.s16.s64{b=element}", "arm.sdot.za.s16.s64{b=element,vgx=4}", wide);
-    by_element<0xc1d40018, 8>(all, "arm.udot.za.u16.s64{b=element}", "arm.udot.za.u16.s64{b=element,vgx=4}", wide);
+    two_and_four_by_element<0xc1541008>(all, "arm.fdot.za.f16{b=element}", "arm.fdot.za.f16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541018>(all, "arm.bfdot.za.bf16{b=element}", "arm.bfdot.za.bf16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541020>(all, "arm.sdot.za.s8{b=element}", "arm.sdot.za.s8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541030>(all, "arm.udot.za.u8{b=element}", "arm.udot.za.u8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541038>(all, "arm.sudot.za.s8{b=element}", "arm.sudot.za.s8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541028>(all, "arm.usdot.za.u8{b=element}", "arm.usdot.za.u8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541000>(all, "arm.sdot.za.s16{b=element}", "arm.sdot.za.s16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541010>(all, "arm.udot.za.u16{b=element}", "arm.udot.za.u16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1d40008, 8>(all, "arm.sdot.za.s16.s64{b=element}",
+                                           "arm.sdot.za.s16.s64{b=element,vgx=4}", wide);
+    two_and_four_by_element<0xc1d40018, 8>(all, "arm.udot.za.u16.s64{b=element}",
+                                           "arm.udot.za.u16.s64{b=element,vgx=4}", wide);
     all.insert(all.end(), {
                               {"arm.svdot.s16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48808>},
                               {"arm.uvdot.u16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48818>},
@@ -383,6 +413,22 @@ void fp8_units(std::vector<Unit>& all) {
         {id("fmlallbt", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x0e42c420, fpmr>, 4, 1>},
         {id("fmlalltb", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x4e02c420, fpmr>, 4, 2>},
         {id("fmlalltt", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x4e42c420, fpmr>, 4, 3>},
+        register_by_element(id("fdot", "f16", "", "b=element"), "fp8dot2", 2,
+                            by_element<fp8_vectors<0x4f420020, fpmr>, 2>),
+        register_by_element(id("fdot", "f32", "", "b=element"), "fp8dot4", 4,
+                            by_element<fp8_vectors<0x4f020020, fpmr>, 4>),
+        {id("fmlalb", "f16", "", "b=element"), "fp8fma", 1, 8, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x0fc20020, fpmr>, 2, 0>, 1>},
+        {id("fmlalt", "f16", "", "b=element"), "fp8fma", 1, 8, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x4fc20020, fpmr>, 2, 1>, 1>},
+        {id("fmlallbb", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x2f028020, fpmr>, 4, 0>, 1>},
+        {id("fmlallbt", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x2f428020, fpmr>, 4, 1>, 1>},
+        {id("fmlalltb", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x6f028020, fpmr>, 4, 2>, 1>},
+        {id("fmlalltt", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x6f428020, fpmr>, 4, 3>, 1>},
         {id("fmmla", "f16"), "f8f16mm", 2, 8, 8, 8, 8, two_matrices<fp8_vectors<0x6e02ec20, fpmr>>},
         {id("fmmla", "f32"), "f8f32mm", 1, 16, 16, 16, 16, matrix<std::uint8_t, fp8_vectors<0x6e82ec20, fpmr>>},
         {id("fdot.za", "f16"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008, fpmr>},
@@ -430,6 +476,12 @@ std::vector<Unit> arm_units() {
         tile("arm.fmmla", "sve f32mm", matrix<std::uint32_t, fmmla>),
         words("arm.sdot", "dotprod", sdot),
         words("arm.udot", "dotprod", udot),
+        words("arm.usdot", "i8mm", usdot),
+        register_by_element("arm.bfdot{b=element}", "bf16", 4, by_element<bfdot_by_element, 4>),
+        register_by_element("arm.sdot{b=element}", "dotprod", 4, by_element<sdot_by_element, 4>),
+        register_by_element("arm.udot{b=element}", "dotprod", 4, by_element<udot_by_element, 4>),
+        register_by_element("arm.usdot{b=element}", "i8mm", 4, by_element<usdot_by_element, 4>),
+        register_by_element("arm.sudot{b=element}", "i8mm", 4, by_element<sudot_by_element, 4>),
         tile("arm.smmla", "i8mm", matrix<std::uint8_t, smmla>),
         tile("arm.ummla", "i8mm", matrix<std::uint8_t, ummla>),
         tile("arm.usmmla", "i8mm", matrix<std::uint8_t, usmmla>),
@@ -453,6 +505,8 @@ std::vector<Unit> arm_units() {
         outer_tile("arm.umopa.u16", "sme2", outer_of<std::uint16_t, outer<Words, 0xa1812408>>),
         {"arm.sdot.s16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20020>},
         {"arm.udot.u16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20420>},
+        register_by_element("arm.sdot.s16.s64{b=element}", "sve", 8, by_element<wide_dots<0x44e20020>, 8>),
+        register_by_element("arm.udot.u16.s64{b=element}", "sve", 8, by_element<wide_dots<0x44e20420>, 8>),
     };
     sme2_units(all);
     fp8_units<0, 0, 0>(all), fp8_units<0, 1, 0>(all), fp8_units<1, 0, 0>(all), fp8_units<1, 1, 0>(all);
