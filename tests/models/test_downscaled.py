@@ -36,6 +36,7 @@ FORMS = [
     ("arm.fmlallbt.e4m3.e5m2.f32", (31,)), ("arm.fmlalltb.e4m3.e4m3.f32", (90,)), ("arm.fmlalltt.e5m2.e4m3.f32", (2,)),
     ("arm.fmmla.e4m3.e5m2.f32", (100, 127)), ("arm.fvdotb.e4m3.e4m3.f32", (126,)), ("arm.fvdott.e5m2.e5m2.f32", (7,)),
     ("arm.fdot.za.e4m3.e4m3.f32", (48,)), ("arm.fmopa.e5m2.e5m2.f32", (127,)),
+    ("arm.fmlal.za.e4m3.e5m2.f16", (4, 15)), ("arm.fmlall.za.e5m2.e4m3.f32", (64, 127)),
 ]  # fmt: skip
 """Every kind of form, each with some scales; all pairs of formats are among them."""
 COUNT = 1_500
@@ -91,7 +92,8 @@ def test_what_it_takes() -> None:
     assert instruction("arm.fdot.e4m3.e5m2.f16{lscale=0}") == instruction("arm.fdot.e4m3.e5m2.f16")
     assert bare_primitive("aarch64", instruction("arm.fdot.e4m3.e5m2.f16")) == "FDOT[e4m3,e5m2->f16]"
     for name in ("arm.fdot.e4m3.e4m3.f16{lscale=16}", "arm.fdot.e4m3.e4m3.f32{lscale=128}",
-                 "arm.fmlalb.e4m3.e4m3.f16{lscale=16}", "arm.fmlalb.e4m3.e4m3.f16{lscale=-1}"):  # fmt: skip
+                 "arm.fmlalb.e4m3.e4m3.f16{lscale=16}", "arm.fmlalb.e4m3.e4m3.f16{lscale=-1}",
+                 "arm.fmlal.za.e4m3.e4m3.f16{lscale=16}"):  # fmt: skip
         with pytest.raises(UsageError, match="is not legal here"):
             instruction(name)
     with pytest.raises(UsageError, match="lscale"):

@@ -2,12 +2,15 @@
 //
 // The matrix instructions multiply A (2, K) by the transpose of their second source, so B (K, 2) is
 // transposed on the way in.  FMMLA of f32 and the dot products of 16 bits to 64 are SVE instructions,
-// which work on each 128 or 64 bits apart; the low 128 bits are used, at any vector length.  So it is of the outer products of SME: 4 x 4 words of ZA
-// (2 x 2 doublewords, 8 x 8 halves), K items beside one another in each of both sources.
+// which work on each 128 or 64 bits apart; the low 128 bits are used, at any vector length.  So it is
+// of the outer products of SME: 4 x 4 words of ZA (2 x 2 doublewords, 8 x 8 halves), K items beside
+// one another in each of both sources.
 // Of SME2's dot products the first vector of several is used, of its vertical ones all of them.
 // Source: Arm Architecture Reference Manual, A64.
+#include <cstring>
 #include <list>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "cpu/units/unit.hpp"
@@ -39,6 +42,12 @@ ACCUMULATE(bfdot, "arch=armv8.2-a+bf16", "bfdot %0.4s, %1.8h, %2.8h")
 ACCUMULATE(bfmmla, "arch=armv8.2-a+bf16", "bfmmla %0.4s, %1.8h, %2.8h")
 ACCUMULATE(sdot, "arch=armv8.2-a+dotprod", "sdot %0.4s, %1.16b, %2.16b")
 ACCUMULATE(udot, "arch=armv8.2-a+dotprod", "udot %0.4s, %1.16b, %2.16b")
+ACCUMULATE(usdot, "arch=armv8.2-a+i8mm", "usdot %0.4s, %1.16b, %2.16b")
+ACCUMULATE(bfdot_by_element, "arch=armv8.2-a+bf16", "bfdot %0.4s, %1.8h, %2.2h[0]")
+ACCUMULATE(sdot_by_element, "arch=armv8.2-a+dotprod", "sdot %0.4s, %1.16b, %2.4b[0]")
+ACCUMULATE(udot_by_element, "arch=armv8.2-a+dotprod", "udot %0.4s, %1.16b, %2.4b[0]")
+ACCUMULATE(usdot_by_element, "arch=armv8.2-a+i8mm", "usdot %0.4s, %1.16b, %2.4b[0]")
+ACCUMULATE(sudot_by_element, "arch=armv8.2-a+i8mm", "sudot %0.4s, %1.16b, %2.4b[0]")
 ACCUMULATE(smmla, "arch=armv8.2-a+i8mm", "smmla %0.4s, %1.16b, %2.16b")
 ACCUMULATE(ummla, "arch=armv8.2-a+i8mm", "ummla %0.4s, %1.16b, %2.16b")
 ACCUMULATE(usmmla, "arch=armv8.2-a+i8mm", "usmmla %0.4s, %1.16b, %2.16b")
@@ -189,6 +198,37 @@ struct FoursOfHalves : FourVectors {
     static constexpr unsigned d = 0xe5f0e478;  // st4d {z24.d-z27.d}, p1, [x3]
 };
 
+// Multiply-adds of bytes: product i of N neighbours goes to vector i of N neighbours of ZA.
+struct AlternateHalves : OneVector {
+    static constexpr unsigned c = PairsOfBytes::c;
+    static constexpr unsigned to = 0xc0040300;  // mova za0h.b[w12, 0:1], {z24.b-z25.b}
+    static constexpr unsigned from = 0xc0060018;  // mova {z24.b-z25.b}, za0h.b[w12, 0:1]
+    static constexpr unsigned d = PairsOfBytes::d;
+};
+struct AlternateWords : OneVector {
+    static constexpr unsigned c = FoursOfBytes::c;
+    static constexpr unsigned to = 0xc0040700;  // mova za0h.b[w12, 0:3], {z24.b-z27.b}
+    static constexpr unsigned from = 0xc0060418;  // mova {z24.b-z27.b}, za0h.b[w12, 0:3]
+    static constexpr unsigned d = FoursOfBytes::d;
+};
+
+// By element: one group of B in every place of z4, of which number 0 is taken.
+struct ByHalf : OneVector {
+    static constexpr unsigned b = PairsOfBytes::b;
+};
+struct ByWord : OneVector {
+    static constexpr unsigned b = PairsOfHalves::b;
+};
+struct ByDoubleword : OneVector {
+    static constexpr unsigned b = FoursOfHalves::b;
+};
+struct ByByteToHalves : AlternateHalves {
+    static constexpr unsigned b = 0x84408424;  // ld1rb {z4.b}, p1/z, [x1]
+};
+struct ByByteToWords : AlternateWords {
+    static constexpr unsigned b = ByByteToHalves::b;
+};
+
 // Dot products into vectors of ZA, in streaming mode: za[w8, 0], registers from z0 on, z4.
 template <class Of, unsigned INSTRUCTION, unsigned FPMR = no_fp8>
 __attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const void* b, const void* c, void* d) {
@@ -200,7 +240,7 @@ __attribute__((target("arch=armv8.2-a+sve"))) void dots(const void* a, const voi
     asm volatile(".inst 0xd503477f\n\t"  // smstart
                  SET_FPMR
                  ".inst 0x2518e121\n\t"  // ptrue p1.b, vl16
-                 "mov w8, wzr\n\t"
+                 "mov w8, wzr\n\tmov w12, wzr\n\t"
                  ".inst %c[load_a]\n\t"
                  ".inst %c[load_b]\n\t"
                  ".inst %c[load_c]\n\t"
@@ -228,16 +268,33 @@ void fp8_vectors(const void* a, const void* b, const void* c, void* d) {
                  : "v0", "v1", "v2", "memory");
 }
 
-// A multiply-add of one byte in each SPACING bytes of the sources, number PLACE; all others are as the next one.
+// By element: a second source of BYTES, which are number 0 of their size.
+template <decltype(Unit::step) Step, int BYTES>
+void by_element(const void* a, const void* b, const void* c, void* d) {
+    std::uint8_t y[16] = {};
+    std::memcpy(y, b, BYTES);
+    Step(a, y, c, d);
+}
+
+// Bytes in the places number PLACE of each SPACING; all others are as the next one.
+template <int SPACING, int PLACE>
+void spread(const void* from, std::uint8_t* to) {
+    for (int i = 0; i < 16; ++i)
+        to[i] = static_cast<const std::uint8_t*>(from)[(i / SPACING + (i % SPACING != PLACE)) % (16 / SPACING)];
+}
+
+// A multiply-add of one byte in each SPACING bytes, number PLACE, of the first source or of both.
+template <decltype(Unit::step) Step, int SPACING, int PLACE>
+void first_spaced(const void* a, const void* b, const void* c, void* d) {
+    std::uint8_t x[16];
+    spread<SPACING, PLACE>(a, x);
+    Step(x, b, c, d);
+}
 template <decltype(Unit::step) Step, int SPACING, int PLACE>
 void spaced(const void* a, const void* b, const void* c, void* d) {
-    std::uint8_t x[16], y[16];
-    for (int i = 0; i < 16; ++i) {
-        const int item = (i / SPACING + (i % SPACING != PLACE)) % (16 / SPACING);
-        x[i] = static_cast<const std::uint8_t*>(a)[item];
-        y[i] = static_cast<const std::uint8_t*>(b)[item];
-    }
-    Step(x, y, c, d);
+    std::uint8_t y[16];
+    spread<SPACING, PLACE>(b, y);
+    first_spaced<Step, SPACING, PLACE>(a, y, c, d);
 }
 
 // Two matrix products of 2 x 2 results side by side, of 2 x 4 by 4 x 2 bytes, with each B transposed on the way in.
@@ -264,6 +321,9 @@ constexpr Unit outer_tile(const char* id, const char* features, decltype(Unit::s
 constexpr Unit outer_double(const char* id, const char* features, decltype(Unit::step) step) {
     return {id, features, 1, 16, 16, 32, 32, step};
 }
+constexpr Unit register_by_element(const char* id, const char* features, int bytes, decltype(Unit::step) step) {
+    return {id, features, 1, 16, bytes, 16, 16, step};
+}
 constexpr Unit words(const char* id, const char* features, decltype(Unit::step) step) {
     return {id, features, 4, 4, 4, 4, 4, step};
 }
@@ -272,6 +332,7 @@ constexpr Unit tile(const char* id, const char* features, decltype(Unit::step) s
 }
 
 constexpr unsigned four_registers = 1u << 20;
+constexpr unsigned four_registers_by_element = 1u << 15;
 
 // SME2: two forms of 16 bytes a step, of two registers and of four, whose words differ in one bit.
 template <unsigned INSTRUCTION, int BYTES = 4>
@@ -280,6 +341,15 @@ void two_and_four(std::vector<Unit>& all, const char* id, const char* of_four, c
     all.push_back({id, features, lanes, BYTES, BYTES, BYTES, BYTES, dots<OneVector, INSTRUCTION>});
     all.push_back(
         {of_four, features, lanes, BYTES, BYTES, BYTES, BYTES, dots<OneVector, INSTRUCTION | four_registers>});
+}
+
+// The same by element: a group of BYTES of the second source for all sums.
+template <unsigned INSTRUCTION, int BYTES = 4>
+void two_and_four_by_element(std::vector<Unit>& all, const char* id, const char* of_four,
+                             const char* features = "sme2") {
+    using Of = std::conditional_t<BYTES == 4, ByWord, ByDoubleword>;
+    all.push_back({id, features, 1, 16, BYTES, 16, 16, dots<Of, INSTRUCTION>});
+    all.push_back({of_four, features, 1, 16, BYTES, 16, 16, dots<Of, INSTRUCTION | four_registers_by_element>});
 }
 
 void sme2_units(std::vector<Unit>& all) {
@@ -294,6 +364,18 @@ void sme2_units(std::vector<Unit>& all) {
     const char* wide = "sme2 sme-i16i64";
     two_and_four<0xc1641400, 8>(all, "arm.sdot.za.s16.s64", "arm.sdot.za.s16.s64{vgx=4}", wide);
     two_and_four<0xc1641410, 8>(all, "arm.udot.za.u16.s64", "arm.udot.za.u16.s64{vgx=4}", wide);
+    two_and_four_by_element<0xc1541008>(all, "arm.fdot.za.f16{b=element}", "arm.fdot.za.f16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541018>(all, "arm.bfdot.za.bf16{b=element}", "arm.bfdot.za.bf16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541020>(all, "arm.sdot.za.s8{b=element}", "arm.sdot.za.s8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541030>(all, "arm.udot.za.u8{b=element}", "arm.udot.za.u8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541038>(all, "arm.sudot.za.s8{b=element}", "arm.sudot.za.s8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541028>(all, "arm.usdot.za.u8{b=element}", "arm.usdot.za.u8{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541000>(all, "arm.sdot.za.s16{b=element}", "arm.sdot.za.s16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1541010>(all, "arm.udot.za.u16{b=element}", "arm.udot.za.u16{b=element,vgx=4}");
+    two_and_four_by_element<0xc1d40008, 8>(all, "arm.sdot.za.s16.s64{b=element}",
+                                           "arm.sdot.za.s16.s64{b=element,vgx=4}", wide);
+    two_and_four_by_element<0xc1d40018, 8>(all, "arm.udot.za.u16.s64{b=element}",
+                                           "arm.udot.za.u16.s64{b=element,vgx=4}", wide);
     all.insert(all.end(), {
                               {"arm.svdot.s16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48808>},
                               {"arm.uvdot.u16.s64", wide, 1, 64, 8, 64, 64, dots<FoursOfHalves, 0xc1d48818>},
@@ -314,10 +396,12 @@ void fp8_units(std::vector<Unit>& all) {
     constexpr unsigned fpmr = A | B << 3 | OSM << 14;
     constexpr const char* names[] = {"e5m2", "e4m3"};
     static std::list<std::string> ids;
-    const auto id = [&](const std::string& name, const char* d, const std::string& registers = "") {
-        const std::string state = (OSM ? "osm" : "") + std::string(OSM && !registers.empty() ? "," : "") + registers;
-        ids.push_back("arm." + name + "." + names[A] + "." + names[B] + "." + d);
-        if (!state.empty()) ids.back() += "{" + state + "}";
+    const auto id = [&](const std::string& name, const char* d, const std::string& vgx = "",
+                        const std::string& b = "") {
+        std::string state;
+        for (const std::string& each : {b, std::string(OSM ? "osm" : ""), vgx})
+            if (!each.empty()) state += (state.empty() ? "{" : ",") + each;
+        ids.push_back("arm." + name + "." + names[A] + "." + names[B] + "." + d + state + (state.empty() ? "" : "}"));
         return ids.back().c_str();
     };
     const Unit more[] = {
@@ -329,12 +413,50 @@ void fp8_units(std::vector<Unit>& all) {
         {id("fmlallbt", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x0e42c420, fpmr>, 4, 1>},
         {id("fmlalltb", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x4e02c420, fpmr>, 4, 2>},
         {id("fmlalltt", "f32"), "fp8fma", 4, 1, 1, 4, 4, spaced<fp8_vectors<0x4e42c420, fpmr>, 4, 3>},
+        register_by_element(id("fdot", "f16", "", "b=element"), "fp8dot2", 2,
+                            by_element<fp8_vectors<0x4f420020, fpmr>, 2>),
+        register_by_element(id("fdot", "f32", "", "b=element"), "fp8dot4", 4,
+                            by_element<fp8_vectors<0x4f020020, fpmr>, 4>),
+        {id("fmlalb", "f16", "", "b=element"), "fp8fma", 1, 8, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x0fc20020, fpmr>, 2, 0>, 1>},
+        {id("fmlalt", "f16", "", "b=element"), "fp8fma", 1, 8, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x4fc20020, fpmr>, 2, 1>, 1>},
+        {id("fmlallbb", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x2f028020, fpmr>, 4, 0>, 1>},
+        {id("fmlallbt", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x2f428020, fpmr>, 4, 1>, 1>},
+        {id("fmlalltb", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x6f028020, fpmr>, 4, 2>, 1>},
+        {id("fmlalltt", "f32", "", "b=element"), "fp8fma", 1, 4, 1, 16, 16,
+         by_element<first_spaced<fp8_vectors<0x6f428020, fpmr>, 4, 3>, 1>},
         {id("fmmla", "f16"), "f8f16mm", 2, 8, 8, 8, 8, two_matrices<fp8_vectors<0x6e02ec20, fpmr>>},
         {id("fmmla", "f32"), "f8f32mm", 1, 16, 16, 16, 16, matrix<std::uint8_t, fp8_vectors<0x6e82ec20, fpmr>>},
         {id("fdot.za", "f16"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008, fpmr>},
         {id("fdot.za", "f16", "vgx=4"), "sme-f8f16", 8, 2, 2, 2, 2, dots<OneVector, 0xc1241008 | four_registers, fpmr>},
         {id("fdot.za", "f32"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018, fpmr>},
         {id("fdot.za", "f32", "vgx=4"), "sme-f8f32", 4, 4, 4, 4, 4, dots<OneVector, 0xc1241018 | four_registers, fpmr>},
+        {id("fmlal.za", "f16", "vgx=1"), "sme-f8f16", 16, 1, 1, 2, 2, dots<AlternateHalves, 0xc1340c00, fpmr>},
+        {id("fmlal.za", "f16"), "sme-f8f16", 16, 1, 1, 2, 2, dots<AlternateHalves, 0xc1240804, fpmr>},
+        {id("fmlal.za", "f16", "vgx=4"), "sme-f8f16", 16, 1, 1, 2, 2,
+         dots<AlternateHalves, 0xc1240804 | four_registers, fpmr>},
+        {id("fmlall.za", "f32", "vgx=1"), "sme-f8f32", 16, 1, 1, 4, 4, dots<AlternateWords, 0xc1340400, fpmr>},
+        {id("fmlall.za", "f32"), "sme-f8f32", 16, 1, 1, 4, 4, dots<AlternateWords, 0xc1240002, fpmr>},
+        {id("fmlall.za", "f32", "vgx=4"), "sme-f8f32", 16, 1, 1, 4, 4,
+         dots<AlternateWords, 0xc1240002 | four_registers, fpmr>},
+        {id("fdot.za", "f16", "", "b=element"), "sme-f8f16", 1, 16, 2, 16, 16, dots<ByHalf, 0xc1d40020, fpmr>},
+        {id("fdot.za", "f16", "vgx=4", "b=element"), "sme-f8f16", 1, 16, 2, 16, 16, dots<ByHalf, 0xc1149040, fpmr>},
+        {id("fdot.za", "f32", "", "b=element"), "sme-f8f32", 1, 16, 4, 16, 16, dots<ByWord, 0xc1540038, fpmr>},
+        {id("fdot.za", "f32", "vgx=4", "b=element"), "sme-f8f32", 1, 16, 4, 16, 16, dots<ByWord, 0xc1548008, fpmr>},
+        {id("fmlal.za", "f16", "vgx=1", "b=element"), "sme-f8f16", 1, 16, 1, 32, 32,
+         dots<ByByteToHalves, 0xc1c40000, fpmr>},
+        {id("fmlal.za", "f16", "", "b=element"), "sme-f8f16", 1, 16, 1, 32, 32, dots<ByByteToHalves, 0xc1941030, fpmr>},
+        {id("fmlal.za", "f16", "vgx=4", "b=element"), "sme-f8f16", 1, 16, 1, 32, 32,
+         dots<ByByteToHalves, 0xc1949020, fpmr>},
+        {id("fmlall.za", "f32", "vgx=1", "b=element"), "sme-f8f32", 1, 16, 1, 64, 64,
+         dots<ByByteToWords, 0xc1440000, fpmr>},
+        {id("fmlall.za", "f32", "", "b=element"), "sme-f8f32", 1, 16, 1, 64, 64, dots<ByByteToWords, 0xc1940020, fpmr>},
+        {id("fmlall.za", "f32", "vgx=4", "b=element"), "sme-f8f32", 1, 16, 1, 64, 64,
+         dots<ByByteToWords, 0xc1148040, fpmr>},
         {id("fvdot", "f16"), "sme-f8f16", 1, 32, 2, 32, 32, dots<PairsOfBytes, 0xc1d41020, fpmr>},
         {id("fvdotb", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40800, fpmr>},
         {id("fvdott", "f32"), "sme-f8f32", 1, 32, 2, 64, 64, dots<PairsOfBytesToWords, 0xc1d40810, fpmr>},
@@ -354,6 +476,12 @@ std::vector<Unit> arm_units() {
         tile("arm.fmmla", "sve f32mm", matrix<std::uint32_t, fmmla>),
         words("arm.sdot", "dotprod", sdot),
         words("arm.udot", "dotprod", udot),
+        words("arm.usdot", "i8mm", usdot),
+        register_by_element("arm.bfdot{b=element}", "bf16", 4, by_element<bfdot_by_element, 4>),
+        register_by_element("arm.sdot{b=element}", "dotprod", 4, by_element<sdot_by_element, 4>),
+        register_by_element("arm.udot{b=element}", "dotprod", 4, by_element<udot_by_element, 4>),
+        register_by_element("arm.usdot{b=element}", "i8mm", 4, by_element<usdot_by_element, 4>),
+        register_by_element("arm.sudot{b=element}", "i8mm", 4, by_element<sudot_by_element, 4>),
         tile("arm.smmla", "i8mm", matrix<std::uint8_t, smmla>),
         tile("arm.ummla", "i8mm", matrix<std::uint8_t, ummla>),
         tile("arm.usmmla", "i8mm", matrix<std::uint8_t, usmmla>),
@@ -373,8 +501,12 @@ std::vector<Unit> arm_units() {
         outer_double("arm.umopa.u16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa1e12400>, 2>),
         outer_double("arm.sumopa.s16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa0e12400>, 2>),
         outer_double("arm.usmopa.u16.s64", "sme-i16i64", outer_of<std::uint16_t, outer<Doublewords, 0xa1c12400>, 2>),
+        outer_tile("arm.smopa.s16", "sme2", outer_of<std::uint16_t, outer<Words, 0xa0812408>>),
+        outer_tile("arm.umopa.u16", "sme2", outer_of<std::uint16_t, outer<Words, 0xa1812408>>),
         {"arm.sdot.s16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20020>},
         {"arm.udot.u16.s64", "sve", 2, 8, 8, 8, 8, wide_dots<0x44c20420>},
+        register_by_element("arm.sdot.s16.s64{b=element}", "sve", 8, by_element<wide_dots<0x44e20020>, 8>),
+        register_by_element("arm.udot.u16.s64{b=element}", "sve", 8, by_element<wide_dots<0x44e20420>, 8>),
     };
     sme2_units(all);
     fp8_units<0, 0, 0>(all), fp8_units<0, 1, 0>(all), fp8_units<1, 0, 0>(all), fp8_units<1, 1, 0>(all);
