@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,35 @@ def fused(bits: int | None, rounding: str = "RZ", zero: int | None = -133, d: st
 
 def chain(rounding: str = "RNE", **more: Any) -> Fma:
     return Fma(C, (0, 1, 2, 3), Encode(rounding=rounding, **more))
+
+
+# --- sums that do not cancel ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [6, 13, 24])
+@pytest.mark.parametrize("step", [1, 2, 4, 8])
+def test_the_tree_of_sums_that_negate_by_ones_complement(bits: int, step: int) -> None:
+    lanes = tuple(range(step))
+    tree = replace(Fused.alike((C, Products(lanes)), bits, to=Encode(zero="positive")), complement=True)
+    device = path(tree, k=8, step=step)
+    found = probe(device, device.instruction, ("summation_tree", "cutoff"))
+    assert found["summation_tree"].status == "bounded"
+    assert found["summation_tree"].text.endswith(found["cutoff"].text)
+    assert found["cutoff"].status == "inconclusive"
+    expected: Any = "c"
+    for first in range(0, 8, step):
+        expected = {"kind": "fused", "terms": [expected, *range(first, first + step)]}
+    if step == 1:
+        expected = {"kind": "fma", "acc": "c", "lanes": list(range(8))}
+    assert found["summation_tree"].answer == expected
+
+
+def test_a_sum_that_loses_one_is_no_complement() -> None:
+    """A single 1 comes out wrong as well: the device is not one that only negates otherwise."""
+    device = path(Fused.alike((C, Products((0, 1, 2, 3))), 6, "RZ", 8, Encode()))
+    found = probe(device, device.instruction, ("summation_tree",))["summation_tree"]
+    assert found.status in ("contradictory", "inconclusive")
+    assert "do not cancel" not in found.text
 
 
 # --- precision and alignment ------------------------------------------------------------------------------------------

@@ -14,7 +14,15 @@ from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.options import NAMES, or_none
 from mmaprobe.options import checked as check
 from mmaprobe.probing.experiments.one_hot import follow_one_hot
-from mmaprobe.probing.experiments.window import anchor_exponent, fault, lost_below, lower_anchor, unit_exponent
+from mmaprobe.probing.experiments.window import (
+    anchor_exponent,
+    complement,
+    complement_low,
+    fault,
+    lost_below,
+    lower_anchor,
+    unit_exponent,
+)
 from mmaprobe.probing.questions import PROBES
 from mmaprobe.probing.session.bench import Bench
 from mmaprobe.probing.session.exact_values import ContradictionError, UnrepresentableError
@@ -34,7 +42,8 @@ def probe(
     launch.  ``tiles`` and ``launches`` of a finding count what the question cost
     beyond the ones before it, so that their sums are what was run (``bench``).
     A device that gives two answers to one vector, or a wrong one to a sum that
-    every dot product gets right, is ``contradictory`` in every question.  An instruction whose modifiers negate
+    every dot product gets right, is ``contradictory`` in every question.  Where only a term and its opposite do not
+    cancel, as by ones' complement, the summation tree alone is read.  An instruction whose modifiers negate
     operands is asked with their signs flipped (``PlainSigns``), one that takes random bits with none of them set
     (``NoRandomBits``), and answers as the one that does not.
     UsageError for an unknown question, NotHereError where the device does not
@@ -97,20 +106,31 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
     try:
         bench.facts["high"] = high = anchor_exponent(opening)
         lower, low, wrong = await together(lower_anchor(opening), unit_exponent(opening), fault(opening))
-        await _in_reach(opening, lower, wrong)
+        left = await complement(opening) if wrong is not None or lower is None else None
+        if left is None:
+            await _in_reach(opening, lower, wrong)
+        else:
+            lower = None
         bench.facts["high"], bench.facts["low"] = high if lower is None else lower, low
         if lower not in (None, high):
             bench.facts["low"] = await unit_exponent(opening)
+        if left is not None:
+            bench.facts["complement"], bench.facts["low"], wrong = left, await complement_low(opening), None
     except UnrepresentableError as why:
         text = f"the experiment cannot be built: {why}"
         return {name: ProbeSession(bench, name).finding("inconclusive", None, text) for name in names}
     except ContradictionError as why:
         wrong = str(why)
     bench.unstable = wrong or bench.unstable
-    sessions = [ProbeSession(bench, name) for name in names if wrong is None or PROBES[name].of_tiles]
+    left = opening.complement
+    sessions = [
+        ProbeSession(bench, name) for name in names
+        if PROBES[name].of_tiles or (wrong is None and (left is None or PROBES[name].of_opposites))
+    ]  # fmt: skip
     findings = await together(*(_ask(session, PROBES[session.question]) for session in sessions))
     asked = {session.question: finding for session, finding in zip(sessions, findings, strict=True)}
-    return {n: asked.get(n) or replace(opening.finding("contradictory", None, wrong or ""), question=n) for n in names}
+    other = opening.finding("inconclusive", None, left) if left else opening.finding("contradictory", None, wrong or "")
+    return {n: asked.get(n) or replace(other, question=n) for n in names}
 
 
 async def _in_reach(opening: ProbeSession, anchor: int | None, wrong: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from mmaprobe.probing.experiments.ladders import count_good
 from mmaprobe.probing.session.exact_values import power, say
@@ -15,7 +15,7 @@ ENOUGH = 64
 """Bits of window that no unit's precision needs more of: an f64 has 53."""
 
 GUARD = 3
-"""Binades left above a lowered anchor."""
+"""Binades left above a lowered anchor, or below a last place."""
 
 HEIGHTS = (4, 8, 12, 16, 24, 32, 40)
 """Exponents tried where 1 does not come out: beyond the widest window cut alike on all lanes."""
@@ -98,9 +98,52 @@ async def unit_exponent(session: ProbeSession) -> int:
 async def fault(session: ProbeSession) -> str | None:
     """Every leaf alone comes out as itself, and two neighbours as their sum; else what came instead."""
     one = Fraction(1)
-    cases: list[tuple[dict[Leaf, Fraction], Fraction]] = [({leaf: one}, one) for leaf in session.leaves]
-    cases += [({x: one, y: one}, 2 * one) for x, y in pairwise(session.leaves)] + [({}, Fraction(0))]
-    cases += [({leaf: -one}, -one) for leaf in session.leaves if session.try_vector({leaf: -one}) and session.d.signed]
+    negative: list[Case] = [({leaf: -one}, -one) for leaf in session.leaves if session.try_vector({leaf: -one})]
+    return await _wrong(session, [*_positive(session), *(negative if session.d.signed else [])])
+
+
+async def complement(session: ProbeSession) -> str | None:
+    """What a term and its opposite come out as, where they do not cancel and all that has one sign is right: as where
+    a sum negates by ones' complement; else None."""
+    one, (first, *_, last) = Fraction(1), session.leaves
+    if not session.is_float or len(session.leaves) < 2 or await _wrong(session, _positive(session)):
+        return None
+    values = await session.sums([{first: one, last: -one}, {first: -one, last: one}])
+    left = next((value for value in values if value), None)
+    if left is None or None in values:
+        return None
+    return f"a term and its opposite do not cancel: 1 and -1 come out as {say(left)}"
+
+
+async def complement_low(session: ProbeSession) -> int:
+    """An exponent ``GUARD`` below the last place kept beside the anchor, in the sum that keeps the fewest bits.
+
+    Where M and -M leave something, a unit beside them has vanished if it changes nothing; too small a unit would, too,
+    for lack of bits of the result.  Where zeros beside -M are units of the last place, what is left is below M, and
+    that place lower.
+    """
+    n = len(session.leaves)
+    some = [session.leaves[i] for i in dict.fromkeys((0, 1, n // 2, n - 2, n - 1))]
+    m, cases = power(session.high), list(permutations(some, 3))
+    bare = await session.sums_at((m, -m), [(i, j) for i, j, _ in cases])
+    for low in range(session.high - 1, session.low - 1, -1):
+        beside = await session.sums_at((m, -m, power(low)), cases)
+        if any(x == y for x, y in zip(bare, beside, strict=True)):
+            return max(low - GUARD, session.low)
+    return session.low
+
+
+Case = tuple[dict[Leaf, Fraction], Fraction]
+
+
+def _positive(session: ProbeSession) -> list[Case]:
+    one = Fraction(1)
+    alone: list[Case] = [({leaf: one}, one) for leaf in session.leaves]
+    return [*alone, *(({x: one, y: one}, 2 * one) for x, y in pairwise(session.leaves)), ({}, Fraction(0))]
+
+
+async def _wrong(session: ProbeSession, cases: list[Case]) -> str | None:
+    """The first of these sums that came out otherwise, and as what."""
     vectors = [session.vector(terms) for terms, _ in cases]
     for vector, answer, (_, expected) in zip(vectors, await session.values(vectors), cases, strict=True):
         if answer != expected:

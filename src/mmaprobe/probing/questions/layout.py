@@ -6,7 +6,8 @@ placement (but for one order of lanes used in A and B alike, which is no more th
 their names; sparse A meets the lanes that its metadata names).  Where they
 disagree each operand is asked element by element: one 1 in A beside a B of ones,
 and so on, which shows the rows and columns that it reaches; where that is right, tiles of few
-products a sum tell whether sums of many are only rounded.  An operand that the
+products a sum tell whether sums of many are only rounded, and tiles of one sign whether a term and its opposite only
+do not cancel, as where a unit negates by ones' complement.  An operand that the
 instruction negates, and a C that it scales down, count as such.
 
 Answer: ``{"a": "as named" | {element: outputs}, "b": ..., "c": ...}``; an entry lists what
@@ -50,9 +51,7 @@ async def probe_layout(session: ProbeSession) -> Finding:
     values: dict[str, Ints] = {
         name: _random(session, rng, name, TILES) for name in ("a", "b", "c") if name in session.formats
     }
-    tiles = _tiles(session, rng, values, TILES)
-    d = await session.run_tiles(tiles)
-    if np.array_equal(_decoded(session.d, d), _products(session, tiles, values)):
+    if await _are_products(session, rng, values):
         answer: dict[str, Any] = dict.fromkeys(values, "as named")
         return session.finding("bounded", answer, f"{TILES} tiles of 0 and +-1 are the product of the matrices")
     answer = {name: await _element_by_element(session, rng, name) for name in values}
@@ -60,11 +59,27 @@ async def probe_layout(session: ProbeSession) -> Finding:
     if moved:
         return session.finding("contradictory", answer, f"elements of {', '.join(moved)} reach other outputs")
     thin = values | {"a": np.where(rng.random(values["a"].shape).argsort(-1) < FEW, values["a"], 0)}
-    tiles = _tiles(session, rng, thin, TILES)
-    if np.array_equal(_decoded(session.d, await session.run_tiles(tiles)), _products(session, tiles, thin)):
+    if await _are_products(session, rng, thin):
         text = f"element by element, and {TILES} tiles of {FEW} products a sum; more of them are rounded"
         return session.finding("bounded", answer, text)
+    if session.is_float and await _are_products(session, rng, _of_one_sign(session, values)):
+        text = f"element by element, and {TILES} tiles of one sign; terms of both do not cancel"
+        return session.finding("bounded", answer, text)
     return session.finding("contradictory", answer, "one by one right, together wrong")
+
+
+async def _are_products(session: ProbeSession, rng: np.random.Generator, values: dict[str, Ints]) -> bool:
+    """Whether tiles of these values are the products of their matrices."""
+    tiles = _tiles(session, rng, values, TILES)
+    return np.array_equal(_decoded(session.d, await session.run_tiles(tiles)), _products(session, tiles, values))
+
+
+def _of_one_sign(session: ProbeSession, values: dict[str, Ints]) -> dict[str, Ints]:
+    """The values with the signs with which the unit has no negative one."""
+    found = {name: np.abs(value) for name, value in values.items()}
+    for name, value in found.items():
+        found[name] = np.where(_signed(session, name, value) < 0, -value, value)
+    return found
 
 
 def _random(session: ProbeSession, rng: np.random.Generator, name: str, items: int) -> Ints:

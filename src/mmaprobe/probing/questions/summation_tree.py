@@ -5,6 +5,7 @@ i, -M on leaf j, a unit u = M * 2**-T on every other leaf, for some rows of pair
 (``trees.mask_rows``), or one unit at a time (``unit_by_unit``).  The result counts the units that
 were not swallowed by M, so it gives the size of the lowest node that holds both
 (``tree``); what those nodes add first shows just below the last place kept (``trees.inner_groups``).
+Where M and -M do not cancel (ones' complement), a unit has vanished that changes nothing.
 
 The answer is nested:
 
@@ -71,9 +72,12 @@ async def _measure(session: ProbeSession) -> Measured:
     leaves = session.leaves
     if len(leaves) <= 2:
         return Measured(Node(leaves) if len(leaves) == 2 else None)
-    tree = await read_branches(session) or await read_units(session)
+    tree = None if session.complement else await read_branches(session)
+    tree = tree or await read_units(session)
     if tree is None:
         return Measured(None, "no tree swallows units as this device does")
+    if session.complement:
+        return Measured(None if all(node.lossless for node in tree.walk()) else tree, session.complement)
     if len(tree.walk()) > 1 or not tree.lossless:
         return Measured(tree)
     groups = await group_by_half_ulps(session)
@@ -126,6 +130,7 @@ async def _witness(session: ProbeSession) -> None:
 PROBE = Probe(
     order=50,
     asks="which terms are added with which",
+    of_opposites=True,
     rivals="trees of FMAs, additions, fused and lossless sums",
     experiment=probe_summation_tree,
     sound=lambda answer: answer is not None,

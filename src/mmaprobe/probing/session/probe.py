@@ -30,6 +30,7 @@ class Probe:
     ``applies``: whether an instruction has what is asked about; where it has not, ``otherwise`` is the answer, exact,
     with its reason, and nothing is run.
     ``of_tiles``: asked also of a device which gets the plainest sums wrong, since it is of whole tiles.
+    ``of_opposites``: asked also where a term and its opposite do not cancel.
     ``sound``: what ``pytest probes`` demands of an answer that is not inconclusive, beside that a reference gives it.
     """
 
@@ -40,4 +41,5 @@ class Probe:
     applies: Callable[[Instruction], bool] = lambda _: True
     otherwise: tuple[Any, str] = (None, "does not apply")
     of_tiles: bool = False
+    of_opposites: bool = False
     sound: Callable[[Any], bool] = lambda _: True

@@ -88,6 +88,12 @@ class ProbeSession:
         return int(self.bench.facts["low"])
 
     @property
+    def complement(self) -> str | None:
+        """What a term and its opposite come out as, where they do not cancel (``experiments.window.complement``)."""
+        left: str | None = self.bench.facts.get("complement")
+        return left
+
+    @property
     def window(self) -> int:
         """Bits between the anchor and the lowest unit: a probe sees no further."""
         return self.high - self.low

@@ -34,18 +34,29 @@ async def mask(session: ProbeSession, pairs: Sequence[Pair]) -> Loss | None:
 async def lost_leaves(session: ProbeSession, pairs: Sequence[Pair], among: Sequence[Leaf] | None = None) -> Lost | None:
     """For each of the pairs the leaves that vanish (the two included): the mask with one unit at a time.
 
-    ``among``: the leaves that hold the unit in turn, all where None.  A unit that leaves a
-    trace, anything but itself, has vanished; None where an answer is not finite.
+    ``among``: the leaves that hold the unit in turn, all where None; None where an answer is not finite.
     """
-    unit, m = power(session.low), power(session.high)
     asked = session.leaves if among is None else among
     cases = [(i, j, k) for i, j in pairs for k in asked if k not in (i, j)]
-    answers: list[Value] = await session.sums_at((m, -m, unit), cases)
     lost: Lost = {pair: set(pair) for i, j in pairs for pair in ((i, j), (j, i))}
-    for (i, j, k), answer in zip(cases, answers, strict=True):
-        if answer is None:
+    for (i, j, k), gone in zip(cases, await vanished(session, cases), strict=True):
+        if gone is None:
             return None
-        if answer != unit:
+        if gone:
             lost[i, j].add(k)
             lost[j, i].add(k)
     return lost
+
+
+async def vanished(session: ProbeSession, cases: Sequence[tuple[Leaf, Leaf, Leaf]]) -> list[bool | None]:
+    """Whether a unit on the third leaf vanishes beside +M on the first and -M on the second; None where the answer is
+    not finite.
+
+    One that leaves a trace, anything but itself, has; where M and -M leave something themselves, one that leaves none.
+    """
+    unit, m = power(session.low), power(session.high)
+    answers: list[Value] = await session.sums_at((m, -m, unit), cases)
+    if session.complement is None:
+        return [None if answer is None else answer != unit for answer in answers]
+    bare = await session.sums_at((m, -m), [(i, j) for i, j, _ in cases])
+    return [None if x is None or y is None else x == y for x, y in zip(answers, bare, strict=True)]

@@ -19,7 +19,7 @@ from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node, leaves_of
-from mmaprobe.probing.trees.mask import lost_leaves
+from mmaprobe.probing.trees.mask import lost_leaves, vanished
 
 Part = Node | Leaf
 FEW = 8
@@ -41,13 +41,12 @@ async def _holds(session: ProbeSession, tree: Node) -> bool:
         cases = [(i, j, k) for i, j, k in chosen] + [(i, j, leaves[0]) for i, j in pairwise(leaves[1:])]
     else:
         cases = [(i, j, k) for i, j in combinations(leaves, 2) for k in leaves if k not in (i, j)]
-    unit, m = power(session.low), power(session.high)
-    answers, bare = await together(
-        session.sums_at((m, -m, unit), cases),
-        session.sums_at((m, -m), dict.fromkeys((i, j) for i, j, _ in cases)),
+    m = power(session.high)
+    gone, bare = await together(
+        vanished(session, cases), session.sums_at((m, -m), dict.fromkeys((i, j) for i, j, _ in cases))
     )
-    told = all((k in tree.lost(i, j)) == (answer != unit) for (i, j, k), answer in zip(cases, answers, strict=True))
-    return told and set(bare) == {0}
+    told = all((k in tree.lost(i, j)) == each for (i, j, k), each in zip(cases, gone, strict=True))
+    return told and (session.complement is not None or set(bare) == {0})
 
 
 async def _read(session: ProbeSession, leaves: Sequence[Leaf]) -> Part | None:
