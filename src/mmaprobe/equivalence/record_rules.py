@@ -250,8 +250,8 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "small sum": (_small_sum, "the sum of products is too small to carry the largest C over the largest finite value"),
     "modular": (_modular, "sums that wrap do not depend on their grouping"),
     "grows": (_grows, "no product is negative, so a sum limited in steps is the sum limited once"),
-    "same sum": (lambda old, new, place: same_sum(old, new), "terms of one sum have no order, and a sum inside that "
-                 "loses nothing is no group"),
+    "same sum": (lambda old, new, place: same_sum(old, new), "terms of one sum have no order, a sum inside that loses "
+                 "nothing is no group, and an exponent shown elsewhere that cuts nothing is the term's own"),
     "one operation": (lambda old, new, place: one_operation(old, new), "one lane is one operation, whose choice among "
                       "its NaNs is the choice among all operands"),
     "products fit": (lambda old, new, place: products_fit(old, new), "every product is a value of the format"),

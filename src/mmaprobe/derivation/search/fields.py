@@ -59,8 +59,9 @@ FURTHER = tuple(name for name in ENDS if name not in ("subnormals", "tininess", 
 """Fields of an Encode at the ends of its range that have no group of their own here."""
 
 
-def simple(path: Datapath) -> Iterator[Group]:
-    """Precisions and roundings, labels and the zero exponent of all terms: nothing is added or removed."""
+def simple(path: Datapath, hidden: bool = True) -> Iterator[Group]:
+    """Precisions and roundings, labels and the zero exponent of all terms: nothing is added or removed.  ``hidden``:
+    where a result shows little of a sum, exponents shown elsewhere as well."""
     terms, uncut = roles.term_roles(path), field_choices.may_be_uncut(path)
     yield from _widths(path, terms)
     for part in roles.parts_of(path):
@@ -71,7 +72,9 @@ def simple(path: Datapath) -> Iterator[Group]:
     if terms:
         yield path, [roles.products(path)[0], tied_widths(uncut)]
         yield path, [tied_zeros(path)]
-    if formats.get(path.d).fraction_bits < MOST_FIRST - 1:  # which shows so little that numbers are mistaken for others
+    if (
+        hidden and formats.get(path.d).fraction_bits < MOST_FIRST - 1
+    ):  # which shows so little that numbers are mistaken for others
         yield from _shown_elsewhere(path, terms)
     if path.product.split is not None:
         yield from splits(path)

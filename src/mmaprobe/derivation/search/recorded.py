@@ -242,6 +242,10 @@ class RecordedSearch(Search):
                         yield from some
                 self.looked.add(tree)
 
+    def _simple(self, near: Near, seen: Graded, sweeps: int) -> Near:
+        """Without what only vectors tell that were aimed at narrow results."""
+        return Near(*descend(near.path, seen, partial(fields.simple, hidden=False), sweeps), near.name)
+
     def _simplest(self, path: Datapath, seen: Graded) -> Datapath:
         """As it was found: what says more may be right as well."""
         return path
