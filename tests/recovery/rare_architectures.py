@@ -122,7 +122,8 @@ def _cause(draw: Draw, path: Datapath) -> Change:
     fmt = formats.get(path.d)
     assert fmt.nan_code is not None
     codes = [fmt.nan_code | draw.whole(0, (1 << fmt.fraction_bits - 1) - 1) | draw.of(0, fmt.sign_mask) for _ in "ab"]
-    return lambda path: replace(path, special=Special("cause", codes[0], quiet=draw.chance(70), factor_code=codes[1]))
+    made = Special("cause", codes[0], quiet=draw.chance(70), factor_code=codes[1])
+    return lambda path: replace(path, special=made)
 
 
 FEATURES = {"sticky": _sticky, "carry": _carry, "shift": _shift, "columns": _columns}

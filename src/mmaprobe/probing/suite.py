@@ -104,18 +104,7 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
         return {}
     opening = ProbeSession(bench, names[0])
     try:
-        bench.facts["high"] = high = anchor_exponent(opening)
-        lower, low, wrong = await together(lower_anchor(opening), unit_exponent(opening), fault(opening))
-        left = await complement(opening) if wrong is not None or lower is None else None
-        if left is None:
-            await _in_reach(opening, lower, wrong)
-        else:
-            lower = None
-        bench.facts["high"], bench.facts["low"] = high if lower is None else lower, low
-        if lower not in (None, high):
-            bench.facts["low"] = await unit_exponent(opening)
-        if left is not None:
-            bench.facts["complement"], bench.facts["low"], wrong = left, await complement_low(opening), None
+        wrong = await _opened(opening)
     except UnrepresentableError as why:
         text = f"the experiment cannot be built: {why}"
         return {name: ProbeSession(bench, name).finding("inconclusive", None, text) for name in names}
@@ -131,6 +120,23 @@ async def _suite(bench: Bench, names: Sequence[str]) -> dict[str, Finding]:
     asked = {session.question: finding for session, finding in zip(sessions, findings, strict=True)}
     other = opening.finding("inconclusive", None, left) if left else opening.finding("contradictory", None, wrong or "")
     return {n: asked.get(n) or replace(other, question=n) for n in names}
+
+
+async def _opened(opening: ProbeSession) -> str | None:
+    """Find out the range, and whether opposites cancel; what came out wrong of the plainest sums, if anything did."""
+    facts = opening.bench.facts
+    facts["high"] = high = anchor_exponent(opening)
+    wrong: str | None
+    lower, facts["low"], wrong = await together(lower_anchor(opening), unit_exponent(opening), fault(opening))
+    left = await complement(opening) if wrong is not None or lower is None else None
+    if left is not None:
+        facts["complement"], facts["low"] = left, await complement_low(opening)
+        return None
+    await _in_reach(opening, lower, wrong)
+    if lower not in (None, high):
+        facts["high"] = lower
+        facts["low"] = await unit_exponent(opening)
+    return wrong
 
 
 async def _in_reach(opening: ProbeSession, anchor: int | None, wrong: str | None) -> None:

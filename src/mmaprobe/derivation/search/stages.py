@@ -242,13 +242,12 @@ class Search:
         """Of the structures that a probe of the summation tree leaves, again with more vectors, then of all."""
         alone, seen, equal = self._ask_plain(1)
         finding = read(self.state)
-        readable = finding.status != "contradictory"  # else a broken layout, a unit that loses 1, or a complement
-        if not readable and not self.complements:
+        if finding.status == "contradictory":  # a broken layout, or a unit that loses 1
             self.contradiction = f"{finding.question}: {finding.text}"
             self.session.allowance.left = min(self.session.allowance.left, CONTRADICTED)
         near: list[Near] = []
         exact = finding.status == "exact"
-        if readable:
+        if not self.contradiction:
             self.known = skeletons.read_structures(self.instruction, finding.answer, exact)
         if self.known:
             self.session.begin("structures that a probe reads")

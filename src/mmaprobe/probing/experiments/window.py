@@ -126,11 +126,14 @@ async def complement_low(session: ProbeSession) -> int:
     some = [session.leaves[i] for i in dict.fromkeys((0, 1, n // 2, n - 2, n - 1))]
     m, cases = power(session.high), list(permutations(some, 3))
     bare = await session.sums_at((m, -m), [(i, j) for i, j, _ in cases])
-    for low in range(session.high - 1, session.low - 1, -1):
-        beside = await session.sums_at((m, -m, power(low)), cases)
-        if any(x == y for x, y in zip(bare, beside, strict=True)):
-            return max(low - GUARD, session.low)
-    return session.low
+
+    async def judge(lows: list[int]) -> list[bool]:
+        beside = await together(*(session.sums_at((m, -m, power(low)), cases) for low in lows))
+        return [all(x != y for x, y in zip(bare, some, strict=True)) for some in beside]
+
+    steps = range(session.high - 1, session.low - 1, -1)
+    kept = await count_good(steps, judge)
+    return max(steps[kept] - GUARD, session.low) if kept < len(steps) else session.low
 
 
 Case = tuple[dict[Leaf, Fraction], Fraction]

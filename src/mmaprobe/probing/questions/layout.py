@@ -6,8 +6,8 @@ placement (but for one order of lanes used in A and B alike, which is no more th
 their names; sparse A meets the lanes that its metadata names).  Where they
 disagree each operand is asked element by element: one 1 in A beside a B of ones,
 and so on, which shows the rows and columns that it reaches; where that is right, tiles of few
-products a sum tell whether sums of many are only rounded, and tiles of one sign whether a term and its opposite only
-do not cancel, as where a unit negates by ones' complement.  An operand that the
+products a sum tell whether sums of many are only rounded, and tiles of one sign whether those of both are only off by
+what a term and its opposite leave, as where a unit negates by ones' complement.  An operand that the
 instruction negates, and a C that it scales down, count as such.
 
 Answer: ``{"a": "as named" | {element: outputs}, "b": ..., "c": ...}``; an entry lists what
@@ -51,7 +51,9 @@ async def probe_layout(session: ProbeSession) -> Finding:
     values: dict[str, Ints] = {
         name: _random(session, rng, name, TILES) for name in ("a", "b", "c") if name in session.formats
     }
-    if await _are_products(session, rng, values):
+    tiles = _tiles(session, rng, values, TILES)
+    d, expected = await session.run_tiles(tiles), _products(session, tiles, values)
+    if np.array_equal(_decoded(session.d, d), expected):
         answer: dict[str, Any] = dict.fromkeys(values, "as named")
         return session.finding("bounded", answer, f"{TILES} tiles of 0 and +-1 are the product of the matrices")
     answer = {name: await _element_by_element(session, rng, name) for name in values}
@@ -62,8 +64,9 @@ async def probe_layout(session: ProbeSession) -> Finding:
     if await _are_products(session, rng, thin):
         text = f"element by element, and {TILES} tiles of {FEW} products a sum; more of them are rounded"
         return session.finding("bounded", answer, text)
-    if session.is_float and await _are_products(session, rng, _of_one_sign(session, values)):
-        text = f"element by element, and {TILES} tiles of one sign; terms of both do not cancel"
+    near = session.is_float and np.array_equal(_decoded(session.d, d, nearest=True), expected)
+    if near and await _are_products(session, rng, _of_one_sign(session, values)):
+        text = f"element by element, and {TILES} tiles of one sign; those of both signs but for less than a half"
         return session.finding("bounded", answer, text)
     return session.finding("contradictory", answer, "one by one right, together wrong")
 
@@ -104,11 +107,14 @@ def _tiles(session: ProbeSession, rng: np.random.Generator, values: dict[str, In
     return Batch(**out)
 
 
-def _decoded(fmt: Format, d: Bits) -> Ints:
-    """Values of D as whole numbers; a code that is no small one counts as one that no sum has."""
+def _decoded(fmt: Format, d: Bits, nearest: bool = False) -> Ints:
+    """Values of D as whole numbers, or the ``nearest`` ones; a code that is no small one counts as one that no sum
+    has."""
     codes, where = np.unique(d, return_inverse=True)
-    whole = [WRONG if v is None or v.denominator != 1 or abs(v) > WRONG else int(v) for v in values_of(fmt, codes)]
-    return np.array(whole, np.int64)[where].reshape(d.shape)
+    values = values_of(fmt, codes)
+    whole = [v is not None and (nearest or v.denominator == 1) and abs(v) <= WRONG for v in values]
+    numbers = [round(v) if is_whole and v is not None else WRONG for v, is_whole in zip(values, whole, strict=True)]
+    return np.array(numbers, np.int64)[where].reshape(d.shape)
 
 
 def _products(session: ProbeSession, tiles: Batch, values: dict[str, Ints]) -> Ints:
