@@ -73,12 +73,19 @@ def test_a_label_that_tells_stays(shown: tuple[Any, ...], plain: tuple[Any, ...]
     assert not alike(one, other)
 
 
-def test_a_zero_that_shows_an_exponent_keeps_the_offset() -> None:
-    one = with_rules(26, -6, 31)
-    tree = one.tree
+@pytest.mark.parametrize(("zero", "own"), [(-132, -126), (-20, -14), (10, 16)])
+def test_the_exponent_of_a_zero_is_shown_without_an_offset(zero: int, own: int) -> None:
+    shown, plain = (showing(with_rules(*rules), z) for rules, z in (((26, -6, 31), zero), ((32, 0, 25), own)))
+    assert canonical(shown) == canonical(plain) != shown
+    assert alike(shown, plain)
+    assert zero < 0 or not alike(shown, showing(plain, zero))
+
+
+def showing(path: Datapath, zero: int) -> Datapath:
+    """The datapath whose zero C shows this exponent."""
+    tree = path.tree
     assert isinstance(tree, Fused)
-    shown = replace(one, tree=replace(tree, terms=(tree.terms[0], replace(tree.terms[1], zero_exponent=-126))))
-    assert any(getattr(term, "label_offset", 0) for term in canonical(shown).tree.terms)  # type: ignore[union-attr]
+    return replace(path, tree=replace(tree, terms=(tree.terms[0], replace(tree.terms[1], zero_exponent=zero))))
 
 
 def test_what_an_mfma_was_derived_to_be_is_what_is_shipped() -> None:

@@ -28,7 +28,7 @@ from mmaprobe.derivation.hypotheses.grammar import control_variants, control_wor
 from mmaprobe.devices.base import open_device
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.record_rules import IDENTITIES
-from mmaprobe.equivalence.sum_order import one_operation
+from mmaprobe.equivalence.sum_order import one_operation, with_own_labels
 from mmaprobe.evidence.records import Witness
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
@@ -50,7 +50,6 @@ from mmaprobe.parameters.datapath import (
 from mmaprobe.parameters.diff import TERM_FIELD, datapath_changes
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
-from mmaprobe.parameters.rewrite import map_fused
 from mmaprobe.parameters.table import flatten, to_table
 from mmaprobe.survey.comparison import compare_with_shipped
 
@@ -109,10 +108,10 @@ def meaningful(truth: Datapath, found: Datapath) -> list[tuple[str, Any, Any]]:
     nobody reads labels where nothing is aligned, where nothing is flushed nobody
     judges what is tiny, a zero exponent may be another one where the formats prove
     that neither cuts anything, the first NaN of one operation is its own choice, a product is not infinite from a place
-    that no product reaches, what is rounded to nearest overflows to infinity whether that is said or not, and where c
-    shows a lower exponent beside one sum that is cut already, either may be said to be cut otherwise.
+    that no product reaches, what is rounded to nearest overflows to infinity whether that is said or not, and a label
+    that is shown elsewhere and tells nothing is the term's own.
     """
-    truth, found = map_fused(truth, shown_itself), map_fused(found, shown_itself)
+    truth, found = with_own_labels(truth), with_own_labels(found)
     changes = list(datapath_changes(truth, found))
     unseen = unrolled(truth) == unrolled(found) or IDENTITIES["modular"][0](truth, found, "tree")
     if unseen and {path for path, _, _ in changes} & {"tree", "step"}:
@@ -191,33 +190,6 @@ def shape(path: Datapath, node: Node, lanes: tuple[int, ...], acc: Any) -> Any:
             return ("add", *((lane,) for lane in parts[0]))
         return (type(node).__name__, *parts)
     return "zero"
-
-
-def shown_itself(node: Fused) -> Fused:
-    """A sum of c, of f32 or less, and of another sum, in which c shows its own exponent instead of one lower by o.
-
-    Let the other sum, of label L, be cut at n bits, at least as many as c of exponent e has, and both terms be cut
-    downward at n bits below max(L, e - o).  Where L >= e that leaves the other sum whole, and c is cut n bits below L.
-    Where L < e <= L + o both are whole.  Where e is larger, c is whole and the other sum is cut n + o bits below e.  So
-    it is cut n + o bits, c n bits below max(L, e); a c is dropped where e is below L by its cutoff less o.
-    No offset is added to the exponent of a zero.
-    """
-    of_c = [isinstance(term.of, Accumulator) for term in node.terms]
-    if sorted(of_c) != [False, True] or node.complement or node.carry_bits is not None:
-        return node
-    c, other = node.terms[of_c.index(True)], node.terms[of_c.index(False)]
-    bits, by, inner = c.fraction_bits, -c.label_offset, other.of
-    if by <= 0 or bits is None or bits < formats.get("f32").fraction_bits or other != Term(inner, bits, "RD"):
-        return node
-    if not isinstance(inner, Fused) or inner.to is not None or c.rounding != "RD" or (c.cutoff or by) < by:
-        return node
-    if any((term.fraction_bits, term.rounding, term.label_offset) != (bits, "RD", 0) for term in inner.terms):
-        return node
-    cutoff = None if c.cutoff is None else c.cutoff - by
-    zero = None if c.zero_exponent is None else c.zero_exponent + by
-    own = replace(c, label_offset=0, cutoff=cutoff, zero_exponent=zero)
-    parts = tuple(own if it else replace(other, fraction_bits=bits + by) for it in of_c)
-    return replace(node, terms=parts)
 
 
 def odd_again(node: Fused) -> bool:

@@ -71,7 +71,7 @@ def _rewritten(datapath: Datapath) -> Datapath:
     ordered = datapath.special.nan == "local" and formats.get(datapath.d).is_float
     ranks = _ranks(datapath.steps[0])
     datapath = replace(datapath, tree=map_node(datapath.tree, partial(_odd_once, datapath)))
-    datapath = replace(datapath, tree=map_node(datapath.tree, partial(_own_labels, datapath)))
+    datapath = with_own_labels(datapath)
     tree = _plain(_relaned(_lossless(datapath), ranks), ordered)
     if len(datapath.steps) == 1:
         return replace(datapath, tree=tree, step=0, order=None)
@@ -107,11 +107,14 @@ def _odd_once(datapath: Datapath, node: Node) -> Node:
     return Exact(tuple(term.of for term in node.terms), node.to) if enough and alike else node
 
 
-def _own_labels(datapath: Datapath, node: Node) -> Node:
-    """The node whose terms show their own labels, where another label tells nothing."""
-    if not isinstance(node, Fused):
-        return node
-    return own_labels(node, tuple(_fineness(datapath, term.of) for term in node.terms))
+def with_own_labels(datapath: Datapath) -> Datapath:
+    """The datapath whose terms show their own labels, where other labels tell nothing."""
+
+    def at(node: Node) -> Node:
+        terms = node.terms if isinstance(node, Fused) else ()
+        return own_labels(node, tuple(_fineness(datapath, term.of) for term in terms))
+
+    return replace(datapath, tree=map_node(datapath.tree, at))
 
 
 def _fineness(datapath: Datapath, node: Node) -> int | None:

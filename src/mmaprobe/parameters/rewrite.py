@@ -160,7 +160,8 @@ def shown_plainly(node: Node) -> Node:
     the larger by far.
 
     A term of label e beside one that shows E + s, the larger, is cut at E + s - n, which are n - s bits below E, and
-    dropped by a cutoff u where E - e > u - s; the other is dropped at its own cutoff plus s.
+    dropped by a cutoff u where E - e > u - s; the other is dropped at its own cutoff plus s.  No offset is added to the
+    exponent of a zero.
     """
     if not isinstance(node, Fused) or len(node.terms) != 2 or node.complement or node.carry_bits is not None:
         return node
@@ -168,10 +169,10 @@ def shown_plainly(node: Node) -> Node:
     for term, other in (node.terms, node.terms[::-1]):
         bits = None if term.fraction_bits is None else term.fraction_bits - other.label_offset
         cutoff = None if term.cutoff is None else term.cutoff + term.label_offset - other.label_offset
-        plain = (term.zero_exponent, term.sticky_bits, term.shift_limit) == (None, None, None)
-        if not plain or min(bits or 0, cutoff or 0) < 0:
+        zero = None if term.zero_exponent is None else term.zero_exponent - term.label_offset
+        if (term.sticky_bits, term.shift_limit) != (None, None) or min(bits or 0, cutoff or 0) < 0:
             return node
-        terms.append(replace(term, label_offset=0, fraction_bits=bits, cutoff=cutoff))
+        terms.append(replace(term, label_offset=0, fraction_bits=bits, cutoff=cutoff, zero_exponent=zero))
     return replace(node, terms=tuple(terms))
 
 
