@@ -19,11 +19,13 @@ from mmaprobe import formats
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation import Derivation, derive
+from mmaprobe.derivation.hypotheses.grammar import control_variants
 from mmaprobe.devices.base import Device, Support, open_device, run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import DeviceError
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.parameters.datapath import SUBNORMALS
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.survey.comparison import compare_with_shipped
 from mmaprobe.validation import validate
@@ -207,6 +209,13 @@ def test_another_control_state_of_negated_operands() -> None:
     assert found.datapath is not None
     assert (found.datapath.operand_a.sign, found.datapath.root.rounding) == ("flip", "RD")
     assert found.status == "exact"
+
+
+def test_a_control_state_keeps_what_else_is_done_to_operands() -> None:
+    start = datapath_for("aarch64", lookup.instruction("arm.fmopa.f32{neg_a}"))
+    states = list(control_variants(start))
+    assert {(path.operand_a.sign, path.operand_b.sign) for path in states} == {("flip", "keep")}
+    assert {path.operand_a.subnormals for path in states} == set(SUBNORMALS)
 
 
 @pytest.mark.needs("arm")
