@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mmaprobe.campaigns.campaign import compare_one
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.pytest_plugin import answered
-from mmaprobe.validation import validate
-from mmaprobe.validation.core_by_core import validate_cores
 
 if TYPE_CHECKING:
-    from conftest import Plan
+    from mmaprobe.campaigns.plan import ValidationPlan
+    from mmaprobe.campaigns.shard import PlanWork
 
 
 def test_every_bit_agrees(
-    device: Device, target: Instruction, reference: Device, seed: int, plan: Plan,
+    target: Instruction, reference: Device, plan: ValidationPlan, work: PlanWork,
     record_property: Callable[[str, object], None],
 ) -> None:  # fmt: skip
     if not reference.supports(target):
         pytest.skip(f"no reference for {target.id}: name one with --ref, or derive its datapath first")
     generators = plan.fitting(target)
     assert generators is None or generators, f"none of the plan's generators fits {target.id}"
-    compare = validate_cores if plan.cores else validate
-    summary = compare(device, reference, target, plan.vectors, seed, generators)
-    if summary.interrupted:
-        raise KeyboardInterrupt
-    where = summary.screening or summary.batches
-    assert summary.exit_code == 0, (
-        f"{summary.verdict}: {summary.mismatches:,} mismatches; {where}; {summary.examples[:1]}"
+    row = compare_one(work, target, plan.minutes / len({part.instruction for part in work.parts}))
+    assert not row.error, row.error
+    left = row.unfinished and row.vectors < plan.least_vectors
+    assert not left, f"{row.vectors:,} vectors: fewer vectors were compared than the plan demands"
+    assert row.summary is not None, f"nothing is known of {target.id} to compare it with"
+    where = row.summary.screening or row.summary.batches
+    assert row.exit_code == 0, (
+        f"{row.summary.verdict}: {row.mismatches:,} mismatches; {where}; {row.summary.examples[:1]}"
     )
-    assert summary.vectors >= plan.least_vectors, "fewer vectors were compared than the plan demands"
     answered(record_property, target)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         validate,
         validate_witnesses,
     )
+    from mmaprobe.campaigns import merge, validate_plan
     from mmaprobe.runs import bring_up, run
 
 __version__ = metadata.version("mmaprobe")
@@ -35,12 +36,14 @@ __all__ = [
     "derive",
     "device",
     "instruction",
+    "merge",
     "model",
     "probe",
     "read_tree",
     "replicate",
     "run",
     "validate",
+    "validate_plan",
     "validate_witnesses",
 ]
 
@@ -50,6 +53,7 @@ _VERBS = (
 )  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
 _HOMES |= dict.fromkeys(("bring_up", "run"), "mmaprobe.runs")
+_HOMES |= dict.fromkeys(("merge", "validate_plan"), "mmaprobe.campaigns")
 
 
 def __getattr__(name: str) -> Any:

@@ -65,10 +65,10 @@ def test_a_core_that_takes_no_thread_and_a_system_without_pinning_are_named(monk
 
 
 def test_the_plan_sdc_takes_every_core_and_every_generator(tmp_path: Path) -> None:
-    plan = tomllib.loads((ROOT / "validation" / "plans" / "sdc.toml").read_text())
+    plan = tomllib.loads((ROOT / "src/mmaprobe/campaigns/plans/sdc.toml").read_text())
     assert plan["cores"] is True
     assert "generators" not in plan
-    text = (ROOT / "validation" / "plans" / "sdc.toml").read_text()
+    text = (ROOT / "src/mmaprobe/campaigns/plans/sdc.toml").read_text()
     for whole, short in (
         ("50_000_000", "10_000"),
         ('"*"', f'"{MADE.id}"'),

@@ -6,32 +6,23 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from mmaprobe.campaigns.campaign import put_together
+from mmaprobe.campaigns.parts import Shard
+from mmaprobe.campaigns.plan import PLANS, plan_from_text, plan_names, read_plan, targets_of
+from mmaprobe.campaigns.shard import run_shard, work_of
+from mmaprobe.catalog.toml import shipped
 from mmaprobe.devices.base import open_device
+from mmaprobe.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 X86 = "model:x86-64+intel"
 SELF = ("--device", X86, "--ref", X86)
 PLAN = 'vectors = 500\ninstructions = ["x86.pmadd*"]\nleast_instructions = 2\n'
 EMPTY = "print('mmaprobe 1 empty x86-64+intel text', flush=True); input()"
-
-
-def suite() -> Any:
-    """The conftest of ``validation``."""
-    spec = spec_from_file_location("validation_suite", ROOT / "validation" / "conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    found = sys.modules["validation_suite"] = module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-SUITE = suite()
 
 
 def pytest_says(*words: str) -> tuple[int, str]:
@@ -90,6 +81,8 @@ def test_a_model_without_a_reference_is_red() -> None:
 
 BAD = [
     (("x86.pmadd*", "x86.pmad"), "has no instruction 'x86.pmad'; did you mean x86.pmaddwd"),
+    (("500", "500\nleast_vectors = 501"), "least_vectors is 501, more than its vectors"),
+    (("500\n", "500\nminutes = 0\n"), "minutes is 0; it must be minutes, of more than 0"),
     (("500\n", '500\ngenerators = ["unifrom"]\n'), "no generator 'unifrom'; did you mean uniform"),
     (
         ("500\n", '500\ngenerators = ["tie", "ulp"]\n'),
@@ -106,8 +99,8 @@ BAD = [
 @pytest.mark.parametrize(("change", "said"), BAD, ids=[said[:30] for _, said in BAD])
 def test_a_plan_that_names_what_is_not_there_is_refused(plan: Path, change: tuple[str, str], said: str) -> None:
     plan.write_text(PLAN.replace(*change))
-    with pytest.raises(pytest.UsageError) as refused:
-        SUITE.targets(open_device(X86), SUITE.read_plan(str(plan)))
+    with pytest.raises(UsageError) as refused:
+        targets_of(read_plan(str(plan)), open_device(X86))
     assert said in str(refused.value)
 
 
@@ -128,7 +121,7 @@ def test_a_plan_says_what_must_be_compared_at_least(plan: Path, workers: tuple[s
 
 
 def test_fewer_vectors_than_the_plan_demands_are_red(plan: Path) -> None:
-    plan.write_text(PLAN + "least_vectors = 501\n")
+    plan.write_text(PLAN + "minutes = 1e-9\n")
     code, told = pytest_says("validation", *SELF, "--plan", str(plan))
     assert (code, "fewer vectors were compared than the plan demands" in told) == (1, True)
 
@@ -157,13 +150,15 @@ def test_a_plan_whose_generators_all_fit_says_nothing_of_them(plan: Path) -> Non
     assert (code, "fit none" in told) == (0, False), told
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in SUITE.PLANS.glob("*.toml")))
-def test_every_plan_of_ours_is_green_on_an_integers_device(plan: Path, name: str) -> None:
-    text = (SUITE.PLANS / f"{name}.toml").read_text()
-    few = re.sub(r"(?m)^vectors = .*$", "vectors = 500", text).replace('"*"', '"x86.pmadd*", "x86.vpdpb*"')
-    plan.write_text(few)
-    code, told = pytest_says("validation", *SELF, "--plan", str(plan))
-    assert (code, "8 instructions had 500 vectors compared" in told) == (0, True), told
+@pytest.mark.parametrize("name", sorted(plan_names()))
+def test_every_plan_of_ours_is_green_on_an_integers_device(name: str) -> None:
+    few = re.sub(r"(?m)^(vectors|least_vectors) = .*$", r"\1 = 500", shipped(*PLANS)[f"{name}.toml"])
+    few = few.replace('"*"', '"x86.pmadd*", "x86.vpdpb*"')
+    device = open_device(X86)
+    work = work_of(plan_from_text(few, name, name), device, device, 1)
+    campaign = put_together([("here", run_shard(work, Shard()))])
+    assert (campaign.exit_code, campaign.compared, campaign.left) == (0, 8, 0)
+    assert campaign.vectors >= (500 * 8 if "vectors = " in few else 8)
 
 
 def test_a_selection_of_nothing_is_red() -> None:

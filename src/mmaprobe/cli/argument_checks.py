@@ -120,12 +120,15 @@ def probe(
 
 
 def validate(
-    dut: str, ref: str, instruction: str, vectors: int, generator: list[str] | None, nan: str, **_: Any
+    dut: str, ref: str, instruction: str, vectors: int, generator: list[str] | None, nan: str, plan: str, **_: Any
 ) -> None:
+    from mmaprobe.campaigns.plan import read_plan
     from mmaprobe.validation.stream import check_generators, check_options
 
     check_options(vectors, nan=nan)
-    for device in (dut, ref):
+    if plan:
+        read_plan(plan)
+    for device in filter(None, (dut, ref)):
         found = instruction_of(device, instruction or "*")
         if found is not None and instruction:
             check_generators(found, generator or ())

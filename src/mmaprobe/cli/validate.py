@@ -1,15 +1,38 @@
-"""The command that compares two devices bit for bit."""
+"""The commands that compare two devices bit for bit: one instruction, a plan, a shard of one, and shards merged."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import mmaprobe
 from mmaprobe.cli import argument_checks
-from mmaprobe.cli.terminal import DrawnSeedOption, JsonOption, VectorsOption, app, drawn, emit, out, refuse
+from mmaprobe.cli.terminal import DrawnSeedOption, JsonOption, VectorsOption, app, drawn, emit, out, path, refuse, show
 from mmaprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from mmaprobe.campaigns.campaign import Campaign
+    from mmaprobe.campaigns.plan import ValidationPlan
+    from mmaprobe.campaigns.shard import ShardResult
+    from mmaprobe.campaigns.verbs import CampaignOptions
+
+OF_A_PLAN = (
+    "shard",
+    "out_folder",
+    "resume",
+    "budget",
+    "engine",
+    "workers",
+    "shards",
+    "scheduler",
+    "partition",
+    "junit",
+)
+"""Options that go with ``--plan`` alone."""
+JunitOption = Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")]
 
 
 @app.command()
@@ -17,13 +40,25 @@ from mmaprobe.errors import UsageError
 def validate(
     context: typer.Context,
     dut: Annotated[str, typer.Argument(help="Device under test.")],
-    ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64.")],
-    instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob, all without one.")] = "",
+    ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64; a plan may name one.")] = "",
+    instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob in place of the plan's.")] = "",
     vectors: VectorsOption = 1_000_000,
     seed: DrawnSeedOption = None,
     generator: Annotated[list[str] | None, typer.Option("--generator", "-g", help="Only this family.")] = None,
     nan: Annotated[str, typer.Option(help="bits, or any: two NaNs are equal.")] = "bits",
-    plan: Annotated[str, typer.Option(help="witnesses: the few vectors that tell near datapaths apart.")] = "",
+    plan: Annotated[
+        str, typer.Option(help="Many instructions: a plan's name (see: mmaprobe plans), or FILE.toml.")
+    ] = "",
+    out_folder: Annotated[Path | None, typer.Option("--out", "-o", parser=path, help="Evidence of a plan.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
+    budget: Annotated[float | None, typer.Option(help="Minutes, in place of the plan's.")] = None,
+    shard: Annotated[str, typer.Option(help="NUMBER/OF: this shard alone, one file into --out.")] = "",
+    shards: Annotated[int, typer.Option(help="Shards in all; without it as fits the workers.", min=0)] = 0,
+    engine: Annotated[str, typer.Option(help="local (processes), dask or slurm.")] = "local",
+    workers: Annotated[int, typer.Option(help="Shards at a time.", min=1)] = 1,
+    scheduler: Annotated[str, typer.Option(help="Address of a dask scheduler.")] = "",
+    partition: Annotated[str, typer.Option(help="Partition of Slurm.")] = "",
+    junit: JunitOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Compare two devices bit for bit."""
@@ -31,10 +66,19 @@ def validate(
     from mmaprobe.report.tables import findings
 
     if plan:
-        refuse(context, ("vectors", "seed", "generator", "nan"), "goes without --plan, whose vectors are fixed")
-        return _validate_plan(dut, ref, instruction or "*", plan, as_json)
-    if not instruction:
-        raise UsageError("name an instruction, or compare all on their witnesses: --plan witnesses")
+        from mmaprobe.campaigns.engines import EngineOptions
+        from mmaprobe.campaigns.verbs import CampaignOptions
+
+        refuse(context, ("vectors", "generator", "nan"), "goes without --plan, which says it")
+        chosen = _plan(plan, instruction)
+        options = CampaignOptions(
+            None if seed is None and resume else drawn(seed), out_folder, budget, shards, resume,
+            EngineOptions(engine, workers, scheduler, partition),
+        )  # fmt: skip
+        return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, junit, as_json)
+    refuse(context, OF_A_PLAN, "goes with --plan")
+    if not (ref and instruction):
+        raise UsageError("name a reference and an instruction; or compare many by a plan: --plan quick")
     seed = drawn(seed)
     with progress.CountProgress(vectors) as bar:
         summary = mmaprobe.validate(dut, ref, instruction, vectors, seed, generator or None, nan=nan, progress=bar)
@@ -45,15 +89,80 @@ def validate(
     return summary.exit_code
 
 
-def _validate_plan(dut: str, ref: str, instruction: str, plan: str, as_json: bool) -> int:
-    from mmaprobe.exit_codes import worst
-    from mmaprobe.report.tables import findings
+def _plan(name: str, instruction: str) -> ValidationPlan:
+    """The plan, of other instructions where some are named."""
+    from mmaprobe.campaigns.plan import read_plan
 
-    if plan != "witnesses":
-        raise UsageError(f"no plan {plan!r}; it must be witnesses")
-    summaries = mmaprobe.validate_witnesses(dut, ref, instruction)
+    chosen = read_plan(name)
+    return replace(chosen, instructions=(instruction,), least_instructions=1) if instruction else chosen
+
+
+def _validate_plan(
+    dut: str, ref: str, plan: ValidationPlan, shard: str, options: CampaignOptions, junit: Path | None, as_json: bool
+) -> int:
+    """Run a plan, or one shard of it, and say what was found."""
+    from mmaprobe.campaigns.parts import shard_named
+    from mmaprobe.campaigns.verbs import validate_plan, validate_shard
+    from mmaprobe.report import progress
+
+    if not ref:
+        raise UsageError(
+            f"plan {plan.name} names no reference; name one: mmaprobe validate {dut} REF --plan {plan.name}"
+        )
+    with progress.CountProgress(0) as bar:
+        options = replace(options, progress=bar, planned=bar.of)
+        if shard:
+            return _say_shard(validate_shard(dut, ref, plan, shard_named(shard), options), options.out, as_json)
+        campaign = validate_plan(dut, ref, plan, options)
+    return _say(campaign, str(options.out or ""), junit, as_json)
+
+
+@app.command()
+def merge(
+    shards: Annotated[list[Path], typer.Argument(parser=path, help="Files of shards, or folders of them.")],
+    out_folder: Annotated[Path, typer.Option("--out", "-o", parser=path, help="New evidence folder.")],
+    junit: JunitOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Put the shards of a plan together into one evidence."""
+    from mmaprobe.campaigns.verbs import merge as merge_shards
+
+    return _say(merge_shards(shards, out_folder), str(out_folder), junit, as_json)
+
+
+@app.command()
+def plans(as_json: JsonOption = False) -> int:
+    """List the plans of validate --plan."""
+    from mmaprobe.campaigns.plan import plan_names
+
+    return show([{"plan": name, "about": about} for name, about in plan_names().items()], as_json, ("plan", "about"))
+
+
+def _say(campaign: Campaign, evidence: str, junit: Path | None, as_json: bool) -> int:
+    from mmaprobe.campaigns.summary_rows import campaign_json, campaign_lines, summary_of_campaign
+    from mmaprobe.report import junit as report_junit
+    from mmaprobe.report.tables.campaign import print_campaign
+
+    summary = summary_of_campaign(campaign, evidence)
+    if junit is not None:
+        report_junit.write(summary, junit)
     if as_json:
-        emit([findings.summary_json(summary) for summary in summaries])
+        emit(campaign_json(campaign, evidence))
     else:
-        findings.print_witnesses(out(), summaries)
-    return worst([summary.exit_code for summary in summaries])
+        print_campaign(out(), summary, campaign_lines(campaign))
+    return campaign.exit_code
+
+
+def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
+    from mmaprobe.campaigns.shard_file import shard_name, shard_to_json
+
+    if as_json:
+        emit(shard_to_json(result))
+        return result.exit_code
+    where = f"; {folder / shard_name(result.shard)}" if folder else "; kept nowhere, without --out"
+    left = f", {len(result.left)} left by the budget" if result.left else ""
+    out().print(
+        f"shard {result.shard} of plan {result.plan['name']}: {result.vectors:,} vectors, {result.mismatches:,} "
+        f"mismatches, {len(result.done)} parts{left}, {result.seconds:.1f} s{where}", markup=False, soft_wrap=True,
+    )  # fmt: skip
+    return result.exit_code

@@ -42,6 +42,18 @@ def write_bytes(
         raise CannotWriteError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
 
 
+def write_new(path: Path, content: bytes, advice: str) -> None:
+    """``write_bytes`` of a file that never changes: UsageError where there is one of the name, whoever was first."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _folder(path.parent, ()) as folder:
+            _put(folder, path.name, content, new=True)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already, and such a file never changes; choose another --out") from None
+    except OSError as error:
+        raise CannotWriteError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
+
+
 @contextmanager
 def _folder(root: Path, below: Iterable[str]) -> Iterator[int]:
     """A descriptor of a folder below ``root``, made where it is missing; OSError where a link is on the way."""
@@ -61,7 +73,7 @@ def _folder(root: Path, below: Iterable[str]) -> Iterator[int]:
         os.close(folder)
 
 
-def _put(folder: int, name: str, content: bytes) -> None:
+def _put(folder: int, name: str, content: bytes, new: bool = False) -> None:
     temporary = f".{secrets.token_hex(16)}{TEMPORARY}"
     try:
         _write_through(folder, temporary, content)
@@ -69,7 +81,10 @@ def _put(folder: int, name: str, content: bytes) -> None:
             mode = os.lstat(name, dir_fd=folder).st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
                 raise OSError(errno.EINVAL, "there is something that is no file")
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        if new:
+            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        else:
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
     finally:
         with suppress(OSError):  # renamed already, or the folder is unreachable, which the caller is told

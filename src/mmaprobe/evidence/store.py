@@ -12,6 +12,7 @@ them anew.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,14 @@ PartStatus = Literal["finished", "partial"]
 
 def execution() -> dict[str, str]:
     """What tells this execution from every other one of the same settings: when it began, and a random number."""
-    return {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "nonce": secrets.token_hex(8)}
+    return {"begun": now(), "nonce": secrets.token_hex(8)}
+
+
+def now() -> str:
+    """The time in UTC, to seconds; that of ``SOURCE_DATE_EPOCH`` where it is set, so that results can be made again."""
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(stated), UTC) if stated.isdigit() else datetime.now(UTC)
+    return moment.isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)

@@ -160,18 +160,26 @@ def reference_batch(
     )
 
 
-def plan(instruction: Instruction, vectors: int, mix: dict[str, int] | None = None) -> list[tuple[str, int, int]]:
+def plan(
+    instruction: Instruction, vectors: int, mix: dict[str, int] | None = None, first: int = 0
+) -> list[tuple[str, int, int]]:
     """(family, start, count) dividing ``vectors`` among the instruction's families by weight, at least one each.
 
-    Every start is 0: each family numbers its own vectors.  The counts add up
-    to ``vectors`` (or to one each, where fewer than the families are asked for).
+    Each family numbers its own vectors, from 0 on.  The counts add up to ``vectors`` (or to one each, where fewer than
+    the families are asked for).  ``first``: those that follow so many vectors of the mix.
     """
     weights = mix or MIX
     for name in mix or ():
         check_family(instruction, name)
     names = [name for name in families_for(instruction) if weights.get(name)]
     total = sum(weights[name] for name in names)
-    counts = {name: max(1, vectors * weights[name] // total) for name in names}
     heaviest = max(names, key=lambda name: weights[name])
-    counts[heaviest] = max(1, counts[heaviest] + vectors - sum(counts.values()))
-    return [(name, 0, count) for name, count in counts.items()]
+
+    def counts(of: int) -> dict[str, int]:
+        found = {name: max(1, of * weights[name] // total) for name in names}
+        found[heaviest] = max(1, found[heaviest] + of - sum(found.values()))
+        return found
+
+    before = counts(first) if first else dict.fromkeys(names, 0)
+    shares = [(name, before[name], count - before[name]) for name, count in counts(first + vectors).items()]
+    return [share for share in shares if share[2] > 0]

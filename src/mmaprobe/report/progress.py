@@ -66,6 +66,11 @@ class CountProgress(_Bars):
         super().__enter__()
         return self
 
+    def of(self, total: int) -> None:
+        """There are so many vectors to come."""
+        self.total = total
+        self.bars.update(self.task, total=total)
+
     def __call__(self, vectors: int) -> None:
         self.bars.advance(self.task, vectors)
         done = int(self.bars.tasks[self.task].completed)

@@ -108,7 +108,7 @@ def _detail(result: Result) -> str:
     if result.resumed is not None:
         return _kept_detail(result.resumed, where)
     if result.summary is not None and result.summary.examples:
-        return where + _mismatch(result.summary.examples[0])
+        return where + mismatch_line(result.summary.examples[0])
     if result.summary is not None and not result.summary.vectors:
         return where + (SPENT if result.summary.stopped else NOTHING)
     if result.derivation is not None and result.derivation.datapath is None:
@@ -125,7 +125,7 @@ def _kept_detail(part: Part, where: str) -> str:
     if part.validation.get("error"):
         return f"{part.instruction}: {part.validation['error']}" if where else str(part.validation["error"])
     if part.mismatches:
-        return where + _mismatch(part.mismatches[0]) + _places(part)
+        return where + mismatch_line(part.mismatches[0]) + _places(part)
     if part.datapath and not part.datapath.get("datapath"):
         return f"{where}{part.datapath.get('reason') or 'no datapath was derived'}"
     return "" if part.vectors else where + (SPENT if part.validation.get("interrupted") else NOTHING)
@@ -143,7 +143,8 @@ def _places(part: Part) -> str:
     return "".join(f"; {count:,} wrong on {called} {number}" for number, count in sorted(wrong.items()))
 
 
-def _mismatch(example: Mismatch) -> str:
+def mismatch_line(example: Mismatch) -> str:
+    """A mismatch in a line: the smallest vector that shows it, both answers, its recipe."""
     vector, expected = example.vector, example.expected
     if example.shrunk is not None and example.shrunk_expected is not None:
         vector, expected = example.shrunk, example.shrunk_expected

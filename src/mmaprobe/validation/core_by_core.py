@@ -11,9 +11,9 @@ from dataclasses import replace
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import NotHereError
-from mmaprobe.validation.fused import KEPT, runs_campaigns
-from mmaprobe.validation.stream import EXAMPLES, validate
-from mmaprobe.validation.summary import Batches, FamilyCount, Screening, Summary
+from mmaprobe.validation.fused import runs_campaigns
+from mmaprobe.validation.stream import EXAMPLES, Stop, validate
+from mmaprobe.validation.summary import MOST_PLACES, Screening, Summary, joined
 
 EACH = 1_000_000
 """Vectors of a core at least, where so many are asked for."""
@@ -28,6 +28,8 @@ def validate_cores(
     generators: Sequence[str] | None = None,
     *,
     nan: str = "bits",
+    first: int = 0,
+    stop: Stop | None = None,
 ) -> Summary:
     """``validate`` on every core that this thread may run on, one after another: ``Summary.screening`` names the wrong.
 
@@ -38,13 +40,15 @@ def validate_cores(
     Raises NotHereError where threads cannot be pinned, and what ``validate`` raises.
     """
     if runs_campaigns(dut):
-        return validate(dut, ref, instruction, vectors, seed, generators, nan=nan)
+        return validate(dut, ref, instruction, vectors, seed, generators, nan=nan, first=first, stop=stop)
     cores = allowed_cores()
     begin, share = time.monotonic(), max(vectors // len(cores), min(vectors, EACH))
     found: dict[int, Summary] = {}
     for core in cores:
         with pinned(core):
-            found[core] = validate(dut, ref, instruction, share, seed, generators, nan=nan, threads=1)
+            found[core] = validate(
+                dut, ref, instruction, share, seed, generators, nan=nan, threads=1, first=first, stop=stop
+            )
         if found[core].interrupted:
             break
     return replace(_joined(found, len(cores)), seconds=time.monotonic() - begin)
@@ -74,9 +78,6 @@ def pinned(core: int) -> Iterator[None]:
 def _joined(found: dict[int, Summary], present: int) -> Summary:
     """The summaries of the cores as one."""
     every = list(found.values())
-    families: dict[str, FamilyCount] = {}
-    for name, count in (each for summary in every for each in summary.families):
-        families[name] = families.get(name, FamilyCount()) + count
     first = tuple(
         (example.recipe, core, example.vector.d, example.expected)
         for core, summary in found.items()
@@ -84,12 +85,7 @@ def _joined(found: dict[int, Summary], present: int) -> Summary:
     )
     wrong = {str(core): summary.mismatches for core, summary in found.items() if summary.mismatches}
     return replace(
-        every[-1],
+        joined(every, EXAMPLES),
         planned=every[0].planned * present,
-        vectors=sum(summary.vectors for summary in every),
-        mismatches=sum(summary.mismatches for summary in every),
-        families=tuple(sorted(families.items())),
-        examples=tuple(example for summary in every for example in summary.examples)[:EXAMPLES],
-        screening=Screening(present, sum(map(bool, (s.vectors for s in every))), wrong, first[:KEPT], "core"),
-        batches=sum((summary.batches for summary in every), Batches()),
+        screening=Screening(present, sum(map(bool, (s.vectors for s in every))), wrong, first[:MOST_PLACES], "core"),
     )

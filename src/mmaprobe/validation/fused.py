@@ -34,7 +34,7 @@ from mmaprobe.toolchain.campaign import campaign_source, takes
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
 from mmaprobe.validation.native import datapath_of
-from mmaprobe.validation.summary import Screening
+from mmaprobe.validation.summary import MOST_PLACES, Screening
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -58,8 +58,6 @@ MOST = 1 << 37
 PRIME = 0x9E3779B1
 """Makes odd numbers of places for the checksum: a prime near 2**32 by the golden ratio (Knuth), as in
 ``csrc/gpu/campaign.hpp``."""
-KEPT = 64
-"""Mismatches whose place is kept."""
 
 
 class UnsteadyLaunchError(DeviceError):
@@ -191,7 +189,9 @@ class FusedComparison:
             self.rate = tiles * self.outputs / max(time.monotonic() - begin, 1e-6)
             self.vectors += found.vectors
             self.wrong += found.wrong
-            self.first += [self._named(family, seed, start, place) for place in found.places][: KEPT - len(self.first)]
+            self.first += [self._named(family, seed, start, place) for place in found.places][
+                : MOST_PLACES - len(self.first)
+            ]
         n = self.instruction.n
         return found.mismatches, np.array(
             sorted(place.tile * self.outputs + place.row * n + place.column for place in found.places), np.int64

@@ -44,7 +44,7 @@ MOST_THREADS = 1024
 """Threads that may be asked for."""
 OPTIONS: dict[str, Rule] = {
     "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
-    "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG,
+    "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG, "first": whole(0, MOST),
 }  # fmt: skip
 """Options of ``validate`` that go by name alone."""
 
@@ -135,27 +135,31 @@ def validate(
     stop: Stop | None = None,
     said: Callable[[str], None] | None = None,
     campaign: bool = True,
+    first: int = 0,
 ) -> Summary:
     """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
 
     Families default to all that fit the instruction, in the default mix.  A
     mismatch is retested, shrunk and kept as an example.  ``nan="any"`` lets two
     NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
-    the run with what was compared so far (``Summary.interrupted``).
+    the run with what was compared so far (``Summary.interrupted``).  ``first``:
+    the vectors that follow so many of the same mix.
 
     A fused ``campaign`` that fails is no failure of the instruction's: what it has not compared is compared the
     ordinary way, ``said`` is told why at once, and ``Summary.notes`` keep it.
 
     Raises UsageError for an unknown family or option, DeviceError when a device fails.
     """
-    check_options(vectors, nan=nan, threads=threads, progress=progress, stop=stop, said=said, campaign=campaign)
+    check_options(
+        vectors, nan=nan, threads=threads, progress=progress, stop=stop, said=said, campaign=campaign, first=first
+    )
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, said, recorded=_recording(dut, ref, instruction))
     if job.recorded is None:
         job.native = pipeline(dut, ref, instruction)
         if campaign and nan == "bits" and vectors >= LEAST:
             job.fused = fused(dut, ref, instruction, job.fall_back)
     begin = time.monotonic()
-    chunks = _chunks(job, vectors, generators)
+    chunks = _chunks(job, vectors, generators, first)
     ended = _drain(job, chunks, 1 if job.fused else threads, progress, stop)
     if job.undone and not ended:
         ended = _drain(job, _ordinary(job), threads, progress, stop)
@@ -193,16 +197,16 @@ def _recording(dut: Device, ref: Device, instruction: Instruction) -> Batch | No
     return next((each.recorded(instruction)[0] for each in (dut, ref) if type(each) is Replay), None)
 
 
-def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None) -> Iterator[Chunk]:
+def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None, first: int) -> Iterator[Chunk]:
     instruction = job.instruction
     if job.recorded is not None:
-        count = min(vectors, job.recorded.size)
-        return alone(instruction, RECORDED, 0, count, small_batches(count, 1), job.seed)
+        count = min(vectors, max(job.recorded.size - first, 0))
+        return alone(instruction, RECORDED, first, count, small_batches(count, 1), job.seed)
     if vectors == 0:
         return iter(())
     check_generators(instruction, generators or ())
     mix = {name: MIX[name] for name in generators} if generators else None
-    shares = plan(instruction, vectors, mix)
+    shares = plan(instruction, vectors, mix, first)
     small = small_batches(vectors, len(shares))
     return chain.from_iterable(_family(job, *each, small) for each in shares)
 

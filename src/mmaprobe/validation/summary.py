@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators.families import VERSIONS
+
+MOST_PLACES = 64
+"""Mismatches whose multiprocessor is kept."""
 
 
 @dataclass(frozen=True)
@@ -139,3 +145,86 @@ def _family(name: str, count: FamilyCount) -> dict[str, int]:
     """Counts of a family, with the version of its rule: a recipe needs both.  Recorded vectors have none."""
     version = {"version": VERSIONS[name]} if name in VERSIONS else {}
     return {"vectors": count.vectors, "mismatches": count.mismatches, **version}
+
+
+def summary_from_json(
+    instruction: str, field: FileValue, examples: tuple[Mismatch, ...] = (), stopped: bool = False
+) -> Summary:
+    """The summary whose ``form`` a file holds, without its seconds; UsageError naming the key where it does not add
+    up."""
+    given = field.typed(dict)
+    families = tuple((name, _count(field["families"][name])) for name in field["families"].typed(dict))
+    found = Summary(
+        instruction=instruction,
+        dut=field["dut"].text,
+        ref=field["ref"].text,
+        seed=field["seed"].whole,
+        planned=field["planned"].whole,
+        vectors=field["vectors"].whole,
+        mismatches=field["mismatches"].whole,
+        families=tuple(sorted(families)),
+        examples=examples,
+        seconds=0.0,
+        nan=field["nan"].one_of("bits", "any"),
+        interrupted=field["interrupted"].typed(bool),
+        stopped=stopped,
+        screening=_screening(field["multiprocessors"]) if "multiprocessors" in given else None,
+        notes=tuple(each.text for each in field["notes"]) if "notes" in given else (),
+        batches=Batches(**{name: field["batches"][name].whole for name in ("asked", "again", "largest")}),
+    )
+    for name in ("vectors", "mismatches"):
+        summed = sum(getattr(count, name) for _, count in found.families)
+        if getattr(found, name) != summed:
+            raise field[name].wrong(f"is {getattr(found, name):,}, but its families of generators make {summed:,}")
+    if found.vectors > found.planned:
+        raise field["planned"].wrong("is less than was compared")
+    if len(examples) > found.mismatches:
+        raise field["mismatches"].wrong(f"is {found.mismatches:,}, but {len(examples)} are shown")
+    return found
+
+
+def _count(field: FileValue) -> FamilyCount:
+    count = FamilyCount(field["vectors"].whole, field["mismatches"].whole)
+    if not 0 <= count.mismatches <= count.vectors:
+        raise field.wrong("has more mismatches than vectors, or fewer than none")
+    return count
+
+
+def _screening(field: FileValue) -> Screening:
+    first = tuple(
+        (e["recipe"].text, e["multiprocessor"].whole, e["d"].bits, e["expected"].bits) for e in field["first"]
+    )
+    wrong = {name: field["wrong"][name].whole for name in field["wrong"].typed(dict)}
+    return Screening(field["present"].whole, field["covered"].whole, wrong, first, field["called"].text)
+
+
+def joined(summaries: Sequence[Summary], most: int) -> Summary:
+    """The summaries of one instruction, by the same devices, as one; of their examples the first ``most``."""
+    families: dict[str, FamilyCount] = {}
+    for name, count in (each for summary in summaries for each in summary.families):
+        families[name] = families.get(name, FamilyCount()) + count
+    return replace(
+        summaries[-1],
+        planned=sum(summary.planned for summary in summaries),
+        vectors=sum(summary.vectors for summary in summaries),
+        mismatches=sum(summary.mismatches for summary in summaries),
+        families=tuple(sorted(families.items())),
+        examples=tuple(example for summary in summaries for example in summary.examples)[:most],
+        seconds=sum(summary.seconds for summary in summaries),
+        interrupted=any(summary.interrupted for summary in summaries),
+        stopped=any(summary.stopped for summary in summaries),
+        screening=_screenings([summary.screening for summary in summaries if summary.screening]),
+        notes=tuple(dict.fromkeys(note for summary in summaries for note in summary.notes)),
+        batches=sum((summary.batches for summary in summaries), Batches()),
+    )
+
+
+def _screenings(found: Sequence[Screening]) -> Screening | None:
+    """Screenings of the same units as one."""
+    if not found:
+        return None
+    wrong: Counter[str] = Counter()
+    for each in found:
+        wrong.update(each.wrong)
+    first = tuple(place for each in found for place in each.first)[:MOST_PLACES]
+    return replace(found[0], covered=max(each.covered for each in found), wrong=dict(wrong), first=first)

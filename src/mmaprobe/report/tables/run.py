@@ -121,13 +121,13 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
         lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
-    lines += [Text(f"not here: {line}", style="dim") for line in _not_here(summary.not_here)]
+    lines += [Text(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
     if summary.evidence:
         lines.append(Text(f"evidence: {summary.evidence}"))
     return [*lines, Text(MEANING, style="dim")]
 
 
-def _not_here(missing: Iterable[tuple[str, str]]) -> list[str]:
+def not_here_lines(missing: Iterable[tuple[str, str]]) -> list[str]:
     """What does not run, a line for each of the first reasons."""
     groups: dict[str, list[str]] = {}
     for name, reason in missing:

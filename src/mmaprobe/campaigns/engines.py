@@ -1,0 +1,259 @@
+"""Where shards run: in this process, in processes of this machine, on a dask cluster, or as jobs of Slurm.
+
+Each engine is a thin adapter that turns an order (a picklable record: device names, plan, seed, shard) into a future.
+A worker that dies takes its shard with it and nothing else: the shard leaves no file, and is ordered again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from mmaprobe.campaigns.parts import Shard
+from mmaprobe.campaigns.plan import ValidationPlan
+from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
+from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
+from mmaprobe.devices.base import open_device
+from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
+from mmaprobe.vendors import vendor_called
+
+TRIES = 3
+"""How often a shard is run whose worker dies; then it is the shard that kills it."""
+POLL = 1.0
+"""Seconds between two looks of a worker at whether the process that it works for is there."""
+LEAST_MINUTES = 1e-3
+"""Minutes of a shard at least, where minutes are counted: none would be no limit."""
+DAY = 1440
+"""Minutes after which Slurm may end the job of a shard."""
+MOST_WORKERS = 4096
+"""Workers that may be asked for."""
+
+
+class WorkerDiedError(DeviceError):
+    """The process that ran a shard ended without a word."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One shard to be run somewhere: everything by name, the result into a folder."""
+
+    plan: ValidationPlan
+    dut: str
+    ref: str
+    seed: int
+    shard: Shard
+    folder: str
+    minutes: float = 0
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Which engine, with how many workers; ``scheduler`` is the address of dask's, ``partition`` one of Slurm's;
+    ``gpus``: those that the workers share out among them, one each (else each takes the device as it is named)."""
+
+    name: str = "local"
+    workers: int = 1
+    scheduler: str = ""
+    partition: str = ""
+    gpus: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise UsageError(f"no engine {self.name!r}{near(self.name, ENGINES)}")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise UsageError(f"{self.workers:,} workers; there must be 1 to {MOST_WORKERS:,}")
+        if self.scheduler and self.name != "dask":
+            raise UsageError("--scheduler is the address of a dask scheduler; it goes with --engine dask")
+        if self.partition and self.name != "slurm":
+            raise UsageError("--partition is one of Slurm's; it goes with --engine slurm")
+
+
+def run_order(order: Order) -> str:
+    """Run a shard and write its file, whose path this is; what is there already of the same shard is kept."""
+    path = Path(order.folder) / shard_name(order.shard)
+    if not path.exists():
+        result = run_shard(_work(order.plan, order.dut, order.ref, order.seed), order.shard, minutes=order.minutes)
+        return str(write_shard(result, path.parent))
+    read_shard(path)
+    return str(path)
+
+
+@lru_cache(maxsize=1)
+def _work(plan: ValidationPlan, dut: str, ref: str, seed: int) -> PlanWork:
+    """The devices of a worker are opened once."""
+    return work_of(plan, open_device(dut), open_device(ref), seed)
+
+
+Run = Callable[[Order], str]
+"""Runs a shard somewhere and waits for it; WorkerDiedError where its process ended without a word."""
+
+
+class _Clock:
+    """The minutes of a campaign, shared out among its shards as each begins: what is left, by what is left to do."""
+
+    def __init__(self, minutes: float, shards: int, at_a_time: int) -> None:
+        self.end = time.monotonic() + 60 * minutes if minutes else None
+        self.left, self.at_a_time = shards, at_a_time
+        self.lock = threading.Lock()
+
+    def begins(self, order: Order) -> Order:
+        """The order with its minutes."""
+        with self.lock:
+            share = min(self.at_a_time / self.left, 1) if self.left > 0 else 1
+            self.left -= 1
+        if self.end is None:
+            return order
+        return replace(order, minutes=max(share * (self.end - time.monotonic()) / 60, LEAST_MINUTES))
+
+
+def run_orders(
+    orders: Sequence[Order], options: EngineOptions, done: Callable[[str], None], minutes: float = 0
+) -> None:
+    """Run all orders, in so many ``minutes`` together (0: in any time); ``done`` is told each file as it appears.
+
+    The first error of a shard ends all; so does one whose worker dies ``TRIES`` times (DeviceError).  NotHereError
+    where the engine is not installed, or its scheduler does not answer.
+    """
+    if options.name == "local" and options.workers == 1 and not options.gpus:
+        clock = _Clock(minutes, len(orders), 1)
+        for order in orders:
+            done(run_order(clock.begins(order)))
+        return
+    tries = dict.fromkeys(orders, 0)
+    with ENGINES[options.name](options) as (run, threads), ThreadPoolExecutor(threads) as pool:
+        clock = _Clock(minutes, len(orders), threads)
+        futures = {pool.submit(lambda each: run(clock.begins(each)), order): order for order in orders}
+        try:
+            while futures:
+                ready, _ = wait(futures, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    order = futures.pop(future)
+                    try:
+                        done(future.result())
+                    except WorkerDiedError as error:
+                        tries[order] += 1
+                        if tries[order] == TRIES:
+                            raise DeviceError(
+                                f"shard {order.shard}: {error}, {TRIES} times; alone: --shard {order.shard}"
+                            ) from None
+                        futures[pool.submit(run, clock.begins(order))] = order
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
+
+
+@contextmanager
+def _local(options: EngineOptions) -> Iterator[tuple[Run, int]]:
+    """Processes of this machine, one a worker: where one dies, it is known whose shard it had."""
+    gpus: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for gpu in options.gpus:
+        gpus.put(gpu)
+    mine = threading.local()
+    pools: list[ProcessPoolExecutor] = []
+
+    def run(order: Order) -> str:
+        if not hasattr(mine, "gpu"):
+            mine.gpu = gpus.get() if options.gpus else ""
+        if getattr(mine, "pool", None) is None:
+            context = multiprocessing.get_context("spawn")
+            mine.pool = ProcessPoolExecutor(1, context, _end_with, (os.getpid(),))
+            pools.append(mine.pool)
+        try:
+            return str(mine.pool.submit(run_order, replace(order, dut=mine.gpu or order.dut)).result())
+        except BrokenProcessPool:
+            mine.pool = None
+            raise WorkerDiedError("its process died") from None
+
+    try:
+        yield run, len(options.gpus) or options.workers
+    finally:
+        for pool in pools:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with(parent: int) -> None:
+    """Begin a worker: it ends with the process that it works for, however that ends."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(POLL)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _dask(options: EngineOptions) -> Iterator[tuple[Run, int]]:
+    """A dask cluster at an address, else one of processes that is begun here; a worker that names the resource GPU
+    has one shard at a time for each."""
+    distributed = _needed("distributed", "dask")
+    try:
+        client = distributed.Client(options.scheduler or None, **_begun(options))
+    except OSError as error:
+        raise NotHereError(f"no dask scheduler answers at {options.scheduler}: {error}") from None
+    with client:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        gpus = [each for each in workers if each.get("resources", {}).get("GPU")]
+        wants = {"resources": {"GPU": 1}} if gpus else {}
+
+        def run(order: Order) -> str:
+            try:
+                return str(client.submit(run_order, order, pure=False, **wants).result())
+            except distributed.scheduler.KilledWorker:
+                raise WorkerDiedError("its dask worker died") from None
+
+        yield run, max(len(gpus or workers), 1) + 1  # one waits, so that none is idle
+
+
+def _begun(options: EngineOptions) -> Mapping[str, object]:
+    """Of a cluster that is begun here: processes of one thread each, and no page on the network."""
+    local = {"n_workers": options.workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    return {} if options.scheduler else local
+
+
+@contextmanager
+def _slurm(options: EngineOptions) -> Iterator[tuple[Run, int]]:
+    """Jobs of Slurm, as many at a time as there are workers; their logs lie beside the shards."""
+    submitit = _needed("submitit", "slurm")
+
+    def run(order: Order) -> str:
+        folder = str(Path(order.folder) / "slurm")
+        executor = submitit.AutoExecutor(folder=folder, cluster="slurm")
+        partition = {"slurm_partition": options.partition} if options.partition else {}
+        gpu = {"gpus_per_node": 1} if vendor_called(order.dut.partition(":")[0]) else {}
+        executor.update_parameters(name="mmaprobe", timeout_min=DAY, cpus_per_task=1, **partition, **gpu)
+        job = executor.submit(run_order, order)
+        try:
+            return str(job.result())
+        except submitit.core.utils.UncompletedJobError:
+            raise WorkerDiedError(f"job {job.job_id} of Slurm ended without a result") from None
+
+    yield run, options.workers
+
+
+def _needed(module: str, engine: str) -> ModuleType:
+    """A module of the extra ``cluster``; NotHereError with the command that gets it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise NotHereError(f"--engine {engine} needs {module}: pip install 'mmaprobe[cluster]'") from None
+
+
+ENGINES: Mapping[str, Callable[[EngineOptions], AbstractContextManager[tuple[Run, int]]]] = {
+    "local": _local, "dask": _dask, "slurm": _slurm,
+}  # fmt: skip
+"""Each engine: how a shard is run there, and how many at a time."""

@@ -1,0 +1,96 @@
+"""A campaign as the summary that tables, JSON and JUnit are made from, and as lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mmaprobe.campaigns.campaign import Campaign, CampaignRow
+from mmaprobe.derivation.certificate import one_in
+from mmaprobe.report.json import to_json
+from mmaprobe.report.run_summary import InstructionRow, RunSummary
+from mmaprobe.runs.report_summary import OUTCOMES, mismatch_line
+from mmaprobe.survey.smoke import FAMILY
+
+NAMED = 6
+"""Instructions that a line names."""
+
+
+def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
+    """One row an instruction and control state."""
+    return RunSummary(
+        device=campaign.device.name,
+        identity=campaign.device.identity,
+        run=campaign.parts[:12],
+        version=campaign.version,
+        seed=campaign.seed,
+        rows=tuple(map(_row, campaign.rows)),
+        not_here=campaign.absent,
+        evidence=evidence,
+        seconds=campaign.seconds,
+        ended=campaign.ended,
+        least=int(campaign.plan["least_instructions"]),
+        unreached=len(campaign.below),
+    )
+
+
+def _row(row: CampaignRow) -> InstructionRow:
+    examples = row.summary.examples if row.summary is not None else ()
+    return InstructionRow(
+        instruction=row.instruction,
+        outcome=OUTCOMES.get(row.exit_code, "inconclusive"),
+        vectors=row.vectors,
+        mismatches=row.mismatches,
+        seconds=row.summary.seconds if row.summary is not None else 0.0,
+        detail=row.error or (mismatch_line(examples[0]) if examples else ""),
+    )
+
+
+def campaign_json(campaign: Campaign, evidence: str = "") -> dict[str, Any]:
+    """The summary, what the plan was, and what a fault rate is excluded by it."""
+    return to_json(summary_of_campaign(campaign, evidence)) | {
+        "plan": dict(campaign.plan), "reference": campaign.reference.name, "parts": campaign.count,
+        "parts_left": campaign.left, "canaries": campaign.canaries, "excluded_one_in": excluded(campaign),
+        "lines": list(campaign_lines(campaign)), "exit_code": campaign.exit_code,
+    }  # fmt: skip
+
+
+def excluded(campaign: Campaign) -> int:
+    """A fault on 1 in so many generated vectors, or more, is excluded at 95 % of every instruction without a mismatch;
+    0 where some had none."""
+    return one_in(min((_generated(row) for row in campaign.rows if row.vectors and not row.mismatches), default=0))
+
+
+def _generated(row: CampaignRow) -> int:
+    """Vectors of generators: witnesses are chosen, and say nothing of a rate."""
+    families = row.summary.families if row.summary is not None else ()
+    return sum(count.vectors for name, count in families if name != FAMILY)
+
+
+def campaign_lines(campaign: Campaign) -> Iterator[str]:
+    """What the counts say and do not say, and why it ended as it did."""
+    plan = campaign.plan
+    yield (
+        f"plan {plan['name']}: {campaign.device.name} against {campaign.reference.name}, seed {campaign.seed}: "
+        f"{campaign.vectors:,} vectors of {len(campaign.rows)} instructions and control states, "
+        f"{campaign.mismatches:,} mismatches"
+    )
+    generated = sum(map(_generated, campaign.rows))
+    if campaign.mismatches == 0 and generated:
+        yield f"0 of {generated:,}: a fault rate above 3/{generated:,} of such vectors is excluded at 95 %" + (
+            f"; for each instruction alone, above 1 in {excluded(campaign):,}" if excluded(campaign) else ""
+        )
+    if campaign.canaries:
+        yield f"a difference was planted in {campaign.canaries} comparisons and reported in each"
+    if campaign.ended:
+        yield f"the budget was spent: {campaign.count - campaign.left} of {campaign.count} parts were compared"
+    if campaign.below:
+        yield f"fewer vectors than the plan's least of {plan['least_vectors']:,}: {_some(campaign.below)}"
+    if campaign.compared < plan["least_instructions"]:
+        least = plan["least_instructions"]
+        yield f"{campaign.compared} instructions were compared as the plan wants; at least {least} must be"
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED} more" if len(every) > NAMED else "")

@@ -1,0 +1,150 @@
+"""``validate_plan``: a plan's shards run here or by an engine, put together; ``merge``: those that others have run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import mmaprobe
+from mmaprobe.campaigns.campaign import Campaign, put_together, read_shards, write_campaign
+from mmaprobe.campaigns.engines import EngineOptions, Order, run_orders
+from mmaprobe.campaigns.parts import MOST_SHARDS, Shard, digest_of_parts
+from mmaprobe.campaigns.plan import MOST_MINUTES, ValidationPlan, read_plan
+from mmaprobe.campaigns.shard import PlanWork, ShardResult, run_shard, work_of
+from mmaprobe.campaigns.shard_file import SUFFIX, read_shard, write_shard
+from mmaprobe.devices.base import open_device
+from mmaprobe.errors import UsageError
+from mmaprobe.evidence.files import Lock, sweep
+from mmaprobe.evidence.store import MANIFEST
+from mmaprobe.generators.seeds import fixed, seed_of
+
+SHARDS = "shards"
+"""The folder of a campaign's shards inside its evidence."""
+EACH_WORKER = 8
+"""Shards a worker, where nobody says how many: little is lost with one that dies, and the last ones wait little."""
+
+
+@dataclass(frozen=True)
+class CampaignOptions:
+    """How a plan is run: ``budget`` in minutes in place of the plan's; ``shards``: how many, 0: as fits the engine;
+    ``resume``: go on in ``out``."""
+
+    seed: int | None = None
+    out: Path | None = None
+    budget: float | None = None
+    shards: int = 0
+    resume: bool = False
+    engine: EngineOptions = field(default_factory=EngineOptions)
+    progress: Callable[[int], None] | None = None
+    planned: Callable[[int], None] | None = None
+
+    def __post_init__(self) -> None:
+        fixed(self.seed)
+        if self.budget is not None and not 0 < self.budget <= MOST_MINUTES:  # nor nan
+            raise UsageError(f"--budget is {self.budget:g}; it must be more than 0, to {MOST_MINUTES:,} minutes")
+        if not 0 <= self.shards <= MOST_SHARDS:
+            raise UsageError(f"--shards is {self.shards:,}; it must be 1 to {MOST_SHARDS:,}")
+        if self.resume and self.out is None:
+            raise UsageError("--resume needs the folder to go on in: --out FOLDER")
+
+
+def validate_plan(dut: str, ref: str, plan: str | ValidationPlan, options: CampaignOptions) -> Campaign:
+    """Compare a device with a reference as a plan says: in this process, or with shards by an engine.
+
+    With ``out`` the shards and the evidence made of them are kept there.  UsageError, NotHereError, CannotWriteError,
+    DeviceError; what an instruction does wrong is in the campaign.
+    """
+    chosen = read_plan(plan) if isinstance(plan, str) else plan
+    seed = seed_of(options.seed)
+    minutes = chosen.minutes if options.budget is None else options.budget
+    if options.out is None:
+        work = _work(chosen, dut, ref, seed)
+        _tell(work, options)
+        return put_together([("the plan", run_shard(work, Shard(), minutes=minutes, progress=options.progress))])
+    return _kept(chosen, dut, ref, seed, minutes, options, options.out)
+
+
+def validate_shard(dut: str, ref: str, plan: ValidationPlan, shard: Shard, options: CampaignOptions) -> ShardResult:
+    """Run one shard; its file goes into ``out``."""
+    minutes = plan.minutes if options.budget is None else options.budget
+    work = _work(plan, dut, ref, seed_of(options.seed))
+    result = run_shard(work, shard, minutes=minutes, progress=options.progress)
+    if options.out is not None:
+        write_shard(result, options.out)
+    return result
+
+
+def merge(places: Sequence[Path], out: Path) -> Campaign:
+    """Put shards together and write the evidence of the whole into ``out``; UsageError where they do not go
+    together."""
+    campaign = put_together(read_shards(places))
+    write_campaign(campaign, out)
+    return campaign
+
+
+def _work(plan: ValidationPlan, dut: str, ref: str, seed: int) -> PlanWork:
+    return work_of(plan, open_device(dut), open_device(ref), seed)
+
+
+def _tell(work: PlanWork, options: CampaignOptions) -> None:
+    """How many vectors there are to come, to whoever draws a bar."""
+    if options.planned is not None:
+        options.planned(sum(part.vectors for part in work.parts))
+
+
+def _kept(
+    plan: ValidationPlan, dut: str, ref: str, seed: int, minutes: float, options: CampaignOptions, out: Path
+) -> Campaign:
+    """The campaign whose shards and evidence are kept in a folder, begun there or gone on with."""
+    folder, engine = out / SHARDS, options.engine
+    with Lock(out):
+        before = _before(out, options.resume)
+        if before and options.seed is None:
+            seed = before[0].seed
+        work = _work(plan, dut, ref, seed)
+        _tell(work, options)
+        for result in before:
+            _check_same(result, work, out)
+        of = before[0].shard.of if before else options.shards or min(len(work.parts), EACH_WORKER * engine.workers)
+        there = {result.shard.number for result in before}
+        orders = [
+            Order(plan, dut, ref, seed, Shard(number, of), str(folder))
+            for number in range(of) if number not in there
+        ]  # fmt: skip
+        run_orders(orders, engine, lambda path: _told(options, Path(path)), minutes)
+        campaign = put_together(read_shards([folder]))
+        write_campaign(campaign, out)
+    return campaign
+
+
+def _before(out: Path, resume: bool) -> list[ShardResult]:
+    """The shards that are in a folder already; UsageError where there are any, or evidence, and nobody goes on."""
+    folder = out / SHARDS
+    found = [read_shard(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+    if not resume and (found or (out / MANIFEST).exists()):
+        raise UsageError(f"{out} holds a campaign already; go on with --resume, or choose another --out")
+    if resume and not folder.is_dir():
+        raise UsageError(f"{out} holds no campaign to go on with; begin there without --resume")
+    sweep(folder)
+    return found
+
+
+def _check_same(result: ShardResult, work: PlanWork, out: Path) -> None:
+    """UsageError where a shard that is there is not of the campaign that goes on."""
+    now = {"plan": work.plan.form(), "seed": work.seed, "version": mmaprobe.__version__,
+           "parts": digest_of_parts(work.parts), "device": work.dut.name, "reference": work.ref.name}  # fmt: skip
+    was = {"plan": dict(result.plan), "seed": result.seed, "version": result.version, "parts": result.parts,
+           "device": result.device.name, "reference": result.reference.name}  # fmt: skip
+    for name, value in now.items():
+        if was[name] != value:
+            raise UsageError(
+                f"{out} was begun with another {name}; start anew with another --out, or give the same options"
+            )
+
+
+def _told(options: CampaignOptions, path: Path) -> None:
+    """A shard is there: its vectors go to whoever draws a bar."""
+    if options.progress is not None:
+        done = read_shard(path).done
+        options.progress(sum(part.summary.vectors for part in done if part.summary is not None))
