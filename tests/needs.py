@@ -79,6 +79,13 @@ def _arm(variable: str) -> str:
     return "" if platform.machine() == "aarch64" else _program("qemu-aarch64-static")
 
 
+def _slurm() -> str:
+    """Slurm's own programs, the right to start them, and what submits jobs."""
+    if hasattr(os, "geteuid") and os.geteuid():
+        return "a Slurm of one node is started by root alone"
+    return _program("slurmctld") or _program("munged") or _module("submitit")
+
+
 def _corpus() -> str:
     folder = os.environ.get("MMAPROBE_CORPUS", "")
     return "" if folder and Path(folder, "manifest.json").is_file() else "MMAPROBE_CORPUS names no folder of a corpus"
@@ -114,6 +121,8 @@ NEEDS = {
     "rows": Need("RDNA's recorded rows", "MMAPROBE_ROWS=FOLDER pytest", _rows),
     "rocm": Need("ROCm", "apt install libamdhip64-5", _rocm),
     "matplotlib": Need("matplotlib", "pip install '.[test,plot]'", lambda: _module("matplotlib")),
+    "dask": Need("dask", "pip install '.[test,cluster]'", lambda: _module("distributed")),
+    "slurm": Need("Slurm", "apt install slurm-wlm munge, as root", _slurm),
     "torch": Need("PyTorch", "pip install torch", lambda: _module("torch")),
 }
 

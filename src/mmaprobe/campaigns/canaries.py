@@ -54,7 +54,7 @@ def check_canary(dut: Device, ref: Device, instruction: Instruction, seed: int) 
     some do."""
     rival = _rival(instruction, datapath_of(ref, instruction), seed)
     planted = Planted(ref) if rival is None else DatapathDevice(instruction, rival, "planted")
-    found = validate(dut, planted, instruction, VECTORS, seed, campaign=False, threads=1)
+    found = validate(dut, planted, instruction, VECTORS, seed, campaign=False, threads=1, examined=False)
     if found.vectors and not found.mismatches:
         raise InternalError(
             f"{instruction.id}: a difference was planted in {ref.name} and not reported, so no other would be: "

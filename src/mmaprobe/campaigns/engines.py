@@ -9,12 +9,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import queue
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
@@ -27,12 +28,16 @@ from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
 from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
+from mmaprobe.evidence.files import FileIsThereError
 from mmaprobe.vendors import vendor_called
 
 TRIES = 3
 """How often a shard is run whose worker dies; then it is the shard that kills it."""
 POLL = 1.0
 """Seconds between two looks of a worker at whether the process that it works for is there."""
+PATIENCE = 3
+"""Looks at a job of Slurm that is in no queue and has no result yet, before it is given up: files of a network come
+late."""
 LEAST_MINUTES = 1e-3
 """Minutes of a shard at least, where minutes are counted: none would be no limit."""
 DAY = 1440
@@ -81,11 +86,13 @@ class EngineOptions:
 
 
 def run_order(order: Order) -> str:
-    """Run a shard and write its file, whose path this is; what is there already of the same shard is kept."""
+    """Run a shard and write its file, whose path this is; what is there already of the same shard is kept, also where
+    another process (that of a campaign which was killed) was there first in the end."""
     path = Path(order.folder) / shard_name(order.shard)
     if not path.exists():
         result = run_shard(_work(order.plan, order.dut, order.ref, order.seed), order.shard, minutes=order.minutes)
-        return str(write_shard(result, path.parent))
+        with suppress(FileIsThereError):
+            return str(write_shard(result, path.parent))
     read_shard(path)
     return str(path)
 
@@ -237,12 +244,21 @@ def _slurm(options: EngineOptions) -> Iterator[tuple[Run, int]]:
         gpu = {"gpus_per_node": 1} if vendor_called(order.dut.partition(":")[0]) else {}
         executor.update_parameters(name="mmaprobe", timeout_min=DAY, cpus_per_task=1, **partition, **gpu)
         job = executor.submit(run_order, order)
-        try:
-            return str(job.result())
-        except submitit.core.utils.UncompletedJobError:
-            raise WorkerDiedError(f"job {job.job_id} of Slurm ended without a result") from None
+        absent = 0
+        while not job.paths.result_pickle.exists():
+            absent = 0 if _in_queue(job.job_id) else absent + 1
+            if absent > PATIENCE:
+                raise WorkerDiedError(f"job {job.job_id} of Slurm ended without a result")
+            time.sleep(POLL)
+        return str(job.result())
 
     yield run, options.workers
+
+
+def _in_queue(job: str) -> bool:
+    """Whether Slurm knows a job that is not over; ``squeue`` knows it without an accounting database."""
+    done = subprocess.run(["squeue", "-h", "-j", job, "-o", "%T"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() in ("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING", "REQUEUED")
 
 
 def _needed(module: str, engine: str) -> ModuleType:

@@ -42,14 +42,21 @@ def write_bytes(
         raise CannotWriteError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
 
 
+class FileIsThereError(UsageError):
+    """A file that never changes is there already."""
+
+
 def write_new(path: Path, content: bytes, advice: str) -> None:
-    """``write_bytes`` of a file that never changes: UsageError where there is one of the name, whoever was first."""
+    """``write_bytes`` of a file that never changes: FileIsThereError where there is one of the name, whoever was
+    first."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _folder(path.parent, ()) as folder:
             _put(folder, path.name, content, new=True)
     except FileExistsError:
-        raise UsageError(f"{path} is there already, and such a file never changes; choose another --out") from None
+        raise FileIsThereError(
+            f"{path} is there already, and such a file never changes; choose another --out"
+        ) from None
     except OSError as error:
         raise CannotWriteError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
 

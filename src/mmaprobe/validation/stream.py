@@ -45,6 +45,7 @@ MOST_THREADS = 1024
 OPTIONS: dict[str, Rule] = {
     "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
     "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG, "first": whole(0, MOST),
+    "examined": FLAG,
 }  # fmt: skip
 """Options of ``validate`` that go by name alone."""
 
@@ -136,6 +137,7 @@ def validate(
     said: Callable[[str], None] | None = None,
     campaign: bool = True,
     first: int = 0,
+    examined: bool = True,
 ) -> Summary:
     """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
 
@@ -143,7 +145,7 @@ def validate(
     mismatch is retested, shrunk and kept as an example.  ``nan="any"`` lets two
     NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
     the run with what was compared so far (``Summary.interrupted``).  ``first``:
-    the vectors that follow so many of the same mix.
+    the vectors that follow so many of the same mix.  ``examined``: a few mismatches are; else none is asked again.
 
     A fused ``campaign`` that fails is no failure of the instruction's: what it has not compared is compared the
     ordinary way, ``said`` is told why at once, and ``Summary.notes`` keep it.
@@ -151,7 +153,15 @@ def validate(
     Raises UsageError for an unknown family or option, DeviceError when a device fails.
     """
     check_options(
-        vectors, nan=nan, threads=threads, progress=progress, stop=stop, said=said, campaign=campaign, first=first
+        vectors,
+        nan=nan,
+        threads=threads,
+        progress=progress,
+        stop=stop,
+        said=said,
+        campaign=campaign,
+        first=first,
+        examined=examined,
     )
     job = _Job(serial(dut), serial(ref), instruction, seed, nan, said, recorded=_recording(dut, ref, instruction))
     if job.recorded is None:
@@ -173,7 +183,7 @@ def validate(
         vectors=sum(count.vectors for count in job.counts.values()),
         mismatches=mismatches,
         families=tuple(sorted(job.counts.items())),
-        examples=tuple(_examined(job)),
+        examples=tuple(_examined(job)) if examined else (),
         seconds=time.monotonic() - begin,
         nan=nan,
         interrupted=bool(ended),
