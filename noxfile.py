@@ -7,8 +7,9 @@ under sanitizers; ``interpreters`` compares the
 engine with the NumPy stages and the oracle at length; ``recovery`` derives
 datapaths blind from models whose answer is known; ``new_chip`` regenerates two
 parameter files from chips of which none ships; ``campaigns`` kills workers of
-clusters and whole campaigns; ``mutants`` counts which seeded faults the tests kill; ``compile`` and ``volta`` compile every NVIDIA
-form; ``gpu`` runs the suites on a GPU.
+clusters and whole campaigns; ``mutants`` counts which seeded faults the tests
+kill; ``compile`` and ``volta`` compile every NVIDIA form; ``gpu`` runs the
+suites on a GPU.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def arm(session: nox.Session) -> None:
 
 @nox.session
 def campaigns(session: nox.Session) -> None:
-    """Campaigns on a real dask and (as root, with slurm-wlm and munge) a real Slurm, each losing a worker; 100 kills."""
+    """Campaigns on a real dask and (root; slurm-wlm, munge) a real Slurm, each losing a worker; 100 kills."""
     session.install(".[test,cluster]")
     session.run("pytest", "-m", "", "-rs", "tests/campaigns", *session.posargs)
     session.run("python", "tests/campaigns/kills.py", "--kills", "100")

@@ -111,7 +111,6 @@ def told(process: subprocess.Popen[str], word: str) -> str:
     raise AssertionError(f"{process.args} ended without {word}")
 
 
-@pytest.mark.long
 @pytest.mark.needs("dask")
 def test_dask_with_a_worker_killed(tmp_path: Path, slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with program("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard") as scheduler:
