@@ -13,13 +13,14 @@ import pytest
 
 from cases.nights import BF16, GPU, KEEPS, MADD, MODEL, answered, night, part, questions, shipped
 from cases.sealing import reseal
+from mmaprobe.baselines.devices import other_device
 from mmaprobe.baselines.difference import compare_runs
 from mmaprobe.baselines.facts import facts_of
 from mmaprobe.baselines.gate import Baseline, GateVerdict, judged
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.gate_record import RECORD
-from mmaprobe.evidence.store import Store
+from mmaprobe.evidence.store import Header, Store
 
 DEVICE = "model:x86-64+intel"
 RUN = ["run", "-d", DEVICE, "-i", MADD, "-n", "1000", "--seed", "1"]
@@ -198,13 +199,19 @@ def test_what_is_wrong_with_a_baseline_is_said_without_the_device(
     assert "holds no instruction" in capsys.readouterr().err
 
 
-def test_another_number_of_the_same_gpu_is_the_same_device() -> None:
-    from mmaprobe.baselines.devices import other_device
-    from mmaprobe.evidence.store import Header
-
+@pytest.mark.parametrize(("change", "other"), [
+    ({"driver": "999", "vbios": "2", "clock_sm_mhz": "1"}, False), ({"uuid": "GPU-2"}, True),
+    ({"mig": "1g.10gb"}, True), ({"architecture": "sm_100a"}, True), ({"model_name": "NVIDIA H200"}, True),
+    ({"stepping": "2"}, True),
+])  # fmt: skip
+def test_which_devices_are_one(change: dict[str, str], other: bool) -> None:
+    """A GPU by its UUID, whatever its number is; what has none by its name, too."""
     one = Header("cuda:0", GPU, "1", 0)
-    assert other_device(one, replace(one, device="cuda:3", identity=GPU | {"driver": "999", "vbios": "2"})) == ""
-    assert other_device(one, replace(one, identity=MODEL)) != ""
+    assert bool(other_device(one, replace(one, device="cuda:3", identity=GPU | change))) is other
+    assert other_device(one, Header("model:sm_90a", MODEL, "1", 0))
+    assert (
+        other_device(Header("cpu", {}, "1", 0), Header("process:cpu", {}, "1", 0)) == "device was cpu, is process:cpu"
+    )
 
 
 @pytest.mark.parametrize(("ends", "code"), [("5", 5), ("130", 130)])

@@ -24,6 +24,7 @@ from cases.nights import (
 )
 from mmaprobe.baselines.difference import RunDifference, compare_runs
 from mmaprobe.baselines.facts import facts_of
+from mmaprobe.baselines.instruction_changes import RunChange
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.derivation.witness_batches import as_vectors
@@ -31,6 +32,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.evidence.records import Witness
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part, Store
+from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
 
 COMMITTED = Path(__file__).parents[2] / "validation" / "evidence"
@@ -49,30 +51,34 @@ def kinds(found: RunDifference) -> list[tuple[str, str]]:
     return [(each.name, each.kind) for each in found.changes]
 
 
+def check_shown(change: RunChange, old: Datapath, new: Datapath) -> None:
+    """The vector of a change is answered by both datapaths as it says, and not alike."""
+    assert change.vector is not None
+    made = instruction(BF16, "x86-64")
+    vector = as_vectors(made, [change.vector])
+    answers = [int(DatapathDevice(made, path).run_vectors(made, vector)[0]) for path in (old, new)]
+    assert answers == [change.other, change.vector.d]
+    assert answers[0] != answers[1]
+
+
 def test_a_field_that_changed_is_told_with_the_smallest_vector(tmp_path: Path) -> None:
     paths = shipped(), shipped(BF16, KEEPS)
     found = diff(tmp_path, [part(BF16, paths[0])], [part(BF16, paths[1])])
     (change,) = found.changes
     assert (change.kind, change.lines) == ("datapath", ("subnormals of operand a: signed_zero -> keep",))
     assert found.exit_code == 1
+    check_shown(change, *paths)
     assert change.vector is not None
-    made, codes = instruction(BF16, "x86-64"), (*change.vector.a, *change.vector.b)
-    answers = [
-        int(DatapathDevice(made, path).run_vectors(made, as_vectors(made, [change.vector]))[0]) for path in paths
-    ]
-    assert answers == [change.other, change.vector.d]
-    assert answers[0] != answers[1]
-    assert sum(map(bool, codes)) <= 2
+    assert sum(map(bool, (*change.vector.a, *change.vector.b))) <= 2
 
 
 def test_a_witness_that_was_kept_shows_it_before_a_search_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vectors that refuted a datapath once are the first to tell it again."""
-    monkeypatch.setattr("mmaprobe.baselines.difference.compare_datapaths", lambda *_: pytest.fail("searched"))
-    witness = Witness((0x0001, 0), (0x7F00, 0), 0, 0)
-    old = part(BF16, shipped(), witnesses=(witness,))
-    found = diff(tmp_path, [old], [part(BF16, shipped(BF16, KEEPS))])
+    monkeypatch.setattr("mmaprobe.baselines.instruction_changes.compare_datapaths", lambda *_: pytest.fail("searched"))
+    paths, witness = (shipped(), shipped(BF16, KEEPS)), Witness((0x0001, 0), (0x7F00, 0), 0, 0)
+    found = diff(tmp_path, [part(BF16, paths[0], witnesses=(witness,))], [part(BF16, paths[1])])
     assert kinds(found) == [(BF16, "datapath")]
-    assert found.changes[0].vector is not None
+    check_shown(found.changes[0], *paths)
 
 
 def test_other_words_for_the_same_function_are_no_difference(tmp_path: Path) -> None:

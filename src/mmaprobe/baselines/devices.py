@@ -7,18 +7,8 @@ from collections.abc import Iterator, Mapping
 from mmaprobe.evidence.store import Header
 
 NAMING = (
-    "architecture",
-    "uuid",
-    "mig",
-    "vendor",
-    "family",
-    "model",
-    "stepping",
-    "model_name",
-    "gpu",
-    "name",
-    "function",
-)
+    "architecture", "uuid", "mig", "vendor", "family", "model", "stepping", "model_name", "gpu", "name", "function",
+)  # fmt: skip
 """What of an identity names the device; the rest (driver, microcode, clocks, features, a model's parameters) may be
 another tomorrow, and whether anything follows from it is what two runs of one device are compared for."""
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.baselines.devices import other_device
-from mmaprobe.baselines.difference import RunChange, RunDifference, compare_runs
+from mmaprobe.baselines.difference import RunDifference, compare_runs
 from mmaprobe.baselines.facts import RunFacts, facts_of
+from mmaprobe.baselines.instruction_changes import RunChange
 from mmaprobe.catalog.lookup import short
 from mmaprobe.devices.base import Device
 from mmaprobe.errors import UsageError, near

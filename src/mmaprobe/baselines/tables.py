@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.baselines.difference import told_apart
 from mmaprobe.baselines.facts import InstructionFacts, RunFacts, facts_of
+from mmaprobe.baselines.instruction_changes import told_apart
 from mmaprobe.baselines.run_list import ListedRun, list_runs
 from mmaprobe.errors import NotHereError, UsageError
 from mmaprobe.evidence.files import digest_of, json_text, write_bytes

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from mmaprobe.baselines.difference import RunChange, RunDifference
+from mmaprobe.baselines.difference import RunDifference
 from mmaprobe.baselines.gate import GateVerdict
+from mmaprobe.baselines.instruction_changes import RunChange
 from mmaprobe.report.datapath.known import folded
 from mmaprobe.report.vectors import vector_text
 
