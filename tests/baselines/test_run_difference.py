@@ -254,6 +254,14 @@ def test_bad_input_is_2(tmp_path: Path, bend: str, capsys: pytest.CaptureFixture
     assert main(["evidence", "diff", str(tmp_path), str(tmp_path / "1")]) == 2
 
 
+def test_a_run_beside_itself_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(night(tmp_path / "1", part(), part(MADD)))
+    assert main(["evidence", "diff", path, path]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "both are the same run", "no difference in meaning; of 2 instructions both say the same",
+    ]  # fmt: skip
+
+
 def test_the_difference_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     diff(tmp_path, [part(BF16, shipped())], [part(BF16, shipped(BF16, KEEPS))])
     assert main(["evidence", "diff", "--json", str(tmp_path / "1"), str(tmp_path / "2")]) == 1

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from cases.nights import BF16, KEEPS, MADD, answered, mismatch, night, part, questions, shipped
+from mmaprobe.catalog.lookup import instructions
 from mmaprobe.cli import main
+from mmaprobe.evidence.store import Store
+from mmaprobe.runs.kept import kept_summary
 
 COMMITTED = Path(__file__).parents[2] / "validation" / "evidence"
 RUN = ["run", "-d", "model:x86-64+intel", "-i", "x86.pmadd*", "-n", "1000", "--seed", "1"]
@@ -30,6 +33,33 @@ def test_the_summary_is_the_one_that_was_printed(tmp_path: Path, capsys: pytest.
     assert first["instruction"] == "x86.pmaddubsw"
     assert second["grounds"].startswith("derived from the device alone: exact; ")
     assert second["standing"] == "what ships says the same"
+
+
+def test_of_a_run_by_steps_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "e")
+    words = ["-d", "model:sm_90a", "-i", "mma.m16n8k8.f32.f16.f16.f32", "-n", "300", "--seed", "3", "--out", out]
+    main(["run", *words, "--steps", "layouts,validation", "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    assert main(["evidence", "show", out, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [step["name"] for step in shown["steps"]] == ["layouts", "validation"]
+    for row in printed["instructions"]:
+        row["seconds"] = 0
+    for document in (printed, shown):
+        for each in (document, *document["steps"]):
+            each["seconds"] = 0
+    assert {key: shown[key] for key in printed if key not in ("notes", "ended")} == {
+        key: value for key, value in printed.items() if key not in ("notes", "ended")
+    }
+
+
+def test_rows_are_those_that_were_asked_in_the_order_of_the_catalog(tmp_path: Path) -> None:
+    """What a run derived on its way to others is no row of its own."""
+    names = [made.id for made in instructions("x86-64")][:9]
+    path = night(tmp_path / "all", *map(part, sorted(names)))
+    assert [row.instruction for row in kept_summary(Store.open(path)).rows] == names
+    path = night(tmp_path / "some", part(MADD), part(BF16), settings={"instruction": "x86.pmadd*"})
+    assert [row.instruction for row in kept_summary(Store.open(path)).rows] == [MADD]
 
 
 def test_what_is_shown_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmaprobe.baselines.facts import InstructionFacts, RunFacts
+from mmaprobe.baselines.wording import differences
 from mmaprobe.evidence.gate_record import RECORD, read_record
 from mmaprobe.evidence.store import Store
 from mmaprobe.report.datapath.known import folded
@@ -28,7 +29,7 @@ def gate_lines(store: Store) -> Iterator[str]:
         return
     record = read_record(store.path / RECORD)
     changes = list(record["changes"])
-    yield f"beside the baseline {record['baseline'].text}: {len(changes)} differences in meaning"
+    yield f"beside the baseline {record['baseline'].text}: {differences(len(changes))}"
     for each in changes:
         yield f"  {'accepted' if each['accepted'].value else 'not accepted'}: {each['name'].text}: {each['kind'].text}"
     for stale in record["stale"]:

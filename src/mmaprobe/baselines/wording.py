@@ -18,6 +18,8 @@ def difference_lines(found: RunDifference) -> Iterator[str]:
     yield f"new: {found.new.name}"
     if found.other_device:
         yield f"of two devices: {found.other_device}"
+    if found.old.header.run == found.new.header.run:
+        yield "both are the same run"
     yield from (f"  {line}" for line in found.context)
     yield from change_lines(found.changes)
     yield from _remarks(found)
@@ -66,6 +68,9 @@ def _remarks(found: RunDifference) -> Iterator[str]:
 
 
 def _total(found: RunDifference) -> str:
-    count = len(found.changes)
-    said = f"{count} difference{'s' if count > 1 else ''} in meaning" if count else "no difference in meaning"
-    return f"{said}; of {found.alike} instructions both say the same"
+    return f"{differences(len(found.changes))}; of {found.alike} instructions both say the same"
+
+
+def differences(count: int) -> str:
+    """So many differences in meaning, or none."""
+    return f"{count} difference{'s' if count > 1 else ''} in meaning" if count else "no difference in meaning"

@@ -45,17 +45,16 @@ def evidence_show(run: RunArgument, as_json: JsonOption = False) -> int:
     from mmaprobe.baselines.facts import facts_of
     from mmaprobe.baselines.grounds import derived_lines, derived_rows, gate_lines, head_lines
     from mmaprobe.evidence.store import Store
-    from mmaprobe.report.json import to_json
     from mmaprobe.runs.asking import answers_of
-    from mmaprobe.runs.kept import kept_summary
+    from mmaprobe.runs.kept import kept_document, kept_summary
 
     store = Store.open(run)
-    facts, summary = facts_of(store), kept_summary(store)
+    facts = facts_of(store)
     if as_json:
-        emit(to_json(summary) | {"derived": derived_rows(facts)})
+        emit(kept_document(store) | {"derived": derived_rows(facts)})
         return 0
     out().print("\n".join(head_lines(facts)), markup=False, soft_wrap=True)
-    print_summary(summary, answers_of(store), store.path, gate_lines(store))
+    print_summary(kept_summary(store), answers_of(store), store.path, gate_lines(store))
     out().print("\n".join(derived_lines(facts)), markup=False, soft_wrap=True)
     return 0
 
