@@ -12,6 +12,7 @@ import pytest
 
 import mmaprobe
 from cases.sealing import replaced, reseal
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.function import open_function
@@ -22,7 +23,10 @@ from mmaprobe.evidence.gate_record import RECORD, keep_record
 from mmaprobe.evidence.records import Mismatch, Witness
 from mmaprobe.evidence.store import Header, Part, Store
 from mmaprobe.operands.batch import Batch
-from mmaprobe.report.tables.evidence import UNNAMED, verify
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.table import to_table
+from mmaprobe.probing import QUESTIONS, probe
+from mmaprobe.report.tables.evidence import OTHER_STATES, UNNAMED, verify
 from mmaprobe.toolchain.pack import write_pack
 
 COMMITTED = sorted((Path(__file__).parents[2] / "validation" / "evidence").glob("x86-64+*"))
@@ -191,6 +195,17 @@ def test_an_answer_to_a_probe_that_is_not_what_was_derived_is_a_mismatch(folder:
 
     assert answers(folder, change).says.endswith("; 1 of 2 answers to probes are not what was derived")
     assert verify(folder).exit_code == 1
+
+
+def test_answers_in_other_control_states_are_those_of_other_parts(tmp_path: Path) -> None:
+    assert OTHER_STATES in QUESTIONS
+    made = instruction("x86.vfmadd.f32", "x86-64")
+    found = probe(open_device(MODEL), made, [OTHER_STATES, "signed_zero"])
+    assert all(finding.witnesses for finding in found.values())
+    form = {"datapath": to_table(datapath_for("x86-64+intel", made))}
+    store = Store.create(tmp_path / "e", Header("d", {"architecture": "x86-64+intel"}, "1", 1))
+    store.save(Part(made.id, "partial", findings=tuple(found.values()), datapath=form))
+    assert [each.wrong or each.says for each in verify(store.path).files][1].endswith(" witnesses")
 
 
 @pytest.mark.parametrize(("d", "expected", "wrong", "says"), [

@@ -46,7 +46,10 @@ def _walked(folder: Path) -> list[Path]:
 def _is_other(path: Path) -> bool:
     """Whether a manifest says that it is one of something else than a run."""
     try:
-        document = parse_json(path, path.read_bytes()).value
+        content = path.read_bytes()
+        if f'"kind": "{KIND}"'.encode() in content:  # as a run writes it: not worth reading twice
+            return False
+        document = parse_json(path, content).value
     except (UsageError, OSError):
         return False
     return isinstance(document, list) or (isinstance(document, dict) and document.get("kind", KIND) != KIND)

@@ -49,6 +49,8 @@ FETCH = "Fetch the folder from where it was written"
 NAMED = 6
 """Files that are not what was written and are named below the table; of others their number."""
 CPU = "cpu"
+OTHER_STATES = "control_state"
+"""The question whose witnesses are answers in other control states than the part's."""
 UNNAMED = "not named by the manifest: no part of the run"
 UNSEALED = "without digests: written by an older mmaprobe, nothing shows that it is what was written"
 
@@ -297,7 +299,8 @@ def _asked_again(told: Verified, made: Instruction, part: Part, architecture: st
         if answer != witness.d:
             what = f"what was derived answers {answer:#x} to {vector_text(witness)}"
             raise UsageError(f"{part.instruction}: {what}, its witness says {witness.d:#x}")
-    found = [each for finding in part.findings for each in finding.witnesses]
+    asked = (finding for finding in part.findings if finding.question != OTHER_STATES)
+    found = [each for finding in asked for each in finding.witnesses]
     otherwise = sum(answer != witness.d for witness, answer in _answered(made, derived, found))
     if otherwise:
         told.codes.append(MISMATCH)
