@@ -67,8 +67,10 @@ def _grounds(facts: InstructionFacts) -> str:
         return f"{form.get('compared', 0):,} vectors agree with what {' and '.join(form['like'])} computes"
     certificate: Mapping[str, Any] = form.get("certificate") or {}
     if not certificate:
-        compared = f"{facts.part.vectors:,} vectors were held against another instruction's datapath"
-        return "" if facts.asked or not facts.part.vectors else compared
+        validation = facts.part.validation
+        references = {str(run.get("ref")) for run in validation.get("runs", [validation]) if run.get("ref")}
+        compared = f"{facts.part.vectors:,} vectors were held against {' and '.join(sorted(references))}"
+        return compared if references and facts.part.vectors and not facts.asked else ""
     count = sum(map(len, certificate.get("open", {}).values()))
     said = f"derived from the device alone: {form.get('status')}; {certificate.get('refuted', 0)} neighbours refuted"
     fresh = certificate.get("coverage", {}).get("fresh", 0)
