@@ -16,8 +16,8 @@ HOUSE = ROOT / "src" / "mmaprobe"
 PAGE = Path(__file__).with_name("architecture.md")
 BEGIN, END = "<!-- written by docs/architecture.py: {} -->", "<!-- end -->"
 FIRST = {
-    "campaigns": "shard.py", "catalog": "instruction.py", "cli": "__init__.py", "derivation": "deriving.py",
-    "devices": "base.py",
+    "baselines": "difference.py", "campaigns": "shard.py", "catalog": "instruction.py", "cli": "__init__.py",
+    "derivation": "deriving.py", "devices": "base.py",
     "equivalence": "checker.py", "evidence": "store.py", "formats": "layout.py", "generators": "families.py",
     "models": "stages.py", "operands": "batch.py", "parameters": "datapath.py", "probing": "suite.py",
     "report": "run_summary.py", "runs": "verbs.py", "survey": "survey.py", "toolchain": "kernel_cache.py",

@@ -120,6 +120,9 @@ NEEDS = {
     "corpus": Need("a corpus", "MMAPROBE_CORPUS=FOLDER pytest", _corpus),
     "rows": Need("RDNA's recorded rows", "MMAPROBE_ROWS=FOLDER pytest", _rows),
     "rocm": Need("ROCm", "apt install libamdhip64-5", _rocm),
+    "duckdb": Need(
+        "pyarrow and duckdb", "pip install '.[test,cluster]'", lambda: _module("pyarrow") or _module("duckdb")
+    ),
     "matplotlib": Need("matplotlib", "pip install '.[test,plot]'", lambda: _module("matplotlib")),
     "dask": Need("dask", "pip install '.[test,cluster]'", lambda: _module("distributed")),
     "slurm": Need("Slurm", "apt install slurm-wlm munge, as root", _slurm),

@@ -12,15 +12,21 @@ import pytest
 
 import mmaprobe
 from cases.sealing import replaced, reseal
+from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.function import open_function
 from mmaprobe.devices.replay import record
 from mmaprobe.evidence import files
 from mmaprobe.evidence.corpus import write_corpus
+from mmaprobe.evidence.gate_record import RECORD, keep_record
+from mmaprobe.evidence.records import Mismatch, Witness
 from mmaprobe.evidence.store import Header, Part, Store
 from mmaprobe.operands.batch import Batch
-from mmaprobe.report.tables.evidence import UNNAMED, verify
+from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.parameters.table import to_table
+from mmaprobe.probing import QUESTIONS, probe
+from mmaprobe.report.tables.evidence import OTHER_STATES, UNNAMED, verify
 from mmaprobe.toolchain.pack import write_pack
 
 COMMITTED = sorted((Path(__file__).parents[2] / "validation" / "evidence").glob("x86-64+*"))
@@ -142,7 +148,95 @@ def test_the_verdict_of_every_end(tmp_path: Path) -> None:
     (tmp_path / "1" / "instructions" / "y.json").write_text("{}")
     assert [each.says for each in verify(tmp_path / "1").files if each.file.endswith("y.json")] == [UNNAMED]
     assert main(["evidence", "verify", *(str(tmp_path / str(code)) for code in parts)]) == 5
+    (tmp_path / "empty").mkdir()
+    assert main(["evidence", "verify", str(tmp_path / "empty")]) == 2
+
+
+def test_a_folder_of_runs_is_a_line_a_run(tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b/c", "d", "e"):
+        shutil.copytree(made, tmp_path / name)
+    assert main(["evidence", "verify", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [str(tmp_path / name) for name in ("a", "b/c", "d", "e")]
+    assert all("evidence: equal; finished" in line for line in lines)
+    path = tmp_path / "b" / "c" / PMADDWD
+    path.write_text(path.read_text()[:50])
+    (tmp_path / "d" / "manifest.json").unlink()
     assert main(["evidence", "verify", str(tmp_path)]) == 2
+    lines = [line for line in capsys.readouterr().out.splitlines() if "not what was written" in line]
+    assert [line.partition(":")[0] for line in lines] == [str(tmp_path / "b" / "c"), str(tmp_path / "d")]
+
+
+def answers(folder: Path, change: Any) -> Any:
+    """What is verified of PMADDWD's part, changed by who computes its digests anew."""
+    path = folder / PMADDWD
+    document = json.loads(path.read_text())
+    change(document)
+    replaced(path, document)
+    return next(each for each in verify(folder).files if each.file == PMADDWD)
+
+
+def test_the_derived_datapath_is_asked_every_witness_again(folder: Path) -> None:
+    def change(document: Any) -> None:
+        document["witnesses"][0]["d"] = "0x1234"
+
+    told = answers(folder, change)
+    assert "x86.pmaddwd: what was derived answers 0x" in told.wrong
+    assert told.wrong.endswith("its witness says 0x1234")
+    assert verify(folder).exit_code == 2
+
+
+def test_an_answer_to_a_probe_that_is_not_what_was_derived_is_a_mismatch(folder: Path) -> None:
+    """Not that it was altered: the device may have answered otherwise before the derivation asked it."""
+
+    def change(document: Any) -> None:
+        first = next(finding for finding in document["findings"] if finding["witnesses"])
+        first["witnesses"][0]["d"] = "0x1234"
+
+    assert answers(folder, change).says.endswith("; 1 of 2 answers to probes are not what was derived")
+    assert verify(folder).exit_code == 1
+
+
+def test_answers_in_other_control_states_are_those_of_other_parts(tmp_path: Path) -> None:
+    assert OTHER_STATES in QUESTIONS
+    made = instruction("x86.vfmadd.f32", "x86-64")
+    found = probe(open_device(MODEL), made, [OTHER_STATES, "signed_zero"])
+    assert all(finding.witnesses for finding in found.values())
+    form = {"datapath": to_table(datapath_for("x86-64+intel", made))}
+    store = Store.create(tmp_path / "e", Header("d", {"architecture": "x86-64+intel"}, "1", 1))
+    store.save(Part(made.id, "partial", findings=tuple(found.values()), datapath=form))
+    assert [each.wrong or each.says for each in verify(store.path).files][1].endswith(" witnesses")
+
+
+@pytest.mark.parametrize(("d", "expected", "wrong", "says"), [
+    (2, 2, "x86.pmaddwd: a mismatch gives 0x2 on both sides", ""),
+    (1, 2, "", "1 witnesses"),  # 1*1 + 1*1, as the model says
+    (2, 1, "", "; 1 mismatches expect what neither the derived nor the shipped datapath gives"),
+])  # fmt: skip
+def test_a_mismatch_is_asked_again(tmp_path: Path, d: int, expected: int, wrong: str, says: str) -> None:
+    vector = Witness((1, 1), (1, 1), None, d)
+    counted: dict[str, Any] = {"planned": 9, "vectors": 9, "mismatches": 1,
+                               "families": {"uniform": {"vectors": 9, "mismatches": 1}}}  # fmt: skip
+    part = Part("x86.pmaddwd", "partial", validation=counted, vectors=9, mismatch_count=1,
+                mismatches=(Mismatch(vector, expected, "r"),))  # fmt: skip
+    store = Store.create(tmp_path / "e", Header("d", {"architecture": "x86-64"}, "1", 1))
+    store.save(part)
+    (told,) = (each for each in verify(store.path).files if each.file == PMADDWD)
+    assert told.wrong == wrong
+    assert told.says.endswith(says)
+
+
+@pytest.mark.parametrize(("changes", "stale", "code"), [
+    ([], [], 0), ([True, True], [], 0), ([True, False], [], 1), ([True], ["x"], 1),
+])  # fmt: skip
+def test_what_a_run_came_to_beside_its_baseline_is_how_it_ended(
+    folder: Path, changes: list[bool], stale: list[str], code: int
+) -> None:
+    keep_record(Store.open(folder), {"changes": [{"accepted": each} for each in changes], "stale": stale})
+    assert verify(folder).exit_code == code
+    path = folder / RECORD
+    path.write_text(path.read_text().replace("true", "false") + " ")
+    assert verify(folder).exit_code == 2
 
 
 def test_corpora_recordings_and_packs_are_verified(tmp_path: Path) -> None:

@@ -86,10 +86,20 @@ def instruction_of(device: str, pattern: str) -> Instruction | None:
     return None
 
 
-def run(device: str | None, instruction: str, steps: str | None, pack: Path | None, **_: Any) -> None:
+def run(
+    device: str | None,
+    instruction: str,
+    steps: str | None,
+    pack: Path | None,
+    baseline: Path | None = None,
+    accept_change: list[str] | None = None,
+    **_: Any,
+) -> None:
+    from mmaprobe.baselines.gate import read_baseline
     from mmaprobe.runs.verbs import typed_steps
 
     typed_steps(steps)
+    read_baseline(baseline, accept_change or ())
     _pack(pack)
     if device is not None and instruction != "*":
         instruction_of(device, instruction)
@@ -174,6 +184,15 @@ def tree(device: str, instruction: str | None, at: str, **_: Any) -> None:
     place(at)
     if instruction is not None:
         instruction_of(device, instruction)
+
+
+def evidence_tables(folder: Path, plot: Path | None = None, **_: Any) -> None:
+    """Of ``evidence export`` and ``trend``."""
+    from mmaprobe.baselines.tables import are_tables
+
+    if plot is not None and plot.suffix not in (".png", ".svg"):
+        raise UsageError(f"--plot {plot} must end with .png or .svg")
+    are_tables(folder)
 
 
 def place(text: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Commands on files: recipes of vectors, evidence, corpora, parameter files."""
+"""Commands on files: recipes of vectors, corpora, parameter files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from mmaprobe.cli.terminal import (
     JsonOption,
     corpus_app,
     emit,
-    evidence_app,
     out,
     parameters_app,
     path,
@@ -33,33 +32,6 @@ def vectors_show(
     from mmaprobe.report.tables import listing
 
     return show(listing.vector_rows(recipe, architecture), as_json, ("operand", "lane", "code", "value"))
-
-
-@evidence_app.callback()
-def evidence_group() -> None:
-    """Evidence of runs."""
-
-
-@evidence_app.command("verify")
-def evidence_verify(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Evidence, corpora, recordings, packs.")],
-    as_json: JsonOption = False,
-) -> int:
-    """Hold files against their digests, counts and shapes; exit as the run should have, 2 where one was altered."""
-    from mmaprobe.exit_codes import PRECEDENCE, USAGE
-    from mmaprobe.report.tables.evidence import verdict, verify
-    from mmaprobe.report.tables.listing import table
-
-    found = [verify(path) for path in paths]
-    if as_json:
-        emit([each.to_json() for each in found])
-    for each in [] if as_json else found:
-        rows = [{"file": file.file, "sha256": file.sha256[:12], "says": file.wrong or file.says} for file in each.files]
-        out().print(table(rows, ("file", "sha256", "says")))
-        for line in verdict(each):
-            out().print(line, markup=False, soft_wrap=True)
-    codes = {each.exit_code for each in found}
-    return next(code for code in (USAGE, *PRECEDENCE) if code in codes)
 
 
 @corpus_app.command("import")

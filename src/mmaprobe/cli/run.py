@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmaprobe.cli import argument_checks
+from mmaprobe.cli.summary import print_summary
 from mmaprobe.cli.terminal import (
     DeviceOption,
     DrawnSeedOption,
@@ -24,6 +25,7 @@ from mmaprobe.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from mmaprobe.baselines.gate import GateVerdict
     from mmaprobe.runs import Report
 
 
@@ -47,11 +49,20 @@ def run(
         str | None, typer.Option(help="Step by step, as a GPU always is: names of steps with commas, or all.")
     ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", parser=path, help="Exit 1 also where this run found something else.")
+    ] = None,
+    accept_change: Annotated[
+        list[str] | None,
+        typer.Option("--accept-change", help="Beside --baseline: a change that is expected; an id, glob or question."),
+    ] = None,
     pack: PackOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Probe, derive, compare and validate every instruction of a device; write evidence."""
+    from mmaprobe.baselines.gate import gate_for, held_against
     from mmaprobe.devices.base import open_device
+    from mmaprobe.exit_codes import worst
     from mmaprobe.report import junit, progress
     from mmaprobe.runs.beginning import Options, best_device
     from mmaprobe.runs.report_summary import document_of, summary_of
@@ -60,31 +71,31 @@ def run(
     options = Options(instruction, vectors, seed, out_folder, budget, resume, check, least)
     name = packed(device, pack)
     opened = best_device() if name is None else open_device(name)
+    gate = gate_for(baseline, opened, accept_change or (), out_folder)
     options = replace(options, seed=seed if resume else drawn(seed))
     with progress.RunProgress() as bars:
         report = run_as_typed(opened, steps, replace(options, listener=bars))
+    verdict = None if gate is None or report.interrupted else held_against(gate, report.out)
+    code = report.exit_code if verdict is None else worst({report.exit_code, verdict.exit_code})
     if junit_file is not None:
-        junit.write(summary_of(report), junit_file)
+        junit.write(summary_of(report), junit_file, None if verdict is None else verdict.failure)
     if as_json:
-        emit(document_of(report))
+        emit(document_of(report) | ({"baseline": verdict.to_json(), "exit_code": code} if verdict else {}))
     else:
         _print_report(report)
-    return report.exit_code
+        _print_verdict(verdict)
+    return code
 
 
 def _print_report(report: Report) -> None:
-    """The table, the answers to open questions, and in a line each what else is to be known."""
-    from mmaprobe.report.tables.open_questions import questions_table
-    from mmaprobe.report.tables.run import SummaryTable
-    from mmaprobe.runs.open_questions.answer_rows import rows_of
     from mmaprobe.runs.report_summary import summary_of
 
-    summary = summary_of(report)
-    out().print(SummaryTable(summary))
-    answers = [each for each in report.answers if each.status != "not here"]
-    if answers:
-        rows = rows_of(answers, report.device.info().get("architecture", ""))
-        questions_table(out(), rows, str(report.out / "steps" / "questions.json"))
     again = f"ended early: {report.ended}; the same command with --resume --out {report.out} goes on"
-    for line in (*summary.remarks, *report.notes, *[again] * bool(report.ended)):
-        out().print(line, markup=False, soft_wrap=True)
+    print_summary(summary_of(report), report.answers, report.out, [*report.notes, *[again] * bool(report.ended)])
+
+
+def _print_verdict(verdict: GateVerdict | None) -> None:
+    from mmaprobe.baselines.wording import verdict_lines
+
+    if verdict is not None:
+        out().print("\n".join(verdict_lines(verdict)), markup=False, soft_wrap=True)

@@ -12,8 +12,8 @@ from mmaprobe.report.run_summary import NEW, InstructionRow, RunSummary
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def to_junit(summary: RunSummary) -> str:
-    """The XML text.
+def to_junit(summary: RunSummary, gate: str | None = None) -> str:
+    """The XML text; ``gate``: what is red of the run beside its baseline, empty where nothing is, None without one.
 
     A mismatch, a change and, under ``check``, what is new or missing is a ``failure``; other outcomes that are not
     equal are an ``error``, as is a run that ended before its minimum; instructions that are not here are ``skipped``.
@@ -21,10 +21,12 @@ def to_junit(summary: RunSummary) -> str:
     elements = [_element(row) for row in summary.rows if not _passed(row, summary.check)]
     ended = _ended(summary)
     lost = summary.missing if summary.check else ()
+    elements += ["failure"] * bool(gate)
     elements += ["error"] * len(ended) + ["failure"] * len(lost) + ["skipped"] * (len(summary.not_here) - len(lost))
+    count = len(summary.rows) + len(summary.not_here) + len(ended) + (gate is not None)
     suite = ElementTree.Element(
         "testsuite", name=_clean(f"mmaprobe {summary.device}"),
-        tests=str(len(summary.rows) + len(summary.not_here) + len(ended)), failures=str(elements.count("failure")),
+        tests=str(count), failures=str(elements.count("failure")),
         errors=str(elements.count("error")), skipped=str(elements.count("skipped")), time=f"{summary.seconds:.3f}",
     )  # fmt: skip
     properties = ElementTree.SubElement(suite, "properties")
@@ -37,6 +39,10 @@ def to_junit(summary: RunSummary) -> str:
     for reason in ended:
         case = ElementTree.SubElement(suite, "testcase", classname=group, name="the whole run", time="0.000")
         ElementTree.SubElement(case, "error", type="ended", message=_clean(reason))
+    if gate is not None:
+        case = ElementTree.SubElement(suite, "testcase", classname=group, name="beside the baseline", time="0.000")
+        if gate:
+            ElementTree.SubElement(case, "failure", type="baseline", message=_clean(gate))
     for name, reason in summary.not_here:
         case = ElementTree.SubElement(suite, "testcase", classname=group, name=_clean(name), time="0.000")
         if name in lost:
@@ -81,6 +87,6 @@ def _clean(text: str) -> str:
     return _NOT_XML.sub("?", text)
 
 
-def write(summary: RunSummary, path: str | Path) -> None:
+def write(summary: RunSummary, path: str | Path, gate: str | None = None) -> None:
     """``to_junit`` at ``path``; CannotWriteError where it cannot be written."""
-    write_bytes(Path(path), to_junit(summary).encode(), "choose another file with --junit")
+    write_bytes(Path(path), to_junit(summary, gate).encode(), "choose another file with --junit")

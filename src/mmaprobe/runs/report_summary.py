@@ -39,7 +39,7 @@ def summary_of(report: Report) -> RunSummary:
         run=report.run,
         version=mmaprobe.__version__,
         seed=report.seed,
-        rows=tuple(_row(name, list(states)) for name, states in groups),
+        rows=tuple(row_of(name, list(states)) for name, states in groups),
         not_here=report.absent,
         evidence=str(report.out),
         seconds=report.seconds,
@@ -58,7 +58,8 @@ def document_of(report: Report) -> dict[str, Any]:
     return to_json(summary_of(report)) | (more if report.steps else {})
 
 
-def _row(name: str, states: list[Result]) -> InstructionRow:
+def row_of(name: str, states: list[Result]) -> InstructionRow:
+    """The row of an instruction, or a form, with the results of all its states."""
     codes = [state.exit_code for state in states]
     changed = next((state for state in states if state.changed), None)
     outcome = OUTCOMES.get(worst(codes if changed is None else [*codes, MISMATCH]), "inconclusive")
@@ -106,7 +107,7 @@ def _detail(result: Result) -> str:
     if result.error:
         return result.error
     if result.resumed is not None:
-        return _kept_detail(result.resumed, where)
+        return kept_detail(result.resumed, where)
     if result.summary is not None and result.summary.examples:
         return where + mismatch_line(result.summary.examples[0])
     if result.summary is not None and not result.summary.vectors:
@@ -120,8 +121,8 @@ def _detail(result: Result) -> str:
     return ""
 
 
-def _kept_detail(part: Part, where: str) -> str:
-    """The same of a part that was read."""
+def kept_detail(part: Part, where: str) -> str:
+    """Why a part that was read is not plainly equal."""
     if part.validation.get("error"):
         return f"{part.instruction}: {part.validation['error']}" if where else str(part.validation["error"])
     if part.mismatches:

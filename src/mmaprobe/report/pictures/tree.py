@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.catalog.lanes import format_lanes
-from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.evidence.files import write_bytes
 from mmaprobe.report.datapath.tree import Branch
+from mmaprobe.report.pictures.canvas import INK, PAPER, SOFT, new_figure, save
 
-INK, SOFT, PAPER = "#1f2933", "#7b8794", "#ffffff"
 FILL = {
     "fused": "#0b7285",
     "fma": "#5f3dc4",
@@ -73,13 +70,6 @@ def draw(trees: Sequence[tuple[str, str, Branch]], path: Path, depths: Sequence[
     NotHereError without matplotlib, CannotWriteError where the file cannot be
     written.
     """
-    if path.suffix not in (".png", ".svg"):
-        raise UsageError(f"cannot draw {path.name}: a picture is .png or .svg")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise NotHereError("drawing needs matplotlib; type: pip install 'mmaprobe[plot]'") from None
     laid: list[Box] = []
     right = 0.0
     for title, subtitle, tree in trees:
@@ -90,8 +80,7 @@ def draw(trees: Sequence[tuple[str, str, Branch]], path: Path, depths: Sequence[
     rows = max(box.deepest for box in laid)
     strip = STRIP if len(depths) else 0.0
     width, height = max(right + 0.4, 3 * strip), rows * ROW + 2.4 + strip
-    figure = Figure(figsize=(width, height), facecolor=PAPER)
-    FigureCanvasAgg(figure)
+    figure = new_figure(path, width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, width)
     axes.set_ylim(0, height)
@@ -103,7 +92,7 @@ def draw(trees: Sequence[tuple[str, str, Branch]], path: Path, depths: Sequence[
     axes.text(0.4, 0.2, f"{terms}    c: the accumulator", fontsize=8, color=SOFT, va="center")
     if len(depths):
         _strip(figure, depths, (0.7 / width, 0.95 / height, 1 - 1.1 / width, (strip - 0.85) / height))
-    _save(figure, path)
+    save(figure, path, "--picture")
 
 
 def _strip(figure: Any, depths: Sequence[int], place: tuple[float, float, float, float]) -> None:
@@ -239,13 +228,3 @@ def _edge(axes: Any, x0: float, y0: float, x1: float, y1: float) -> None:
     middle = (y0 + y1) / 2
     curve = Curve([(x0, y0), (x0, middle), (x1, middle), (x1, y1)], [Curve.MOVETO] + [Curve.CURVE4] * 3)
     axes.add_patch(PathPatch(curve, facecolor="none", edgecolor=SOFT, linewidth=1.1, zorder=1))
-
-
-def _save(figure: Any, path: Path) -> None:
-    from matplotlib import rc_context
-
-    held = io.BytesIO()
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-    with rc_context({"svg.hashsalt": "mmaprobe"}):  # the same picture is the same file
-        figure.savefig(held, format=path.suffix[1:], dpi=160, metadata=metadata)
-    write_bytes(path, held.getvalue(), "choose another file with --picture")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,10 +11,14 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.catalog.outside import add_catalog
+from mmaprobe.derivation.witness_batches import as_vectors
+from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus
 from mmaprobe.evidence.files import LOCK, digest_of, read_json
+from mmaprobe.evidence.folders import PARTS, evidence_below, holds_evidence
+from mmaprobe.evidence.gate_record import RECORD, recorded_code
 from mmaprobe.evidence.records import Witness
 from mmaprobe.evidence.store import (
     CATALOG,
@@ -28,7 +32,10 @@ from mmaprobe.evidence.store import (
     step_name,
 )
 from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH, PRECEDENCE, USAGE
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.table import from_table
+from mmaprobe.report.vectors import vector_text
 from mmaprobe.survey.comparison import compare
 from mmaprobe.toolchain.kernel import file_name
 from mmaprobe.toolchain.pack import LIST, open_pack
@@ -42,6 +49,8 @@ FETCH = "Fetch the folder from where it was written"
 NAMED = 6
 """Files that are not what was written and are named below the table; of others their number."""
 CPU = "cpu"
+OTHER_STATES = "control_state"
+"""The question whose witnesses are answers in other control states than the part's."""
 UNNAMED = "not named by the manifest: no part of the run"
 UNSEALED = "without digests: written by an older mmaprobe, nothing shows that it is what was written"
 
@@ -112,6 +121,23 @@ def verdict(told: Verified) -> list[str]:
     return lines
 
 
+def verify_all(path: Path) -> list[Verified]:
+    """What a path names, verified: itself, or every run below it where it is a folder of runs.
+
+    A run without its manifest is wrong as one that was altered is; UsageError where nothing of ours is there.
+    """
+    if path.is_dir() and not any((path / name).exists() for name in (MANIFEST, LIST, PARTS)) and holds_evidence(path):
+        return [_verified(each) for each in evidence_below(path)]
+    return [verify(path)]
+
+
+def _verified(path: Path) -> Verified:
+    try:
+        return verify(path)
+    except UsageError as error:
+        return Verified(path, "evidence", [File(MANIFEST, wrong=str(error))])
+
+
 def verify(path: Path) -> Verified:
     """Everything about a folder or an archive; UsageError where it is none of ours."""
     if path.is_file():
@@ -128,7 +154,7 @@ def verify(path: Path) -> Verified:
         if isinstance(value, dict) and value.get("kind") == KIND:
             return _evidence(path)
         return _one(path, "corpus", MANIFEST, lambda: _corpus(Corpus.open(path)))
-    if (path / "instructions").is_dir():
+    if (path / PARTS).is_dir():
         raise UsageError(f"{path}: has instructions but no {MANIFEST}, which names them.  {FETCH}")
     raise UsageError(f"{path}: neither evidence nor a corpus, a recording or a pack; name its folder or archive")
 
@@ -185,11 +211,11 @@ def _evidence(path: Path) -> Verified:
         if CATALOG in named.accepted and digest_named(path, CATALOG, named.accepted[CATALOG]):
             add_catalog(path / CATALOG)
     for name in named.parts:
-        told.check(part_name(name), lambda name=name: _part(named, name, parts))  # type: ignore[misc]
+        told.check(part_name(name), lambda name=name: _part(told, named, name, parts))  # type: ignore[misc]
     for name in named.steps:
         told.check(step_name(name), lambda name=name: _step(named, name, statuses))  # type: ignore[misc]
     for name in sorted(named.accepted.keys() - {*map(part_name, named.parts), *map(step_name, named.steps)}):
-        told.check(name, lambda name=name: digest_named(path, name, named.accepted[name]) and "as it was written")  # type: ignore[misc]
+        told.check(name, lambda name=name: _attached(told, named, name))  # type: ignore[misc]
     if not any(each.wrong for each in told.files):
         try:
             named.check_totals(parts)
@@ -206,15 +232,24 @@ def _evidence(path: Path) -> Verified:
     return told
 
 
-def _part(named: Named, name: str, parts: dict[str, Part]) -> str:
-    part = named.read_part(name)
+def _attached(told: Verified, named: Named, name: str) -> str:
+    """A file made from the evidence; what a run came to beside its baseline is part of how it ended."""
+    digest_named(named.folder, name, named.accepted[name])
+    if name == RECORD:
+        told.codes.append(recorded_code(named.folder / name))
+    return "as it was written"
+
+
+def _part(told: Verified, named: Named, name: str, parts: dict[str, Part]) -> str:
+    part, architecture = named.read_part(name), named.header.identity.get("architecture", "")
     try:
-        made = lookup(name, named.header.identity.get("architecture") or None)
+        made = lookup(name, architecture or None)
     except UsageError:
         made = None  # of a function, say, which no catalog knows
     count = sum(_check_witness(made, each, name) for each in _witnesses(part)) if made is not None else 0
+    said = _asked_again(told, made, part, architecture) if made is not None else ""
     parts[name] = part
-    return f"{part.status}, {part.vectors:,} vectors, {part.mismatch_count:,} mismatches, {count} witnesses"
+    return f"{part.status}, {part.vectors:,} vectors, {part.mismatch_count:,} mismatches, {count} witnesses{said}"
 
 
 def _step(named: Named, name: str, statuses: list[str]) -> str:
@@ -249,6 +284,56 @@ def _standing(named: Named, part: Part) -> int:
         return 0
     made = lookup(part.instruction, architecture)
     return int(compare(architecture, made, from_table(table, part.instruction), named.header.seed).changed)
+
+
+def _asked_again(told: Verified, made: Instruction, part: Part, architecture: str) -> str:
+    """What the models say to a part's vectors, where they say otherwise.
+
+    UsageError where what was derived does not answer a witness of its own derivation as the device did: every answer
+    was agreed with then, so one of the two is not what was written; and where a mismatch is none.  A finding's witness
+    that it does not answer is a mismatch: a device may have answered otherwise before.
+    """
+    table, said = (part.datapath or {}).get("datapath"), list[str]()
+    derived = from_table(table, part.instruction) if table else None
+    for witness, answer in _answered(made, derived, part.witnesses):
+        if answer != witness.d:
+            what = f"what was derived answers {answer:#x} to {vector_text(witness)}"
+            raise UsageError(f"{part.instruction}: {what}, its witness says {witness.d:#x}")
+    asked = (finding for finding in part.findings if finding.question != OTHER_STATES)
+    found = [each for finding in asked for each in finding.witnesses]
+    otherwise = sum(answer != witness.d for witness, answer in _answered(made, derived, found))
+    if otherwise:
+        told.codes.append(MISMATCH)
+        said.append(f"{otherwise} of {len(found)} answers to probes are not what was derived")
+    for mismatch in part.mismatches:
+        if mismatch.vector.d == mismatch.expected:
+            raise UsageError(f"{part.instruction}: a mismatch gives {mismatch.expected:#x} on both sides")
+    lost = _unexplained(made, derived, part, architecture)
+    said += [f"{lost} mismatches expect what neither the derived nor the shipped datapath gives"] * bool(lost)
+    return "".join(f"; {each}" for each in said)
+
+
+def _answered(made: Instruction, datapath: Datapath | None, asked: Sequence[Witness]) -> Iterator[tuple[Witness, int]]:
+    """Each witness with the answer of a datapath, where there is one."""
+    if datapath is not None and asked:
+        answers = DatapathDevice(made, datapath).run_vectors(made, as_vectors(made, asked))
+        yield from zip(asked, map(int, answers), strict=True)
+
+
+def _unexplained(made: Instruction, derived: Datapath | None, part: Part, architecture: str) -> int:
+    """Mismatches whose expected answer no model at hand gives; none where there is no model."""
+    try:
+        shipped = datapath_for(architecture, made)
+    except UsageError:
+        shipped = None
+    vectors = [mismatch.vector for mismatch in part.mismatches]
+    models = [
+        [answer for _, answer in _answered(made, path, vectors)] for path in (derived, shipped) if path is not None
+    ]
+    if not models:
+        return 0
+    expected = [mismatch.expected for mismatch in part.mismatches]
+    return sum(each not in given for each, *given in zip(expected, *models, strict=True))
 
 
 def _witnesses(part: Part) -> Iterator[Witness]:

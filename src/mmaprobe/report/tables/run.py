@@ -101,7 +101,12 @@ def _add_number_columns(table: Table) -> None:
 def _numbers(row: InstructionRow) -> tuple[Text, Text, Text]:
     style = _STYLES.get(row.outcome, "yellow")
     mismatches = Text(f"{row.mismatches:,}" if row.vectors else row.outcome, style=style)
-    return Text(short_count(row.vectors)), mismatches, Text(f"{row.seconds:.1f} s")
+    return Text(short_count(row.vectors)), mismatches, Text(_time(row.seconds))
+
+
+def _time(seconds: float) -> str:
+    """Seconds; evidence that is read again does not say them of each instruction."""
+    return f"{seconds:.1f} s" if seconds else "-"
 
 
 def short_count(count: int) -> str:
@@ -117,7 +122,8 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     verdict = (
         f"{len(summary.rows)} instructions, {summary.vectors:,} vectors compared, {summary.mismatches:,} mismatches"
     )
-    lines = [Text(f"{verdict}, {summary.seconds:.1f} s", style="bold red" if unequal else "bold green")]
+    verdict += f", {_time(summary.seconds)}" if summary.seconds else ""
+    lines = [Text(verdict, style="bold red" if unequal else "bold green")]
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
         lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
