@@ -13,13 +13,25 @@ import sys
 import typer
 
 # in the order in which --help lists them
-from mmaprobe.cli import run, probe, validate, derive, kernels, files, tree, instructions, this_machine  # isort: skip
+from mmaprobe.cli import run, probe, validate, replay, derive, kernels, files, tree, instructions, this_machine  # isort: skip
 from mmaprobe.cli.terminal import app, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
 
-__all__ = ["derive", "files", "instructions", "kernels", "main", "probe", "run", "this_machine", "tree", "validate"]
+__all__ = [
+    "derive",
+    "files",
+    "instructions",
+    "kernels",
+    "main",
+    "probe",
+    "replay",
+    "run",
+    "this_machine",
+    "tree",
+    "validate",
+]
 
 FULL = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Why a stream takes no more."""
