@@ -19,6 +19,8 @@ from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing import probe
 from mmaprobe.pytest_plugin import Least, answered, device_of, reference_of, suite_device
+from mmaprobe.report.mismatches import disagreement_text
+from mmaprobe.validation.pair import Pair
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -74,7 +76,8 @@ def agreed(
         assert found.status != "contradictory", f"{instruction.id} on {device.name}: {found.text}"
         if reference is not None and reference.supports(instruction):
             expected = answers(reference, instruction)[question]
-            assert found.answer == expected.answer, f"{device.name}: {found.text}; {reference.name}: {expected.text}"
+            pair = Pair(device, reference, instruction)
+            assert found.answer == expected.answer, disagreement_text(found, expected, pair)
         if found.status == "inconclusive":
             pytest.skip(f"inconclusive: {found.text}")
         answered(record_property, instruction)

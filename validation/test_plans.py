@@ -11,6 +11,7 @@ from mmaprobe.campaigns.campaign import compare_one
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.pytest_plugin import answered
+from mmaprobe.report.mismatches import failure_text
 
 if TYPE_CHECKING:
     from mmaprobe.campaigns.plan import ValidationPlan
@@ -30,8 +31,5 @@ def test_every_bit_agrees(
     left = row.unfinished and row.vectors < plan.least_vectors
     assert not left, f"{row.vectors:,} vectors: fewer vectors were compared than the plan demands"
     assert row.summary is not None, f"nothing is known of {target.id} to compare it with"
-    where = row.summary.screening or row.summary.batches
-    assert row.exit_code == 0, (
-        f"{row.summary.verdict}: {row.mismatches:,} mismatches; {where}; {row.summary.examples[:1]}"
-    )
+    assert row.exit_code == 0, failure_text(row.summary)
     answered(record_property, target)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         model,
         probe,
         read_tree,
+        replay,
         replicate,
         validate,
         validate_witnesses,
@@ -40,6 +41,7 @@ __all__ = [
     "model",
     "probe",
     "read_tree",
+    "replay",
     "replicate",
     "run",
     "validate",
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 _VERBS = (
-    "add_catalog", "derive", "device", "instruction", "model", "probe", "read_tree", "replicate", "validate",
+    "add_catalog", "derive", "device", "instruction", "model", "probe", "read_tree", "replay", "replicate", "validate",
     "validate_witnesses",
 )  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")

@@ -15,12 +15,13 @@ from mmaprobe.derivation.deriving import OPTIONS as DERIVE
 from mmaprobe.devices.base import Device, Support, is_device, open_device, reads_gpu_memory, run_tiles, run_vectors
 from mmaprobe.errors import NotHereError, UsageError, brief
 from mmaprobe.evidence.records import Finding
+from mmaprobe.generators.recipe import Recipe, is_recipe
 from mmaprobe.generators.seeds import seed_of
 from mmaprobe.models.model import Model
 from mmaprobe.models.model import model as _model
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.bound import BoundInstruction
-from mmaprobe.options import ANY, NAMES, TEXT, checked, or_none
+from mmaprobe.options import ANY, NAMES, PATH, TEXT, checked, or_none
 from mmaprobe.parameters.lookup import add_catalog as add_catalog
 from mmaprobe.probing import probe as _probe
 from mmaprobe.probing.long_sums.probe import OPTIONS as READ_TREE
@@ -33,6 +34,8 @@ from mmaprobe.survey.layouts import probe_open, unsettled
 from mmaprobe.survey.smoke import validate_witnesses as _validate_witnesses
 from mmaprobe.validation import Summary
 from mmaprobe.validation import validate as _validate
+from mmaprobe.validation.mismatch_file import check_target, read_saved, save_mismatches, saved_of
+from mmaprobe.validation.replaying import Replayed, device_of, replay_recipe, replay_saved
 from mmaprobe.validation.stream import check_options
 
 FEW = 8
@@ -164,16 +167,54 @@ def validate(
     vectors: int = 1_000_000,
     seed: int | None = None,
     generators: Sequence[str] | None = None,
+    *,
+    save: str | Path | None = None,
     **options: Any,
 ) -> Summary:
-    """Run vectors through two devices and compare every bit; without a ``seed`` one is drawn (``Summary.seed``)."""
-    checked("validate", {"generators": generators}, {"generators": or_none(NAMES)})
+    """Run vectors through two devices and compare every bit; without a ``seed`` one is drawn (``Summary.seed``).
+
+    Mismatches are saved to the file ``save``, for ``replay``; where there are none, it is not written.
+    """
+    checked("validate", {"generators": generators, "save": save}, {"generators": or_none(NAMES), "save": or_none(PATH)})
     if generators is not None and not generators:
         raise UsageError("generators is empty; it must name a family, or be None for all that fit")
     check_options(vectors, **options)
     seed = seed_of(seed)
+    if save is not None:
+        check_target(Path(save))
     tested = _opened(dut)
-    return _validate(tested, _opened(ref), _named(tested, instruction), vectors, seed, generators, **options)
+    made = _named(tested, instruction)
+    summary = _validate(tested, _opened(ref), made, vectors, seed, generators, **options)
+    if save is not None and summary.examples:
+        save_mismatches(Path(save), saved_of(summary), made)
+    return summary
+
+
+def replay(what: str | Path, device: str | Device | None = None, ref: str | Device | None = None) -> list[Replayed]:
+    """Ask again what was answered wrongly: the mismatches of a file that ``validate`` saved, of a part of an evidence
+    folder or of the whole folder, or the vector of a recipe, for which both devices are named.
+
+    ``device`` and ``ref`` take the place of those that were compared; a reference that cannot be opened any more is
+    replaced by its recorded answers.  No file chooses what is run: a device that runs a program or a function must be
+    named.  UsageError for a broken file, NotHereError where the device is not here.
+    """
+    for name, it in (("device", device), ("ref", ref)):
+        if not (it is None or isinstance(it, str) or is_device(it)):
+            raise UsageError(f"{name} {brief(it)}: it must be a device or its name")
+    if not isinstance(what, (str, Path)) or not str(what):
+        raise UsageError(f"replay: {brief(what)} is neither a file nor a recipe")
+    if is_recipe(str(what)) and not Path(what).exists():
+        recipe = Recipe.parse(str(what))
+        if device is None or ref is None:
+            raise UsageError("a recipe names no devices: name both, with --device and --ref")
+        tested = _opened(device)
+        return [replay_recipe(recipe, tested, _opened(ref), _named(tested, recipe.instruction))]
+    found: list[Replayed] = []
+    for saved in read_saved(Path(what)):
+        tested = device_of(saved) if device is None else _opened(device)
+        made = _named(tested, saved.instruction)
+        found += replay_saved(saved, tested, None if ref is None else _opened(ref), made)
+    return found
 
 
 def validate_witnesses(dut: str | Device, ref: str | Device, instructions: str = "*") -> list[Summary]:

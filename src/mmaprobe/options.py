@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 
 from mmaprobe.errors import UsageError, brief, near
 
@@ -75,6 +76,7 @@ ANY = Rule("anything", lambda value: True)
 """Of an option that is checked where it is used."""
 FLAG = of_type("True or False", bool)
 TEXT = of_type("a text", str)
+PATH = of_type("a path", str, Path)
 FUNCTION = Rule("a function", callable)
 NAMES = Rule("a list of names", _is_list_of_names)
 NUMBER = Rule("a number", _is_number)

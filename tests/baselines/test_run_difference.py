@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mmaprobe.derivation.witness_batches import as_vectors
 
 from cases.nights import (
     BF16,
@@ -27,7 +28,6 @@ from mmaprobe.baselines.facts import facts_of
 from mmaprobe.baselines.instruction_changes import RunChange
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.evidence.records import Witness
 from mmaprobe.evidence.steps import StepRecord

@@ -20,6 +20,7 @@ HMMA = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
     ["devices"], ["instructions"], ["instructions", "sm_90a"], ["probe", "x86.pmaddwd", "-d", X86],
     ["derive", "x86.pmaddwd", "-d", X86], ["validate", X86, X86, "x86.vdpbf16ps", "-n", "1000"],
     ["bench", "--smoke", "-i", "x86.v*"], ["bench", "sm_90a", "--smoke", "-i", "mma*m16n8k16*f32"],
+    ["replay", "x86.vdpbf16ps/tie.1/0/17", "-d", X86, "--ref", X86],
     ["vectors", "show", "x86.vdpbf16ps/tie.1/0/17"], ["parameters", "show", "sm_90a"], ["doctor"],
 ], ids=" ".join)  # fmt: skip
 def test_text_and_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,6 +42,12 @@ def test_text_and_json(arguments: list[str], capsys: pytest.CaptureFixture[str])
     (["validate", X86, X86, "x86.vdpbf16ps", "--nan", "some"], 2, "bits or any"),
     (["validate", f"misbehaving:shape?of={X86}", X86, "x86.vdpbf16ps"], 5, "answered"),
     (["validate", f"misbehaving:crash?of={X86}", X86, "x86.vdpbf16ps"], 5, "broke down"),
+    (["validate", X86, X86, "--plan", "witnesses", "--save", "m.json"], 2, "--save goes without --plan"),
+    (["validate", X86, X86, "x86.vdpbf16ps", "--save", ""], 2, "is empty"),
+    (["replay", "x86.vdpbf16ps/tie.1/0/17", "-d", X86], 2, "name both"),
+    (["replay", ""], 2, "neither a file nor a recipe"),
+    (["replay", "/nowhere"], 2, "/nowhere"),
+    (["replay", "pyproject.toml"], 2, "not JSON"),
     (["vectors", "show", "x86.vdpbf16ps/tie/17"], 2, "not a recipe"),
     (["vectors", "show", "x86.vdpbf16ps/tei.1/0/17"], 2, "tie"),
     (["corpus", "list", "/nowhere"], 2, "/nowhere"),

@@ -13,12 +13,12 @@ from mmaprobe.derivation import Derivation, derive
 from mmaprobe.derivation.deriving import signed
 from mmaprobe.derivation.outside import Repair
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.plain_signs import PlainSigns
 from mmaprobe.generators import families_for
 from mmaprobe.models.model import run_vectors as computed
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
 

@@ -23,13 +23,13 @@ from mmaprobe.derivation.vectors.mixtures import (
 )
 from mmaprobe.derivation.vectors.near_carries import near_carries
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits, check_vectors
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,

@@ -18,12 +18,12 @@ from mmaprobe.derivation import certify, derive
 from mmaprobe.derivation.dense_view import KeptLanes, asked, dense_form, hostile, kept
 from mmaprobe.derivation.metadata import prove_selection
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Support, open_device
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits, check_vectors
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.lookup import datapath_for, read_file
 from mmaprobe.report.tables.certificates import certificate_lines
 from mmaprobe.survey.smoke import smoke_vectors, validate_witnesses

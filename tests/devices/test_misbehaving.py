@@ -14,6 +14,7 @@ from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.devices.function import open_function
 from mmaprobe.devices.misbehaving import EXIT_STATUS, KINDS, Misbehaving, open_misbehaving
 from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.generators import generate_tiles
 from mmaprobe.operands.batch import Batch
 
 OF = "of=function:numpy:multiply%3Fk=1"
@@ -102,6 +103,23 @@ def test_flaky_flips_about_p_of_the_items_and_others_each_time() -> None:
     again = open_misbehaving(f"flaky?{OF}&p=0.05&seed=3")
     assert (answer(again, vectors(1)) ^ honest == one).all()
     assert (answer(open_misbehaving(f"flaky?{OF}&p=0"), vectors(1)) == honest).all()
+
+
+def test_faults_of_places_and_of_zeros() -> None:
+    """One output of a tile, every fourth column or lane, the sign of every zero, and nothing else."""
+    made = instruction("mma.m16n8k8.f32.f16.f16.f32", "sm_90a")
+    tiles = generate_tiles(made, "zeros", 1, 0, 3)
+    honest = open_device("model:sm_90a").run(made, tiles)
+    place, lanes, zero = (
+        open_misbehaving(f"{kind}&of=model:sm_90a").run(made, tiles) ^ honest
+        for kind in ("place?n=10", "lanes?n=4", "zero?n=1")
+    )
+    assert np.argwhere(place).tolist() == [[tile, 1, 2] for tile in range(3)]
+    assert (lanes == (np.arange(8) % 4 == 3)).all()
+    assert (zero == np.where(honest & 0x7FFFFFFF, 0, 0x80000000)).all()
+    assert zero.any()
+    wrong = answer(open_misbehaving(f"lanes?n=4&{OF}"), vectors(1)) ^ answer(HONEST, vectors(1))
+    assert (wrong == (np.arange(COUNT) % 4 == 3)).all()
 
 
 def test_hang_answers_late() -> None:

@@ -12,11 +12,11 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.catalog.states import in_state
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Support, open_device, run_tiles, run_vectors
 from mmaprobe.devices.plain_signs import OF_VECTORS, PlainSigns
 from mmaprobe.generators import families_for
 from mmaprobe.operands.batch import Batch, Bits, Witness, take
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.probing.suite import probe
 
 FORMS = [

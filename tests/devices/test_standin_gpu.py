@@ -15,7 +15,7 @@ import pytest
 from emulator.batches import random_batch
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
-from mmaprobe.devices.base import open_device
+from mmaprobe.devices.base import open_device, serial
 from mmaprobe.devices.gpu.device import GpuDevice
 from mmaprobe.devices.gpu.driver import LostError, OutOfMemoryError
 from mmaprobe.devices.gpu.health import VoidError, Watch
@@ -23,7 +23,8 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.pack import write_pack
 from mmaprobe.validation import validate
-from stand_ins.fake_cuda import LOST, model
+from mmaprobe.validation.elsewhere import others
+from stand_ins.fake_cuda import LOST, FakeCuda, model
 from stand_ins.fake_machine import FakeNvml
 from stand_ins.gpu import StandIn, kernel, name, pack, plugged
 from stand_ins.kernel_source import Lies, Seed, multiprocessors
@@ -239,3 +240,11 @@ def test_the_first_run_is_in_a_child_by_the_device_name(child: str, said: str, t
         with pytest.raises(DeviceError, match=said):
             device.run(made, batch)
     assert not cuda.launches
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_the_places_where_a_mismatch_is_asked_again(gpus: int) -> None:
+    """All its multiprocessors, and the next GPU; through a lock, as a validation asks."""
+    with plugged(FakeCuda(gpus=gpus)):
+        there = [(place.where, place.tiles) for place in others(serial(open_device(name())))]
+    assert there == [("all 132 multiprocessors", 528), ("cuda:1", 0)][:gpus]

@@ -19,13 +19,17 @@ from cases.sealing import replaced, reseal
 from mmaprobe.errors import CannotWriteError, UsageError
 from mmaprobe.evidence import files, records_json
 from mmaprobe.evidence.files import FileValue
-from mmaprobe.evidence.records import Finding, Mismatch, Witness
+from mmaprobe.evidence.records import Finding, Mismatch, Retest, Witness
 from mmaprobe.evidence.store import Header, Part, Store, execution
 
 WITNESS = Witness((0x3F80, 0), (1, 0xFFFF), 0x7FC00001, 0xFFC00000, (127,), (128,), (0x4, 0x9), "a quiet NaN")
 BARE = Witness((1,), (2,), None, 2)
 FINDING = Finding("nan", "bounded", {"first": ["a0", "c"], "code": 4290772992, "bits": 2.5}, "x", (WITNESS, BARE), 3, 2)
 MISMATCH = Mismatch(WITNESS, 5, "x86.dpps/uniform.1/7/12", False, BARE, 0)
+EXAMINED = replace(
+    MISMATCH, retests=(Retest(64, 3, 1), Retest(64, 0, 0, "core 3")), kinds=("1 ulp",), seen="core 1",
+    reference_says="sum 0", device_as="rounding RZ, not RNE", slot=5, format="f32",
+)  # fmt: skip
 HEADER = Header("cpu", {"model": "some CPU"}, "0.1.0", 7, {"gcc": "12"}, {"vectors": 100})
 PART = Part(
     "x86.vfmadd.f32{daz,rounding=rz}", "finished", (FINDING,), {"k": 1, "tree": {"node": "fma"}}, ["same"],
@@ -47,7 +51,28 @@ def test_records_survive_a_round_trip(witness: Witness) -> None:
 
 def test_findings_and_mismatches_survive_a_round_trip() -> None:
     assert records_json.finding_from_json(through_text(records_json.finding_to_json(FINDING))) == FINDING
-    assert records_json.mismatch_from_json(through_text(records_json.mismatch_to_json(MISMATCH))) == MISMATCH
+    for mismatch in (MISMATCH, EXAMINED):
+        assert records_json.mismatch_from_json(through_text(records_json.mismatch_to_json(mismatch))) == mismatch
+
+
+def test_a_mismatch_of_an_older_version_has_nothing_of_what_it_did_not_know() -> None:
+    kept = records_json.mismatch_to_json(MISMATCH)
+    assert set(kept) == {"vector", "expected", "recipe", "stable", "shrunk", "shrunk_expected"}
+    assert set(records_json.mismatch_to_json(EXAMINED)) - set(kept) == {
+        "retests", "kinds", "seen", "reference_says", "device_as", "slot", "format",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("retest", "stable", "said"), [
+    ({"asked": 4, "same": 3, "other": 2}, False, "has more wrong answers than were asked for"),
+    ({"asked": 4, "same": -1, "other": 2}, False, "or fewer than none"),
+    ({"asked": 4, "same": 4, "other": 0}, False, "is False, but the retest was stable"),
+    ({"asked": 4, "same": 0, "other": 0}, True, "is True, but the retest was gone"),
+])  # fmt: skip
+def test_a_retest_must_add_up(retest: dict[str, int], stable: bool, said: str) -> None:
+    kept = records_json.mismatch_to_json(MISMATCH) | {"retests": [retest], "stable": stable}
+    with pytest.raises(UsageError, match=said):
+        records_json.mismatch_from_json(through_text(kept))
 
 
 def test_answers_become_plain_json_or_are_refused() -> None:

@@ -35,6 +35,7 @@ from mmaprobe.operands.batch import Batch, Witness
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.pack import open_pack, write_pack
+from mmaprobe.validation.mismatch_file import read_saved
 
 SAMPLE = 60
 """Changes of each file that the bare command tries."""
@@ -120,12 +121,20 @@ def _read_recording(folder: Path) -> Any:
     return corpus.sets(), vectors, [corpus.vectors(each.key)[1].tolist() for each in corpus.sets()]
 
 
+def _mismatches(folder: Path) -> Iterable[Path]:
+    given: dict[str, Any] = {"vectors": 20_000, "seed": 3, "save": folder / "m.json", "generators": ["tie"]}
+    dut, form = "misbehaving:place?n=10&of=model:sm_90a", "mma.m16n8k8.f32.f16.f16.f32"
+    mmaprobe.validate(dut, "model:sm_90a", form, **given)
+    return [folder / "m.json"]
+
+
 KINDS = {
     "evidence": Kind(_evidence, _read_evidence),
     "evidence of steps": Kind(_steps, _read_evidence),
     "corpora": Kind(_corpus, _read_corpus),
     "packs": Kind(_pack, _read_pack),
     "recordings": Kind(_recording, _read_recording),
+    "mismatches": Kind(_mismatches, lambda folder: read_saved(folder / "m.json")),
 }
 
 

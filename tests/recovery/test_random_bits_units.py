@@ -10,10 +10,10 @@ from random_bits_units import INSIDE, OUTSIDE, UnitWithRandomBits
 from test_plain_units import judged
 
 from mmaprobe.derivation import Derivation, derive
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import run_vectors
 from mmaprobe.models.engine import evaluate, evaluate_many
 from mmaprobe.operands.batch import Batch, Witness, join
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.mutate import mutate
 from mmaprobe.report.datapath.meaning import meaning

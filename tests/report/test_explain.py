@@ -11,6 +11,7 @@ import pytest
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError
+from mmaprobe.models.hexfloat import hexfloat
 from mmaprobe.models.stages import evaluate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.operands.literal import parse_item, parse_vector
@@ -30,7 +31,6 @@ from mmaprobe.parameters.datapath import (
     Zero,
 )
 from mmaprobe.report.datapath import explain
-from mmaprobe.report.hexfloat import hexfloat
 
 C = Accumulator()
 HOPPER = Datapath(

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import mmaprobe
 from mmaprobe.errors import CannotWriteError
-from mmaprobe.evidence.records import Mismatch, Witness
+from mmaprobe.evidence.records import Mismatch, Retest, Witness
 from mmaprobe.operands import literal
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -34,10 +34,9 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
-from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.phrases import COLUMNS, describe, lanes_text
+from mmaprobe.report.mismatches import mismatch_lines
 from mmaprobe.report.run_summary import EXIT_CODES, InstructionRow, RowOutcome, RunSummary
-from mmaprobe.report.tables.findings import print_mismatch
 from mmaprobe.report.tables.run import SummaryTable, short_count
 
 F32 = Encode("f32")
@@ -317,12 +316,11 @@ def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.
 
 def test_a_mismatch_that_is_right_when_asked_again_does_not_read_as_a_right_one() -> None:
     """An answer beside the same expected value would look like no mismatch at all."""
-    shown = io.StringIO()
-    for stable in (True, False):
-        print_mismatch(
-            PlainConsole(file=shown, width=160), Mismatch(Witness((1,), (2,), 3, 0xFFD2), 0xFFD2, "recipe", stable)
-        )
-    _, first, _, second = shown.getvalue().splitlines()
-    assert first.endswith("-> 0xffd2, expected 0xffd2")
-    said = "-> 0xffd2 when asked again, expected 0xffd2; its answers to this vector are not all the same"
-    assert second.endswith(said)
+    told = Mismatch(Witness((1,), (2,), 3, 0xFFD2), 0xFFD2, "recipe", stable=False)
+    head, _, answer = mismatch_lines(told)
+    assert head == "mismatch (NOT STABLE on a retest): recipe"
+    assert answer.strip() == "0xffd2 when asked again, as expected; not all its answers to this vector are"
+    gone = replace(told, expected=0xFFD3, retests=(Retest(64, 0),), format="f16")
+    head, _, *bits = mismatch_lines(gone)
+    assert head == "mismatch (GONE: right 64 of 64 times when asked again): recipe"
+    assert [line.split()[1] for line in bits[:2]] == ["0xffd2", "0xffd3"]

@@ -14,11 +14,11 @@ import pytest
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import match
 from mmaprobe.cli import main
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import open_device, run_vectors
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate

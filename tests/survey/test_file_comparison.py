@@ -10,8 +10,8 @@ import pytest
 
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath, Fused
 from mmaprobe.parameters.files import Basis, Entry, ParameterFile, to_text
 from mmaprobe.parameters.lookup import load

@@ -15,7 +15,8 @@ from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import NotHereError
 from mmaprobe.generators import families_for
-from mmaprobe.validation.core_by_core import allowed_cores, pinned, validate_cores
+from mmaprobe.validation.core_by_core import validate_cores
+from mmaprobe.validation.cores import allowed_cores, pinned
 
 ROOT = Path(__file__).parents[2]
 MADE = instruction_of("x86.vpdpbusd")

@@ -126,6 +126,29 @@ def test_fewer_vectors_than_the_plan_demands_are_red(plan: Path) -> None:
     assert (code, "fewer vectors were compared than the plan demands" in told) == (1, True)
 
 
+def test_a_mismatch_is_shown_as_validate_shows_it(plan: Path) -> None:
+    """Bits, carets, what a retest found and the command that repeats it."""
+    plan.write_text(PLAN.replace("x86.pmadd*", "x86.vdpbf16ps").replace("= 2", "= 1"))
+    device = f"mutant:{X86.removeprefix('model:')}/VDPBF16PS[bf16,bf16->f32]/tree.to.rounding=RZ"
+    code, told = pytest_says("validation", "--device", device, "--ref", X86, "--plan", str(plan))
+    assert code == 1
+    for line in (
+        "mismatch (stable: 64 of 64 times): x86.vdpbf16ps/", "differs in ", "smallest, ", "again: mmaprobe replay x86",
+        "device: as if rounding of the result of the sum RZ, not RNE",
+    ):  # fmt: skip
+        assert re.search(rf"(?m)^E? *{re.escape(line)}", told), (line, told)
+
+
+@pytest.mark.long
+def test_a_question_that_is_answered_otherwise_shows_the_vectors() -> None:
+    device = f"mutant:{X86.removeprefix('model:')}/VDPBF16PS[bf16,bf16->f32]/tree.to.rounding=RZ"
+    only = "result_rounding and x86.vdpbf16ps and not width"
+    code, told = pytest_says("probes", "--device", device, "--ref", X86, "-k", only)
+    assert code == 1, told
+    assert re.search(r"(?m)^E? *mismatch \(stable: 64 of 64 times\): witness \d+ of the question \w+$", told), told
+    assert re.search(r"(?m)^E? *differs in +\^", told), told
+
+
 def test_no_generator_is_replaced_by_all(plan: Path) -> None:
     """One that fits some instructions of a plan is not run as every generator on the others."""
     plan.write_text(PLAN.replace("x86.pmadd*", "x86.v*").replace("500\n", '500\ngenerators = ["tie"]\n'))

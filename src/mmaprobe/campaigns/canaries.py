@@ -55,6 +55,8 @@ def check_canary(dut: Device, ref: Device, instruction: Instruction, seed: int) 
     rival = _rival(instruction, datapath_of(ref, instruction), seed)
     planted = Planted(ref) if rival is None else DatapathDevice(instruction, rival, "planted")
     found = validate(dut, planted, instruction, VECTORS, seed, campaign=False, threads=1, examined=False)
+    if found.interrupted:
+        raise KeyboardInterrupt
     if found.vectors and not found.mismatches:
         raise InternalError(
             f"{instruction.id}: a difference was planted in {ref.name} and not reported, so no other would be: "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from mmaprobe.campaigns.campaign import Campaign, CampaignRow
 from mmaprobe.derivation.certificate import one_in
 from mmaprobe.report.json import to_json
+from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
-from mmaprobe.runs.report_summary import OUTCOMES, mismatch_line
+from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.survey.smoke import FAMILY
 
 NAMED = 6
@@ -24,7 +26,7 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
         run=campaign.parts[:12],
         version=campaign.version,
         seed=campaign.seed,
-        rows=tuple(map(_row, campaign.rows)),
+        rows=tuple(_row(row, campaign.device.name, evidence) for row in campaign.rows),
         not_here=campaign.absent,
         evidence=evidence,
         seconds=campaign.seconds,
@@ -34,7 +36,8 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
     )
 
 
-def _row(row: CampaignRow) -> InstructionRow:
+def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
+    again = f"; again: {part_command(Path(evidence), row.instruction, device)}" if evidence else ""
     examples = row.summary.examples if row.summary is not None else ()
     return InstructionRow(
         instruction=row.instruction,
@@ -42,7 +45,7 @@ def _row(row: CampaignRow) -> InstructionRow:
         vectors=row.vectors,
         mismatches=row.mismatches,
         seconds=row.summary.seconds if row.summary is not None else 0.0,
-        detail=row.error or (mismatch_line(examples[0]) if examples else ""),
+        detail=row.error or (in_short(examples[0]) + again if examples else ""),
     )
 
 

@@ -13,7 +13,8 @@ import sys
 import typer
 
 # in the order in which --help lists them
-from mmaprobe.cli import run, probe, validate, derive, kernels, evidence, files, tree, instructions, this_machine  # isort: skip
+from mmaprobe.cli import run, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
+from mmaprobe.cli import instructions, this_machine  # isort: skip
 from mmaprobe.cli.terminal import app, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
@@ -27,6 +28,7 @@ __all__ = [
     "kernels",
     "main",
     "probe",
+    "replay",
     "run",
     "this_machine",
     "tree",

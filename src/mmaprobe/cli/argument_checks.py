@@ -129,13 +129,35 @@ def probe(
         instruction_of(device or "cpu", instruction)
 
 
+def replay(what: str, device: str | None, ref: str | None, **_: Any) -> None:
+    from mmaprobe.generators.recipe import Recipe, is_recipe
+    from mmaprobe.validation.mismatch_file import read_saved
+
+    recipe = is_recipe(what) and not Path(what).exists()
+    asked = [Recipe.parse(what).instruction] if recipe else [saved.instruction for saved in read_saved(Path(what))]
+    for name in filter(None, (device, ref)):
+        for instruction in asked:
+            instruction_of(name, instruction)
+
+
 def validate(
-    dut: str, ref: str, instruction: str, vectors: int, generator: list[str] | None, nan: str, plan: str, **_: Any
+    dut: str,
+    ref: str,
+    instruction: str,
+    vectors: int,
+    generator: list[str] | None,
+    nan: str,
+    plan: str,
+    save: Path | None,
+    **_: Any,
 ) -> None:
     from mmaprobe.campaigns.plan import read_plan
+    from mmaprobe.validation.mismatch_file import check_target
     from mmaprobe.validation.stream import check_generators, check_options
 
     check_options(vectors, nan=nan)
+    if save is not None:
+        check_target(save)
     if plan:
         read_plan(plan)
     for device in filter(None, (dut, ref)):

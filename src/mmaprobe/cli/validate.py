@@ -59,6 +59,7 @@ def validate(
     scheduler: Annotated[str, typer.Option(help="Address of a dask scheduler.")] = "",
     partition: Annotated[str, typer.Option(help="Partition of Slurm.")] = "",
     junit: JunitOption = None,
+    save: Annotated[Path | None, typer.Option(parser=path, help="Save mismatches to this file, for replay.")] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Compare two devices bit for bit."""
@@ -69,7 +70,7 @@ def validate(
         from mmaprobe.campaigns.engines import EngineOptions
         from mmaprobe.campaigns.verbs import CampaignOptions
 
-        refuse(context, ("vectors", "generator", "nan"), "goes without --plan, which says it")
+        refuse(context, ("vectors", "generator", "nan", "save"), "goes without --plan, which says it")
         chosen = _plan(plan, instruction)
         options = CampaignOptions(
             None if seed is None and resume else drawn(seed), out_folder, budget, shards, resume,
@@ -81,11 +82,13 @@ def validate(
         raise UsageError("name a reference and an instruction; or compare many by a plan: --plan quick")
     seed = drawn(seed)
     with progress.CountProgress(vectors) as bar:
-        summary = mmaprobe.validate(dut, ref, instruction, vectors, seed, generator or None, nan=nan, progress=bar)
+        summary = mmaprobe.validate(
+            dut, ref, instruction, vectors, seed, generator or None, nan=nan, save=save, progress=bar
+        )
     if as_json:
         emit(findings.summary_json(summary))
     else:
-        findings.print_summary(out(), summary)
+        findings.print_summary(out(), summary, save)
     return summary.exit_code
 
 

@@ -20,12 +20,12 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.sparsity import Items, kept_positions, legal_items
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Device, Support, run_vectors
 from mmaprobe.errors import UsageError
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.models.sparse import dense_vectors
 from mmaprobe.operands.batch import Batch, Bits, Witness
+from mmaprobe.operands.witness_batches import as_vectors
 
 Words = NDArray[np.uint64]
 

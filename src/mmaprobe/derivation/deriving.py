@@ -32,13 +32,13 @@ from mmaprobe.derivation.session import (
     smallest,
 )
 from mmaprobe.derivation.stochastic import spread
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.no_random_bits import NoRandomBits
 from mmaprobe.devices.plain_signs import PlainSigns, unread_sign
 from mmaprobe.errors import DeviceError
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.options import ANY, FUNCTION, Rule, checked, of_type, or_none, whole
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.mutate import mutate

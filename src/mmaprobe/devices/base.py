@@ -40,8 +40,9 @@ class Support:
 class Device(Protocol):
     """Anything that runs an instruction on a batch.
 
-    Two optional attributes: ``run_vectors(instruction, vectors)`` for devices that
-    need no tiles, and ``concurrent = True`` where several threads may call at once.
+    Three optional attributes: ``run_vectors(instruction, vectors)`` for devices that
+    need no tiles, ``concurrent = True`` where several threads may call at once, and ``in_thread = True`` where
+    the thread that calls computes, on its core.
     """
 
     @property

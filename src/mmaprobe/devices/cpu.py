@@ -58,6 +58,7 @@ class Cpu:
 
     name = "cpu"
     concurrent = True
+    in_thread = True
 
     def __init__(self) -> None:
         self._units = {unit: Support(here, reason) for unit, here, reason, _ in _native.cpu_units()}

@@ -6,7 +6,8 @@ the probability of a fault an item, for ``flaky`` and ``nan``; ``seed`` (1), als
 of the two codes of ``pair``; ``seconds`` (3600), how long
 ``hang`` waits before it answers; ``after`` (0), how many calls go well before
 the first fault; ``n`` (100): the item from which ``index`` errs, the size below which ``small`` does, every how many-th
-call ``call``, on which CPU ``cpu`` (the last that this process may run on).
+call ``call``, on which CPU ``cpu`` (the last that this process may run on), which output of a tile ``place``, every
+how many-th column or lane ``lanes``.
 A wrapped device answers whole tiles, which ``replay:`` can do only for lane-wise instructions.
 """
 
@@ -55,6 +56,7 @@ class Misbehaving:
         self.previous: Bits | None = None
         self._fault = KINDS[kind]
         self.inner = inner
+        self.in_thread = kind == "cpu" or getattr(inner, "in_thread", False)
         self._good = after
 
     def info(self) -> dict[str, str]:
@@ -244,6 +246,26 @@ def _cpu(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits
     return true ^ true.dtype.type(ctypes.CDLL(None).sched_getcpu() == device.n)
 
 
+def _place(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit of output number ``n`` of every tile flips, row by row."""
+    wrong = np.zeros(true.shape[-2:], true.dtype)
+    wrong.reshape(-1)[device.n : device.n + 1] = 1
+    return true ^ wrong
+
+
+def _lanes(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """The lowest bit flips in every ``n``-th column of a tile, the last of each n; of a lane-wise unit in lanes."""
+    wrong = np.zeros_like(true)
+    (wrong if instruction.lane_wise else np.moveaxis(wrong, -1, 0))[device.n - 1 :: device.n] = 1
+    return true ^ wrong
+
+
+def _zero(device: Misbehaving, instruction: Instruction, batch: Batch, true: Bits) -> Bits:
+    """Every zero has the other sign."""
+    fmt = instruction.formats()["d"]
+    return np.where(formats.is_zero(fmt, true), true ^ true.dtype.type(fmt.sign_mask), true)
+
+
 KINDS: dict[str, Fault] = {
     "previous": _previous,
     "zeros": _zeros,
@@ -267,6 +289,9 @@ KINDS: dict[str, Fault] = {
     "call": _call,
     "kept": _kept,
     "cpu": _cpu,
+    "place": _place,
+    "lanes": _lanes,
+    "zero": _zero,
 }
 
 

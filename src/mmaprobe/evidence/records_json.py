@@ -10,11 +10,13 @@ import numpy as np
 
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import FileValue
-from mmaprobe.evidence.records import Finding, FindingStatus, Mismatch, Witness
+from mmaprobe.evidence.records import Finding, FindingStatus, Mismatch, Retest, Witness
 from mmaprobe.operands.batch import PER_RESULT
 
 Json = dict[str, Any]
 _LISTS = ("a", "b", "scale_a", "scale_b", "metadata")
+_COUNTS = ("asked", "same", "other")
+_SAID = ("seen", "reference_says", "device_as", "format")
 
 
 def json_value(value: Any, where: str = "value") -> Any:
@@ -81,7 +83,7 @@ def finding_from_json(field: FileValue) -> Finding:
 
 
 def mismatch_to_json(mismatch: Mismatch) -> Json:
-    """A mismatch; the shrunk vector is left out where there is none."""
+    """A mismatch; what it lacks is left out."""
     out: Json = {
         "vector": witness_to_json(mismatch.vector),
         "expected": f"{mismatch.expected:#x}",
@@ -92,17 +94,42 @@ def mismatch_to_json(mismatch: Mismatch) -> Json:
         out["shrunk"] = witness_to_json(mismatch.shrunk)
     if mismatch.shrunk_expected is not None:
         out["shrunk_expected"] = f"{mismatch.shrunk_expected:#x}"
-    return out
+    if mismatch.retests:
+        out["retests"] = [_retest_to_json(retest) for retest in mismatch.retests]
+    if mismatch.kinds:
+        out["kinds"] = list(mismatch.kinds)
+    if mismatch.slot:
+        out["slot"] = mismatch.slot
+    return out | {name: said for name in _SAID if (said := getattr(mismatch, name))}
 
 
 def mismatch_from_json(field: FileValue) -> Mismatch:
-    """The mismatch that ``mismatch_to_json`` wrote."""
+    """The mismatch that ``mismatch_to_json`` wrote, here or in an older version."""
     given = field.typed(dict)
-    return Mismatch(
+    found = Mismatch(
         vector=witness_from_json(field["vector"]),
         expected=field["expected"].bits,
         recipe=field["recipe"].text,
         stable=field["stable"].typed(bool),
         shrunk=witness_from_json(field["shrunk"]) if "shrunk" in given else None,
         shrunk_expected=field["shrunk_expected"].bits if "shrunk_expected" in given else None,
+        retests=tuple(map(_retest_from_json, field["retests"])) if "retests" in given else (),
+        kinds=tuple(kind.text for kind in field["kinds"]) if "kinds" in given else (),
+        slot=field["slot"].whole if "slot" in given else 0,
+        **{name: field[name].text for name in _SAID if name in given},
     )
+    if found.retests and found.stable != (found.retests[0].outcome == "stable"):
+        raise field["stable"].wrong(f"is {found.stable}, but the retest was {found.retests[0].outcome}")
+    return found
+
+
+def _retest_to_json(retest: Retest) -> Json:
+    counts = {name: getattr(retest, name) for name in _COUNTS}
+    return counts | ({"where": retest.where} if retest.where else {})
+
+
+def _retest_from_json(field: FileValue) -> Retest:
+    counts = {name: field[name].whole for name in _COUNTS}
+    if min(counts.values()) < 0 or not 0 < counts["asked"] >= counts["same"] + counts["other"]:
+        raise field.wrong("has more wrong answers than were asked for, or fewer than none")
+    return Retest(**counts, where=field["where"].text if "where" in field.typed(dict) else "")

@@ -66,6 +66,11 @@ class Recipe:
         return cls(match["instruction"], match["family"], version, seed, index, place)
 
 
+def is_recipe(text: str) -> bool:
+    """Whether a text has the form of a recipe; it may still name a family that there is none of."""
+    return _FORM.fullmatch(text.strip()) is not None
+
+
 def regenerate(recipe: Recipe | str, instruction: Instruction | None = None) -> Batch:
     """The one vector that a recipe names, in one-vector shapes with n = 1.
 

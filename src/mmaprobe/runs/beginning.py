@@ -22,10 +22,10 @@ from mmaprobe.options import (
     FUNCTION,
     NAMES,
     NUMBER,
+    PATH,
     TEXT,
     Rule,
     checked,
-    of_type,
     or_none,
     with_methods,
 )
@@ -38,7 +38,7 @@ A_YEAR = 525_600
 _DEVICE = Rule("a device or its name", lambda value: isinstance(value, str) or is_device(value))
 OPTIONS: dict[str, Rule] = {
     "device": or_none(_DEVICE), "instruction": TEXT, "budget": or_none(NUMBER),
-    "out": or_none(of_type("a path", str, Path)), "resume": FLAG, "check": FLAG, "least": ANY_WHOLE,
+    "out": or_none(PATH), "resume": FLAG, "check": FLAG, "least": ANY_WHOLE,
     "steps": NAMES, "clock": FUNCTION,
     "listener": or_none(with_methods("begin", "step", "at", "derived", "compared")),
 }  # fmt: skip

@@ -36,7 +36,7 @@ def kept_summary(store: Store) -> RunSummary:
         try:
             made = lookup(name, header.identity.get("architecture") or None)
         except UsageError:
-            rows.append(_unlisted(part))
+            rows.append(_unlisted(part, store))
             continue
         result = Result(made, resumed=part, form=forms.get(name))
         if name in forms or _is_asked(made, str(header.settings.get("instruction", "*"))):
@@ -51,7 +51,7 @@ def kept_summary(store: Store) -> RunSummary:
         run=header.run,
         version=header.version,
         seed=header.seed,
-        rows=(*(row_of(name, states) for name, states in known), *rows),
+        rows=(*(row_of(name, states, store.path, header.device) for name, states in known), *rows),
         evidence=str(store.path),
         seconds=sum(step.seconds for step in steps),
         steps=tuple(StepRow(step.name, step.status, step.seconds, step.text) for step in steps),
@@ -89,7 +89,7 @@ def _is_asked(made: Instruction, pattern: str) -> bool:
     return pattern in (made.id, short(made.id)) or matches(made, pattern) or matches(default_state(made), pattern)
 
 
-def _unlisted(part: Part) -> InstructionRow:
+def _unlisted(part: Part, store: Store) -> InstructionRow:
     """The row of an instruction that no catalog knows."""
     table = (part.datapath or {}).get("datapath")
     return InstructionRow(
@@ -99,5 +99,5 @@ def _unlisted(part: Part) -> InstructionRow:
         vectors=part.vectors,
         mismatches=part.mismatch_count,
         parameters=str((part.comparison or {}).get("outcome", "")),
-        detail=kept_detail(part, ""),
+        detail=kept_detail(part, "", store.path, store.header.device),
     )

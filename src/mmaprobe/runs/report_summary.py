@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import mmaprobe
 from mmaprobe.catalog.states import default_state
-from mmaprobe.evidence.records import Mismatch
 from mmaprobe.evidence.store import Part
 from mmaprobe.exit_codes import INTERRUPTED, MISMATCH, worst
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
+from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary, StepRow
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.runs.open_questions.answers import answer_to_json
@@ -39,7 +40,7 @@ def summary_of(report: Report) -> RunSummary:
         run=report.run,
         version=mmaprobe.__version__,
         seed=report.seed,
-        rows=tuple(row_of(name, list(states)) for name, states in groups),
+        rows=tuple(row_of(name, list(states), report.out, report.device.name) for name, states in groups),
         not_here=report.absent,
         evidence=str(report.out),
         seconds=report.seconds,
@@ -58,8 +59,8 @@ def document_of(report: Report) -> dict[str, Any]:
     return to_json(summary_of(report)) | (more if report.steps else {})
 
 
-def row_of(name: str, states: list[Result]) -> InstructionRow:
-    """The row of an instruction, or a form, with the results of all its states."""
+def row_of(name: str, states: list[Result], out: Path, device: str) -> InstructionRow:
+    """The row of an instruction, or a form, with the results of all its states; ``out`` holds its evidence."""
     codes = [state.exit_code for state in states]
     changed = next((state for state in states if state.changed), None)
     outcome = OUTCOMES.get(worst(codes if changed is None else [*codes, MISMATCH]), "inconclusive")
@@ -75,7 +76,7 @@ def row_of(name: str, states: list[Result]) -> InstructionRow:
         seconds=sum(state.seconds for state in states),
         parameters=next((word for word in PARAMETERS if word in {state.standing for state in states}), ""),
         changes=_changes(changed) if changed is not None else (),
-        detail=next((text for state in states if (text := _detail(state))), ""),
+        detail=next((text for state in states if (text := _detail(state, out, device))), ""),
     )
 
 
@@ -100,16 +101,16 @@ def _changes(changed: Result) -> tuple[str, ...]:
     return tuple(map(str, kept.get("decisive") or kept.get("differences", ())))
 
 
-def _detail(result: Result) -> str:
+def _detail(result: Result, out: Path, device: str) -> str:
     """Why the result is not plainly equal: the error, the reason, the first mismatch, or the changed parameters."""
     state = result.instruction
     where = "" if state == default_state(state) else f"{state.id}: "
     if result.error:
         return result.error
     if result.resumed is not None:
-        return kept_detail(result.resumed, where)
+        return kept_detail(result.resumed, where, out, device)
     if result.summary is not None and result.summary.examples:
-        return where + mismatch_line(result.summary.examples[0])
+        return where + in_short(result.summary.examples[0]) + _again(state.id, out, device)
     if result.summary is not None and not result.summary.vectors:
         return where + (SPENT if result.summary.stopped else NOTHING)
     if result.derivation is not None and result.derivation.datapath is None:
@@ -121,12 +122,12 @@ def _detail(result: Result) -> str:
     return ""
 
 
-def kept_detail(part: Part, where: str) -> str:
+def kept_detail(part: Part, where: str, out: Path, device: str) -> str:
     """Why a part that was read is not plainly equal."""
     if part.validation.get("error"):
         return f"{part.instruction}: {part.validation['error']}" if where else str(part.validation["error"])
     if part.mismatches:
-        return where + mismatch_line(part.mismatches[0]) + _places(part)
+        return where + in_short(part.mismatches[0]) + _places(part) + _again(part.instruction, out, device)
     if part.datapath and not part.datapath.get("datapath"):
         return f"{where}{part.datapath.get('reason') or 'no datapath was derived'}"
     return "" if part.vectors else where + (SPENT if part.validation.get("interrupted") else NOTHING)
@@ -144,9 +145,5 @@ def _places(part: Part) -> str:
     return "".join(f"; {count:,} wrong on {called} {number}" for number, count in sorted(wrong.items()))
 
 
-def mismatch_line(example: Mismatch) -> str:
-    """A mismatch in a line: the smallest vector that shows it, both answers, its recipe."""
-    vector, expected = example.vector, example.expected
-    if example.shrunk is not None and example.shrunk_expected is not None:
-        vector, expected = example.shrunk, example.shrunk_expected
-    return f"{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"
+def _again(instruction: str, out: Path, device: str) -> str:
+    return f"; again: {part_command(out, instruction, device)}"

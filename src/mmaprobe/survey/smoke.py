@@ -15,16 +15,21 @@ from mmaprobe.derivation.dense_view import asked, dense_form, kept
 from mmaprobe.derivation.discriminate import telling
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
-from mmaprobe.devices.base import Device, run_vectors
+from mmaprobe.devices.base import Device, run_vectors, serial
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.operands.batch import Batch, Bits, Witness, join, take
+from mmaprobe.operands.batch import Batch, Bits, join, take
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import ParameterFile
 from mmaprobe.parameters.lookup import datapath_for, entries_for
 from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.validation.examine import Example, look_again
+from mmaprobe.validation.pair import Pair
+from mmaprobe.validation.places import slots
+from mmaprobe.validation.replaying import RecordedAnswer
 from mmaprobe.validation.summary import FamilyCount, Summary
 
 POOL = 1500
@@ -60,7 +65,7 @@ def smoke_vectors(architecture: str, instruction: Instruction, file: ParameterFi
     own = entries[0].witnesses if len(entries) == 1 and entries[0].datapath == datapath else ()
     rivals = [near.datapath for near in neighbours(datapath)]
     if own:
-        vectors = _batch(instruction, own)
+        vectors = as_vectors(instruction, own)
         results = np.array([witness.d for witness in own], formats.get(instruction.d).dtype)
         dense = kept(architecture, instruction, vectors)
         told = (evaluate_many(rivals, dense) != results).any(axis=1) if rivals else np.empty(0, bool)
@@ -107,14 +112,11 @@ def validate_witnesses(dut: Device, ref: Device, pattern: str = "*", architectur
 
 def _compared(dut: Device, ref: Device, instruction: Instruction, smoke: Smoke) -> Summary:
     begin = time.monotonic()
-    answers = [(device.name, run_vectors(device, instruction, smoke.vectors)) for device in (dut, ref)]
+    answers = [(device, run_vectors(device, instruction, smoke.vectors)) for device in (dut, ref)]
     seconds = time.monotonic() - begin
-    wrong = [(name, given, int(i)) for name, given in answers for i in np.flatnonzero(given != smoke.results)]
-    examples = tuple(
-        Mismatch(Witness.of(take(smoke.vectors, [i]), int(given[i]), f"answer of {name}"), int(smoke.results[i]),
-                 f"{smoke.origin(i)} witness {i}, answer of {name}")
-        for name, given, i in wrong[:EXAMPLES]
-    )  # fmt: skip
+    wrong = [(device, int(given[i]), int(i)) for device, given in answers
+             for i in np.flatnonzero(given != smoke.results)]  # fmt: skip
+    examples = tuple(_again(device, instruction, smoke, answer, i) for device, answer, i in wrong[:EXAMPLES])
     count = FamilyCount(smoke.vectors.size, len({i for _, _, i in wrong}))
     return Summary(
         instruction=instruction.id, dut=dut.name, ref=ref.name, seed=0, planned=count.vectors, vectors=count.vectors,
@@ -122,11 +124,9 @@ def _compared(dut: Device, ref: Device, instruction: Instruction, smoke: Smoke) 
     )  # fmt: skip
 
 
-def _batch(instruction: Instruction, witnesses: tuple[Witness, ...]) -> Batch:
-    operands = {}
-    types = {role: fmt.dtype for role, fmt in instruction.formats().items() if role != "d"}
-    for role, dtype in (types | {"metadata": np.dtype(np.uint8)}).items():
-        values = [getattr(witness, role) for witness in witnesses]
-        if all(value is not None and value != () for value in values):
-            operands[role] = np.array(values, dtype)
-    return Batch(**operands)
+def _again(device: Device, instruction: Instruction, smoke: Smoke, answer: int, number: int) -> Mismatch:
+    """A witness that was answered wrongly, asked again."""
+    origin = f"{smoke.origin(number)} witness {number}, answer of {device.name}"
+    slot = number % slots(device, instruction)
+    example = Example(origin, take(smoke.vectors, [number]), slot=slot, first=answer)
+    return look_again(example, Pair(serial(device), RecordedAnswer(int(smoke.results[number])), instruction))

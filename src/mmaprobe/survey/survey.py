@@ -16,12 +16,12 @@ from mmaprobe.derivation.dense_view import asked, dense_form, kept, sorts
 from mmaprobe.derivation.deriving import derive
 from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.derivation.vectors.mixtures import hard_vectors
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.base import Device, run_vectors, vectors_per_tile
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.generators import families_for
 from mmaprobe.models.model import run_vectors as computed
 from mmaprobe.operands.batch import Batch, join
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import datapath_for

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
-from mmaprobe.errors import NotHereError
+from mmaprobe.validation.cores import allowed_cores, pinned
 from mmaprobe.validation.fused import runs_campaigns
 from mmaprobe.validation.stream import EXAMPLES, Stop, validate
 from mmaprobe.validation.summary import MOST_PLACES, Screening, Summary, joined
@@ -52,27 +50,6 @@ def validate_cores(
         if found[core].interrupted:
             break
     return replace(_joined(found, len(cores)), seconds=time.monotonic() - begin)
-
-
-def allowed_cores() -> list[int]:
-    """The cores that this thread may run on: in a container often not all; NotHereError where nobody can tell."""
-    if not hasattr(os, "sched_getaffinity"):
-        raise NotHereError("this system pins no thread to a core, so no core can be checked by itself")
-    return sorted(os.sched_getaffinity(0))
-
-
-@contextmanager
-def pinned(core: int) -> Iterator[None]:
-    """This thread, and those that it starts, on one core; afterwards where it was allowed before."""
-    before = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {core})
-    except OSError as error:
-        raise NotHereError(f"core {core} takes no thread of this process: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _joined(found: dict[int, Summary], present: int) -> Summary:

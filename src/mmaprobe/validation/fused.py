@@ -175,8 +175,8 @@ class FusedComparison:
         """Tiles of a launch as fast as the last one."""
         return max(int(min(self.rate * SECONDS, MOST)) // self.outputs, 1)
 
-    def compare(self, family: str, seed: int, start: int, tiles: int) -> tuple[int, NDArray[np.int64]]:
-        """How many of the tiles' results differ, and the indices (tile, row, column) of the first that were reported.
+    def compare(self, family: str, seed: int, start: int, tiles: int) -> tuple[int, list[tuple[int, MismatchPlace]]]:
+        """How many of the tiles' results differ, and those that were reported, by their index (tile, row, column).
 
         DeviceError where the device broke down, or the family does not prove itself.
         """
@@ -193,9 +193,8 @@ class FusedComparison:
                 : MOST_PLACES - len(self.first)
             ]
         n = self.instruction.n
-        return found.mismatches, np.array(
-            sorted(place.tile * self.outputs + place.row * n + place.column for place in found.places), np.int64
-        )
+        where = ((place.tile * self.outputs + place.row * n + place.column, place) for place in found.places)
+        return found.mismatches, sorted(where, key=lambda found: found[0])
 
     def prove(self, family: str, seed: int) -> int:
         """How many vectors of a family's proof differ; the errors of ``compare``."""

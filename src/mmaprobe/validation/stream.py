@@ -6,16 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe import _native, formats
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device, run_blocks, run_vectors, serial
+from mmaprobe.devices.base import Device, serial
 from mmaprobe.devices.child import no_children
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
@@ -23,12 +22,16 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits, join
 from mmaprobe.options import FLAG, FUNCTION, Rule, checked, one_of, or_none, whole
 from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, varied
+from mmaprobe.validation.elsewhere import here
 from mmaprobe.validation.examine import Example, examine
+from mmaprobe.validation.explaining import explained
 from mmaprobe.validation.fused import ALONE, LEAST, FusedComparison, UnsteadyLaunchError, fused, instead
 from mmaprobe.validation.native import Pipeline, pipeline
+from mmaprobe.validation.pair import Pair
+from mmaprobe.validation.places import ChunkPlaces, pattern, slots
 from mmaprobe.validation.summary import Batches, FamilyCount, Summary
 
 NATIVE_CHUNK = 1 << 19
@@ -37,6 +40,14 @@ THREADS = 2
 """Threads that make, run and compare batches, where nobody says how many."""
 EXAMPLES = 4
 """Mismatches that are kept."""
+EXPLAINED = 64
+"""Mismatches that an explanation must hold for."""
+EACH_FAMILY = 16
+"""Vectors of each family that it must hold for: few, since a device may be slow."""
+PLACES = 1024
+"""Mismatches of a chunk whose places are kept: with these of all of a tile of 16 rows and 64 columns."""
+KEPT_CHUNKS = 16
+"""Chunks of which anything is kept but the count."""
 MOST = 10**18
 """Vectors of one validation: an index of theirs fits 64 bits in any order of tiles."""
 RECORDED = "recorded"
@@ -54,15 +65,26 @@ Stop = Callable[[], bool]
 Ended = Literal["", "stopped", "interrupted"]
 
 
-@dataclass
-class _Job:
-    """One validation under way: what its worker threads share."""
+@dataclass(frozen=True)
+class _Found:
+    """What differs in a chunk: how many results, the indices of the first few and, where that is known, what the device
+    under test answered there and on which multiprocessor; ``asked``: it saw the chunk as a batch."""
 
-    dut: Device
-    ref: Device
-    instruction: Instruction
-    seed: int
-    nan: str
+    bad: int
+    where: NDArray[np.int64]
+    answers: tuple[int, ...] = ()
+    multiprocessors: tuple[int, ...] = ()
+    asked: bool = True
+
+
+@dataclass
+class _Job(Pair):
+    """One validation under way: what its worker threads share.
+
+    ``found`` holds the first chunks in which something differs, ``KEPT_CHUNKS`` at most.
+    """
+
+    seed: int = 0
     said: Callable[[str], None] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     recorded: Batch | None = None
@@ -73,7 +95,7 @@ class _Job:
     counts: dict[str, FamilyCount] = field(default_factory=dict)
     twice: dict[Chunk, int] = field(default_factory=dict)  # mismatches of what will be asked again
     batches: Batches = field(default_factory=Batches)
-    examples: list[tuple[str, int, list[Example]]] = field(default_factory=list)
+    found: list[tuple[Chunk, _Found]] = field(default_factory=list)
 
     def fall_back(self, why: str) -> None:
         """The fused way is not taken from here on; ``said`` is told why, once."""
@@ -81,31 +103,6 @@ class _Job:
             self.fell_back = instead(why)
             if self.said is not None:
                 self.said(self.fell_back)
-
-    def answer(self, device: Device, vectors: Batch) -> Bits:
-        """d of separate vectors."""
-        return run_vectors(device, self.instruction, vectors)
-
-    def answer_tiles(self, device: Device, batch: Batch) -> Bits:
-        """D of whole tiles."""
-        return run_blocks(device, self.instruction, batch)
-
-    def differences(self, x: Bits, y: Bits) -> tuple[int, NDArray[np.int64]]:
-        """How many items differ, and the indices of the first few."""
-        x, y = np.ascontiguousarray(x.reshape(-1)), np.ascontiguousarray(y.reshape(-1))
-        count, where = _native.compare(x, y, EXAMPLES)
-        if count == 0 or self.nan == "bits":
-            return int(count), np.asarray(where, dtype=np.int64)
-        indices = np.flatnonzero(self.unequal(x, y))
-        return int(indices.size), indices[:EXAMPLES]
-
-    def unequal(self, x: Bits, y: Bits) -> NDArray[np.bool_]:
-        """Where two answers differ; two NaNs do not under ``nan="any"``."""
-        differ: NDArray[np.bool_] = x != y
-        if self.nan == "any":
-            fmt = formats.get(self.instruction.d)
-            differ &= ~(formats.is_nan(fmt, x) & formats.is_nan(fmt, y))
-        return differ
 
 
 def check_vectors(vectors: int) -> None:
@@ -142,7 +139,8 @@ def validate(
     """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
 
     Families default to all that fit the instruction, in the default mix.  A
-    mismatch is retested, shrunk and kept as an example.  ``nan="any"`` lets two
+    mismatch is examined (asked again, shrunk, classified, explained) and kept as
+    an example.  ``nan="any"`` lets two
     NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
     the run with what was compared so far (``Summary.interrupted``).  ``first``:
     the vectors that follow so many of the same mix.  ``examined``: a few mismatches are; else none is asked again.
@@ -163,7 +161,8 @@ def validate(
         first=first,
         examined=examined,
     )
-    job = _Job(serial(dut), serial(ref), instruction, seed, nan, said, recorded=_recording(dut, ref, instruction))
+    recorded = _recording(dut, ref, instruction)
+    job = _Job(serial(dut), serial(ref), instruction, nan, seed, said, recorded=recorded)
     if job.recorded is None:
         job.native = pipeline(dut, ref, instruction)
         if campaign and nan == "bits" and vectors >= LEAST:
@@ -183,7 +182,7 @@ def validate(
         vectors=sum(count.vectors for count in job.counts.values()),
         mismatches=mismatches,
         families=tuple(sorted(job.counts.items())),
-        examples=tuple(_examined(job)) if examined else (),
+        examples=_examined(job) if examined else (),
         seconds=time.monotonic() - begin,
         nan=nan,
         interrupted=bool(ended),
@@ -291,16 +290,19 @@ def _run_chunk(job: _Job, chunk: Chunk) -> int:
     if found is None:
         job.undone.append(chunk)
         return 0
-    bad, where = found
-    new = _counted(job, chunk, bad)
-    if not new.mismatches:
-        where = where[:0]
-    examples = [(_tile_example if chunk.tiles else _example)(job, chunk, int(index)) for index in where[:EXAMPLES]]
+    new = _counted(job, chunk, found.bad)
     with job.lock:
         job.counts[chunk.family] = job.counts.get(chunk.family, FamilyCount()) + new
-        if examples:
-            job.examples.append((chunk.family, chunk.start, examples))
+        if new.mismatches:
+            _keep(job, chunk, found)
     return new.vectors
+
+
+def _keep(job: _Job, chunk: Chunk, found: _Found) -> None:
+    """Keep what differs in a chunk, if it is among the first; whatever thread was first."""
+    job.found.append((chunk, found))
+    job.found.sort(key=lambda each: (each[0].family, each[0].start))
+    del job.found[KEPT_CHUNKS:]
 
 
 def _counted(job: _Job, chunk: Chunk, bad: int) -> FamilyCount:
@@ -314,7 +316,7 @@ def _counted(job: _Job, chunk: Chunk, bad: int) -> FamilyCount:
     return FamilyCount(chunk.count, bad) if before is None else FamilyCount(0, max(bad - before, 0))
 
 
-def _by_fused(job: _Job, chunk: Chunk) -> tuple[int, NDArray[np.int64]] | None:
+def _by_fused(job: _Job, chunk: Chunk) -> _Found | None:
     """The same as ``_compare`` by the fused kernel; None where that fails, or failed before.
 
     ``ENDS_ALL`` and UnsteadyLaunchError where it is not the kernel that fails.
@@ -322,28 +324,33 @@ def _by_fused(job: _Job, chunk: Chunk) -> tuple[int, NDArray[np.int64]] | None:
     if job.fused is None or job.fell_back:
         return None
     try:
-        return job.fused.compare(chunk.family, job.seed, chunk.start, chunk.tiles)
+        bad, reported = job.fused.compare(chunk.family, job.seed, chunk.start, chunk.tiles)
     except (*ENDS_ALL, UnsteadyLaunchError):
         raise
     except (DeviceError, NotHereError) as error:
         job.fall_back(str(error))
         return None
+    answers, numbers = (tuple(getattr(place, name) for _, place in reported) for name in ("d", "multiprocessor"))
+    return _Found(bad, np.array([index for index, _ in reported], np.int64), answers, numbers)
 
 
-def _compare(job: _Job, chunk: Chunk) -> tuple[int, NDArray[np.int64]]:
-    """How many results of a chunk differ, and the indices of the first few."""
+def _compare(job: _Job, chunk: Chunk) -> _Found:
+    """What differs in a chunk, and where: the first few."""
     native = job.native
     if native is not None and native.asked is None:
-        return _compare_native(job, native, chunk, None)
+        return _Found(*_compare_native(job, native, chunk, None), asked=False)
     vectors, answer = (_tiles(job, chunk), job.answer_tiles) if chunk.tiles else (_vectors(job, chunk), job.answer)
     if native is None:
-        return job.differences(answer(job.dut, vectors), answer(job.ref, vectors))
-    asked = (job.dut, job.ref)[native.asked or 0]
-    return _compare_native(job, native, chunk, np.ascontiguousarray(answer(asked, vectors)))
+        given = answer(job.dut, vectors)
+        bad, where = job.differences(given, answer(job.ref, vectors), PLACES)
+        return _Found(bad, where, tuple(given.reshape(-1)[where].tolist()))
+    given = np.ascontiguousarray(answer((job.dut, job.ref)[native.asked or 0], vectors))
+    bad, where = _compare_native(job, native, chunk, given)
+    return _Found(bad, where, tuple(given.reshape(-1)[where].tolist())) if native.asked == 0 else _Found(bad, where)
 
 
 def _compare_native(job: _Job, native: Pipeline, chunk: Chunk, answers: Bits | None) -> tuple[int, NDArray[np.int64]]:
-    return native.compare(chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, EXAMPLES)
+    return native.compare(chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, PLACES)
 
 
 def _tiles(job: _Job, chunk: Chunk) -> Batch:
@@ -358,12 +365,12 @@ def _vectors(job: _Job, chunk: Chunk) -> Batch:
 
 def _example(job: _Job, chunk: Chunk, index: int) -> Example:
     """The vector number ``index`` of a chunk of separate ones."""
-    start = chunk.start + index
+    start, slot = chunk.start + index, index % slots(job.dut, job.instruction)
     if job.recorded is not None:
         recorded = job.recorded.slice(start, start + 1)
-        return Example(f"{job.instruction.id}: recorded vector {start}", recorded)
+        return Example(f"{job.instruction.id}: recorded vector {start}", recorded, slot=slot)
     recipe = Recipe.of(job.instruction, chunk.family, job.seed, start)
-    return Example(str(recipe), generate(job.instruction, chunk.family, job.seed, start, 1))
+    return Example(str(recipe), generate(job.instruction, chunk.family, job.seed, start, 1), slot=slot)
 
 
 def _tile_example(job: _Job, chunk: Chunk, index: int) -> Example:
@@ -376,12 +383,35 @@ def _tile_example(job: _Job, chunk: Chunk, index: int) -> Example:
     return Example(str(recipe), vector_at(alone, 0, row, column), alone, (row, column))
 
 
-def _examined(job: _Job) -> Iterator[Mismatch]:
-    """The first few examples, retested and shrunk."""
-    ordered = sorted(job.examples, key=lambda found: found[:2])  # whatever thread was first
-    for example in [example for *_, found in ordered for example in found][:EXAMPLES]:
-        yield examine(
-            example, job.instruction, job.unequal, job.recorded is None,
-            lambda v: job.answer(job.dut, v), lambda v: job.answer(job.ref, v),
-            lambda t: job.answer_tiles(job.dut, t), lambda t: job.answer_tiles(job.ref, t),
-        )  # fmt: skip
+def _examples(job: _Job) -> Iterator[Example]:
+    """Of every mismatch that was kept its vector, what it was answered and where."""
+    for chunk, found in job.found:
+        for number, index in enumerate(found.where.tolist()):
+            example = (_tile_example if chunk.tiles else _example)(job, chunk, index)
+            seen = (
+                f"{job.fused.device.multiprocessor} {found.multiprocessors[number]}"
+                if found.multiprocessors and job.fused
+                else here(job.dut)
+            )
+            yield replace(example, first=found.answers[number] if found.answers else None, seen=seen)
+
+
+def _examined(job: _Job) -> tuple[Mismatch, ...]:
+    """The first few mismatches, retested, shrunk, classified and explained."""
+    examples = list(islice(_examples(job), EXPLAINED))
+    places = [
+        ChunkPlaces(found.where, chunk.tiles, found.bad == found.where.size)
+        for chunk, found in job.found
+        if found.asked
+    ]
+    common = pattern(job.dut, job.instruction, places)
+    kept = [examine(example, job) for example in examples[:EXAMPLES]]
+    found = [replace(each, kinds=(*each.kinds, *common)) for each in kept]
+    return explained(job, found, _beside(job, examples) if examples and job.recorded is None else None)
+
+
+def _beside(job: _Job, examples: Sequence[Example]) -> Batch:
+    """Vectors on which an explanation must hold, too: other mismatches, and the first of each family, on which most
+    devices agree."""
+    first = [generate(job.instruction, family, job.seed, 0, EACH_FAMILY) for family in sorted(job.counts)]
+    return join([*(example.vector for example in examples), *first])

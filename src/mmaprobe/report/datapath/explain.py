@@ -18,6 +18,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.catalog.sparsity import kept_positions
+from mmaprobe.models.hexfloat import difference, shown
 from mmaprobe.models.numbers import ABSENT, Numbers
 from mmaprobe.models.rounding import first_cut
 from mmaprobe.models.stages import evaluate
@@ -28,7 +29,6 @@ from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.naming import alike, encoding, headline, node_line, product_name, term_names, term_notes
-from mmaprobe.report.hexfloat import difference, shown
 
 
 def text(datapath: Datapath, vector: Batch, width: int = 120) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.certificate import OTHERWISE
-from mmaprobe.evidence.records import Finding, Mismatch, Witness
+from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.evidence.records_json import finding_to_json, mismatch_to_json
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.datapath.tree import datapath_text
+from mmaprobe.report.mismatches import example_lines, summary_line
 from mmaprobe.report.tables.certificates import certificate_lines, coverage_line
 from mmaprobe.report.tables.listing import table
 from mmaprobe.report.vectors import vector_text
@@ -132,14 +134,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         )
 
 
-def print_summary(console: Console, summary: Summary) -> None:
-    """The verdict, counts by family, and the examples of mismatches."""
-    rate = summary.vectors / summary.seconds / 1e6 if summary.seconds else 0.0
-    console.print(
-        f"{summary.instruction}: {summary.verdict}: {summary.mismatches:,} mismatches in {summary.vectors:,} vectors "
-        f"({summary.dut} against {summary.ref}, seed {summary.seed}, nan={summary.nan}, "
-        f"{summary.seconds:.1f} s, {rate:.1f} M/s)"
-    )
+def print_summary(console: Console, summary: Summary, saved: Path | None = None) -> None:
+    """The verdict, counts by family, and the examples of mismatches; ``saved``: the file that holds these."""
+    console.print(summary_line(summary))
     rows = [{"generator": name, "vectors": c.vectors, "mismatches": c.mismatches} for name, c in summary.families]
     if rows:
         console.print(table(rows, ("generator", "vectors", "mismatches")))
@@ -149,8 +146,7 @@ def print_summary(console: Console, summary: Summary) -> None:
         console.print(str(summary.screening), markup=False)
     for note in summary.notes:
         console.print(note, markup=False, soft_wrap=True)
-    for example in summary.examples:
-        print_mismatch(console, example)
+    _print_examples(console, summary, "" if saved is None else str(saved))
 
 
 def print_witnesses(console: Console, summaries: Sequence[Summary]) -> None:
@@ -163,24 +159,12 @@ def print_witnesses(console: Console, summaries: Sequence[Summary]) -> None:
     )
     for summary in wrong:
         console.print(f"{summary.instruction}: {summary.mismatches} of {summary.vectors} witnesses", markup=False)
-        for example in summary.examples:
-            print_mismatch(console, example)
+        _print_examples(console, summary)
 
 
-def print_mismatch(console: Console, mismatch: Mismatch) -> None:
-    """A mismatch: its recipe, the vector, both answers, and the smallest vector that still shows it."""
-    kind = "stable" if mismatch.stable else "NOT STABLE on a retest"
-    console.print(f"mismatch ({kind}): {mismatch.recipe}")
-    again = ("", "") if mismatch.stable else (" when asked again", "; its answers to this vector are not all the same")
-    console.print(
-        f"  {vector_text(mismatch.vector)} -> {mismatch.vector.d:#x}{again[0]}, "
-        f"expected {mismatch.expected:#x}{again[1]}"
-    )
-    if mismatch.shrunk is not None and mismatch.shrunk_expected is not None:
-        console.print(
-            f"  smallest: {vector_text(mismatch.shrunk)} -> {mismatch.shrunk.d:#x}, "
-            f"expected {mismatch.shrunk_expected:#x}"
-        )
+def _print_examples(console: Console, summary: Summary, saved: str = "") -> None:
+    for line in example_lines(summary, saved):
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from mmaprobe.evidence import importing
 from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.missing_vectors_file import as_corpus, read_missing_vectors
 from mmaprobe.generators import Recipe, regenerate
+from mmaprobe.models.hexfloat import code_value
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read_parameter_file
-from mmaprobe.report.hexfloat import code_value
 
 TableRow = Mapping[str, Any]
 
