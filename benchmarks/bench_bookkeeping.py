@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from mmaprobe.campaigns.campaign import put_together, read_shards, write_campaign
@@ -51,11 +52,11 @@ def counts_only(work: PlanWork) -> float:
 
 
 def main() -> None:
-    vectors = VECTORS // 100 if "--smoke" in sys.argv else VECTORS
+    vectors = VECTORS // 500 if "--smoke" in sys.argv else VECTORS
     plan = ValidationPlan("bench", INSTRUCTIONS, 3, vectors=vectors, least_vectors=vectors)
     device = open_device(DEVICE)
     work = work_of(plan, device, device, 1)
-    counts_only(work_of(ValidationPlan("warm", INSTRUCTIONS, 3, vectors=10_000), device, device, 1))
+    counts_only(work_of(replace(plan, vectors=10_000, least_vectors=10_000), device, device, 1))
     rounds = [(counts_only(work), campaign(work)) for _ in range(1 if "--smoke" in sys.argv else ROUNDS)]
     alone, kept = (min(column) for column in zip(*rounds, strict=True))
     print(f"{vectors * len(INSTRUCTIONS):,} vectors in {len(work.parts)} parts and {SHARDS} shards")

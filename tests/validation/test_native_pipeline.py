@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from mmaprobe.devices.base import Device, open_device
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.devices.mutant import open_mutant
 from mmaprobe.errors import UsageError
-from mmaprobe.generators import families_for, generate, generate_tiles
+from mmaprobe.evidence.files import FileValue
+from mmaprobe.generators import families_for, generate, generate_tiles, regenerate
 from mmaprobe.models.program import program
 from mmaprobe.parameters.datapath import Encode, Scale, Special
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.native import pipeline
-from mmaprobe.validation.summary import Batches
+from mmaprobe.validation.summary import Batches, summary_from_json
 
 HMMA = "HMMA.16816.F32[f16,f16->f32]"
 TILE = lookup.instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
@@ -85,6 +87,27 @@ def test_native_and_python_paths_agree(mutant: str, name: str | None) -> None:
         assert bare(beside) == bare(plain)
     assert fast.vectors == 9001
     assert found_any
+
+
+def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
+    """Of 64 vectors one is alone; the recipe of a mismatch has the tiles' version and names a vector that shows it."""
+    first, second, made = found(f"sm_90a/{HMMA}/tree.fraction_bits=24", TILE.id)
+    summary = validate(first, second, made, 30_000, 3, ["cancel", "clustered"])
+    families = summary.form()["families"]
+    tiles = families["cancel"]["vectors"] * 63 // 64 // 128
+    assert families["cancel"]["tiles"] == {"version": 2, "count": tiles, "vectors": 128 * tiles}
+    assert (families["cancel"]["version"], "tiles" in families["clustered"]) == (1, False)
+    again = summary_from_json(made.id, FileValue(Path("shard"), "", summary.form()))
+    assert again.families == summary.families
+    for field, text in (("vectors", 2**60), ("count", 2**60)):
+        families["cancel"]["tiles"][field] = text
+        with pytest.raises(UsageError, match="more vectors in tiles"):
+            summary_from_json(made.id, FileValue(Path("shard"), "", {**summary.form(), "families": families}))
+    named = [example.recipe for example in summary.examples if "/cancel.2/3/" in example.recipe]
+    assert named
+    for recipe in named:
+        vector = regenerate(recipe, made)
+        assert first.run_vectors(made, vector) != second.run_vectors(made, vector)
 
 
 def bare(summary: Summary) -> Summary:

@@ -50,6 +50,16 @@ std::vector<std::pair<std::string, int>> versions() {
 #undef MMAPROBE_QUOTE
 }
 
+// Families that make whole tiles by a rule of their own, with its version.
+std::vector<std::pair<std::string, int>> tile_versions() {
+    std::vector<std::pair<std::string, int>> found;
+    const auto every = versions();
+    for (size_t family = 0; family < every.size(); ++family)
+        if (const uint32_t version = baseline::tile_version(int(family)))
+            found.emplace_back(every[family].first, version);
+    return found;
+}
+
 using Numbers = py::array_t<int64_t, py::array::c_style>;
 
 GeneratorCall read_call(const Numbers& domain, int family, uint32_t stream, uint64_t seed, uint64_t start,
@@ -104,6 +114,7 @@ void register_generators(py::module_& m) {
     m.def("generate_layout", &generate_layout, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
           py::arg("start"), py::arg("count"), py::arg("m"), py::arg("n"), py::arg("outputs"), py::arg("build") = "");
     m.def("generator_builds", &build_names);
+    m.def("tile_versions", &tile_versions, "Families with a rule of their own for whole tiles, and its versions.");
     m.def("generator_versions", &versions, "Families of vectors with the versions of their rules.");
 }
 

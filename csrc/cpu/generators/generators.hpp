@@ -27,11 +27,15 @@ using RowsFunction = bool (*)(const void* x, const void* rows, int bytes, int m,
 
 // generate: separate vectors, row by row.  generate_layout: in the engine layout (tiles.hpp), `count` tiles of m rows and
 // n columns from vector `start` on, or with n = 0 groups of 16 vectors; no metadata.
+// generate_aimed_tiles: the same of a family's own tiles (aimed_tiles.hpp); false where the call names none.
+// tile_version: the version of a family's rule for whole tiles; 0 where it has none.
 // rows_agree: whether the results of one tile in the engine layout are those of m rows of n.
 #define MMAPROBE_DECLARE(build) \
     namespace build { \
     void generate(const GeneratorCall& call); \
     void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready); \
+    bool generate_aimed_tiles(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready); \
+    uint32_t tile_version(int family); \
     bool rows_agree(const void* x, const void* rows, int bytes, int m, int n); \
     }
 MMAPROBE_DECLARE(baseline)

@@ -293,6 +293,7 @@ void generate(const GeneratorCall& call) { std::make_unique<generators::Maker>(c
 
 void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, const Ready& ready) {
     using namespace generators;
+    if (generate_aimed_tiles(call, m, n, step, ready)) return;
     const Domain t = read_domain(call.domain);
     const Place place(t, m, n, call.out);
     const i64 units = n ? call.count : (call.count + STRIP - 1) / STRIP;

@@ -80,6 +80,12 @@ struct Indices {
         index[0] += upper;
         index[1] += upper;
     }
+    // From one number on, so far apart.
+    static Indices spaced(u64 first, u64 apart) {
+        Indices found(0);
+        for (U64& index : found.index) index = index * apart + first;
+        return found;
+    }
     // Before the first round, for block `number` of a purpose.
     State counters(const Keys& keys, Purpose purpose, u32 number) const {
         const U64 c2 = U64{} + (u32(purpose) << 16 | number), c3 = U64{} + keys.number;

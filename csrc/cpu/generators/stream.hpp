@@ -12,7 +12,7 @@ namespace MMAPROBE_BUILD {
 namespace generators {
 namespace {
 
-bool streamed(const GeneratorCall& call) {
+inline bool streamed(const GeneratorCall& call) {
     return call.family == UNIFORM || (call.family == CLUSTERED && call.stream >> 16 >= 2);
 }
 // The rounds of a family's random words.

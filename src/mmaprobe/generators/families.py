@@ -10,7 +10,7 @@ import numpy as np
 from mmaprobe import _native, formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
-from mmaprobe.generators import families_circuit, reference
+from mmaprobe.generators import families_circuit, families_tile, reference
 from mmaprobe.generators.domain import domain
 from mmaprobe.generators.random_bits import random_bits
 from mmaprobe.native_module import agree
@@ -26,6 +26,11 @@ agree("generator_versions", [(name.upper(), version) for name, version in VERSIO
 
 KEPT: dict[str, tuple[int, ...]] = {"clustered": (1, 2)}
 """Earlier versions that recipes may name."""
+
+TILE_VERSIONS: dict[str, int] = dict.fromkeys(families_tile.TILE_FAMILIES, 2)
+"""Families that make whole tiles by a rule of their own, with its version: it makes tiles only, beside the version of
+separate vectors (``generators.tiles``)."""
+agree("tile_versions", [(name.upper(), TILE_VERSIONS[name]) for name in VERSIONS if name in TILE_VERSIONS])
 
 FAMILIES: tuple[str, ...] = tuple(VERSIONS)
 

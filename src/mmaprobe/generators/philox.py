@@ -49,7 +49,7 @@ def philox(
 
 
 # What a block of random words is for: the upper half of counter word 2 (the lower half numbers the blocks).
-VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE, SHARED, RANDOM = range(9)
+VECTOR, LANE, WIDE, OVERLAY, IDLE, METADATA, SCALE, SHARED, RANDOM, TILE, ROW, COLUMN, ELEMENT = range(13)
 
 
 def draw(

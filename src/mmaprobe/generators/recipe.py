@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
-from mmaprobe.generators.families import FAMILIES, VERSIONS, generate, versions_of
+from mmaprobe.generators.families import FAMILIES, TILE_VERSIONS, VERSIONS, generate, versions_of
 from mmaprobe.generators.tiles import generate_tiles, vector_at
 from mmaprobe.operands.batch import Batch
 
@@ -22,7 +22,7 @@ _FORM = re.compile(
 class Recipe:
     """``<instruction id>/<family>.<version>/<seed>/<index>``, and ``@<row>,<column>`` for an output of a whole tile.
 
-    The tile is the one whose first vector is ``index`` (``generators.tiles``).
+    The tile is the one whose first vector is ``index``, made by the rule of that version (``generators.tiles``).
     """
 
     instruction: str
@@ -35,7 +35,11 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
             raise UsageError(f"recipe: unknown generator family {self.family!r}{near(self.family, FAMILIES)}")
-        if self.version not in versions_of(self.family):
+        if self.version == TILE_VERSIONS.get(self.family):
+            if self.place is None:
+                named = f"{self.family}.{self.version}"
+                raise UsageError(f"recipe: {named} makes whole tiles; name an output, @ROW,COLUMN")
+        elif self.version not in versions_of(self.family):
             known = " and ".join(f"{self.family}.{version}" for version in versions_of(self.family))
             raise UsageError(f"recipe: this package makes {known}, not version {self.version}")
         if not 0 <= self.seed < 1 << 64 or not 0 <= self.index < 1 << 64:
@@ -47,10 +51,12 @@ class Recipe:
 
     @classmethod
     def of(
-        cls, instruction: Instruction, family: str, seed: int, index: int, place: tuple[int, int] | None = None
-    ) -> Recipe:
-        """The recipe of a vector that ``generate`` makes now, or of the output at ``place`` of a tile."""
-        return cls(instruction.id, family, VERSIONS.get(family, 0), seed, index, place)
+        cls, instruction: Instruction, family: str, seed: int, index: int, place: tuple[int, int] | None = None,
+        version: int | None = None,
+    ) -> Recipe:  # fmt: skip
+        """The recipe of a vector that ``generate`` makes now, or of the output at ``place`` of a tile; of the version
+        of the family's vectors where none is named."""
+        return cls(instruction.id, family, version or VERSIONS.get(family, 0), seed, index, place)
 
     @classmethod
     def parse(cls, text: str) -> Recipe:

@@ -1,4 +1,17 @@
-"""Whole tiles from generated vectors: every output of a tile is a vector of its own."""
+"""Whole tiles: every output of a tile is a vector of its own.
+
+A family's whole tiles are made by one of two rules, which versions tell apart.
+
+- Of a version of its vectors (``versions_of``): max(M, N) consecutive vectors whose rows and columns cross.  Every
+  family makes them, for every instruction.
+- Of the version in ``TILE_VERSIONS``: rows aim and columns are flat (``families_tile``, ``tiles_aimed``), so that what
+  the family aims at holds off the diagonal, too.  It names tiles only: ``cancel.2`` has outputs of tiles
+  (``INSTRUCTION/cancel.2/SEED/INDEX@ROW,COLUMN``) and no separate vectors, which stay those of ``cancel.1``.
+
+A tile of either has the index of its first vector, and takes as many.  ``tile_version`` says which rule the tiles of a
+validation follow; a campaign fused into a GPU's kernel makes tiles of vectors, and so does whatever takes its place.
+What names a tile names its version: recipes, chunks, summaries.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +19,55 @@ from typing import Any
 
 import numpy as np
 
+from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.generators.families import generate
+from mmaprobe.errors import UsageError
+from mmaprobe.generators.domain import domain
+from mmaprobe.generators.families import (
+    FAMILIES,
+    MOST_LANES,
+    TILE_VERSIONS,
+    VERSIONS,
+    check_family,
+    generate,
+    stream_number,
+)
+from mmaprobe.generators.tiles_aimed import tile_codes
 from mmaprobe.operands.batch import PER_RESULT, Batch
+
+COLUMNS = 8
+"""Columns of a tile whose rows aim in a validation, at most: the results of a row aim alike, so that in wider tiles the
+kills of a tile vary more than eight times as much as those of independent vectors (``benchmarks/kill_matrix.py``)."""
+ROWS = 16
+"""Rows of a strip of the engine layout (``csrc/cpu/kernels/tiles.hpp``)."""
+
+
+def takes_aims(instruction: Instruction) -> bool:
+    """Whether rows can aim: dense tiles of floats without scales or random bits, of lanes that the generator has."""
+    t = domain(instruction)
+    plain = not (t.space.chunk or t.space.groups or instruction.random) and instruction.blocks == 1
+    floats = t.a.is_float and t.b.is_float and (t.c.is_float or not t.c.present) and min(t.a.fraction, t.b.fraction) > 0
+    return bool(plain and floats and instruction.m * instruction.n > 1 and t.space.k <= MOST_LANES)
+
+
+def tile_version(instruction: Instruction, family: str) -> int:
+    """The version of a family that whole tiles of an instruction are made by in a validation."""
+    own = TILE_VERSIONS.get(family)
+    aims = own is not None and instruction.n <= COLUMNS and takes_aims(instruction)
+    return own if own is not None and aims else VERSIONS[family]
 
 
 def generate_tiles(
     instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
 ) -> Batch:
-    """``count`` tiles, each of max(M, N) consecutive vectors: row i of A is the a of the tile's vector i, column j
-    of B the b of its vector j, and C[i, j] (random bits, too) the c of vector i where i + j is even, else of vector j.
+    """``count`` tiles of max(M, N) indices each from vector ``start`` on, by the rule of a version (the present one of
+    the family's vectors where none is named).
+
+    Of vectors: row i of A is the a of the tile's vector i, column j of B the b of its vector j, and C[i, j] (random
+    bits, too) the c of vector i where i + j is even, else of vector j.  Raises the errors of ``generate``.
     """
+    if version is not None and version == TILE_VERSIONS.get(family):
+        return native_tiles(instruction, family, seed, start, count)
     m, n = instruction.m, instruction.n
     side = max(m, n)
     vectors = generate(instruction, family, seed, start, count * side, version)
@@ -29,6 +80,46 @@ def generate_tiles(
         else:
             parts[name] = value[:, :n].swapaxes(1, 2) if name in ("b", "scale_b") else value[:, :m]
     return Batch(**{name: np.ascontiguousarray(value) for name, value in parts.items()})
+
+
+def check_aimed(instruction: Instruction, family: str, seed: int, start: int, count: int) -> None:
+    """UsageError where a family's own tiles do not exist for an instruction, or an index is outside 64 bits."""
+    check_family(instruction, family)
+    if not takes_aims(instruction):
+        version = TILE_VERSIONS[family]
+        raise UsageError(
+            f"{instruction.id}: {family}.{version} makes dense tiles of floats without scales or random bits"
+        )
+    last = start + count * max(instruction.m, instruction.n)
+    if not 0 <= seed < 1 << 64 or not 0 <= start <= last <= 1 << 64:
+        raise UsageError(f"seed {seed} and tiles {start}+{count} must fit 64 bits without sign")
+
+
+def native_tiles(instruction: Instruction, family: str, seed: int, start: int, count: int, build: str = "") -> Batch:
+    """A family's own tiles by the native module; ``build`` names one instruction set's code, else the best."""
+    check_aimed(instruction, family, seed, start, count)
+    m, n, k = instruction.m, instruction.n, instruction.k
+    strips = -(-m // ROWS)
+    shapes = {"a": (count, strips, k, ROWS), "b": (count, n, k), "c": (count, strips, n, ROWS)}
+    made = {name: np.empty(shapes[name], f.dtype) for name, f in instruction.formats().items() if name in shapes}
+    operands = [made.get(name) for name in ("a", "b", "c", "scale_a", "scale_b")]
+    stream, packed = stream_number(family, TILE_VERSIONS[family]), domain(instruction).packed()
+    _native.generate_layout(packed, FAMILIES.index(family), stream, seed, start, count, m, n, operands, build)
+    parts = {"b": made["b"].swapaxes(1, 2)}
+    for name in set(made) - {"b"}:
+        parts[name] = made[name].swapaxes(2, 3).reshape(count, strips * ROWS, made[name].shape[2])[:, :m]
+    return Batch(**{name: np.ascontiguousarray(value) for name, value in parts.items()})
+
+
+def reference_tiles(instruction: Instruction, family: str, seed: int, start: int, count: int) -> Batch:
+    """``native_tiles`` by NumPy alone."""
+    check_aimed(instruction, family, seed, start, count)
+    side = max(instruction.m, instruction.n)
+    first = np.arange(count, dtype=np.uint64) * np.uint64(side) + np.uint64(start)
+    stream = stream_number(family, TILE_VERSIONS[family])
+    codes = tile_codes(domain(instruction), family, stream, seed, first, instruction.m, instruction.n)
+    formats = instruction.formats()
+    return Batch(**{name: value.astype(formats[name].dtype) for name, value in codes.items()})
 
 
 def vector_at(tiles: Batch, tile: int, row: int, column: int) -> Batch:

@@ -15,6 +15,8 @@ import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import vectors_per_tile
+from mmaprobe.generators.families import VERSIONS
+from mmaprobe.generators.tiles import tile_version
 
 CHUNK = 1 << 15
 """Vectors of an ordinary batch at most."""
@@ -30,12 +32,14 @@ WIDEST = 5
 """Small batches have fewer tiles or vectors than two to this power."""
 TILES_OF = 4
 """Of four of a tile instruction's vectors three are outputs of whole tiles; the other is alone on a diagonal."""
+AIMED_OF = 64
+"""The same where a family's tiles aim in every row: of so many vectors all but one are outputs of them."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """``count`` vectors of a family from ``start`` on, or the outputs of whole ``tiles``; ``twice``: one of two
-    batches that are the same."""
+    """``count`` vectors of a family from ``start`` on, or the outputs of whole ``tiles``, made by the rule of a
+    ``version`` (None: that of the family's vectors); ``twice``: one of two batches that are the same."""
 
     family: str
     start: int
@@ -43,6 +47,7 @@ class Chunk:
     tiles: int = 0
     fused: bool = False
     twice: bool = False
+    version: int | None = None
 
 
 def small_batches(vectors: int, families: int) -> int:
@@ -52,22 +57,22 @@ def small_batches(vectors: int, families: int) -> int:
 
 def even(instruction: Instruction, family: str, start: int, count: int, size: int) -> Iterator[Chunk]:
     """Chunks of ``size`` vectors, for models that never see a batch."""
-    tiles, outputs, side = _tiles(instruction, count)
-    yield from _placed(family, start, _equal(tiles, max(1, size // outputs)), outputs, side)
+    tiles, outputs, side, version = _tiles(instruction, family, count)
+    yield from _placed(family, start, _equal(tiles, max(1, size // outputs)), outputs, side, version)
     yield from _placed(family, start + tiles * side, _equal(count - tiles * outputs, size))
 
 
 def varied(instruction: Instruction, family: str, start: int, count: int, small: int, seed: int) -> Iterator[Chunk]:
     """Whole tiles first (for a tile instruction), then separate vectors: each in batches of all sizes, some twice."""
-    tiles, outputs, side = _tiles(instruction, count)
+    tiles, outputs, side, version = _tiles(instruction, family, count)
     few = -(-small // 2) if tiles else small
     if tiles:
         most = max(1, LARGEST // outputs)
         head, rest = _sizes(
             tiles, max(1, CHUNK // outputs), most, _room(instruction), few, _random(family, start, seed)
         )
-        yield from _with_repeats(_placed(family, start, head, outputs, side))
-        yield from _placed(family, start + sum(head) * side, rest, outputs, side)
+        yield from _with_repeats(_placed(family, start, head, outputs, side, version))
+        yield from _placed(family, start + sum(head) * side, rest, outputs, side, version)
     yield from alone(instruction, family, start + tiles * side, count - tiles * outputs, few, seed)
 
 
@@ -88,11 +93,13 @@ def end_of(instruction: Instruction, chunk: Chunk) -> int:
     return chunk.start + (chunk.tiles * max(instruction.m, instruction.n) or chunk.count)
 
 
-def _tiles(instruction: Instruction, count: int) -> tuple[int, int, int]:
-    """Whole tiles among so many vectors; the outputs of one, and the vectors that it is made of."""
-    outputs = instruction.m * instruction.n
-    tiles = count * (TILES_OF - 1) // TILES_OF // outputs if outputs > 1 and instruction.blocks == 1 else 0
-    return tiles, outputs, max(instruction.m, instruction.n)
+def _tiles(instruction: Instruction, family: str, count: int) -> tuple[int, int, int, int | None]:
+    """Whole tiles among so many vectors of a family; the outputs of one, its indices, and the version that makes it."""
+    outputs, version = instruction.m * instruction.n, tile_version(instruction, family)
+    aims = version != VERSIONS[family]
+    share = AIMED_OF if aims else TILES_OF
+    tiles = count * (share - 1) // share // outputs if outputs > 1 and instruction.blocks == 1 else 0
+    return tiles, outputs, max(instruction.m, instruction.n), version if aims else None
 
 
 def _room(instruction: Instruction) -> int:
@@ -129,10 +136,12 @@ def _equal(count: int, size: int) -> Iterator[int]:
     return (min(size, count - done) for done in range(0, count, size))
 
 
-def _placed(family: str, start: int, sizes: Iterable[int], outputs: int = 1, side: int = 0) -> Iterator[Chunk]:
-    """Chunks of these sizes one after another: tiles of ``side`` vectors each, or (0) separate vectors."""
+def _placed(
+    family: str, start: int, sizes: Iterable[int], outputs: int = 1, side: int = 0, version: int | None = None
+) -> Iterator[Chunk]:
+    """Chunks of these sizes one after another: tiles of ``side`` indices each, or (0) separate vectors."""
     for size in sizes:
-        yield Chunk(family, start, size * outputs, size if side else 0)
+        yield Chunk(family, start, size * outputs, size if side else 0, version=version)
         start += size * (side or 1)
 
 

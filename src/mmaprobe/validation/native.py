@@ -45,15 +45,17 @@ class Pipeline:
     fast: bool
 
     def compare(
-        self, family: str, seed: int, start: int, count: int, tiles: int, answers: Bits | None, nan: str, limit: int
-    ) -> tuple[int, NDArray[np.int64]]:
+        self, family: str, seed: int, start: int, count: int, tiles: int, answers: Bits | None, nan: str, limit: int,
+        version: int | None = None,
+    ) -> tuple[int, NDArray[np.int64]]:  # fmt: skip
         """How many of ``count`` results differ, and the indices of the first ``limit`` of them.
 
         ``tiles`` whole tiles from vector ``start`` on, their results in the
-        order tile, row, column; or, where it is 0, ``count`` separate vectors.
+        order tile, row, column; or, where it is 0, ``count`` separate vectors.  ``version`` names the rule that makes
+        them, that of the family's vectors where it is None.
         """
         m, n = (self.instruction.m, self.instruction.n) if tiles else (1, 0)
-        number, stream = FAMILIES.index(family), stream_number(family)
+        number, stream = FAMILIES.index(family), stream_number(family, version)
         packed, programs = domain(self.instruction).packed(), list(self.programs)
         try:
             bad, where = _native.pipeline(

@@ -313,7 +313,10 @@ def _counted(job: _Job, chunk: Chunk, bad: int) -> FamilyCount:
             job.twice[chunk] = bad
         if not chunk.fused and not (job.native and job.native.asked is None):
             job.batches += Batches(1, int(before is not None), chunk.count)
-    return FamilyCount(chunk.count, bad) if before is None else FamilyCount(0, max(bad - before, 0))
+    if before is not None:
+        return FamilyCount(0, max(bad - before, 0))
+    own = chunk.version is not None
+    return FamilyCount(chunk.count, bad, chunk.tiles if own else 0, chunk.count if own else 0)
 
 
 def _by_fused(job: _Job, chunk: Chunk) -> _Found | None:
@@ -350,11 +353,13 @@ def _compare(job: _Job, chunk: Chunk) -> _Found:
 
 
 def _compare_native(job: _Job, native: Pipeline, chunk: Chunk, answers: Bits | None) -> tuple[int, NDArray[np.int64]]:
-    return native.compare(chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, PLACES)
+    return native.compare(
+        chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, PLACES, chunk.version
+    )
 
 
 def _tiles(job: _Job, chunk: Chunk) -> Batch:
-    return generate_tiles(job.instruction, chunk.family, job.seed, chunk.start, chunk.tiles)
+    return generate_tiles(job.instruction, chunk.family, job.seed, chunk.start, chunk.tiles, chunk.version)
 
 
 def _vectors(job: _Job, chunk: Chunk) -> Batch:
@@ -378,8 +383,8 @@ def _tile_example(job: _Job, chunk: Chunk, index: int) -> Example:
     m, n = job.instruction.m, job.instruction.n
     tile, row, column = (int(i) for i in np.unravel_index(index, (chunk.tiles, m, n)))
     first = chunk.start + tile * max(m, n)
-    recipe = Recipe.of(job.instruction, chunk.family, job.seed, first, (row, column))
-    alone = generate_tiles(job.instruction, chunk.family, job.seed, first, 1)
+    recipe = Recipe.of(job.instruction, chunk.family, job.seed, first, (row, column), chunk.version)
+    alone = generate_tiles(job.instruction, chunk.family, job.seed, first, 1, chunk.version)
     return Example(str(recipe), vector_at(alone, 0, row, column), alone, (row, column))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Mismatch
-from mmaprobe.generators.families import VERSIONS
+from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
 
 MOST_PLACES = 64
 """Mismatches whose multiprocessor is kept."""
@@ -17,13 +17,17 @@ MOST_PLACES = 64
 
 @dataclass(frozen=True)
 class FamilyCount:
-    """Vectors compared and mismatches seen of one generator family."""
+    """Vectors compared and mismatches seen of one generator family; how many whole tiles by the family's own rule for
+    them there were (``generators.tiles``), and how many of the vectors are their outputs."""
 
     vectors: int = 0
     mismatches: int = 0
+    tiles: int = 0
+    outputs: int = 0
 
     def __add__(self, other: FamilyCount) -> FamilyCount:
-        return FamilyCount(self.vectors + other.vectors, self.mismatches + other.mismatches)
+        tiles, outputs = self.tiles + other.tiles, self.outputs + other.outputs
+        return FamilyCount(self.vectors + other.vectors, self.mismatches + other.mismatches, tiles, outputs)
 
 
 @dataclass(frozen=True)
@@ -141,10 +145,16 @@ class Summary:
         }
 
 
-def _family(name: str, count: FamilyCount) -> dict[str, int]:
-    """Counts of a family, with the version of its rule: a recipe needs both.  Recorded vectors have none."""
+def _family(name: str, count: FamilyCount) -> dict[str, Any]:
+    """Counts of a family, with the version of its rule: a recipe needs both.  Recorded vectors have none.
+
+    Results of a tile depend on each other, so that ``tiles`` says how many there were where they have a rule, and so a
+    version, of their own, and how many of the vectors are their outputs.
+    """
     version = {"version": VERSIONS[name]} if name in VERSIONS else {}
-    return {"vectors": count.vectors, "mismatches": count.mismatches, **version}
+    tiles = {"version": TILE_VERSIONS.get(name), "count": count.tiles, "vectors": count.outputs}
+    counts = {"vectors": count.vectors, "mismatches": count.mismatches}
+    return {**counts, **version, **({"tiles": tiles} if count.tiles else {})}
 
 
 def summary_from_json(
@@ -184,9 +194,13 @@ def summary_from_json(
 
 
 def _count(field: FileValue) -> FamilyCount:
-    count = FamilyCount(field["vectors"].whole, field["mismatches"].whole)
+    tiles = field["tiles"] if "tiles" in field.typed(dict) else None
+    own = (tiles["count"].whole, tiles["vectors"].whole) if tiles else (0, 0)
+    count = FamilyCount(field["vectors"].whole, field["mismatches"].whole, *own)
     if not 0 <= count.mismatches <= count.vectors:
         raise field.wrong("has more mismatches than vectors, or fewer than none")
+    if not 0 <= count.tiles <= count.outputs <= count.vectors:
+        raise field.wrong("has more vectors in tiles than vectors, or fewer than tiles")
     return count
 
 

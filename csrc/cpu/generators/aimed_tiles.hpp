@@ -1,0 +1,567 @@
+// Whole tiles whose rows aim and whose columns are flat, straight into the engine layout: from the aims of row_aims.hpp to
+// codes, 16 rows at once.  The rules are told in generators/tiles_aimed.py.
+#pragma once
+#include "cpu/generators/layout.hpp"
+#include "cpu/generators/row_aims.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace generators {
+namespace {
+
+constexpr Purpose TILE = Purpose(9), ROW = Purpose(10), COLUMN = Purpose(11), ELEMENT = Purpose(12);  // philox.py
+constexpr uint16_t ELEMENT_MIX = 0x9E37;
+constexpr u32 RESULT_MIX[2] = {0x9E3779B1u, 0x85EBCA77u};
+constexpr u64 WIDE_MIX = 0x9E3779B97F4A7C15u;
+constexpr int MOST_K = 512;
+
+// Numbers of 16 bits as lanes of another kind, signs kept.
+template <class Lane>
+MMAPROBE_HD Of16<Lane> widen(Short x) {
+    typedef typename std::make_signed<Lane>::type Signed;
+    return Of16<Lane>(__builtin_convertvector(x, Of16<Signed>));
+}
+template <>
+MMAPROBE_HD Half widen<uint16_t>(Short x) {
+    return Half(x);
+}
+template <>
+MMAPROBE_HD Word widen<u32>(Short x) {
+    return Word(to_ints(x));
+}
+MMAPROBE_HD Half low_half(Word x) { return to_halves(x); }
+MMAPROBE_HD Half low_half(Of16<u64> x) { return __builtin_convertvector(x & 0xFFFF, Half); }
+// A random word of a lane out of one of 32 bits.
+template <class Lane>
+MMAPROBE_HD Of16<Lane> wider(Word x) {
+    if constexpr (sizeof(Lane) == 2) return to_halves(x >> 16);
+    if constexpr (sizeof(Lane) == 4) return x;
+    if constexpr (sizeof(Lane) == 8) return __builtin_convertvector(x, Of16<u64>) * WIDE_MIX;
+}
+
+// Two numbers of 16 bits of each row side by side: those of lanes k and k + 1, k the lower.
+typedef uint16_t HalfPairs __attribute__((vector_size(4 * STRIP)));
+typedef int16_t ShortPairs __attribute__((vector_size(4 * STRIP)));
+MMAPROBE_HD HalfPairs twice(Half x) {
+    const Word word = to_words(x);
+    return HalfPairs(word | word << 16);
+}
+MMAPROBE_HD ShortPairs twice(Short x) { return ShortPairs(twice(Half(x))); }
+// The same two of every row, from memory.
+template <class Number>
+MMAPROBE_HD ShortPairs pair_of(const Number* at) {
+    u32 pair;
+    memcpy(&pair, at, sizeof pair);
+    return ShortPairs(Word{} + pair);
+}
+MMAPROBE_HD HalfPairs upper_products(HalfPairs x, HalfPairs y) {
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    return HalfPairs(_mm512_mulhi_epu16(__m512i(x), __m512i(y)));
+#else
+    const Word low = (Word(x) & 0xFFFF) * (Word(y) & 0xFFFF) >> 16, high = (Word(x) >> 16) * (Word(y) >> 16);
+    return HalfPairs(low | (high & 0xFFFF0000u));
+#endif
+}
+template <class Item>
+MMAPROBE_HD void store_items(Half x, char* out) {
+    const auto items = __builtin_convertvector(x, Of16<Item>);
+    memcpy(out, &items, sizeof items);
+}
+
+i32 lowest_of(Short x) {
+    typedef int16_t Eight __attribute__((vector_size(STRIP)));
+    Eight low, high;
+    memcpy(&low, &x, sizeof low);
+    memcpy(&high, reinterpret_cast<const char*>(&x) + sizeof low, sizeof high);
+    low = least_of(low, high);
+    const auto of_two = [&](int i) { return smaller(low[i], low[i + 4]); };
+    return smaller(smaller(of_two(0), of_two(1)), smaller(of_two(2), of_two(3)));
+}
+bool any(Short x) {
+    u64 parts[4];
+    memcpy(parts, &x, sizeof parts);
+    return (parts[0] | parts[1] | parts[2] | parts[3]) != 0;
+}
+
+// A format in lanes.
+template <class Lane>
+struct Coder {
+    typedef Of16<Lane> V;
+    Short low, top, normal;
+    int fraction, padding, sign, down;  // `sign`: its bit; `down`: how far a random word is above a fraction
+    Lane implicit, largest;
+    bool no_negative_zero;
+
+    explicit Coder(const Layout& f)
+        : low(fill(f.low)), top(fill(f.top)), normal(fill(f.normal)), fraction(f.fraction), padding(f.padding),
+          sign(count_bits(f.sign) - 1), down(int(8 * sizeof(Lane)) - f.fraction), implicit(Lane(f.implicit)),
+          largest(Lane(f.largest)), no_negative_zero(f.nan_rule == NEGATIVE_ZERO) {}
+
+    // Unsigned codes, padding left out.
+    MMAPROBE_HD V code(Short exponent, V x) const {
+        const Short held = hold(exponent, low, top), field = most_of(held, normal);
+        const V above = widen<Lane>(field - normal) << fraction;
+        return least_of(above + ((implicit | x) >> widen<Lane>(field - held)), V{} + largest);
+    }
+    // The container's, by a sign of 0 or 1.
+    MMAPROBE_HD V container(V code, Half negative) const {
+        V signs = widen<Lane>(Short(negative)) << sign;
+        if (no_negative_zero) signs = code != 0 ? signs : V{};
+        return code << padding | signs;
+    }
+};
+
+// What each pattern keeps of a random fraction and what it sets; grazing ones are `step` units beside a power of two.
+struct Patterns {
+    u64 keep[8] = {}, fixed[8] = {};
+
+    Patterns(int fraction, u32 step) {
+        const u64 full = (u64(1) << fraction) - 1, half = (u64(1) << fraction / 2) - 1;
+        keep[FULL] = full;
+        keep[TOP2] = full & ~(full >> 2);
+        keep[UPPER] = full & ~half;
+        fixed[ONES] = full;
+        fixed[LOWBIT] = full & 1;
+        fixed[GRAZE_A] = (full + 1 - 2 * u64(step)) & full;
+        fixed[GRAZE_B] = step & full;
+    }
+};
+
+// The same of 16 rows with a pattern each.
+template <class Lane>
+struct Pattern16 {
+    Of16<Lane> keep{}, fixed{};
+
+    Pattern16(Short pattern, int fraction, u32 step) {
+        const Patterns every(fraction, step);
+        for (u32 number : {ONES, LOWBIT, GRAZE_A, GRAZE_B}) fixed |= of(pattern, number, every.fixed[number]);
+        for (u32 number : {FULL, TOP2, UPPER}) keep |= of(pattern, number, every.keep[number]);
+    }
+    MMAPROBE_HD static Of16<Lane> of(Short pattern, u32 number, u64 value) {
+        return widen<Lane>(pattern == int16_t(number)) & Lane(value);
+    }
+    MMAPROBE_HD Of16<Lane> of(Of16<Lane> random) const { return (random & keep) | fixed; }
+};
+
+// The significand of a fraction field, cut to 16 bits.
+template <class V>
+MMAPROBE_HD V top_bits(V x, int fraction) {
+    return (fraction > 15 ? x >> (fraction - 15) : x << (15 - fraction)) | (1 << 15);
+}
+
+// A column of b: drift, whether it turns signs, whether its lanes are in opposite order, its fraction and word of C.
+struct Column {
+    i32 drift;
+    u32 turn, stray, word;
+    u64 fraction;
+};
+
+class AimedTiles {
+    const Domain t;
+    const Keys keys;
+    const TileFamily rule;
+    Place p;
+    char* origin[5];
+    int blocks_a;  // of the words of a's elements
+    std::vector<Opened> opened;  // a row, a column, then a's elements
+    std::vector<Opened> opened_tile;
+    std::vector<Column> columns;
+    std::vector<Word> drawn;  // four a block
+    std::vector<Word> tile_words;  // the same of 16 tiles
+
+    Target target;
+    u32 step;
+    i32 aim;
+    int16_t beta[2][MOST_K + STRIP];  // in order, and in opposite order
+    uint16_t negative[2][MOST_K + STRIP];
+    int16_t hollow[MOST_K + STRIP], subnormal[MOST_K + STRIP];
+
+    static int bits_of(const Layout& f) { return larger(16, 8 * f.item); }
+
+    // Blocks `first` to `last - 1` of some, of 16 indices: from one on, or so far apart.
+    void draw(u64 index, u64 apart, const std::vector<Opened>& blocks, int first, int last, Word* out) const {
+        for (int lane = 0; lane < STRIP; lane += PER) {
+            const Opening opening(Indices::spaced(index + u64(lane) * apart, apart), keys);
+            const auto put = [&](int block, const Four& words) {
+                for (int w = 0; w < 4; ++w)
+                    memcpy(reinterpret_cast<u32*>(out + 4 * block + w) + lane, words.w + w, WIDTH);
+            };
+            int block = first;
+            for (; block + 2 <= last; block += 2) {
+                State states[2] = {opening.state(blocks[size_t(block)]), opening.state(blocks[size_t(block + 1)])};
+                Four words[2];
+                philox_sets<2>(states, keys, words);
+                put(block, words[0]);
+                put(block + 1, words[1]);
+            }
+            if (block < last) {
+                State states[1] = {opening.state(blocks[size_t(block)])};
+                Four words[1];
+                philox_sets<2>(states, keys, words);
+                put(block, words[0]);
+            }
+        }
+    }
+    void draw(u64 index, int first, int last) { draw(index, 1, opened, first, last, drawn.data()); }
+
+    // `number`: of 16 tiles whose words were drawn together.
+    Reach make_profile(int number) {
+        const int k = t.space.k, count = int(tile_words.size());
+        u32 words[4 + MOST_K / 2 + STRIP];
+        for (int i = 0; i < count; ++i) words[i] = reinterpret_cast<const u32*>(&tile_words[size_t(i)])[number];
+        memset(words + count, 0, STRIP);  // the other half of the last 16 lanes
+        const auto half = [&](int n) { return words[n / 2] >> 16 * (n % 2) & 0xFFFF; };
+        target = rule.target(t, half(5));
+        const Target& x = target;
+        step = half(4) >> (16 - smaller(t.a.fraction / 2, 15));
+        aim = clamp(x.high - pick16(half(0), x.high - x.low + 1), x.a_low + x.b_low, x.a_high + x.b_high);
+        const i32 low = larger(x.b_low, aim - x.a_high), high = smaller(x.b_high, aim - x.a_low);
+        const i32 flat = low + pick16(half(1), high - low + 1), jitter = half(2) & 1 ? 20 : 3;
+        Short least = fill(high), most = fill(low);
+        for (int at = 0; at < k; at += STRIP) {
+            Half word;
+            memcpy(&word, words + 4 + at / 2, sizeof word);
+            const Short near = hold(fill(flat - jitter) + below(word, 2 * jitter + 1), fill(low), fill(high));
+            const Short own = Short(word & 32) != 0 ? fill(flat) : near;
+            const Short here = Short{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < int16_t(k - at);
+            least = least_of(least, here ? own : fill(high));
+            most = most_of(most, here ? own : fill(low));
+            put_profile(at, word, own);
+        }
+        for (int i = 0; i < k; ++i) {
+            beta[1][i] = beta[0][k - 1 - i];
+            negative[1][i] = negative[0][k - 1 - i];
+        }
+        Reach reach{larger(x.a_low - lowest_of(-most), x.rows_low), 0, lowest_of(least) + x.a_high, aim};
+        reach.high = larger(reach.low, smaller(reach.top, x.rows_high));
+        return reach;
+    }
+
+    // Lanes `at` and following of the profile; of lanes 0, 1, 2, 3 by two bits a, b, both are subnormal, or neither.
+    void put_profile(int at, Half word, Short own) {
+        const Short kind = target.subnormal ? Short(word >> 2 & 3) : fill(3);
+        if (target.subnormal) {
+            const Space& s = t.space;
+            const Short near = fill(larger(s.d_low, s.product_low)) + below(word, s.d_fraction + 6);
+            const Short wanted = Short(word & 16) != 0 ? near : fill(aim);
+            const Short opposite = hold(wanted - int16_t(t.a.normal - 1), fill(t.b.normal), fill(t.b.top));
+            const Short lowest = fill(t.b.low) + below(word, t.b.fraction);
+            own = kind == 0 ? opposite : kind == 3 ? own : lowest;
+        }
+        const Short is_hollow = Short(word & 2) != 0 ? fill(-i32(target.hollow)) : Short{};
+        const Short is_subnormal = (kind == 0) | (kind == 2);
+        const Half signs = word & 1;
+        memcpy(beta[0] + at, &own, sizeof own);
+        memcpy(negative[0] + at, &signs, sizeof signs);
+        memcpy(hollow + at, &is_hollow, sizeof is_hollow);
+        memcpy(subnormal + at, &is_subnormal, sizeof is_subnormal);
+    }
+
+    void make_columns(int first) {
+        const Word* const w = drawn.data() + 4;
+        const Patterns patterns(t.b.fraction, step);
+        for (int j = first; j < p.n && j < first + STRIP; ++j) {
+            Column& column = columns[size_t(j)];
+            const u32 style = w[2][j - first], word = w[1][j - first];
+            column.word = w[0][j - first];
+            column.drift = larger(pick16(style >> 16, 2 * target.drift + 1) - target.drift, 0);
+            column.turn = style >> 2 & u32(target.turns);
+            column.stray = (style >> 3 & 15) == 0;
+            const int bits = bits_of(t.b);
+            const u64 random = (bits == 16 ? word >> 16 : bits == 32 ? word : word * WIDE_MIX) >> (bits - t.b.fraction);
+            const u32 pattern = target.columns[style & 3];
+            column.fraction = (random & patterns.keep[pattern]) | patterns.fixed[pattern];
+        }
+    }
+
+    template <class Lane, class Item>
+    void column_codes() {
+        typedef Of16<Lane> V;
+        const Coder<Lane> coder(t.b);
+        const int k = t.space.k;
+        Item* to = reinterpret_cast<Item*>(p.at[1]);
+        for (const Column& column : columns)
+            for (int at = 0; at < k; at += STRIP) {
+                Short exponent, zero;
+                Half signs;
+                memcpy(&exponent, beta[column.stray] + at, sizeof exponent);
+                memcpy(&signs, negative[column.stray] + at, sizeof signs);
+                memcpy(&zero, hollow + at, sizeof zero);
+                V code = coder.code(exponent - int16_t(column.drift), V{} + Lane(column.fraction));
+                code &= ~widen<Lane>(zero);
+                const auto items = __builtin_convertvector(coder.container(code, signs ^ uint16_t(column.turn)),
+                                                           Of16<Item>);
+                const int here = smaller(STRIP, k - at);
+                if (here == STRIP)
+                    memcpy(to, &items, sizeof items);
+                else
+                    memcpy(to, &items, size_t(here) * sizeof(Item));
+                to += here;
+            }
+    }
+
+    // The random word of a's element k of 16 rows.
+    template <class Lane>
+    Of16<Lane> element(int k) const {
+        const Word* const w = drawn.data() + 8;
+        if constexpr (sizeof(Lane) == 4) return w[k];
+        if constexpr (sizeof(Lane) == 8)
+            return __builtin_convertvector(w[2 * k], Of16<u64>) | __builtin_convertvector(w[2 * k + 1], Of16<u64>)
+                                                                      << 32;
+    }
+
+    // Codes of a of up to 16 bits, two lanes of K at once.
+    template <class Item, bool Subnormal, int Places>
+    void pair_codes(const Rows& x, const RowWords& rows, char* out) const {
+        const Layout& f = t.a;
+        const int down = 16 - f.fraction, sign_place = count_bits(f.sign) - 1, k_count = t.space.k;
+        const HalfPairs shared = twice(to_halves(drawn[2] >> 16) >> down),
+                        implicit = HalfPairs{} + uint16_t(f.implicit);
+        const Pattern16<uint16_t> patterns[4] = {{x.pattern[0], f.fraction, step},
+                                                 {x.pattern[1], f.fraction, step},
+                                                 {x.pattern[2], f.fraction, step},
+                                                 {x.others, f.fraction, step}};
+        const HalfPairs keep = twice(patterns[3].keep), fixed = twice(patterns[3].fixed);
+        const HalfPairs keep_third = twice(patterns[2].keep), fixed_third = twice(patterns[2].fixed);
+        HalfPairs own[2], negatives[3];
+        ShortPairs lanes[3], exponents[3];
+        for (int i = 0; i < Places; ++i) {
+            lanes[i] = twice(x.lane[i]);
+            exponents[i] = twice(x.exponent[i]);
+            negatives[i] = HalfPairs(twice(x.negative[i]));
+            if (i < 2) own[i] = (shared & twice(patterns[i].keep)) | twice(patterns[i].fixed);
+        }
+        const HalfPairs vary = HalfPairs(twice(x.vary)), sign = HalfPairs(twice(x.vary != 0 ? Short{} : x.sign));
+        const HalfPairs spread = HalfPairs(twice(x.spread)), mix = twice(rows.r[6]);
+        const ShortPairs base = twice(x.base), dead = twice(x.dead), density = twice(x.density), zeros = twice(x.zero);
+        const ShortPairs low = ShortPairs{} + int16_t(f.low), top = ShortPairs{} + int16_t(f.top);
+        const ShortPairs normal = ShortPairs{} + int16_t(f.normal);
+        for (int k = 0; k < k_count; k += 2, out += 2 * STRIP * sizeof(Item)) {
+            const HalfPairs word = HalfPairs(drawn[size_t(8 + k / 2)]), random = word >> down;
+            const HalfPairs role = (word ^ mix) * ELEMENT_MIX;
+            const ShortPairs alive = ShortPairs(role & 255) < density, beta_k = pair_of(beta[0] + k);
+            const ShortPairs number = ShortPairs(Word{} + (u32(k) | u32(k + 1) << 16));
+            ShortPairs exponent = alive ? base - ShortPairs(upper_products(role, spread)) : dead;
+            HalfPairs signs = (role >> 8 & vary) | sign, fractions = (random & keep) | fixed;
+            ShortPairs zero = zeros & ~alive;
+            for (int i = Places - 1; i >= 0; --i) {
+                const ShortPairs here = lanes[i] == number;
+                exponent = here ? exponents[i] : exponent;
+                signs = here ? negatives[i] : signs;
+                fractions = here ? (i == 2 ? (random & keep_third) | fixed_third : own[i]) : fractions;
+                zero &= ~here;
+            }
+            exponent -= beta_k;
+            if (target.hollow) {
+                const ShortPairs here = pair_of(hollow + k);
+                const HalfPairs depth = upper_products(role, HalfPairs{} + uint16_t(f.top - f.normal + 1));
+                exponent = here ? top - (ShortPairs(role & 0x200) != 0 ? ShortPairs{} : ShortPairs(depth)) : exponent;
+                zero &= ~here;
+            }
+            if constexpr (Subnormal) {
+                const ShortPairs here = pair_of(subnormal + k);
+                const ShortPairs lowest = low + ShortPairs(upper_products(role, HalfPairs{} + uint16_t(f.fraction)));
+                exponent = here ? lowest : exponent;
+                zero |= (here & (lowest + beta_k > base)) | (exponent < low);
+            }
+            const ShortPairs held = least_of(most_of(exponent, low), top), field = most_of(held, normal);
+            HalfPairs code = (HalfPairs(field - normal) << f.fraction) +
+                             ((implicit | fractions) >> HalfPairs(field - held));
+            code = least_of(code, HalfPairs{} + uint16_t(f.largest)) & HalfPairs(~zero);
+            signs = (signs ^ HalfPairs(pair_of(negative[0] + k))) << sign_place;
+            if (f.nan_rule == NEGATIVE_ZERO) signs = code != 0 ? signs : HalfPairs{};
+            const Word codes = Word(code << f.padding | signs);
+            store_items<Item>(to_halves(codes), out);
+            if (k + 1 < k_count) store_items<Item>(to_halves(codes >> 16), out + STRIP * sizeof(Item));
+        }
+    }
+
+    template <class Item>
+    void pair_codes(const Rows& x, const RowWords& rows, char* out) const {
+        if (target.subnormal) return pair_codes<Item, true, 0>(x, rows, out);
+        switch (rule.places) {
+            case 0: return pair_codes<Item, false, 0>(x, rows, out);
+            case 1: return pair_codes<Item, false, 1>(x, rows, out);
+            case 2: return pair_codes<Item, false, 2>(x, rows, out);
+            default: return pair_codes<Item, false, 3>(x, rows, out);
+        }
+    }
+
+    // Wider codes of a.
+    template <class Lane, class Item, bool Subnormal>
+    void row_codes(const Rows& x, const RowWords& rows, char* out) const {
+        typedef Of16<Lane> V;
+        const Coder<Lane> coder(t.a);
+        const int fraction = t.a.fraction;
+        const V shared = wider<Lane>(drawn[2]) >> coder.down;
+        const V own[2] = {Pattern16<Lane>(x.pattern[0], fraction, step).of(shared),
+                          Pattern16<Lane>(x.pattern[1], fraction, step).of(shared)};
+        const Pattern16<Lane> third(x.pattern[2], fraction, step), others(x.others, fraction, step);
+        const Half vary = Half(x.vary), sign = Half(x.vary != 0 ? Short{} : x.sign), spread = Half(x.spread);
+        const Half role_mix = rows.r[6];
+        const int k_count = t.space.k;
+        for (int k = 0; k < k_count; ++k, out += STRIP * sizeof(Item)) {
+            const V word = element<Lane>(k), random = word >> coder.down;
+            const Half role = (low_half(word) ^ role_mix) * ELEMENT_MIX;
+            const Short alive = Short(role & 255) < x.density;
+            Short exponent = alive ? x.base - Short(upper_products(role, spread)) : x.dead;
+            Half signs = (role >> 8 & vary) | sign;
+            V fractions = others.of(random);
+            Short zero = x.zero & ~alive;
+            for (int i = 2; i >= 0; --i) {
+                const Short here = x.lane[i] == int16_t(k);
+                exponent = here ? x.exponent[i] : exponent;
+                signs = Half(here ? x.negative[i] : Short(signs));
+                zero &= ~here;
+                const V lane = i == 2 ? third.of(random) : own[i];
+                fractions = widen<Lane>(here) != 0 ? lane : fractions;
+            }
+            exponent -= beta[0][k];
+            if (hollow[k]) {
+                exponent = coder.top - (Short(role & 0x200) != 0 ? Short{} : below(role, t.a.top - t.a.normal + 1));
+                zero = Short{};
+            }
+            if constexpr (Subnormal) {
+                if (subnormal[k]) {
+                    exponent = coder.low + below(role, fraction);
+                    zero |= exponent + beta[0][k] > x.base;
+                }
+                zero |= exponent < coder.low;
+            }
+            const V code = coder.code(exponent, fractions) & ~widen<Lane>(zero);
+            const auto items = __builtin_convertvector(coder.container(code, signs ^ negative[0][k]), Of16<Item>);
+            memcpy(out, &items, sizeof items);
+        }
+    }
+
+    template <class Lane, class Item>
+    void row_codes(const Rows& x, const RowWords& rows, char* out) const {
+        target.subnormal ? row_codes<Lane, Item, true>(x, rows, out) : row_codes<Lane, Item, false>(x, rows, out);
+    }
+
+    // The significands, cut to 16 bits, of the lanes that C mirrors.
+    Word mirrored_significands(const Rows& x) const {
+        const int fraction = t.a.fraction;
+        const auto of = [&](auto lane) {
+            typedef decltype(lane) Lane;
+            const Of16<Lane> word = wider<Lane>(drawn[2]) >> (int(8 * sizeof(Lane)) - fraction);
+            const Pattern16<Lane> pattern(x.pattern[0], fraction, step);
+            return __builtin_convertvector(top_bits(pattern.of(word), fraction) & 0xFFFF, Word);
+        };
+        return bits_of(t.a) == 16 ? of(uint16_t{}) : bits_of(t.a) == 32 ? of(u32{}) : of(u64{});
+    }
+
+    template <class Lane, class Item>
+    void addends(const Rows& x, char* out) const {
+        typedef Of16<Lane> V;
+        const Coder<Lane> coder(t.c);
+        const Pattern16<Lane> pattern(x.c_pattern, t.c.fraction, step);
+        const Half vary = Half(x.c_vary), sign = Half(x.c_vary != 0 ? Short{} : x.c_sign), spread = Half(x.c_spread);
+        const bool mirrors = any(x.mirror);
+        const Word significands = mirrors ? mirrored_significands(x) : Word{};
+        const V moved = widen<Lane>(x.delta) << t.c.padding, mirror = widen<Lane>(x.mirror);
+        for (const Column& column : columns) {
+            Word word = (drawn[3] ^ column.word) * RESULT_MIX[0];
+            word = (word ^ word >> 15) * RESULT_MIX[1];
+            const Half role = low_half(word);
+            const Half signs = ((role >> 8 & vary) | sign) ^ uint16_t(column.turn);
+            const Short exponent = x.c - Short(upper_products(role, spread)) - int16_t(column.drift);
+            V code = coder.code(exponent, pattern.of(wider<Lane>(word) >> coder.down));
+            code &= widen<Lane>(Short(role & 255) < x.c_density);
+            V codes = coder.container(code, signs);
+            if (mirrors) {
+                const u32 y = u32(top_bits(column.fraction, t.b.fraction) & 0xFFFF);
+                const Word product = significands * y, carry = product >> 31;
+                const Word digits = product << (1 - carry) & 0x7FFFFFFF;
+                const Short at = x.exponent[0] + Short(to_halves(carry)) - int16_t(column.drift);
+                const Half opposite = Half(x.negative[0] ^ 1) ^ uint16_t(column.turn);
+                const V own = coder.container(coder.code(at, cut<Lane>(digits)), opposite) + moved;
+                codes = (own & mirror) | (codes & ~mirror);
+            }
+            const auto items = __builtin_convertvector(codes, Of16<Item>);
+            memcpy(out, &items, sizeof items);
+            out += sizeof items;
+        }
+    }
+
+    // 31 bits of a fraction as C's field.
+    template <class Lane>
+    Of16<Lane> cut(Word digits) const {
+        if constexpr (sizeof(Lane) == 8) {
+            const auto wide = __builtin_convertvector(digits, Of16<u64>);
+            return t.c.fraction > 31 ? wide << (t.c.fraction - 31) : wide >> (31 - t.c.fraction);
+        } else {
+            const Word cut_off = digits >> (31 - t.c.fraction);
+            if constexpr (sizeof(Lane) == 2)
+                return to_halves(cut_off);
+            else
+                return cut_off;
+        }
+    }
+
+    void strip(const Rows& x, const RowWords& rows, int number) const {
+        char* const a = p.at[0] + i64(number) * STRIP * t.space.k * t.a.item;
+        char* const c = p.at[2] + i64(number) * STRIP * p.n * t.c.item;
+        switch (t.a.item) {
+            case 1: pair_codes<uint8_t>(x, rows, a); break;
+            case 2: pair_codes<uint16_t>(x, rows, a); break;
+            case 4: row_codes<u32, u32>(x, rows, a); break;
+            default: row_codes<u64, u64>(x, rows, a);
+        }
+        switch (t.c.present ? t.c.item : 0) {
+            case 0: break;
+            case 1: addends<uint16_t, uint8_t>(x, c); break;
+            case 2: addends<uint16_t, uint16_t>(x, c); break;
+            case 4: addends<u32, u32>(x, c); break;
+            default: addends<u64, u64>(x, c);
+        }
+    }
+
+    void tile(u64 index, int number) {
+        if (!number) draw(index, u64(p.side), opened_tile, 0, int(opened_tile.size()), tile_words.data());
+        const Reach reach = make_profile(number);
+        draw(index, 0, 2 + blocks_a);
+        for (int j = 0; j < p.n; j += STRIP) {
+            if (j) draw(index + u64(j), 1, 2);
+            make_columns(j);
+        }
+        switch (t.b.item) {
+            case 1: column_codes<uint16_t, uint8_t>(); break;
+            case 2: column_codes<uint16_t, uint16_t>(); break;
+            case 4: column_codes<u32, u32>(); break;
+            default: column_codes<u64, u64>();
+        }
+        for (int at = 0; at < p.strips; ++at) {
+            if (at || p.n > STRIP) draw(index + u64(at) * STRIP, 0, 2 + blocks_a);
+            RowWords rows;
+            for (int i = 0; i < 8; ++i) rows.r[i] = to_halves(drawn[size_t(i / 2)] >> 16 * (i % 2));
+            strip(rule.rows(t, rows, reach), rows, at);
+        }
+        p.next();
+    }
+
+public:
+    AimedTiles(const Domain& domain, const Stream& words, int family, const Place& place)
+        : t(domain), keys(words, FEWER_ROUNDS), rule(tile_family(family)), p(place),
+          blocks_a((domain.space.k * bits_of(domain.a) + 127) / 128), columns(size_t(p.n)),
+          drawn(size_t(4 * (2 + blocks_a))) {
+        memcpy(origin, p.at, sizeof origin);
+        opened.push_back(Opened(keys, ROW, 0));
+        opened.push_back(Opened(keys, COLUMN, 0));
+        for (int block = 0; block < blocks_a; ++block) opened.push_back(Opened(keys, ELEMENT, u32(block)));
+        for (int block = 0; block < 1 + (t.space.k + 7) / 8; ++block)
+            opened_tile.push_back(Opened(keys, TILE, u32(block)));
+        tile_words.resize(4 * opened_tile.size());
+    }
+
+    // Tiles, always to the same place.
+    void run(u64 start, i64 count) {
+        memcpy(p.at, origin, sizeof origin);
+        for (i64 done = 0; done < count; ++done, start += u64(p.side)) tile(start, int(done % STRIP));
+    }
+};
+
+}  // namespace
+}  // namespace generators
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe

@@ -1,0 +1,500 @@
+// What whole tiles aim at: rows aim, columns are flat.  The rules are told in generators/families_tile.py; here for the 16
+// rows of a strip at once, in lanes of 16 bits.  Conditions are masks, 0 or -1.
+#pragma once
+#include "cpu/generators/tile.hpp"
+#include "model/families.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace generators {
+namespace {
+
+// A strip's rows (16) as items of one kind.
+template <class Item>
+struct Strip {
+    typedef Item type __attribute__((vector_size(STRIP * sizeof(Item))));
+};
+template <class Item>
+using Of16 = typename Strip<Item>::type;
+using Half = Of16<uint16_t>;
+using Short = Of16<int16_t>;
+using Word = Of16<u32>;
+using Int = Of16<i32>;
+
+MMAPROBE_HD Short fill(i32 x) { return Short{} + int16_t(x); }
+template <class V>
+MMAPROBE_HD V least_of(V x, V y) {
+    return x < y ? x : y;
+}
+template <class V>
+MMAPROBE_HD V most_of(V x, V y) {
+    return x > y ? x : y;
+}
+MMAPROBE_HD Short hold(Short x, Short low, Short high) { return least_of(most_of(x, low), high); }
+
+// 16 bits of each row to 32 and back: zeros above, or signs, or what is above cut off.
+MMAPROBE_HD Word to_words(Half x) {
+#if defined(__AVX512F__)
+    return Word(_mm512_cvtepu16_epi32(__m256i(x)));
+#else
+    return __builtin_convertvector(x, Word);
+#endif
+}
+MMAPROBE_HD Int to_ints(Short x) {
+#if defined(__AVX512F__)
+    return Int(_mm512_cvtepi16_epi32(__m256i(x)));
+#else
+    return __builtin_convertvector(x, Int);
+#endif
+}
+MMAPROBE_HD Half to_halves(Word x) {
+#if defined(__AVX512F__)
+    return Half(_mm512_cvtepi32_epi16(__m512i(x)));
+#else
+    return __builtin_convertvector(x & 0xFFFF, Half);
+#endif
+}
+
+// The upper halves of products of 16 bits.
+MMAPROBE_HD Half upper_products(Half x, Half y) {
+#if defined(__AVX2__)
+    return Half(_mm256_mulhi_epu16(__m256i(x), __m256i(y)));
+#else
+    return to_halves(to_words(x) * to_words(y) >> 16);
+#endif
+}
+// A number below count.
+MMAPROBE_HD Short below(Half word, Short count) { return Short(upper_products(word, Half(count))); }
+MMAPROBE_HD Short below(Half word, i32 count) { return below(word, fill(count)); }
+
+// Aims of the rows of a strip: generators/families_tile.py, Rows.
+struct Rows {
+    Short lane[3] = {fill(-1), fill(-1), fill(-1)};  // first, second, third
+    Short exponent[3] = {}, negative[3] = {}, pattern[3] = {};
+    Short base{}, spread = fill(1), density{}, others = fill(FULL), vary = fill(1), sign{}, zero = fill(-1), dead{};
+    Short mirror{}, delta{}, c{}, c_spread = fill(1), c_density = fill(256), c_pattern{}, c_vary{}, c_sign{};
+};
+
+// The product exponents that rows may ask for and all lanes reach, the highest that all lanes reach, the tile's own.
+struct Reach {
+    i32 low, high, top, aim;
+};
+
+// Where a tile's products lie: generators/families_tile.py, TileTarget.
+struct Target {
+    i32 low, high, a_low, a_high, b_low, b_high;
+    u32 columns[4];
+    i32 drift, rows_low, rows_high;
+    bool turns, hollow, subnormal;
+};
+
+// Words of the rows, 16 bits each.
+struct RowWords {
+    Half r[8];
+
+    Short bit(int place) const { return Short(r[0] >> place & 1); }
+    Short is(int place) const { return bit(place) != 0; }
+    Short two(int place) const { return Short(r[0] >> place & 3); }
+    Short three(int place) const { return Short(r[0] >> place & 7); }
+    Short late_three() const { return Short(r[7] & 7); }
+};
+
+MMAPROBE_HD Short pick_of(Short bits, i32 e0, i32 e1, i32 e2, i32 e3) {
+    const Short odd = (bits & 1) != 0;
+    return (bits & 2) != 0 ? (odd ? fill(e3) : fill(e2)) : (odd ? fill(e1) : fill(e0));
+}
+MMAPROBE_HD Short densities(Short bits) { return pick_of(bits, 32, 64, 192, 256); }
+MMAPROBE_HD Short filler_patterns(Short bits) { return pick_of(bits, POW2, FULL, FULL, TOP2); }
+MMAPROBE_HD Short top_patterns(Short bits) { return pick_of(bits, ONES, FULL, POW2, TOP2); }
+
+MMAPROBE_HD Short after(Short lane, Half word, i32 count) {
+    const Short found = lane + 1 + below(word, count - 1);
+    return found >= int16_t(count) ? found - int16_t(count) : found;
+}
+struct ThreeLanes {
+    Short i, j, third;
+    ThreeLanes(const RowWords& w, i32 count)
+        : i(below(w.r[2], count)), j(after(i, w.r[3], count)), third(after(j, w.r[4], count)) {}
+};
+
+constexpr i32 NARROW = 40;  // binades: products that span fewer leave little room below
+
+i32 most_drift(const Domain& t) { return smaller(3, (t.b.top - t.b.normal) / 4); }
+
+Short anchors(const Domain& t, const RowWords& w, const Reach& reach) {
+    const Short kind = Short(w.r[1] & 7), count = fill(reach.high - reach.low + 1);
+    const Short low = hold(fill(t.space.d_normal) + below(w.r[1], 6), fill(reach.low), fill(reach.high));
+    const Short high = fill(reach.high) - below(w.r[1], kind == 1 ? least_of(count, fill(8)) : count);
+    return kind == 0 ? low : high;
+}
+
+Target at_anchor(const Domain& t, u32 e0, u32 e1, u32 e2, u32 e3) {
+    const Space& s = t.space;
+    const i32 drift = most_drift(t);
+    const bool narrow = s.product_top - s.product_low < NARROW;
+    const i32 low = narrow ? s.anchor_top - (s.anchor_top - s.anchor_low) / 3 : s.anchor_low;
+    return {low,
+            s.anchor_top,
+            t.a.normal,
+            t.a.top,
+            t.b.normal + drift,
+            t.b.top,
+            {e0, e1, e2, e3},
+            drift,
+            s.anchor_low,
+            s.anchor_top,
+            true,
+            false,
+            false};
+}
+Target near_to(const Domain& t, i32 low, i32 high, u32 e0, u32 e1, u32 e2, u32 e3) {
+    const bool deep = low < t.a.normal + t.b.normal;
+    return {low,
+            high,
+            deep ? t.a.low : t.a.normal,
+            t.a.top,
+            deep ? t.b.low : t.b.normal,
+            t.b.top,
+            {e0, e1, e2, e3},
+            0,
+            low,
+            high,
+            true,
+            false,
+            false};
+}
+Target anywhere_in(const Domain& t, i32 low, i32 high, u32 e0, u32 e1, u32 e2, u32 e3) {
+    return {low, high, t.a.low, t.a.top, t.b.low, t.b.top, {e0, e1, e2, e3}, 0, low, high, true, false, false};
+}
+
+struct CancelRows {
+    static Target target(const Domain& t, u32) { return at_anchor(t, POW2, FULL, FULL, TOP2); }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const i32 live = t.space.live, count = live + t.c.present;
+        const ThreeLanes at(w, count);
+        const Short m = anchors(t, w, reach), distance = below(w.r[7], 45), kind = w.two(0);
+        const Short offset = (kind & 2) != 0 ? ((kind & 1) != 0 ? fill(t.space.d_fraction - 1) : distance)
+                                             : ((kind & 1) != 0 ? distance - 2 : Short{});
+        const Short pair = count == 2 ? pick_of(w.two(5), POW2, FULL, FULL, FULL)
+                                      : pick_of(w.two(5), POW2, POW2, FULL, TOP2);
+        const Short upper = ((pair == int16_t(FULL)) & w.is(14)) ? fill(UPPER) : pair;
+        const Short sign = w.bit(8), turned = 1 - sign, last = at.i == int16_t(live);
+        const Short mirror = last | (at.j == int16_t(live)), delta = w.three(11);
+        Rows x;
+        x.lane[0] = last ? at.j : at.i;
+        x.lane[1] = mirror ? fill(-1) : at.j;
+        x.exponent[0] = x.exponent[1] = m;
+        x.negative[0] = last ? turned : sign;
+        x.negative[1] = turned;
+        x.pattern[0] = last ? upper : pair;
+        x.pattern[1] = upper;
+        x.base = x.c = m - offset;
+        x.spread = x.c_spread = pick_of(kind, 43, 5, 1, 5);
+        x.density = x.c_density = densities(w.two(3));
+        x.others = x.c_pattern = filler_patterns(w.two(9));
+        x.vary = x.c_vary = 1 - w.bit(2);
+        x.sign = x.c_sign = w.bit(15);
+        x.zero = ~w.is(7);
+        x.dead = fill(t.space.product_low);
+        x.mirror = mirror;
+        x.delta = delta == 6 ? fill(1) : delta == 7 ? fill(-1) : Short{};
+        return x;
+    }
+};
+
+struct UlpRows {
+    static Target target(const Domain& t, u32) { return at_anchor(t, POW2, POW2, FULL, ONES); }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Space& s = t.space;
+        const Short anchor = anchors(t, w, reach), c_big = w.is(0) & fill(-i32(t.c.present != 0));
+        const Short distance = w.is(1) ? fill(s.d_fraction + 1) : 1 + below(w.r[7], 44);
+        const Short m = (c_big & w.is(2)) ? least_of(anchor + distance, fill(s.c_top)) : anchor;
+        const Short large = pick_of(w.two(8), POW2, FULL, ONES, LOWBIT), fine = w.is(11) ? fill(FULL) : fill(POW2);
+        Rows x;
+        x.lane[0] = c_big ? fill(-1) : below(w.r[2], s.live);
+        x.exponent[0] = m;
+        x.negative[0] = w.bit(7);
+        x.pattern[0] = large;
+        x.base = m - distance + 2;
+        x.spread = fill(5);
+        x.density = densities(w.two(3));
+        x.others = fine;
+        x.vary = 1 - w.bit(5);
+        x.sign = w.bit(6);
+        x.c = c_big ? m : x.base;
+        x.c_spread = c_big ? fill(1) : fill(5);
+        x.c_density = c_big ? fill(256) : x.density;
+        x.c_pattern = c_big ? large : fine;
+        x.c_vary = c_big ? Short{} : x.vary;
+        x.c_sign = c_big ? w.bit(7) : x.sign;
+        return x;
+    }
+};
+
+struct TieRows {
+    static i32 lowest(const Space& s) { return larger(s.product_low, s.d_low - 1); }
+    static Target target(const Domain& t, u32) {
+        Target x = at_anchor(t, POW2, POW2, POW2, POW2);
+        x.low = x.rows_low = smaller(lowest(t.space), t.space.anchor_low);
+        x.a_low = t.a.low;
+        return x;
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Space& s = t.space;
+        const ThreeLanes at(w, s.live);
+        const i32 low = lowest(s), high = larger(low, smaller(s.product_top, s.c_top - s.d_fraction - 1));
+        const bool narrow = s.product_top - s.d_fraction - 1 < s.product_low || s.live == 1;
+        const i32 bottom = clamp(reach.low, low, high), room = clamp(reach.high, low, high) - bottom + 1;
+        const Short c_big = ((w.two(0) != 0) | fill(-i32(narrow))) & fill(-i32(t.c.present != 0));
+        const Short half_c = fill(bottom) + below(w.r[1], w.late_three() == 0 ? fill(smaller(room, 3)) : fill(room));
+        const Short ordinary = hold(anchors(t, w, reach), fill(s.anchor_low), fill(s.anchor_top));
+        const Short lane_m = most_of(ordinary, fill(smaller(reach.high, reach.low + s.d_fraction + 3)));
+        const Short half = c_big ? half_c : most_of(lane_m, fill(s.d_normal)) - int16_t(s.d_fraction + 1);
+        const Short high_c = half_c < int16_t(s.d_low) ? fill(s.d_low) + below(w.r[4], s.d_fraction + 1)
+                                                       : half_c + int16_t(1 + s.d_fraction);
+        const Short m = c_big ? high_c : lane_m;
+        const Short quarters = w.is(7) & (fill(s.live) - c_big >= 3);
+        const Short sticky = half - 1 - below(w.r[7], w.is(8) ? fill(34) : fill(8));
+        const Short own = w.two(9) != 0 ? fill(POW2) : w.is(11) ? fill(LOWBIT) : fill(ONES);
+        Rows x;
+        x.lane[0] = c_big ? fill(-1) : at.i;
+        x.lane[1] = c_big ? at.i : at.j;
+        x.lane[2] = (quarters | w.is(15)) ? (c_big ? at.j : at.third) : fill(-1);
+        x.exponent[0] = m;
+        x.exponent[1] = half + quarters + (own == int16_t(ONES));
+        x.exponent[2] = quarters ? half - 1 : sticky;
+        x.negative[0] = w.bit(14);
+        x.negative[1] = w.bit(12);
+        x.negative[2] = quarters ? w.bit(12) : w.bit(13);
+        x.pattern[0] = fill(t.a.fraction > s.d_fraction ? UPPER : FULL);
+        x.pattern[1] = own;
+        x.c = c_big ? m : sticky;
+        x.c_density = c_big ? fill(256) : fill(64);
+        x.c_sign = w.bit(14);
+        x.c_pattern = c_big ? fill(t.c.fraction <= s.d_fraction ? FULL : UPPER) : Short{};
+        return x;
+    }
+};
+
+struct ZladRows {
+    static Target target(const Domain& t, u32 style) {
+        const Space& s = t.space;
+        Target x = near_to(t, s.d_low - 1, s.d_low + 1, POW2, POW2, POW2, FULL);
+        x.rows_low = s.anchor_low;
+        x.rows_high = s.anchor_top;
+        x.hollow = (style & 7) == 0;
+        return x;
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Space& s = t.space;
+        const ThreeLanes at(w, s.live);
+        const Short plain = w.two(0) == 0, m = anchors(t, w, reach);
+        Rows x;
+        x.lane[0] = plain ? fill(-1) : at.i;
+        x.lane[1] = (plain | ~w.is(2)) ? fill(-1) : at.j;
+        x.lane[2] = (plain | (at.third == at.i)) ? fill(-1) : at.third;
+        x.exponent[0] = fill(s.d_low - 1) + below(w.r[1], 3);
+        x.exponent[1] = fill(s.d_low - 1) + below(w.r[7] << 3, 3);
+        x.exponent[2] = w.is(3) ? fill(s.d_normal - 26) - below(w.r[7], 10) : fill(s.d_normal) - below(w.r[7], 64);
+        for (int i = 0; i < 3; ++i) x.negative[i] = w.bit(5 + i);
+        x.base = m;
+        x.spread = fill(30);
+        x.density = plain ? fill(32) : Short{};
+        x.others = x.c_pattern = plain ? fill(FULL) : fill(POW2);
+        x.zero = plain | ~w.is(4);
+        x.dead = fill(s.product_low);
+        x.c = plain ? m : fill(s.d_low) + below(w.r[4], 3);
+        x.c_spread = plain ? fill(30) : fill(1);
+        x.c_density = fill(64);
+        x.c_vary = fill(1);
+        return x;
+    }
+};
+
+struct TinyRows {
+    static Target target(const Domain& t, u32) {
+        const Space& s = t.space;
+        return near_to(t, s.d_low - 3, s.d_low + s.d_fraction + 2, POW2, POW2, FULL, GRAZE_B);
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach&) {
+        const Space& s = t.space;
+        const ThreeLanes at(w, s.live);
+        const Short edge = (w.two(4) == 0) & fill(-i32(s.live + t.c.present >= 2)), graze = edge & (w.two(11) == 0);
+        const Short pattern = w.is(3) ? fill(FULL) : fill(POW2), sign = w.bit(6), none = fill(-1);
+        const Short beside = edge ? none : w.is(0) ? at.j : none;
+        const auto near_low = [&](Half word) { return fill(s.d_low - 2) + below(word, s.d_fraction + 5); };
+        Rows x;
+        x.lane[0] = at.i;
+        x.lane[1] = t.c.present ? beside : (edge & ~graze) ? at.j : beside;
+        x.lane[2] = (edge | ~w.is(1)) ? none : at.third;
+        x.exponent[0] = !edge ? near_low(w.r[1]) : graze ? fill(s.d_normal - 1) : fill(s.d_low - 1) - below(w.r[7], 3);
+        x.exponent[1] = edge ? fill(s.d_normal) : near_low(w.r[7]);
+        x.exponent[2] = near_low(w.r[1] ^ w.r[7]);
+        x.negative[0] = sign ^ w.bit(7);
+        x.negative[1] = edge ? sign : w.bit(9);
+        x.negative[2] = w.bit(10);
+        x.pattern[0] = graze ? fill(GRAZE_A) : pattern;
+        x.pattern[1] = x.pattern[2] = pattern;
+        x.zero = edge | ~w.is(2);
+        x.dead = fill(s.product_low);
+        x.c = edge ? fill(s.d_normal) - w.bit(8) : fill(s.d_low + s.d_fraction + 3);
+        x.c_spread = edge ? fill(1) : fill(s.d_fraction + 4);
+        x.c_density = graze ? Short{} : edge ? fill(256) : fill(192);
+        x.c_pattern = edge ? (w.is(8) ? fill(ONES) : fill(POW2)) : pattern;
+        x.c_vary = edge ? Short{} : fill(1);
+        x.c_sign = sign;
+        return x;
+    }
+};
+
+struct SubnormalRows {
+    static Target target(const Domain& t, u32) {
+        const Space& s = t.space;
+        return {s.anchor_low,  s.anchor_top, t.a.normal, t.a.top, t.b.normal, t.b.top, {FULL, FULL, FULL, FULL}, 0,
+                s.product_low, s.anchor_top, true,       false,   true};
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Space& s = t.space;
+        const Short kind = w.two(6), lowest = (kind == 0) | (kind == 3);
+        const Short ordinary = fill(s.anchor_top) - below(w.r[1], s.anchor_top - s.anchor_low + 1);
+        const Short anywhere = Short(w.r[7] & 1) != 0 ? fill(reach.aim) : ordinary;
+        const i32 fraction = larger(t.c.fraction, 1);
+        Rows x;
+        x.base = w.is(0) ? fill(larger(s.d_low, s.product_low)) + below(w.r[1], s.d_fraction + 6) : anywhere;
+        x.spread = w.is(1) ? fill(12) : fill(1);
+        x.density = w.is(2) ? fill(192) : fill(256);
+        x.c = lowest ? fill(t.c.low + fraction - 1) : x.base;
+        x.c_spread = lowest ? fill(fraction) : fill(12);
+        x.c_density = kind == 1 ? Short{} : fill(256);
+        x.c_pattern = fill(FULL);
+        x.c_vary = fill(1);
+        return x;
+    }
+};
+
+struct ExtremeRows {
+    static Target target(const Domain& t, u32 style) {
+        const Space& s = t.space;
+        const i32 top = style & 1 ? s.product_top : smaller(s.product_top, s.d_top + 1);
+        return anywhere_in(t, top - 2, top, ONES, FULL, POW2, GRAZE_B);
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Space& s = t.space;
+        const ThreeLanes at(w, s.live);
+        const Short wanted = w.is(0) ? fill(s.product_top) : fill(smaller(s.product_top, s.d_top + 1));
+        const Short top = least_of(wanted, fill(reach.top)), sign = w.bit(5);
+        Rows x;
+        x.lane[0] = at.i;
+        x.lane[1] = w.is(1) ? at.j : fill(-1);
+        x.exponent[0] = x.exponent[1] = top - below(w.r[1], 3);
+        x.negative[0] = sign;
+        x.negative[1] = 1 - sign;
+        x.pattern[0] = x.pattern[1] = w.two(14) == 0 ? fill(GRAZE_A) : top_patterns(w.two(6));
+        x.base = top;
+        x.spread = w.is(8) ? fill(1) : fill(4);
+        x.density = densities(w.two(2));
+        x.others = top_patterns(w.two(10));
+        x.vary = 1 - w.bit(4);
+        x.sign = sign;
+        x.zero = w.is(9);
+        x.dead = top - 20 - below(w.r[4], 20);
+        x.mirror = Short((w.r[7] & 3) == 0) & fill(-i32(t.c.present != 0));
+        x.c = fill(t.c.top);
+        x.c_spread = fill(4);
+        x.c_density = fill(192);
+        x.c_pattern = top_patterns(w.two(12));
+        x.c_vary = fill(1);
+        return x;
+    }
+};
+
+struct ConlyRows {
+    static Target target(const Domain& t, u32 style) {
+        Target x = anywhere_in(t, t.space.product_low, t.space.product_top, POW2, FULL, FULL, TOP2);
+        x.hollow = style & 1;
+        return x;
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach&) {
+        const Space& s = t.space;
+        const i32 fraction = larger(t.c.fraction, 1), every = t.c.top - t.c.low + 1, lowest = t.c.low + fraction - 1;
+        const i32 in_result = smaller(s.d_low + s.d_fraction + 3, t.c.top), result_top = smaller(s.d_top + 1, t.c.top);
+        const Short kind = w.three(4), upper = (kind & 4) != 0;
+        Rows x;
+        x.vary = 1 - w.bit(0);
+        x.sign = w.bit(1);
+        x.c = upper ? pick_of(kind, t.c.top, t.c.top, in_result, result_top)
+                    : pick_of(kind, lowest, lowest, t.c.normal, t.c.top);
+        x.c_spread = upper ? pick_of(kind, every, every, s.d_fraction + 6, 2) : pick_of(kind, fraction, fraction, 1, 4);
+        x.c_density = kind == 5 ? Short{} : fill(256);
+        x.c_pattern = pick_of(w.two(8), FULL, POW2, ONES, LOWBIT);
+        x.c_vary = fill(1);
+        return x;
+    }
+};
+
+struct ZeroRows {
+    static Target target(const Domain& t, u32 style) {
+        const Space& s = t.space;
+        const bool small = style & 1;
+        return {s.product_low,
+                small ? s.product_low + 4 : s.product_top,
+                t.a.low,
+                small ? t.a.low + 2 : t.a.top,
+                t.b.low,
+                small ? t.b.low + 2 : t.b.top,
+                {POW2, POW2, POW2, POW2},
+                0,
+                s.product_low,
+                s.product_top,
+                false,
+                bool(style & 2),
+                false};
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach&) {
+        const Space& s = t.space;
+        const Short all_negative = below(w.r[1], 10) < 4;
+        Rows x;
+        x.lane[0] = w.two(0) == 0 ? below(w.r[2], s.live) : fill(-1);
+        x.exponent[0] = fill(s.product_low) + below(w.r[7], 5);
+        x.negative[0] = -all_negative | w.bit(3);
+        x.vary = 1 + all_negative;
+        x.sign = x.c_sign = -all_negative;
+        x.others = Short{};
+        x.c = fill(t.c.low);
+        x.c_density = fill(64);
+        x.c_vary = 1 - w.bit(2);
+        return x;
+    }
+};
+
+// A family's two functions, and how many lanes of their own rows have.
+struct TileFamily {
+    Target (*target)(const Domain& t, u32 style);
+    Rows (*rows)(const Domain& t, const RowWords& w, const Reach& reach);
+    int places;
+};
+template <class Family>
+constexpr TileFamily with_places(int places) {
+    return {Family::target, Family::rows, places};
+}
+
+// The rule of a family; null where it has none for whole tiles.
+inline TileFamily tile_family(int family) {
+    switch (family) {
+        case CANCEL: return with_places<CancelRows>(2);
+        case ULP: return with_places<UlpRows>(1);
+        case TIE: return with_places<TieRows>(3);
+        case ZLAD: return with_places<ZladRows>(3);
+        case TINY: return with_places<TinyRows>(3);
+        case SUBNORMALS: return with_places<SubnormalRows>(0);
+        case EXTREMES: return with_places<ExtremeRows>(2);
+        case CONLY: return with_places<ConlyRows>(0);
+        case ZEROS: return with_places<ZeroRows>(1);
+        default: return {nullptr, nullptr, 0};
+    }
+}
+
+}  // namespace
+}  // namespace generators
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe

@@ -1,0 +1,171 @@
+"""Whole tiles whose rows aim: native against reference, what rows aim at off the diagonal, versions and recipes."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cases.generators import F16, FLOATS, INTEGERS, SPARSE, by_id, make, same
+from mmaprobe import _native, formats
+from mmaprobe.errors import UsageError
+from mmaprobe.generators import Recipe, families_for, generate, generate_tiles, regenerate
+from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
+from mmaprobe.generators.tiles import native_tiles, reference_tiles, takes_aims, tile_version, vector_at
+from mmaprobe.operands.batch import Batch
+
+SHAPES = [(16, 8), (8, 8), (24, 5), (1, 20), (40, 17)]
+TILED = [replace(each, m=16, n=8) for each in FLOATS]
+AIMED = [each for each in TILED if takes_aims(each)]
+HALF, BFLOAT = TILED[0], replace(make("bf16", "bf16", "f32", "f32", 16), m=16, n=8)
+MADE = {
+    "cancel": 0xF5D54FA4, "ulp": 0x98223394, "tie": 0x35129E45, "zlad": 0x96503B3C,
+    "tiny": 0x7EE770A5, "subnormals": 0x466C299C, "extremes": 0x42CDD12A, "conly": 0x3DC4FD41,
+    "zeros": 0x560FB121,
+}  # fmt: skip
+"""CRC-32 of a, b and c of three tiles of each family: a recipe names them for ever."""
+
+
+def families_of(instruction):
+    return [family for family in families_for(instruction) if family in TILE_VERSIONS]
+
+
+def test_what_has_rows_that_aim():
+    assert [each.scale for each in TILED if not takes_aims(each)] == ["ue4m3", "ue8m0", "ue8m0"]
+    for each in (*SPARSE, *INTEGERS, replace(F16, k=1024), replace(F16, blocks=2), replace(F16, random="u32")):
+        assert not takes_aims(replace(each, m=16, n=8))
+    assert not takes_aims(F16)
+
+
+@pytest.mark.parametrize("instruction", AIMED, **by_id)
+def test_native_tiles_are_the_references(instruction):
+    for family in families_of(instruction):
+        for number, (m, n) in enumerate(SHAPES):
+            shaped = replace(instruction, m=m, n=n)
+            at = 2**32 - 40 if number == 0 else 1000 * number
+            count = 19 if number == 1 else 3  # words of 16 tiles are drawn together
+            expected = reference_tiles(shaped, family, 2**40 + 9, at, count)
+            for build in _native.generator_builds():
+                assert same(native_tiles(shaped, family, 2**40 + 9, at, count, build), expected), (family, m, n, build)
+
+
+@pytest.mark.parametrize("family", TILE_VERSIONS)
+def test_a_tile_is_what_it_was(family):
+    tiles = native_tiles(HALF, family, 5, 48, 3)
+    assert zlib.crc32(b"".join(part.tobytes() for part in (tiles.a, tiles.b, tiles.c))) == MADE[family]
+
+
+def test_a_tile_depends_on_its_index_seed_and_family_alone():
+    five = native_tiles(BFLOAT, "ulp", 7, 160, 5)
+    assert same(native_tiles(BFLOAT, "ulp", 7, 160 + 3 * 16, 2), five.slice(3, 5))
+    for other in (native_tiles(BFLOAT, "ulp", 8, 160, 5), native_tiles(BFLOAT, "tie", 7, 160, 5)):
+        assert not same(other, five)
+    assert native_tiles(BFLOAT, "ulp", 7, 160, 0).a.shape == (0, 16, 16)
+
+
+@pytest.mark.parametrize("instruction", AIMED, **by_id)
+def test_codes_are_finite_and_of_the_format(instruction):
+    for family in families_of(instruction):
+        for name, value in native_tiles(instruction, family, 1, 0, 40).items():
+            fmt = instruction.formats()[name]
+            assert value.dtype == fmt.dtype
+            assert int(value.max()) < fmt.code_limit
+            assert not formats.is_nan(fmt, value).any(), (family, name)
+
+
+def terms_of(instruction, vectors):
+    """Products and C as floats, exactly."""
+    as_floats = {"f16": lambda x: x.view(np.float16), "bf16": lambda x: (x.astype(np.uint32) << 16).view(np.float32)}
+    a, b = (np.ascontiguousarray(each) for each in (vectors.a, vectors.b))
+    products = as_floats[instruction.a](a).astype(np.float64) * as_floats[instruction.b](b).astype(np.float64)
+    return np.concatenate([products, vectors.c.view(np.float32).astype(np.float64)[:, None]], axis=1)
+
+
+def a_pair_cancels(terms):
+    live = set(terms[terms != 0])
+    return any(-each in live for each in live) and sum(map(Fraction, terms)) != 0
+
+
+def is_a_tie(terms):
+    """Whether a sum lies half way between two neighbours in f32."""
+    total = abs(sum(map(Fraction, terms)))
+    if total == 0:
+        return False
+    exponent = total.numerator.bit_length() - total.denominator.bit_length()
+    exponent -= total < Fraction(2) ** exponent
+    halves = total / Fraction(2) ** (max(exponent, -126) - 24)
+    return halves.denominator == 1 and halves.numerator % 2 == 1
+
+
+def is_subnormal(terms):
+    return 0 < abs(sum(map(Fraction, terms))) < Fraction(2) ** -126
+
+
+@pytest.mark.parametrize(("family", "event", "made"), [
+    ("cancel", a_pair_cancels, HALF), ("cancel", a_pair_cancels, BFLOAT), ("tie", is_a_tie, HALF),
+    ("tie", is_a_tie, BFLOAT), ("zlad", is_subnormal, BFLOAT),
+])  # fmt: skip
+def test_every_output_hits_what_single_vectors_hit(family, event, made):
+    """Nine tenths of how often separate vectors do; tiles of vectors hit few off the diagonal."""
+    tiles = 40
+    alone = generate(made, family, 4, 0, tiles * made.m * made.n)
+
+    def share(vectors):  # of every fourth: the results of a row depend on each other
+        return np.mean([event(terms) for terms in terms_of(made, vectors)[::4]])
+
+    rows, crossed = (outputs_of(generate_tiles(made, family, 4, 0, tiles, version)) for version in (2, 1))
+    assert share(rows) >= 0.9 * share(alone)
+    assert share(crossed) < 0.5 * share(alone)
+
+
+def outputs_of(tiles):
+    """The vectors of a tile's results, row by row."""
+    count, m, k = tiles.a.shape
+    n = tiles.b.shape[2]
+    a = np.broadcast_to(tiles.a[:, :, None], (count, m, n, k)).reshape(-1, k)
+    b = np.broadcast_to(tiles.b.swapaxes(1, 2)[:, None], (count, m, n, k)).reshape(-1, k)
+    return Batch(a=a, b=b, c=tiles.c.reshape(-1))
+
+
+def test_a_recipe_of_the_tiles_version_names_an_output():
+    text = f"{HALF.id}/cancel.2/3/160@5,7"
+    recipe = Recipe.parse(text)
+    assert (str(recipe), recipe.version, recipe.place) == (text, 2, (5, 7))
+    assert recipe == Recipe.of(HALF, "cancel", 3, 160, (5, 7), 2)
+    assert same(regenerate(recipe, HALF), vector_at(native_tiles(HALF, "cancel", 3, 160, 1), 0, 5, 7))
+    old = regenerate(f"{HALF.id}/cancel.1/3/160@5,7", HALF)
+    assert same(old, vector_at(generate_tiles(HALF, "cancel", 3, 160, 1), 0, 5, 7))
+    assert not same(old, regenerate(recipe, HALF))
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("cancel.2/0/0", "makes whole tiles; name an output, @ROW,COLUMN"),
+    ("clustered.4/0/0@0,0", "makes clustered.1 and clustered.2 and clustered.3"),
+    ("cancel.3/0/0@0,0", "makes cancel.1, not version 3"),
+    ("cancel.2/0/0@16,0", "tiles of 16 rows, 8 columns"),
+    (f"cancel.2/0/{2**64 - 3}@0,0", "must fit 64 bits"),
+])  # fmt: skip
+def test_recipes_that_name_no_tile(text, message):
+    with pytest.raises(UsageError, match=message):
+        regenerate(f"{HALF.id}/{text}", HALF)
+
+
+def test_tiles_that_do_not_exist_are_refused():
+    with pytest.raises(UsageError, match="cancel has no version 2"):
+        generate(HALF, "cancel", 0, 0, 1, 2)
+    scaled = next(each for each in TILED if each.scale)
+    with pytest.raises(UsageError, match="dense tiles of floats without scales"):
+        generate_tiles(scaled, "cancel", 0, 0, 1, 2)
+    with pytest.raises(UsageError, match="does not fit it"):
+        generate_tiles(replace(TILED[7], c=None), "conly", 0, 0, 1, 2)
+    with pytest.raises(UsageError, match="clustered has no version 4"):
+        generate_tiles(HALF, "clustered", 0, 0, 1, 4)
+
+
+def test_which_rule_tiles_between_models_follow():
+    assert tile_version(HALF, "cancel") == TILE_VERSIONS["cancel"] == 2
+    assert tile_version(HALF, "clustered") == VERSIONS["clustered"]
+    assert tile_version(F16, "cancel") == tile_version(replace(HALF, n=16), "cancel") == VERSIONS["cancel"]
