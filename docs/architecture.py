@@ -20,6 +20,7 @@ FIRST = {
     "derivation": "deriving.py", "devices": "base.py",
     "equivalence": "checker.py", "evidence": "store.py", "formats": "layout.py", "generators": "families.py",
     "models": "stages.py", "operands": "batch.py", "parameters": "datapath.py", "probing": "suite.py",
+    "pytest_plugin": "__init__.py",
     "report": "run_summary.py", "runs": "verbs.py", "survey": "survey.py", "toolchain": "kernel_cache.py",
     "validation": "stream.py",
 }  # fmt: skip

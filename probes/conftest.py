@@ -2,7 +2,7 @@
 
 A finding must not be contradictory, and where a reference (``--ref``, or the model of the device's
 architecture) knows the instruction, the same probe on it must give the same
-answer.  An inconclusive finding skips and says why.  ``-k vdpbf16ps`` picks instructions.
+answer.  An inconclusive finding skips and says why.  ``-k vdpbf16ps`` picks instructions, ``--plan`` those of a plan.
 """
 
 from __future__ import annotations
@@ -12,39 +12,27 @@ from collections.abc import Callable
 import pytest
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.catalog.lookup import short
-from mmaprobe.catalog.states import modes
 from mmaprobe.devices.base import Device
-from mmaprobe.errors import NotHereError
+from mmaprobe.devices.replay import Replay
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing import probe
-from mmaprobe.pytest_plugin import Least, answered, device_of, reference_of, suite_device
+from mmaprobe.pytest_plugin.suites import Least, answered, begin_suite, is_model, reference_of
 from mmaprobe.report.mismatches import disagreement_text
 from mmaprobe.validation.pair import Pair
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse a device or a reference that cannot be opened, in one line; a device that is not here skips later."""
+    """Find the instructions, those of ``--plan`` or all that run here, and the reference where one is named or must
+    be; pytest.UsageError for a recording."""
     config = session.config
-    device = suite_device(config)
-    if device is not None:
-        if config.getoption("--ref"):
-            reference_of(config, device).instructions()
-        Least(config, 1, "answered a question")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each instruction that the device runs here, in each control state that it may obey."""
-    if "instruction" not in metafunc.fixturenames:
-        return
-    try:
-        device = device_of(metafunc.config)
-    except NotHereError:
-        metafunc.parametrize("instruction", [None], ids=["device not here"])
-        return
-    every = [mode for instruction in device.instructions() for mode in modes(instruction)]
-    here = [instruction for instruction in every if device.supports(instruction)]
-    metafunc.parametrize("instruction", here, ids=[short(instruction.id) for instruction in here])
+    suite = begin_suite(config, "probes")
+    if isinstance(suite.device, Replay):
+        what = "a recording answers what it holds, and no probe"
+        raise pytest.UsageError(f"{what}: pytest validation --device {suite.device.name}")
+    if suite.device is not None:
+        if config.getoption("--ref") or is_model(suite.device):
+            reference_of(config, suite.device).instructions()
+        Least(config, suite.plan.least_instructions if suite.plan else 1, "answered a question")
 
 
 @pytest.fixture(scope="session")
@@ -73,6 +61,8 @@ def agreed(
 
     def ask(question: str) -> Finding:
         found = answers(device, instruction)[question]
+        if found.status != "inconclusive":
+            answered(record_property, instruction)
         assert found.status != "contradictory", f"{instruction.id} on {device.name}: {found.text}"
         if reference is not None and reference.supports(instruction):
             expected = answers(reference, instruction)[question]
@@ -80,7 +70,6 @@ def agreed(
             assert found.answer == expected.answer, disagreement_text(found, expected, pair)
         if found.status == "inconclusive":
             pytest.skip(f"inconclusive: {found.text}")
-        answered(record_property, instruction)
         return found
 
     return ask

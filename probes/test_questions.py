@@ -9,6 +9,8 @@ import pytest
 from mmaprobe.evidence.records import Finding
 from mmaprobe.probing.questions import PROBES
 
+pytestmark = pytest.mark.suite("probes")
+
 
 @pytest.mark.parametrize("question", PROBES)
 def test_question(question: str, agreed: Callable[[str], Finding]) -> None:

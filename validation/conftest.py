@@ -7,58 +7,46 @@ from __future__ import annotations
 
 import pytest
 
-from mmaprobe.campaigns.plan import ValidationPlan, read_plan, targets_of
+from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import PlanWork, work_of
-from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
-from mmaprobe.errors import NotHereError, UsageError
-from mmaprobe.pytest_plugin import Least, reference_of, suite_device
+from mmaprobe.pytest_plugin.suites import SUITES, DeviceSuite, Least, begin_suite, reference_of, suite_of
 
-PLAN = pytest.StashKey[ValidationPlan]()
-TARGETS = pytest.StashKey[list[Instruction]]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("mmaprobe").addoption("--plan", default="smoke", metavar="NAME", help="plan to run, or its file")
+NAME, PLAN = "validation", "smoke"
+"""The suite, and the plan that it follows where ``--plan`` names none."""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Find the plan's instructions; pytest.UsageError where the plan names what is not there, or nothing is left."""
+    """Find the plan's instructions; pytest.UsageError where the reference has none of them."""
     config = session.config
-    try:
-        plan = config.stash[PLAN] = read_plan(config.getoption("--plan"))
-        device = suite_device(config)
-        config.stash[TARGETS] = [] if device is None else targets_of(plan, device)[0]
-    except (UsageError, NotHereError) as error:
-        raise pytest.UsageError(str(error)) from None
-    if device is not None:
-        reference = reference_of(config, device)
-        if not any(reference.supports(made) for made in config.stash[TARGETS]):
-            made = config.stash[TARGETS][0]
+    suite = begin_suite(config, NAME, PLAN)
+    if suite.device is not None:
+        reference = reference_of(config, suite.device)
+        if not any(reference.supports(made) for made in suite.instructions):
+            made = suite.instructions[0]
             why = reference.supports(made).reason or "and does not say why"
             raise pytest.UsageError(f"{reference.name} has none of the plan's instructions: {made.id}: {why}")
-        Least(config, plan.least_instructions, f"had {plan.least_vectors:,} vectors compared")
+        Least(config, _plan(suite).least_instructions, f"were compared as plan {_plan(suite).name} wants")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name the generators of which nothing was compared: nobody is to take them for tried."""
-    stash = terminalreporter.config.stash
-    if TARGETS in stash and stash[TARGETS] and (left := stash[PLAN].unfitting(stash[TARGETS])):
-        kinds = ", ".join(dict.fromkeys(f"{made.a} x {made.b}" for made in stash[TARGETS]))
-        few = f"plan {stash[PLAN].name}: generators that fit none of these instructions ({kinds})"
+    suite = terminalreporter.config.stash.get(SUITES, {}).get(NAME)
+    if suite is not None and suite.instructions and (left := _plan(suite).unfitting(suite.instructions)):
+        kinds = ", ".join(dict.fromkeys(f"{made.a} x {made.b}" for made in suite.instructions))
+        few = f"plan {_plan(suite).name}: generators that fit none of these instructions ({kinds})"
         terminalreporter.write_line(f"{few}, so not run: {', '.join(left)}", yellow=True)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "target" in metafunc.fixturenames:
-        found = metafunc.config.stash[TARGETS]
-        metafunc.parametrize("target", found or [None], ids=[each.id for each in found] or ["device not here"])
+def _plan(suite: DeviceSuite) -> ValidationPlan:
+    assert suite.plan is not None, "validation has a plan where nobody names one"
+    return suite.plan
 
 
 @pytest.fixture(scope="session")
 def plan(pytestconfig: pytest.Config) -> ValidationPlan:
     """The plan that ``--plan`` names."""
-    return pytestconfig.stash[PLAN]
+    return _plan(suite_of(pytestconfig, NAME))
 
 
 @pytest.fixture(scope="session")

@@ -10,26 +10,31 @@ import pytest
 from mmaprobe.campaigns.campaign import compare_one
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
-from mmaprobe.pytest_plugin import answered
+from mmaprobe.errors import DeviceError
+from mmaprobe.pytest_plugin.suites import answered
 from mmaprobe.report.mismatches import failure_text
 
 if TYPE_CHECKING:
     from mmaprobe.campaigns.plan import ValidationPlan
     from mmaprobe.campaigns.shard import PlanWork
 
+pytestmark = pytest.mark.suite("validation")
+
 
 def test_every_bit_agrees(
-    target: Instruction, reference: Device, plan: ValidationPlan, work: PlanWork,
+    instruction: Instruction, reference: Device, plan: ValidationPlan, work: PlanWork,
     record_property: Callable[[str, object], None],
 ) -> None:  # fmt: skip
-    if not reference.supports(target):
-        pytest.skip(f"no reference for {target.id}: name one with --ref, or derive its datapath first")
-    generators = plan.fitting(target)
-    assert generators is None or generators, f"none of the plan's generators fits {target.id}"
-    row = compare_one(work, target, plan.minutes / len({part.instruction for part in work.parts}))
-    assert not row.error, row.error
-    left = row.unfinished and row.vectors < plan.least_vectors
-    assert not left, f"{row.vectors:,} vectors: fewer vectors were compared than the plan demands"
-    assert row.summary is not None, f"nothing is known of {target.id} to compare it with"
+    if not reference.supports(instruction):
+        pytest.skip(f"no reference for {instruction.id}: name one with --ref, or derive its datapath first")
+    if plan.fitting(instruction) == ():
+        pytest.fail(f"none of the plan's generators fits {instruction.id}")
+    row = compare_one(work, instruction, plan.minutes / len({part.instruction for part in work.parts}))
+    if row.error:
+        raise DeviceError(row.error)
+    if row.unfinished and row.vectors < plan.least_vectors:
+        pytest.fail(f"{row.vectors:,} vectors: fewer vectors were compared than the plan demands")
+    if row.summary is None or not row.vectors:
+        pytest.fail(f"nothing is known of {instruction.id} to compare it with")
+    answered(record_property, instruction)
     assert row.exit_code == 0, failure_text(row.summary)
-    answered(record_property, target)

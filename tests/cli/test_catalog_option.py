@@ -145,7 +145,8 @@ def test_what_is_derived_of_a_function_is_written_and_loads(acme: Path, capsys: 
 def test_the_suites_take_it(acme: Path, given: list[str], code: int) -> None:
     Path("bare9.toml").write_text(to_text(replace(parameters(), catalog=())), "utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--seed", "1", str(ROOT / "probes"),
-               "--device", "model:bare9.toml", "-k", "determinism", *given]  # fmt: skip
+               "--device", "model:bare9.toml", "--ref", device_of(acme / "acme.py"), "-k", "determinism",
+               *given]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, cwd=acme, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     assert "--catalog FILE" in done.stderr or "no.toml" in done.stderr or not code

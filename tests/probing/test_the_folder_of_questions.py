@@ -41,7 +41,7 @@ import sys, runpy, pytest
 print(*runpy.run_path("docs/probes.py")["lines"](), sep="\\n", flush=True)
 from mmaprobe.cli import main
 assert main(["probe", "x86.vdpbf16ps", "--device", "model:x86-64", "--question", "one_and_one"]) == 0
-sys.exit(pytest.main(["probes", "--device", "model:x86-64", "--ref", "model:x86-64", "-p", "no:cacheprovider",
+sys.exit(pytest.main(["probes", "--device", "model:x86-64", "--ref", "model:x86-64+amd", "-p", "no:cacheprovider",
                       "-v", "-k", "one_and_one and vdpbf16ps"]))
 """
 

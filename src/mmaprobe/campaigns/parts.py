@@ -46,7 +46,7 @@ def parts_of(
     plan: ValidationPlan, targets: Sequence[Instruction], recorded: Callable[[Instruction], int | None]
 ) -> list[PlanPart]:
     """All parts of a plan for these instructions, in their order; of one that is ``recorded`` so many vectors at
-    most."""
+    most, its witnesses where they are among them."""
     return [PlanPart(number, *each) for number, each in enumerate(_in_order(plan, targets, recorded))]
 
 
@@ -54,7 +54,7 @@ def _in_order(
     plan: ValidationPlan, targets: Sequence[Instruction], recorded: Callable[[Instruction], int | None]
 ) -> Iterator[tuple[Instruction, int, int]]:
     if plan.witnesses:
-        yield from ((made, 0, 0) for made in targets if default_state(made) == made)
+        yield from ((made, 0, 0) for made in targets if default_state(made) == made and recorded(made) is None)
     there = {made: plan.vectors if (most := recorded(made)) is None else min(most, plan.vectors) for made in targets}
     for first, vectors in _rounds(plan.vectors):
         yield from ((made, first, min(vectors, there[made] - first)) for made in targets if there[made] > first)

@@ -125,7 +125,8 @@ class PlanWork:
 def work_of(plan: ValidationPlan, dut: Device, ref: Device, seed: int) -> PlanWork:
     """The parts of a plan for the instructions that run on a device and have a reference.
 
-    UsageError where a glob names nothing; NotHereError where nothing runs, or nothing of it has a reference.
+    UsageError where a glob names nothing, and for a plan of witnesses alone with a recording; NotHereError where
+    nothing runs, or nothing of it has a reference.
     """
     chosen, absent = targets_of(plan, dut)
     said = {made: ref.supports(made) for made in chosen}
@@ -135,7 +136,10 @@ def work_of(plan: ValidationPlan, dut: Device, ref: Device, seed: int) -> PlanWo
         raise NotHereError(
             f"plan {plan.name}: {ref.name} has none of its instructions: {absent[-1][0]}: {absent[-1][1]}"
         )
-    return PlanWork(plan, dut, ref, seed, parts_of(plan, targets, _recorded(dut, ref)), tuple(absent))
+    parts = parts_of(plan, targets, _recorded(dut, ref))
+    if not parts:
+        raise UsageError(f"plan {plan.name}: a recording is compared on what it holds, so take a plan that has vectors")
+    return PlanWork(plan, dut, ref, seed, parts, tuple(absent))
 
 
 def _recorded(*devices: Device) -> Callable[[Instruction], int | None]:

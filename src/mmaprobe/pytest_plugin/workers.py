@@ -1,0 +1,56 @@
+"""GPUs for the workers of pytest-xdist: a GPU that is named without its number is another one for each worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mmaprobe.vendors import vendor_called
+
+DEVICE = "mmaprobe_device"
+"""The word of a worker's input that names its device."""
+
+
+def gpu_names(device: str) -> list[str]:
+    """The GPUs that a device's name stands for: those of its maker that are here for one without a number (``cuda``,
+    ``hip:?pack=FOLDER``), with the options of the name; itself for a numbered one; none for what is no GPU, or not
+    here."""
+    scheme, _, argument = device.partition(":")
+    number, mark, options = argument.partition("?")
+    if vendor_called(scheme) is None:
+        return []
+    if number:
+        return [device]
+    from mmaprobe.report.tables.listing import device_names  # every session of pytest loads the plug-in
+
+    return [f"{name}{mark}{options}" for name in device_names(scheme) if name != scheme]
+
+
+class GpuEach:
+    """Gives each worker a GPU of its own; that of a worker which died goes to the one in its place."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names, self.free = names, list(names)
+        self.held: dict[str, str] = {}
+
+    @classmethod
+    def begin(cls, config: pytest.Config) -> None:
+        """Share out the GPUs that ``--device`` stands for, where it has no number."""
+        device = str(config.getoption("--device"))
+        names = gpu_names(device)
+        if names and names != [device]:
+            config.pluginmanager.register(cls(names))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Name the worker's device; pytest.UsageError where all GPUs are taken."""
+        if not self.free:
+            raise pytest.UsageError(f"there are more workers than GPUs ({', '.join(self.names)}): pytest -n auto")
+        self.held[node.gateway.id] = node.workerinput[DEVICE] = self.free.pop(0)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take the GPU of a worker that ended."""
+        if node.gateway.id in self.held:
+            self.free.append(self.held.pop(node.gateway.id))
