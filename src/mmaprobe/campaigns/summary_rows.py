@@ -64,6 +64,11 @@ def excluded(campaign: Campaign) -> int:
     return one_in(min((_generated(row) for row in campaign.rows if row.vectors and not row.mismatches), default=0))
 
 
+def excluded_of(row: CampaignRow) -> int:
+    """The same of one instruction alone."""
+    return 0 if row.mismatches else one_in(_generated(row))
+
+
 def _generated(row: CampaignRow) -> int:
     """Vectors of generators: witnesses are chosen, and say nothing of a rate."""
     families = row.summary.families if row.summary is not None else ()

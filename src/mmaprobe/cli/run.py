@@ -15,6 +15,7 @@ from mmaprobe.cli.terminal import (
     DrawnSeedOption,
     GlobOption,
     JsonOption,
+    MarkdownOption,
     PackOption,
     app,
     drawn,
@@ -56,6 +57,7 @@ def run(
         list[str] | None,
         typer.Option("--accept-change", help="Beside --baseline: a change that is expected; an id, glob or question."),
     ] = None,
+    markdown_file: MarkdownOption = None,
     pack: PackOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -63,7 +65,7 @@ def run(
     from mmaprobe.baselines.gate import gate_for, held_against
     from mmaprobe.devices.base import open_device
     from mmaprobe.exit_codes import worst
-    from mmaprobe.report import junit, progress
+    from mmaprobe.report import junit, markdown, progress
     from mmaprobe.runs.beginning import Options, best_device
     from mmaprobe.runs.report_summary import document_of, summary_of
     from mmaprobe.runs.verbs import run_as_typed
@@ -77,8 +79,11 @@ def run(
         report = run_as_typed(opened, steps, replace(options, listener=bars))
     verdict = None if gate is None or report.interrupted else held_against(gate, report.out)
     code = report.exit_code if verdict is None else worst({report.exit_code, verdict.exit_code})
+    failure = None if verdict is None else verdict.failure
     if junit_file is not None:
-        junit.write(summary_of(report), junit_file, None if verdict is None else verdict.failure)
+        junit.write(summary_of(report), junit_file, failure)
+    if markdown_file is not None:
+        markdown.write(summary_of(report), markdown_file, report.notes, failure=failure or "")
     if as_json:
         emit(document_of(report) | ({"baseline": verdict.to_json(), "exit_code": code} if verdict else {}))
     else:

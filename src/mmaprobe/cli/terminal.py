@@ -48,6 +48,7 @@ def path(text: str) -> Path:
 DeviceOption = Annotated[
     str | None, typer.Option("--device", "-d", help="cpu, model:ARCH or FILE.toml, replay:PATH, process:CMD, ...")
 ]
+MarkdownOption = Annotated[Path | None, typer.Option("--markdown", parser=path, help="Write a Markdown file too.")]
 PackOption = Annotated[
     Path | None,
     typer.Option("--pack", parser=path, help=f"Kernels from this pack, for {gpus('N', ' or ')}; no compiler needed."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,19 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli import argument_checks
-from mmaprobe.cli.terminal import DrawnSeedOption, JsonOption, VectorsOption, app, drawn, emit, out, path, refuse, show
+from mmaprobe.cli.terminal import (
+    DrawnSeedOption,
+    JsonOption,
+    MarkdownOption,
+    VectorsOption,
+    app,
+    drawn,
+    emit,
+    out,
+    path,
+    refuse,
+    show,
+)
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,9 +42,19 @@ OF_A_PLAN = (
     "scheduler",
     "partition",
     "junit",
+    "markdown",
 )
 """Options that go with ``--plan`` alone."""
 JunitOption = Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Where a campaign's summary goes, besides the terminal or instead of it."""
+
+    junit: Path | None
+    markdown: Path | None
+    as_json: bool
 
 
 @app.command()
@@ -60,6 +82,7 @@ def validate(
     partition: Annotated[str, typer.Option(help="Partition of Slurm.")] = "",
     junit: JunitOption = None,
     save: Annotated[Path | None, typer.Option(parser=path, help="Save mismatches to this file, for replay.")] = None,
+    markdown: MarkdownOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Compare two devices bit for bit."""
@@ -76,7 +99,7 @@ def validate(
             None if seed is None and resume else drawn(seed), out_folder, budget, shards, resume,
             EngineOptions(engine, workers, scheduler, partition),
         )  # fmt: skip
-        return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, junit, as_json)
+        return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, Told(junit, markdown, as_json))
     refuse(context, OF_A_PLAN, "goes with --plan")
     if not (ref and instruction):
         raise UsageError("name a reference and an instruction; or compare many by a plan: --plan quick")
@@ -100,9 +123,7 @@ def _plan(name: str, instruction: str) -> ValidationPlan:
     return replace(chosen, instructions=(instruction,), least_instructions=1) if instruction else chosen
 
 
-def _validate_plan(
-    dut: str, ref: str, plan: ValidationPlan, shard: str, options: CampaignOptions, junit: Path | None, as_json: bool
-) -> int:
+def _validate_plan(dut: str, ref: str, plan: ValidationPlan, shard: str, options: CampaignOptions, told: Told) -> int:
     """Run a plan, or one shard of it, and say what was found."""
     from mmaprobe.campaigns.parts import shard_named
     from mmaprobe.campaigns.verbs import validate_plan, validate_shard
@@ -115,9 +136,9 @@ def _validate_plan(
     with progress.CountProgress(0) as bar:
         options = replace(options, progress=bar, planned=bar.of)
         if shard:
-            return _say_shard(validate_shard(dut, ref, plan, shard_named(shard), options), options.out, as_json)
+            return _say_shard(validate_shard(dut, ref, plan, shard_named(shard), options), options.out, told.as_json)
         campaign = validate_plan(dut, ref, plan, options)
-    return _say(campaign, str(options.out or ""), junit, as_json)
+    return _say(campaign, str(options.out or ""), told)
 
 
 @app.command()
@@ -125,12 +146,13 @@ def merge(
     shards: Annotated[list[Path], typer.Argument(parser=path, help="Files of shards, or folders of them.")],
     out_folder: Annotated[Path, typer.Option("--out", "-o", parser=path, help="New evidence folder.")],
     junit: JunitOption = None,
+    markdown: MarkdownOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Put the shards of a plan together into one evidence."""
     from mmaprobe.campaigns.verbs import merge as merge_shards
 
-    return _say(merge_shards(shards, out_folder), str(out_folder), junit, as_json)
+    return _say(merge_shards(shards, out_folder), str(out_folder), Told(junit, markdown, as_json))
 
 
 @app.command()
@@ -141,15 +163,19 @@ def plans(as_json: JsonOption = False) -> int:
     return show([{"plan": name, "about": about} for name, about in plan_names().items()], as_json, ("plan", "about"))
 
 
-def _say(campaign: Campaign, evidence: str, junit: Path | None, as_json: bool) -> int:
-    from mmaprobe.campaigns.summary_rows import campaign_json, campaign_lines, summary_of_campaign
+def _say(campaign: Campaign, evidence: str, told: Told) -> int:
+    from mmaprobe.campaigns.summary_rows import campaign_json, campaign_lines, excluded_of, summary_of_campaign
     from mmaprobe.report import junit as report_junit
+    from mmaprobe.report import markdown as report_markdown
     from mmaprobe.report.tables.campaign import print_campaign
 
     summary = summary_of_campaign(campaign, evidence)
-    if junit is not None:
-        report_junit.write(summary, junit)
-    if as_json:
+    if told.junit is not None:
+        report_junit.write(summary, told.junit)
+    if told.markdown is not None:
+        excluded = {row.instruction: excluded_of(row) for row in campaign.rows}
+        report_markdown.write(summary, told.markdown, campaign_lines(campaign), excluded)
+    if told.as_json:
         emit(campaign_json(campaign, evidence))
     else:
         print_campaign(out(), summary, campaign_lines(campaign))

@@ -1,0 +1,84 @@
+"""The summary of a run as Markdown, for the page that a CI shows of a job: what is wrong comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from mmaprobe.evidence.files import write_bytes
+from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
+
+MOST_ROWS = 2000
+"""Rows of a page: GitHub shows at most 1 MiB."""
+MOST_TEXT = 300
+"""Characters of a reason."""
+
+
+def to_markdown(
+    summary: RunSummary, lines: Iterable[str] = (), excluded: Mapping[str, int] | None = None, failure: str = ""
+) -> str:
+    """A heading, the lines, the table, and why each row is no success.
+
+    ``excluded``: of an instruction without mismatches, one in how many vectors a fault would have shown at 95 %.
+    ``failure``: what else than the summary makes the run red.
+    """
+    return "\n".join([*_head(summary, failure), *(f"- {_plain(line)}" for line in lines), "", *_table(summary, excluded or {}),
+                      "", *_reasons(summary), _plain(MEANING), ""])  # fmt: skip
+
+
+def _head(summary: RunSummary, failure: str) -> Iterator[str]:
+    """What was compared, and whether all of it is equal."""
+    wrong = sum(row.outcome != "equal" for row in summary.rows)
+    verdict = f"exit code {summary.exit_code}" if summary.exit_code else "failed" if failure else "passed"
+    yield f"### {_plain(summary.device)} {_plain(summary.identity.get('architecture', ''))}: {verdict}"
+    yield ""
+    yield f"- {summary.vectors:,} vectors, {summary.mismatches:,} mismatches"
+    yield f"- of {len(summary.rows)} instructions and control states {wrong} not equal"
+    yield from [f"- {_plain(failure)}"] * bool(failure)
+    yield f"- seed {summary.seed}, mmaprobe {_plain(summary.version)}"
+
+
+def _table(summary: RunSummary, excluded: Mapping[str, int]) -> Iterator[str]:
+    yield "| instruction | outcome | vectors | mismatches | excluded at 95 % |"
+    yield "|---|---|--:|--:|--:|"
+    ordered = sorted(summary.rows, key=lambda row: row.outcome == "equal")
+    for row in ordered[:MOST_ROWS]:
+        bound = excluded.get(row.instruction, 0) if not row.mismatches else 0
+        said = f"1 in {bound:,}" if bound else ""
+        yield f"| `{_cell(row.instruction)}` | {row.outcome} | {row.vectors:,} | {row.mismatches:,} | {said} |"
+    if len(ordered) > MOST_ROWS:
+        yield f"| and {len(ordered) - MOST_ROWS:,} more | | | | |"
+
+
+def _reasons(summary: RunSummary) -> Iterator[str]:
+    """In a list, what is wrong with a row, what the run as a whole has to say, and what is not here."""
+    rows = [row for row in summary.rows if row.outcome != "equal" and row.detail]
+    said = [f"- `{_cell(row.instruction)}`: {_plain(_short(row))}" for row in rows[:MOST_ROWS]]
+    said += [f"- {_plain(line)}" for line in summary.remarks]
+    said += [f"- {len(summary.not_here):,} instructions are not here"] * bool(summary.not_here)
+    yield from [*said, ""] if said else ()
+
+
+def _short(row: InstructionRow) -> str:
+    return row.detail if len(row.detail) <= MOST_TEXT else row.detail[:MOST_TEXT] + " ..."
+
+
+def _plain(text: str) -> str:
+    """A text of which Markdown makes neither tags nor cells nor lines."""
+    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("`", "'")
+
+
+def _cell(text: str) -> str:
+    """A text between backquotes in a table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")
+
+
+def write(
+    summary: RunSummary,
+    path: Path,
+    lines: Iterable[str] = (),
+    excluded: Mapping[str, int] | None = None,
+    failure: str = "",
+) -> None:
+    """``to_markdown`` at ``path``; CannotWriteError where it cannot be written."""
+    write_bytes(path, to_markdown(summary, lines, excluded, failure).encode(), "choose another file with --markdown")
