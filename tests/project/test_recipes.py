@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -25,11 +26,12 @@ WORKFLOW = ROOT / ".github" / "workflows" / "gpu-nightly.yml"
 DEVICES = {"DEVICE": "model:x86-64+intel", "REFERENCE": "model:x86-64+amd", "PLAN": "mine.toml", "BUDGET": "5"}
 PLAN = 'instructions = ["x86.pmadd*"]\nvectors = 20_000\nleast_instructions = 2\n'
 EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
-KEEPS = """#!/bin/sh
-exec python3 -c 'import json, sys; open("said.jsonl", "a").write(json.dumps(sys.argv[1:]) + "\\n")' "$@"
+PYTHON = shlex.quote(sys.executable)
+KEEPS = f"""#!/bin/sh
+exec {PYTHON} -c 'import json, sys; open("said.jsonl", "a").write(json.dumps(sys.argv[1:]) + chr(10))' "$@"
 """
 RUNS = f"""#!/bin/sh
-exec {sys.executable} -c 'import sys; from mmaprobe.cli import main; sys.exit(main(sys.argv[1:]))' "$@"
+exec {PYTHON} -c 'import sys; from mmaprobe.cli import main; sys.exit(main(sys.argv[1:]))' "$@"
 """
 
 
