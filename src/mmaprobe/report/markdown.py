@@ -22,8 +22,8 @@ def to_markdown(
     ``excluded``: of an instruction without mismatches, one in how many vectors a fault would have shown at 95 %.
     ``failure``: what else than the summary makes the run red.
     """
-    return "\n".join([*_head(summary, failure), *(f"- {_plain(line)}" for line in lines), "", *_table(summary, excluded or {}),
-                      "", *_reasons(summary), _plain(MEANING), ""])  # fmt: skip
+    said = [*_head(summary, failure), *(f"- {_plain(line)}" for line in lines)]
+    return "\n".join([*said, "", *_table(summary, excluded or {}), "", *_reasons(summary), _plain(MEANING), ""])
 
 
 def _head(summary: RunSummary, failure: str) -> Iterator[str]:
