@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mmaprobe.derivation.witness_batches import as_vectors
 
 from cases.nights import (
     BF16,
@@ -32,6 +31,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.evidence.records import Witness
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part, Store
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import to_table
 

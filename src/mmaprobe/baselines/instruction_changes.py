@@ -14,11 +14,11 @@ import numpy as np
 
 from mmaprobe.baselines.facts import InstructionFacts
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.evidence.records_json import witness_to_json
 from mmaprobe.operands.batch import take
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.report.datapath.meaning import meaning

@@ -11,7 +11,6 @@ from typing import Any
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.catalog.outside import add_catalog
-from mmaprobe.derivation.witness_batches import as_vectors
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.errors import UsageError
@@ -32,6 +31,7 @@ from mmaprobe.evidence.store import (
     step_name,
 )
 from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH, PRECEDENCE, USAGE
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.table import from_table
