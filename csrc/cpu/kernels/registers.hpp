@@ -200,7 +200,7 @@ class FlushTiny {
     unsigned before = _mm_getcsr();
 
 public:
-    FlushTiny() { _mm_setcsr(0x1F80 | 0x8000); }  // the default state, and flush-to-zero
+    explicit FlushTiny(unsigned flags = 0x8000) { _mm_setcsr(0x1F80 | flags); }  // the default state, and flush-to-zero
     ~FlushTiny() { _mm_setcsr(before); }
     FlushTiny(const FlushTiny&) = delete;
     FlushTiny& operator=(const FlushTiny&) = delete;
