@@ -13,8 +13,6 @@ namespace MMAPROBE_BUILD {
 namespace flushed_chain {
 
 #if defined(MMAPROBE_HAS_FMA) && defined(__x86_64__)
-constexpr unsigned FLUSH_AND_ZERO = 0x8040;  // of MXCSR: sums too small and subnormal operands become zeros
-
 // A result that is a NaN: `code(lane, name)` gives the binary32 code of an operand.
 template <class Code>
 u32 nan_of(const i64* program, const Header& header, const Code& code) {
@@ -77,7 +75,7 @@ __attribute__((noinline)) inline void run(const LayoutCall& call, const Header& 
 inline bool evaluate(const LayoutCall& call) {
     const Header header{call.program};
     const Environment environment;
-    const FlushTiny flush(FLUSH_AND_ZERO);
+    const FlushTiny flush(true);
     run(call, header, call.program + FlushedChainRow{call.program + header[Header::rules]}[FlushedChainRow::order]);
     return true;
 }
