@@ -36,6 +36,33 @@ struct SiliconCall {
     bool any_nan;  // two NaNs are equal
 };
 
+// Memory of one thread's batches, one after another.
+struct Memory {
+    std::vector<char> operands[3], turned[2], expected, found;
+    static void need(std::vector<char>& some, int64_t bytes) {
+        if (int64_t(some.size()) < bytes) some.resize(size_t(bytes));
+    }
+};
+
+// Rows of K items to groups of 16 columns.
+template <class Item, int K>
+void turn(const char* rows, char* groups, int64_t count) {
+    const Item* from = reinterpret_cast<const Item*>(rows);
+    Item* to = reinterpret_cast<Item*>(groups);
+    for (; count > 0; count -= STRIP, from += STRIP * K, to += STRIP * K)
+        for (int i = 0; i < STRIP; ++i)
+            for (int k = 0; k < K; ++k) to[k * STRIP + i] = from[i * K + k];
+}
+
+// The same of k items of a width; false where no unit has such.
+bool turn(int64_t width, int64_t k, const char* rows, char* groups, int64_t count) {
+    if (width == 1 && k == 4) return turn<uint8_t, 4>(rows, groups, count), true;
+    if (width == 2 && k == 2) return turn<uint16_t, 2>(rows, groups, count), true;
+    if (width == 4 && k == 4) return turn<uint32_t, 4>(rows, groups, count), true;
+    if (width == 8 && k == 2) return turn<uint64_t, 2>(rows, groups, count), true;
+    return false;
+}
+
 // One batch in rows: operands, the model's results, the unit's.
 class Silicon {
     const SiliconCall& call;
@@ -44,13 +71,26 @@ class Silicon {
     const int64_t count;
     int64_t row[3];  // bytes of one vector's a, b and c
     int out_bytes;
-    std::vector<char> operands[3], expected, found;
+    Memory& memory;
+
+    // By the program's kernel on groups of 16; false where there is none.
+    bool by_groups(char* const (&from)[3], int64_t here, char* out) {
+        const char* operand[2] = {from[0], from[1]};
+        for (int i = 0; i < 2; ++i) {
+            const int64_t width = domain[i * LAYOUT + LAYOUT_ITEM], k = row[i] / width;
+            if (k == 1) continue;  // a row of one item is a column of one
+            Memory::need(memory.turned[i], (PIECE + STRIP) * row[i]);
+            if (!turn(width, k, from[i], memory.turned[i].data(), here)) return false;
+            operand[i] = memory.turned[i].data();
+        }
+        const int64_t groups = (here + STRIP - 1) / STRIP;
+        return engine.run_layout({call.program, operand[0], operand[1], row[2] ? from[2] : nullptr, nullptr, nullptr,
+                                  out, groups, STRIP, 0});
+    }
 
     // Results of `here` vectors whose rows of a, b and c are given.
-    void evaluate(char* const (&from)[3], int64_t here, char* out) const {
-        const char* c = row[2] ? from[2] : nullptr;
-        const LayoutCall rows{call.program, from[0], from[1], c, nullptr, nullptr, out, here, STRIP, 0};
-        if (here >= STRIP && engine.run_rows(rows)) return;
+    void evaluate(char* const (&from)[3], int64_t here, char* out) {
+        if (by_groups(from, here, out)) return;
         EngineCall by_vectors{};
         void* const to = out;
         by_vectors.programs = &call.program;
@@ -68,8 +108,8 @@ class Silicon {
     template <class Item>
     void compare(PipelineResult& result) const {
         const NanCodes nan(domain);
-        const auto* x = reinterpret_cast<const Item*>(found.data());
-        const auto* y = reinterpret_cast<const Item*>(expected.data());
+        const auto* x = reinterpret_cast<const Item*>(memory.found.data());
+        const auto* y = reinterpret_cast<const Item*>(memory.expected.data());
         for (int64_t i = 0; i < count; ++i) {
             if (x[i] == y[i] || (call.any_nan && nan(x[i]) && nan(y[i]))) continue;
             if (result.mismatches++ < call.limit) result.places.push_back(i);
@@ -77,12 +117,12 @@ class Silicon {
     }
 
 public:
-    Silicon(const SiliconCall& c, const EngineBuild& build)
+    Silicon(const SiliconCall& c, const EngineBuild& build, Memory& own)
         : call(c), engine(build), domain(c.vectors.domain), count(c.vectors.count), row{c.unit.a, c.unit.b, c.unit.c},
-          out_bytes(c.unit.d) {
-        for (int i = 0; i < 3; ++i) operands[i].resize(size_t(count * row[i]));
-        expected.resize(size_t(count * out_bytes));
-        found.resize(size_t(count * out_bytes));
+          out_bytes(c.unit.d), memory(own) {
+        for (int i = 0; i < 3; ++i) Memory::need(memory.operands[i], (count + STRIP) * row[i]);
+        Memory::need(memory.expected, (count + STRIP) * out_bytes);  // kernels take groups of 16 to the end
+        Memory::need(memory.found, count * out_bytes);
     }
 
     void generate_and_evaluate(cpu::GeneratorBuild generator) {
@@ -92,23 +132,24 @@ public:
             piece.count = std::min(PIECE, count - first);
             char* at[3];
             for (int i = 0; i < 3; ++i) {
-                at[i] = operands[i].data() + first * row[i];
+                at[i] = memory.operands[i].data() + first * row[i];
                 piece.out[i] = row[i] ? at[i] : nullptr;
             }
             generator.vectors(piece);
-            evaluate(at, piece.count, expected.data() + first * out_bytes);
+            evaluate(at, piece.count, memory.expected.data() + first * out_bytes);
         }
     }
 
     void execute() {
-        for (size_t i = 0; i < found.size(); ++i) found[i] = char(~expected[i]);
-        cpu::run(call.unit, call.control, operands[0].data(), operands[1].data(), operands[2].data(), found.data(),
-                 size_t(count));
+        char *const found = memory.found.data(), *const expected = memory.expected.data();
+        for (int64_t i = 0; i < count * out_bytes; ++i) found[i] = char(~expected[i]);
+        cpu::run(call.unit, call.control, memory.operands[0].data(), memory.operands[1].data(),
+                 memory.operands[2].data(), found, size_t(count));
     }
 
     PipelineResult compared() const {
         PipelineResult result;
-        if (std::memcmp(found.data(), expected.data(), found.size()) == 0) return result;
+        if (std::memcmp(memory.found.data(), memory.expected.data(), size_t(count * out_bytes)) == 0) return result;
         switch (out_bytes) {
             case 1: compare<uint8_t>(result); break;
             case 2: compare<uint16_t>(result); break;
@@ -151,7 +192,8 @@ py::tuple silicon(const Numbers& domain, int family, uint32_t stream, uint64_t s
     PipelineResult result;
     {
         py::gil_scoped_release release;
-        Silicon batch(call, engine);
+        static thread_local Memory memory;
+        Silicon batch(call, engine, memory);
         batch.generate_and_evaluate(generator);
         batch.execute();
         result = batch.compared();
