@@ -14,6 +14,8 @@ from mmaprobe import _native
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models import engine, kernels, stages
+from mmaprobe.models.program import program
+from mmaprobe.models.program_rows import COLUMNS
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.parameters.datapath import Datapath, Encode, Fma, Operand
 from mmaprobe.parameters.lookup import datapath_for
@@ -94,3 +96,25 @@ OTHERS: dict[str, Datapath] = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_the_kernel_does_not_do_is_left_to_the_interpreter(name: str) -> None:
     assert kernels.kernel(OTHERS[name]) == kernels.INTERPRETER
+
+
+@pytest.mark.parametrize(("row", "column", "value"), [("a", "bytes", 1), ("b", "bytes", 4), ("c", "bytes", 2)])
+def test_a_program_that_says_this_kernel_and_has_other_operands_is_refused(row: str, column: str, value: int) -> None:
+    words = program(PATH)
+    assert words is not None
+    words = words.copy()
+    words[words[COLUMNS["header"].index(row)] + COLUMNS["operand"].index(column)] = value
+    with pytest.raises(ValueError, match="not a program of this engine version"):
+        _native.engine_evaluate([words], [None] * 6, np.zeros((1, 0), np.uint32), "")
+
+
+def test_a_program_of_this_kernel_without_c_or_with_a_lane_too_many_is_refused() -> None:
+    words = program(PATH)
+    assert words is not None
+    header = COLUMNS["header"].index
+    without, lanes = words.copy(), words.copy()
+    without[header("c")] = -1
+    lanes[words[words[header("rules")] + COLUMNS["flushed_chain"].index("order")]] = 2
+    for changed in (without, lanes):
+        with pytest.raises(ValueError, match="not a program of this engine version"):
+            _native.engine_evaluate([changed], [None] * 6, np.zeros((1, 0), np.uint32), "")
